@@ -26,7 +26,7 @@
 #ifndef GRADUS_H
 #define GRADUS_H
 
-/* In CUDA device code may ask, too. */
+/* Device code in CUDA may request derivatives, too. */
 #ifdef __CUDACC__
 #define GRADUS_BOTH __host__ __device__
 #else

@@ -83,7 +83,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         command.args(arguments);
         let links = ["--tsan", "--shares", "--mutants"];
         if arguments.iter().any(|word| links.contains(&word.as_str())) {
-            // Most seeded faults are told without it.
+            // Most seeded faults are found without it.
             match gradus::binary()? {
                 Some(gradus) => drop(command.arg("--linker").arg(gradus)),
                 None if arguments.iter().any(|word| word == "--mutants") => {}

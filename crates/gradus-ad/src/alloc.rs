@@ -43,14 +43,14 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
 }
 
-/// A new block of the derivative's own, of so many bytes.
+/// Allocates a block of `bytes` bytes for the derivative itself.
 pub fn block(b: &mut Builder<'_>, bytes: Value) -> Value {
     let malloc = malloc_function(b.unit);
     let call = b.call(malloc, &[bytes]);
     own(b.body, call)
 }
 
-/// A new block of the derivative's own, of so many bytes, all zero.
+/// Allocates a zeroed block of `bytes` bytes for the derivative itself.
 pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
     if planted(Mutant::HeapShadowNotZeroed) {
         return block(&mut out.build(), bytes);
@@ -61,13 +61,14 @@ pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
     own(&mut out.body, call)
 }
 
-/// Marks an allocation as the derivative's own.
+/// Marks an allocation as the derivative's, by the name [`OWN_BLOCK`].
 fn own(body: &mut Body, call: Op) -> Value {
     body.ops[call].name = Some(OWN_BLOCK.into());
     body.result(call)
 }
 
-/// The bytes of the shadow of a block: none where the program is given no block, and asks for that.
+/// Returns the bytes of a block's shadow, or zero if `block` is null. Callers use it if the program tests the block
+/// for null.
 pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
     let ptr = out.body.ty(block);
     let long = out.unit.types.int(64);

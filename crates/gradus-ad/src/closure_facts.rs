@@ -87,7 +87,7 @@ impl ClosureFacts {
             && class.is_some_and(|class| self.classes.holds_active_floats(class))
     }
 
-    /// Whether some function in question writes active numbers to memory.
+    /// Returns true if a function of the closure writes active values to memory.
     pub(crate) fn writes_active_memory(&self) -> bool {
         let mut classes = self.memory.classes().map(|(class, _)| class);
         classes

@@ -1,9 +1,9 @@
-//! Fortran's array descriptors: a shadow's strides must be those of its array.
+//! Fortran's array descriptors: a derivative checks that a shadow has the strides of its array.
 //!
-//! A derivative steps through a shadow by the strides that the array's own descriptor names, as it does through other
-//! shadows. An array of assumed shape may be handed a section, and its shadow another one: the derivative then begins by
-//! comparing the two descriptors, dimension by dimension, and ends the program where they differ. Dimensions are those
-//! whose stride the function reads. The layout is that of `CFI_cdesc_t` in flang: three words of dimensions each.
+//! A derivative indexes a shadow with the strides from the array's own descriptor. A caller may pass a section as
+//! an assumed-shape array, and another section as its shadow. The derivative therefore begins by comparing both
+//! descriptors, dimension by dimension, and ends the program if they disagree. The comparison covers only
+//! dimensions whose stride the function reads. The layout is flang's `CFI_cdesc_t`: three words per dimension.
 
 use crate::dispatch;
 use crate::out::{Out, Space};
@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// flang's name for the members of descriptors.
 const MEMBER: &str = "descriptor member";
-/// Where the dimensions begin.
+/// The offset of the first dimension.
 const FIRST_BYTES: i64 = 24;
-/// The length of a dimension.
+/// The size of a dimension.
 const DIMENSION_BYTES: i64 = 24;
-/// Where in a dimension its extent and its stride stand.
+/// The offsets of the extent and the stride in a dimension.
 const EXTENT_BYTES: i64 = 8;
 const STRIDE_BYTES: i64 = 16;
 
-/// Compares the descriptors of all arguments that have a shadow with those of their shadows.
+/// Compares the descriptor of each argument that has a shadow with the descriptor of that shadow.
 pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signature, body: &Body) {
     if !variant.outermost || variant.mode == Mode::Return {
         return;
@@ -50,7 +50,8 @@ pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signatur
     }
 }
 
-/// The dimensions of a parameter's array whose strides a function reads, itself or where it hands the descriptor on.
+/// Returns the dimensions of a parameter's array whose strides the function, or a callee that receives the
+/// descriptor, reads.
 fn strided(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
     let mut seen = HashSet::new();
@@ -98,15 +99,15 @@ fn is_member(unit: &Unit, body: &Body, op: Op) -> bool {
     integer && tag.is_some_and(|tag| unit.tbaa_types[tag.access].name == MEMBER)
 }
 
-/// By how many bytes an address computation moves, where that is known.
+/// Returns the bytes by which an address computation moves, if they are known.
 fn bytes_on(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     let address = unit.layout.address(unit, body, op)?;
     let single = address.terms.is_empty() && address.base == body.operand(op, 0);
     single.then_some(address.offset)
 }
 
-/// Whether the array is not there, or its shadow has its strides and at least its extents; the stride of a dimension
-/// with one element or none does not matter.
+/// Builds a condition: the array is absent, or its shadow has the same strides and at least the same extents. The
+/// stride of a dimension with at most one element is ignored.
 fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i64>) -> Value {
     let (ptr, long) = (out.unit.types.ptr(), out.unit.types.int(64));
     let start = out.load(ptr, array, Space::Primal, None);
@@ -130,7 +131,7 @@ fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i
     out.build().binary(BinaryOp::Or, absent, all)
 }
 
-/// A word of two descriptors.
+/// Loads the word at `at_bytes` from two descriptors.
 fn both(out: &mut Out<'_>, descriptors: [Value; 2], at_bytes: i64) -> [Value; 2] {
     let long = out.unit.types.int(64);
     let spaces = [Space::Primal, Space::Shadow];
@@ -141,7 +142,7 @@ fn both(out: &mut Out<'_>, descriptors: [Value; 2], at_bytes: i64) -> [Value; 2]
     })
 }
 
-/// Ends the program with a message where two descriptors do not agree.
+/// Ends the program with a message unless `fine` holds.
 fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, number: usize) {
     let function = &out.unit.functions[variant.func];
     let name = function.param_names.get(number).cloned().flatten();

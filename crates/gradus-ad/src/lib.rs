@@ -125,7 +125,7 @@ pub struct Derived {
     pub report: Report,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
-    /// Which line of the primal is the reason, where that is known.
+    /// The line of the primal that is the reason, if it is known.
     pub alone_for: Option<SourceSpan>,
     /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
     pub atomics: Vec<(gradus_ir::Op, u32)>,
@@ -138,7 +138,7 @@ pub struct Derived {
 }
 
 /// When all derivatives of a root are made: loops that call one which must not run beside others are
-/// serial, and what runs alone adds plainly. Gives those that may run beside others.
+/// serial, and a derivative that runs alone adds without atomics. Returns those that may run concurrently.
 pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     reverse::parallel::settle(unit, made)
 }
@@ -274,7 +274,8 @@ fn make(
     })
 }
 
-/// Whether a derivative may begin by setting shadows of variables: not where the threads of a kernel run it.
+/// Checks that a derivative may begin by setting shadows of variables. It may not if the threads of a kernel run
+/// it.
 fn sets_for_itself(
     unit: &Unit,
     variant: &Variant,

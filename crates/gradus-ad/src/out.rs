@@ -45,7 +45,7 @@ pub struct Out<'u> {
     pub fast: Flags,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
-    /// Which part of the primal is the reason, where that is known.
+    /// The place in the primal that is the reason, if it is known.
     pub alone_for: Option<LocId>,
     /// The loops of the return sweep whose iterations may run at once.
     pub parallel: Vec<ParallelLoop>,

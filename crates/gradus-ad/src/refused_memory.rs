@@ -1,9 +1,10 @@
-//! Memory that the system refuses to a derivative: for its tape, its snapshots and the shadows of blocks.
+//! Allocation failures in a derivative: its tape, its snapshots and the shadows of blocks.
 //!
-//! A derivative allocates by `malloc` and `calloc`, so that analyses and LLVM know its blocks. Its calls carry the name
-//! [`OWN_BLOCK`]; the program's own calls do not, and keep their meaning. When all derivatives are made, each such call
-//! gets a test: where the block is null although bytes were asked for, the program says how many, and what the tape
-//! keeps most of, and aborts. The tape's stack gives null where it cannot grow, with the bytes asked for in its state.
+//! A derivative allocates with `malloc` and `calloc`, so that analyses and LLVM recognise its blocks. Its calls
+//! carry the name [`OWN_BLOCK`]; the program's own calls do not, and keep their meaning. After all derivatives are
+//! made, each such call gets a test. If the block is null and its size is not zero, the program prints the size and
+//! the largest row of the tape, and aborts. The tape's stack returns null if it cannot grow, and leaves the
+//! requested bytes in its state.
 
 use crate::alloc;
 use gradus_ir::known::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
@@ -12,15 +13,15 @@ use gradus_ir::{
     Symbol, Unit, Value,
 };
 
-/// The function that ends the program, in functions that several files may define.
+/// The function that ends the program. Several files may define it.
 const REFUSED: &str = "__gradus1_no_memory";
-/// The same with what the tape of this file's derivatives keeps most of.
+/// The version that also prints the largest row of the tape of this file's derivatives.
 const REFUSED_WITH_ROW: &str = "__gradus1_no_memory_for_tape";
-/// The file of error messages.
+/// The file descriptor of standard error.
 const STANDARD_ERROR: i128 = 2;
 
-/// Tests all blocks that derivatives allocate for themselves in `functions`. `row` says what their tape keeps most of;
-/// it may be empty. The functions that end the program join `functions`.
+/// Tests all blocks that derivatives allocate for themselves in `functions`. `row` describes the largest row of
+/// their tape and may be empty. The functions that end the program are appended to `functions`.
 pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str) {
     let mut ends = Vec::new();
     for &func in &*functions {
@@ -43,15 +44,15 @@ pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str
     functions.extend(ends);
 }
 
-/// Where the number of bytes stands that a call asks for.
+/// The place that holds the number of bytes that a call requests.
 #[derive(Clone, Copy)]
 enum Size {
     Arguments(AllocationSize),
-    /// In the state of the tape's stack.
+    /// The state of the tape's stack.
     State,
 }
 
-/// What a call asks for, if a derivative allocates for itself by it.
+/// Returns the size that a call requests, if a derivative allocates for itself by it.
 fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
@@ -69,7 +70,7 @@ fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     }
 }
 
-/// Puts the test behind a call; gives the function that ends the program. (A region does not end with a call.)
+/// Inserts the test after a call. Returns the function that ends the program. A region does not end with a call.
 fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Option<FuncId> {
     let next = body.next(call)?;
     let refused = refused_function(unit, row);
@@ -104,7 +105,7 @@ fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Op
     Some(refused)
 }
 
-/// The bytes that the arguments of an allocation ask for.
+/// Returns the number of bytes that the arguments of an allocation request.
 fn bytes_of(b: &mut Builder<'_>, size: AllocationSize, args: &[Value]) -> Value {
     let long = b.unit.types.int(64);
     let mut product: Option<Value> = None;
@@ -122,7 +123,7 @@ fn bytes_of(b: &mut Builder<'_>, size: AllocationSize, args: &[Value]) -> Value 
     product.unwrap_or_else(|| b.i64(1))
 }
 
-/// The function that ends the program: it takes the bytes that were asked for.
+/// Returns the function that ends the program. Its parameter is the number of requested bytes.
 fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
     let (name, linkage) = match row.is_empty() {
         true => (REFUSED, Linkage::LinkOnceOdr),
@@ -141,14 +142,14 @@ fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
     unit.define(name, ty, linkage, body)
 }
 
-/// Says what was refused, and ends the program.
+/// Builds the body: it prints the refused size and ends the program.
 fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     let bytes = b.body.params()[0];
     let (ptr, int) = (b.unit.types.ptr(), b.unit.types.int(32));
     let plain = b.unit.types.func(int, vec![int, ptr]);
     let print_ty = b.unit.types.with_further_args(plain);
     let print = b.unit.declare("dprintf", print_ty, AttrSet::default());
-    // A program may have another function of that name: then nothing is said.
+    // A program may have another function of that name; the message is left out then.
     if b.unit.functions[print].ty == print_ty && !b.unit.functions[print].defined {
         let format = message(b.unit, name, row);
         let id = b.unit.consts.intern(
@@ -169,7 +170,7 @@ fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     b.op(OpKind::Unreachable, &[], &[], 0);
 }
 
-/// The text as a format of `dprintf`'s.
+/// Returns the text as a format string of `dprintf`.
 fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
     let name = format!("{name}_text");
     if let Some(Symbol::Global(known)) = unit.symbol(&name) {
@@ -188,8 +189,8 @@ mod tests {
     use super::*;
     use gradus_interp::{Machine, Value as Run};
 
-    /// The program's own call stays as it is; the derivative's gets a test, which passes where there is memory and
-    /// where nothing was asked for.
+    /// The program's own call stays unchanged. The derivative's call gets a test, which passes if there is memory
+    /// or if nothing was requested.
     #[test]
     fn own_blocks_are_tested_and_the_programs_are_not() {
         let mut unit = Unit::default();

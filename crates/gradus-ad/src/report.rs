@@ -70,7 +70,7 @@ pub struct Report {
     pub versions: bool,
     /// The bytes of the first block of an augmented run's tape.
     pub block_bytes: Option<u64>,
-    /// Whether no value is active and nothing active is written to memory: the derivative is zero.
+    /// True if no value is active and no active value is written to memory: the derivative is zero.
     pub idle: bool,
 }
 
@@ -165,8 +165,9 @@ impl Report {
     }
 }
 
-/// Whether a function has no active value, and neither it nor a callee writes active numbers to memory. An active value
-/// of a callee comes from an active argument or ends in an active result of the call, unless memory passes it on.
+/// Returns true if a function has no active value, and neither it nor a callee writes active values to memory. An
+/// active value of a callee comes from an active argument or ends in an active result of the call, unless memory
+/// passes it on.
 fn is_idle(closure: &ClosureFacts, facts: &Facts<'_>) -> bool {
     let body = facts.body;
     let mut params = body.params().iter();

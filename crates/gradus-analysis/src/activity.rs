@@ -119,7 +119,7 @@ pub struct ClassFacts {
     untold: Vec<Untold>,
     written: Vec<bool>,
     handed_over: Vec<bool>,
-    /// Blocks of pointers in which addresses are only noted.
+    /// Blocks of pointers into which addresses are only stored.
     only_written: BTreeSet<ClassId>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     surely_freed: HashSet<ClassId>,
@@ -269,8 +269,8 @@ impl ClassFacts {
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
     }
-    /// Whether the class is blocks of pointers that global variables keep, in which addresses are only noted: they have
-    /// no shadows.
+    /// Returns true if the class is pointer blocks that global variables keep and into which addresses are only
+    /// stored. Such blocks have no shadows.
     pub(crate) fn is_only_written(&self, class: ClassId) -> bool {
         self.only_written.contains(&class)
     }
@@ -381,7 +381,7 @@ impl ClassFacts {
             })
             .collect();
         let returned = crate::outliving::returned(facts, root);
-        // Numbers that are only written, or only read, may be those of another block.
+        // Floats that are only written, or only read, may belong to another block.
         let matters = |class: ClassId| {
             self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
         };
@@ -446,8 +446,8 @@ impl Sources {
     }
 }
 
-/// Whether a variable is another file's and of a type that is not seen, such as the handles of Open MPI: this program only
-/// hands its address on. Code that would put active values there is refused itself.
+/// Returns true if a variable is external and of an opaque type, such as the handles of Open MPI. This program only
+/// passes its address on. Code that would store active values there is refused itself.
 fn is_handle(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     !variable.defined && matches!(unit.types.get(variable.ty), Type::Opaque(_))

@@ -694,7 +694,7 @@ fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
         }
         OpKind::Loop { trip_max: None } | OpKind::Unreachable | OpKind::Resume => true,
         OpKind::Foreign(_) | OpKind::Return => true,
-        // A bounded loop ends, and the ops in a region are asked one by one.
+        // A bounded loop ends, and the walk visits the ops in a region one by one.
         OpKind::Loop { trip_max: Some(_) }
         | OpKind::For { .. }
         | OpKind::If
@@ -706,7 +706,7 @@ fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
         | OpKind::ShareFor { .. }
         | OpKind::Single { .. }
         | OpKind::Critical(_) => false,
-        // The threads that are waited for come, or the program hangs without the derivative, too.
+        // The awaited threads arrive, or the program hangs without the derivative, too.
         OpKind::Sync | OpKind::Barrier(_) => false,
         OpKind::Binary(_)
         | OpKind::FNeg

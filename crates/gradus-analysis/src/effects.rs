@@ -382,7 +382,7 @@ impl Effects {
             | OpKind::Alloca(_)
             | OpKind::Addr { .. }
             | OpKind::LandingPad(_) => {}
-            // The ops in their regions are asked one by one.
+            // The walk visits the ops in their regions one by one.
             OpKind::If
             | OpKind::Switch(_)
             | OpKind::Loop { .. }
@@ -394,7 +394,7 @@ impl Effects {
             | OpKind::ShareFor { .. }
             | OpKind::Single { .. }
             | OpKind::Critical(_) => {}
-            // They order the accesses of other ops, and touch no memory of the program themselves.
+            // They order the accesses of other ops, and access no memory of the program themselves.
             OpKind::Sync | OpKind::Barrier(_) => {}
             OpKind::Yield | OpKind::Repeat | OpKind::Return | OpKind::Unreachable => {}
         }

@@ -246,7 +246,7 @@ impl Flow {
         flow.backward = Edges::of(flow.count, &list);
         flow
     }
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn count(&self) -> usize {
         self.count
     }

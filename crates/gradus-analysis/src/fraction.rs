@@ -1,13 +1,14 @@
-//! Integers that depend on the fraction bits of a float, and floats that such integers are converted to.
+//! Fraction bits of floats: integers that depend on them, and floats that such integers are converted to.
 //!
 //! The sign and the exponent of a float are steps: `(double)(bits >> 52)` has the derivative zero. The fraction is
-//! none: `(double)bits` grows with the float (a logarithm, nearly), and nobody here computes its derivative.
-//! Likewise an integer that a float was converted to is a step, and becomes the exponent of another float by a
-//! shift; as the fraction of that float it is none (an exponential, nearly).
+//! no step: `(double)bits` grows with the float (nearly a logarithm), and no rule computes its derivative. An
+//! integer that a float was converted to is a step, too. It stays a step if a shift makes it the exponent of
+//! another float. As the fraction of that float it is none (nearly an exponential).
 //!
-//! Steps: (1) one mask per value and memory class, the bits that may depend on a fraction, over a graph of integer
-//! ops; (2) propagation until nothing changes, masks only grow; (3) each conversion to a float that matters is
-//! refused where the mask says that it depends on a fraction. Known approximations: the lanes of a vector share a mask, and so do all words of a class.
+//! Step 1 builds a graph of integer ops with one mask per value and memory class: the bits that may depend on a
+//! fraction. Step 2 propagates the masks to a fixed point; masks only grow. Step 3 refuses each conversion to a
+//! float that matters if its mask depends on a fraction. Known approximations: the lanes of a vector share a mask,
+//! and so do all words of a class.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
@@ -23,16 +24,16 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// What an edge makes of the bits of its source.
+/// The effect of an edge on the bits of its source.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// They stay where they are, as far as the mask goes.
+    /// The bits stay at their positions, within the mask.
     Kept(u128),
-    /// They move up.
+    /// The bits move up.
     Up(u32, u128),
-    /// They move down; whether the sign follows.
+    /// The bits move down. The width is present if the sign fills the bits above.
     Down(u32, Option<u32>),
-    /// Sums carry upwards, within the mask.
+    /// The carries of a sum move up, within the mask.
     Carried(u128),
     /// The sign fills the bits above.
     Signed(u32, u128),
@@ -59,7 +60,7 @@ impl Change {
             Change::Mixed(mask) => mask,
         }
     }
-    /// Whether a sum of steps stays one that grows with each of them.
+    /// Returns true if a sum of steps still grows with each of the steps.
     fn is_linear(self) -> bool {
         !matches!(self, Change::Mixed(_) | Change::Down(..))
     }
@@ -72,7 +73,7 @@ fn low_bits(width: u32) -> u128 {
     }
 }
 
-/// The fraction bits of a format.
+/// Returns the fraction bits of a format.
 fn fraction(kind: FloatKind) -> u128 {
     low_bits(match kind {
         FloatKind::F16 => 10,
@@ -85,8 +86,8 @@ fn fraction(kind: FloatKind) -> u128 {
     })
 }
 
-/// The conversions of a closure that give floats which matter and depend on the fractions of varied ones; `bits` are
-/// the integers that may be bits of varied floats.
+/// Refuses the conversions to floats that matter and that depend on the fractions of varied floats. `bits` are the
+/// integers that may be bits of varied floats.
 pub(crate) fn findings(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -143,7 +144,7 @@ pub(crate) fn findings(
     found
 }
 
-/// Whether there is a conversion of bits of varied floats to floats, or of a varied float to an integer.
+/// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
 fn any_conversion(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     facts.closure.bodies(facts.unit).any(|(func, body)| {
         body.walk(body.root()).any(|op| match body.kind(op) {
@@ -167,12 +168,12 @@ struct Graph<'a> {
     edges: Vec<(u32, u32, Change)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
-    /// Integers to which varied floats were converted.
+    /// Integers that varied floats were converted to.
     converted: Vec<(FlowNode, u128)>,
 }
 
 impl Graph<'_> {
-    /// Step 2.
+    /// Propagates the masks (step 2).
     fn settle(&self, start: &[(FlowNode, u128)], takes: impl Fn(Change) -> bool) -> Vec<u128> {
         let mut edges: Vec<_> = self.edges.iter().filter(|edge| takes(edge.2)).collect();
         edges.sort_by_key(|edge| edge.0);
@@ -195,7 +196,7 @@ impl Graph<'_> {
         }
         masks
     }
-    /// The width of the integers, or of their vector's lanes.
+    /// Returns the width of an integer, or of the lanes of a vector.
     fn width(&self, body: &Body, value: Value) -> Option<u32> {
         self.facts.unit.types.int_bits(body.ty(value))
     }
@@ -211,7 +212,7 @@ impl Graph<'_> {
         let (from, to) = (self.node(from.0, from.1), self.node(to.0, to.1));
         self.edge(from, to, Change::Kept(u128::MAX));
     }
-    /// Values that nobody in the closure makes.
+    /// Records the fraction bits of a value that no op of the closure computes.
     fn source(&mut self, func: FuncId, value: Value) {
         let mut mask = 0;
         for lane in self.facts.words.lanes(func, value) {
@@ -358,7 +359,7 @@ impl Graph<'_> {
             }
         }
     }
-    /// Integers through memory; those that are read from floats.
+    /// Adds the edges of integers through memory, and the sources of integers that are read from floats.
     fn accesses(&mut self, func: FuncId, body: &Body, op: Op) {
         let facts = self.facts;
         let mut touched = Vec::new();
@@ -395,7 +396,7 @@ impl Graph<'_> {
         if words.carries_float(func, value) {
             return self.source(func, value);
         }
-        // In memory that holds floats elsewhere, an object that the front end names an integer is one.
+        // An object that the front end types as an integer is one, also in memory that holds floats elsewhere.
         if seen::of_access(self.facts.unit, body, op).has_integer() {
             return;
         }
@@ -428,7 +429,7 @@ impl Graph<'_> {
     }
 }
 
-/// The number that an integer constant holds in every lane.
+/// Returns the number that an integer constant holds in every lane.
 fn constant(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
     let Definition::Const(id) = body.values[value].def else {
         return None;

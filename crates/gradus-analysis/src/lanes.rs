@@ -562,8 +562,8 @@ fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
     .then_some(kind)
 }
 
-/// The value whose low bits an arithmetic right shift extends by their sign, where its operand is the left shift by
-/// as much: an integer, as of [`CastOp::SExt`].
+/// Returns the value whose low bits an arithmetic right shift sign-extends, if its operand is a left shift by the
+/// same constant. The result is an integer, like that of [`CastOp::SExt`].
 fn sign_extended(unit: &Unit, body: &Body, op: Op) -> Option<Value> {
     let shift = body.def_op(body.operand(op, 0))?;
     let by = |op| body.as_int(unit, body.operand(op, 1));
@@ -607,8 +607,8 @@ fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
             };
             for ((value, low, high), other) in [(a, b), (b, a)] {
                 match body.as_const(value) {
-                    // Bits that the other operand may set make another number of it, also where the host states that
-                    // the two are disjoint: it may know of a bit in between that it is zero here and set there.
+                    // Bits that the other operand may set make another number of it, even if the host states that
+                    // the two are disjoint. The host may know that a bit in between is zero here and set there.
                     None => {
                         let (below, above) = (high.min(other.1), low.max(other.2));
                         push(value, low, low, below.saturating_sub(low));

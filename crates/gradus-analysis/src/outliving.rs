@@ -150,8 +150,8 @@ impl Kept {
     }
 }
 
-/// The blocks to which the memory of variables leads, and all that is reached through them; and of each whether the
-/// variables' own pointers lead there. Classes for which `is_left` holds, and what only they lead to, are left out.
+/// Returns the blocks reachable from the memory of variables. The flag is true if the variables' own pointers lead
+/// there. Classes for which `is_left` holds, and classes that only they lead to, are left out.
 fn blocks_of(
     facts: Facts<'_>,
     holder: ClassId,
@@ -163,7 +163,7 @@ fn blocks_of(
     let (mut seen, mut blocks) = (BTreeSet::new(), Vec::new());
     while let Some((class, direct)) = work.pop() {
         let outlives = || outlives(facts.memory.get(class), is_freed(class));
-        // Blocks may be of the same class as the variable itself, where they are not told from it.
+        // A block has the class of the variable itself if the analysis cannot tell them apart.
         let asked = direct || class == holder;
         if !seen.insert(class) || is_left(class) || asked && !outlives() {
             continue;
@@ -175,7 +175,7 @@ fn blocks_of(
     blocks
 }
 
-/// The variable among what a class is, if it is one that changes.
+/// Returns the variable among the origins of a class, if it is not constant.
 fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     class.origins.iter().find_map(|origin| match origin {
         Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
@@ -183,8 +183,8 @@ fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     })
 }
 
-/// Blocks of pointers that global variables keep and in which the closure only notes addresses: no pointer that leads
-/// to memory for which `is_active` holds is ever read there, by whatever way. Such blocks need no shadows.
+/// Returns the pointer blocks that global variables keep and into which the closure only stores addresses. No load
+/// there yields a pointer that leads to memory for which `is_active` holds. Such blocks need no shadows.
 pub(crate) fn only_written(
     facts: Facts<'_>,
     is_freed: &dyn Fn(ClassId) -> bool,
@@ -200,7 +200,7 @@ pub(crate) fn only_written(
     blocks.retain(|block| {
         let origins = &facts.memory.get(*block).origins;
         let is_heap = |o: &Origin| matches!(o, Origin::Heap(..));
-        // The head of a container lies in the variable, and is of one class with its nodes.
+        // The head of a container lies in the variable, and shares a class with its nodes.
         let may_be = |o: &Origin| is_heap(o) || matches!(o, Origin::Global(_));
         !is_active(*block)
             && origins.iter().all(may_be)
@@ -215,7 +215,7 @@ pub(crate) fn only_written(
     }
 }
 
-/// Those of the blocks from which the closure takes pointers to active memory or to memory that leads there.
+/// Returns the blocks from which the closure loads pointers to active memory, or to memory that leads there.
 fn read_back(
     facts: Facts<'_>,
     blocks: &BTreeSet<ClassId>,
@@ -236,7 +236,7 @@ fn read_back(
                 for block in from.map(|place| place.class) {
                     let taken = facts.memory.places(func, value).iter().flatten();
                     let mut taken: Vec<ClassId> = taken.map(|place| place.class).collect();
-                    // Several pointers in one value.
+                    // The value holds several pointers.
                     let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
                     if bytes > facts.unit.layout.pointer_bytes {
                         taken.extend(facts.memory.stored(block));
@@ -258,7 +258,7 @@ fn read_back(
     read
 }
 
-/// All memory that what a function returns leads to.
+/// Returns all memory reachable from a function's result.
 pub(crate) fn returned(facts: Facts<'_>, func: FuncId) -> BTreeSet<ClassId> {
     let places = facts.memory.returned(func).iter().flatten();
     let classes: BTreeSet<ClassId> = places.map(|place| place.class).collect();
@@ -371,7 +371,7 @@ fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
     )
 }
 
-/// The first place where an address in a class is taken from memory, or put there.
+/// Returns the first op that loads an address of a class; else the first that stores one.
 fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
     let mut put = None;
     for (func, body) in facts.closure.bodies(facts.unit) {

@@ -30,7 +30,7 @@ pub(crate) fn is_piece(facts: Facts<'_>, body: &Body, op: Op, at: (MemoryPlace, 
         && !seen::of_access(facts.unit, body, op).has_integer()
 }
 
-/// The refusal of integer arithmetic on the bits of an active number.
+/// Refuses integer arithmetic on the bits of an active float.
 pub(crate) fn refused(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "integer arithmetic on the bits of an active floating-point number";
     let function = &unit.functions[func];

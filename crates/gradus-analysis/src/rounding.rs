@@ -18,14 +18,14 @@ pub(crate) fn rounds(unit: &Unit, body: &Body, op: Op) -> bool {
     added.is_some_and(|(_, by)| by == -away && is_rounder(unit, body, sum, by))
 }
 
-/// Whether a value is a number plus such a constant: the last of its bits are those of a whole number.
+/// Returns true if a value is a number plus such a constant. Its last bits are those of a whole number.
 pub(crate) fn is_shifted(unit: &Unit, body: &Body, value: Value) -> bool {
     let added = body.def_op(value).and_then(|sum| shifted(unit, body, sum));
     added.is_some_and(|(_, by)| is_rounder(unit, body, value, by))
 }
 
-/// The value to which an op adds a constant, and that number. Of a fused product and sum, the value is one of
-/// the factors.
+/// Returns the value to which an op adds a constant, and that constant. For a fused multiply-add, the value is one
+/// of the factors.
 fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     if let OpKind::Call(_) = body.kind(op) {
         let fused = unit.callee(body, op).and_then(|f| unit.known(f));

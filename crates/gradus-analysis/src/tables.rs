@@ -1,5 +1,5 @@
-//! Addresses of functions that can only be null: words of tables that compilers make, and callbacks that nobody sets;
-//! so no call goes through them. And the names of types.
+//! Null function addresses: words of tables that compilers emit, and callbacks that nothing sets. No call goes
+//! through them. The names of types are here, too.
 
 use crate::constraints::Solver;
 use crate::memory::Origin;
@@ -23,8 +23,8 @@ impl Solver<'_> {
         let constants: Vec<bool> = constants.collect();
         !constants.is_empty() && constants.into_iter().all(|is_null| is_null)
     }
-    /// Whether an address that nothing is known to lead to can only be null: all memory that may hold it was made by the
-    /// program that is seen, which stores no other address there. One that is held by no memory is a constant, or an
+    /// Returns true if an address without known targets can only be null. The program made all memory that may hold
+    /// the address, and stores no other address there. An address that no memory holds is a constant, or an
     /// argument that is null in every call.
     pub fn is_only_null(&mut self, address: Target) -> bool {
         let root = self.classes.find(address).node;
@@ -43,8 +43,8 @@ impl Solver<'_> {
         }
         true
     }
-    /// Whether all pointers in memory of a class were stored there by functions of the closure, or stand in the
-    /// initial contents of variables.
+    /// Returns true if all pointers in memory of a class were stored by functions of the closure, or are initial
+    /// contents of variables.
     fn is_filled_in_sight(&self, class: &Content) -> bool {
         let in_sight = |origin: &Origin| match *origin {
             Origin::Alloca(..) => true,
@@ -59,7 +59,7 @@ impl Solver<'_> {
         };
         !class.escaped && !class.origins.is_empty() && class.origins.iter().all(in_sight)
     }
-    /// Whether only functions of the closure put pointers into a variable, after its initial contents.
+    /// Returns true if only functions of the closure store pointers into a variable after its initialisation.
     fn is_own_variable(&self, global: GlobalId) -> bool {
         let variable = &self.unit.globals[global];
         let closed = variable.constant || variable.linkage == Linkage::Internal;

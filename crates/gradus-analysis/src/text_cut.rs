@@ -1,11 +1,12 @@
-//! Numbers that go through text or a file: `snprintf` here, `strtod` there. Derivatives do not follow them.
+//! Text round trips: `snprintf` writes a number, `strtod` reads it. Derivatives do not follow the number.
 //!
 //! A number that is read from text and that active outputs depend on has the derivative zero. Where the
-//! same closure makes text of numbers that depend on active inputs, such readings are told. Which text is read
-//! cannot be said, since it may be copied, written to a file and read again; text in memory may reach any
-//! reading, a stream's text only where a stream is read. Not told are readings of memory that the closure never
-//! writes (constants, the environment, arguments of the program), and numbers that are written to the terminal.
-//! A function that nothing is known of may read, too, where it is handed what active numbers were written to.
+//! same closure makes text of numbers that depend on active inputs, a diagnostic names each such reading. The
+//! analysis cannot tell which text is read: the program may copy it, or write it to a file and read it again. Text
+//! in memory may reach any reading. Text of a stream counts only if a stream is read. No diagnostic names readings
+//! of memory that the closure never writes (constants, the environment, arguments of the program), or numbers
+//! written to the terminal. An unknown callee counts as a reading if it receives memory or a stream that active
+//! numbers were written to.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
@@ -18,7 +19,7 @@ use std::collections::HashSet;
 /// An op and whose it is.
 type Site<'u> = (FuncId, &'u Body, Op);
 
-/// The longest chain of `stream << a << b` that is followed.
+/// The longest chain of `stream << a << b` that the analysis follows.
 const CHAIN_MAX: usize = 256;
 
 /// The ways of numbers in and out of text, in the order of the program.
@@ -28,17 +29,17 @@ struct Ways<'u> {
     to_memory: Vec<Site<'u>>,
     /// Active numbers become text of a stream, or are written to it as they are.
     to_stream: Vec<Site<'u>>,
-    /// What they are written to.
+    /// The memory that these numbers are written to.
     goals: HashSet<ClassId>,
     /// A stream is read.
     from_stream: bool,
     /// Numbers that matter are read.
     wanted: Vec<Site<'u>>,
-    /// Floats that matter are results of functions that nothing is known of.
+    /// Floats that matter are results of unknown callees.
     unknown: Vec<Site<'u>>,
 }
 
-/// A warning for each such reading; the pipeline refuses them unless they are allowed.
+/// Returns a warning for each such reading. The pipeline turns it into an error unless it is allowed.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let mut ways = Ways::default();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -79,7 +80,7 @@ impl<'u> Ways<'u> {
             Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
                 self.call(facts, classes, site, callee);
             }
-            // As libstdc++ calls `strtod`.
+            // libstdc++ calls `strtod` in this way.
             Some(Callee::Indirect(_)) => {
                 for &callee in facts.memory.callees(func, op) {
                     self.call(facts, classes, site, callee);
@@ -141,7 +142,7 @@ impl<'u> Ways<'u> {
     }
 }
 
-/// Whether what is written to is the terminal: `stdout`, `stderr`, `std::cout` and its kin, Fortran's unit 6.
+/// Returns true if the output is the terminal: `stdout`, `stderr`, `std::cout` and the like, Fortran's unit 6.
 fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
     let variable = |value: Value| {
         let constant = body.as_const(value).map(|id| &unit.constant(id).kind);
@@ -182,7 +183,7 @@ fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
     false
 }
 
-/// The memory that a closure may put text into.
+/// The memory into which a closure may write text.
 struct Texts {
     written: HashSet<ClassId>,
 }
@@ -221,7 +222,7 @@ impl Texts {
             }
         }
     }
-    /// Notes memory behind a pointer, and what can be reached from there.
+    /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from there.
     fn note(&mut self, facts: Facts<'_>, func: FuncId, ptr: Value, beyond: bool) {
         let places = facts.memory.places(func, ptr).iter().flatten();
         let mut work: Vec<ClassId> = places.map(|place| place.class).collect();
@@ -231,7 +232,7 @@ impl Texts {
             }
         }
     }
-    /// Whether what is read may be text that the closure made.
+    /// Returns true if a reading may read text that the closure made.
     fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
         let callee = facts.unit.callee(body, op);
         if let Some(Known::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
@@ -248,11 +249,12 @@ impl Texts {
     }
 }
 
-/// Whether memory is there before the closure runs, and reached by no function that may lead to text of its own: an
-/// argument's, a variable's, the environment's.
+/// Returns true if memory exists before the closure runs: that of an argument, a variable or the environment. The
+/// result of any other function may be text of its own.
 fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
     match *origin {
-        // What code that is not seen can reach is the program's text, too: it has been handed none of the closure's.
+        // Memory that external code can reach holds the program's text, too: that code received none of the
+        // closure's.
         Origin::Argument(..) | Origin::Global(_) | Origin::Unseen => true,
         Origin::Elsewhere(func, op) => {
             let body = facts.unit.functions[func].body.as_deref();

@@ -130,7 +130,7 @@ impl Classes {
         let root = self.find(target).node;
         &mut self.contents[root as usize]
     }
-    /// Whether a node is its class's representative.
+    /// Returns true if a node is the representative of its class.
     pub fn is_root(&self, node: u32) -> bool {
         self.nodes[node as usize].parent == node
     }

@@ -1,4 +1,4 @@
-//! Active values that are written to memory without a shadow and read back: whose memory it is, and the remedy.
+//! Active values that are written to memory without a shadow and read back: the memory's origin, and the remedy.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::{CallSite, Callee};
@@ -9,18 +9,18 @@ use crate::outliving;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// What is known of where the memory of a class comes from.
+/// The origin of a class's memory, as far as it is known.
 #[derive(Clone, Copy)]
 pub(crate) struct Provenance {
     /// A global that cannot have a shadow here.
     pub barred: Option<GlobalId>,
-    /// Whether all of it is without a shadow.
+    /// True if none of the memory has a shadow.
     pub bare: bool,
-    /// Whether a const argument, and none with a shadow, leads to it.
+    /// True if a const argument, and no argument with a shadow, leads to it.
     pub promised: bool,
 }
 
-/// Active values that are written where they have no shadow and are read back.
+/// Reports active values that are written to memory without a shadow and read back.
 pub(crate) fn of_memory(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -57,7 +57,7 @@ pub(crate) fn of_memory(
     list
 }
 
-/// What is written to const memory that is reached by several ways may be read by another.
+/// Warns that a read by another path may read a value written to const memory.
 fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
     Diagnostic::warning(Code::ZeroDerivative, message)
@@ -66,8 +66,8 @@ fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
         .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
 }
 
-/// Whether two classes may be the same memory by pointers that were stored before the call. What two arguments
-/// point to themselves the caller knows.
+/// Returns true if two classes may share memory through pointers stored before the call. The caller knows whether
+/// two arguments point to the same memory.
 fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
     let named = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;
@@ -135,7 +135,7 @@ fn stored(
     }
 }
 
-/// The finding where the memory is what a call gives that nothing is known of: an allocator whose source is not seen.
+/// Returns the diagnostic for memory that an unknown callee returns: an allocator whose source is missing.
 fn from_allocator(
     facts: Facts<'_>,
     (func, body, store): (FuncId, &Body, Op),
@@ -145,7 +145,7 @@ fn from_allocator(
     let sites = facts.closure.bodies(unit);
     let sites = sites.flat_map(|(func, _)| facts.closure.calls_in(func));
     let givers: Vec<&CallSite> = sites.filter(|site| gives(facts, class, site)).collect();
-    // The call whose result is stored through, where one is.
+    // The call whose result the store writes through, if there is one.
     let base = base_of(body, body.operand(store, 1));
     let direct = |site: &&&CallSite| {
         site.caller == func && base.is_some() && flow::call_result(body, site.op) == base
@@ -179,7 +179,7 @@ fn from_allocator(
     })
 }
 
-/// Whether a call of what is not seen gives a pointer into a class.
+/// Returns true if a call of an unknown function returns a pointer into a class.
 fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
     let unit = facts.unit;
     let not_seen = match site.callee {
@@ -199,7 +199,7 @@ fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
         })
 }
 
-/// What an address is computed from by offsets.
+/// Returns the value from which an address is computed by offsets.
 fn base_of(body: &Body, address: Value) -> Option<Value> {
     let mut base = address;
     while let Some(def) = body.def_op(base) {

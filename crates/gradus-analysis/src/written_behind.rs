@@ -1,7 +1,7 @@
-//! Parameters behind which numbers are written to memory that pointers lead to: outputs in structures and descriptors.
+//! Parameters that lead to written memory through pointers in memory: outputs in structures and descriptors.
 //!
-//! LLVM's `readonly` speaks of what is reached from a parameter by address computations alone. An output whose address
-//! lies in memory (`y->p[i] = …`) is none of that.
+//! LLVM's `readonly` covers only memory that address computations reach from a parameter. It does not cover an
+//! output whose address lies in memory (`y->p[i] = …`).
 
 use crate::activity::{Facts, written_classes};
 use crate::closure::Closure;
@@ -10,8 +10,8 @@ use crate::words::Words;
 use gradus_ir::{Entity, FuncId, Unit};
 use std::collections::BTreeSet;
 
-/// Per parameter of `func`: whether `closure` writes numbers to memory that is reached from the parameter through at
-/// least one pointer in memory.
+/// Returns for each parameter of `func` whether `closure` writes floats to memory that is reached from the
+/// parameter through at least one pointer in memory.
 pub fn written_behind(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<bool> {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return Vec::new();

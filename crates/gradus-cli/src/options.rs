@@ -79,10 +79,10 @@ pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
     })
 }
 
-/// What `--allow=a,b` allows.
+/// Parses the value of `--allow=a,b`.
 ///
 /// # Errors
-/// `BadOption` for a name of nothing that can be allowed.
+/// `BadOption` for an unknown name.
 pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
     let names = || Allowance::ALL.iter().map(|kind| kind.name());
     let of_name = |name: String| {

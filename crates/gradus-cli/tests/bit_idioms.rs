@@ -1,5 +1,5 @@
-//! The bitwise idioms of floats, as an enumeration: each is differentiated right, against differences and forward
-//! against reverse, or refused at its line.
+//! An enumeration of the bitwise idioms of floats. Each idiom is refused at its line, or its derivative agrees with
+//! differences and between both modes.
 
 mod support;
 
@@ -9,19 +9,20 @@ use std::path::Path;
 use std::process::Command;
 use support::{folder, gradus, shell, text, write};
 
-/// What must become of an idiom at every level.
+/// The outcome that an idiom must have at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It is differentiated, and agrees with differences.
+    /// The derivative agrees with differences.
     Right,
-    /// GRD0008 at its line.
+    /// The compiler reports GRD0008 at its line.
     Refused,
-    /// One or the other: what the optimiser and type-based aliasing make of it decides.
+    /// Either outcome is right: the optimiser and type-based aliasing decide.
     Either,
 }
 
-/// An idiom: its name, its outcome, and a function's body. Of numbers `v`, `s` and `r` there are the bits `a`, `b` and
-/// `c`; `T` is the number's type, `U` and `I` integers of its size with `W` bits, of which `M` are the fraction's.
+/// An idiom: its name, its outcome, and a function's body. `a`, `b` and `c` are the bits of the numbers `v`, `s`
+/// and `r`. `T` is the number's type. `U` and `I` are integers of its size with `W` bits, of which the fraction has
+/// `M`.
 type Idiom = (&'static str, Outcome, &'static str);
 
 // table
@@ -493,7 +494,7 @@ const IDIOMS: &[Idiom] = &[
     ),
 ];
 
-/// What every program begins with.
+/// The declarations at the start of every program.
 const BEGIN: &str = "#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -531,7 +532,7 @@ T __enzyme_fwddiff_one(void *, ...);
 struct two __enzyme_fwddiff_two(void *, ...);
 ";
 
-/// The program's end: differences against the reverse mode, that against the forward mode, alone and two at once.
+/// The program's end: it compares reverse mode with differences and with forward mode, for one tangent and for two.
 const END: &str = "
 static int check(const char *name, T (*f)(T *), void (*ways)(T *, T *, T *, T *, T *)) {
   static const T at[5][3] = {{(T)1.3, (T)-0.4, (T)2.7}, {(T)-1.3, (T)0.45, (T)0.7}, {(T)1.27, (T)1.43, (T)1.11},
@@ -558,7 +559,7 @@ static int check(const char *name, T (*f)(T *), void (*ways)(T *, T *, T *, T *,
 }
 ";
 
-/// A program of some idioms; each function stands on a line of its own.
+/// Returns a program of some idioms; each function has its own line.
 fn program(idioms: &[&Idiom]) -> String {
     let mut text = BEGIN.to_string();
     for (name, _, body) in idioms {
@@ -583,7 +584,7 @@ fn program(idioms: &[&Idiom]) -> String {
     text + "return wrong; }\n"
 }
 
-/// The idioms of a program that a compiler with these flags refuses, each with GRD0008 at a line of the program.
+/// Returns the idioms of a program that a compiler with these flags refuses, each with GRD0008 at its line.
 fn refused(at: &Path, flags: &str, idioms: &[&Idiom]) -> BTreeSet<String> {
     write(at, "refused.c", &program(idioms));
     let told = gradus(at, &format!("cc -w {flags} -c refused.c"));
@@ -599,7 +600,7 @@ fn refused(at: &Path, flags: &str, idioms: &[&Idiom]) -> BTreeSet<String> {
     names
 }
 
-/// Walks the enumeration with a compiler's flags.
+/// Checks the enumeration with a compiler's flags.
 fn walk(test: &str, flags: &str) {
     let at = folder(test);
     let of = |outcome| {
@@ -646,7 +647,7 @@ fn unions_and_casts() {
     }
 }
 
-/// The same of vectors: those of the language and SSE's.
+/// Checks vectors in the same way: those of the language and SSE's.
 #[test]
 fn vectors() {
     let at = folder("idioms-vectors");

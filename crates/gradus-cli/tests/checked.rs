@@ -1,11 +1,11 @@
-//! `gradus check` says "right" only of what it tested: nothing to test, arrays that are too short, functions that do
-//! not come back and limits are told by name, and any name of a function or an argument can be checked.
+//! `gradus check` says "right" only of derivatives that it tested. It names empty tests, short arrays, functions
+//! that do not return, and limits. It accepts any name of a function or an argument.
 
 mod support;
 
 use support::{accepts, folder, gradus, refuses, shell, text, write};
 
-/// What a check prints and finds, with the exit status that it must have.
+/// Runs a check and compares its exit status. Returns its output.
 fn checked(at: &std::path::Path, line: &str, status: i32) -> String {
     let output = gradus(at, &format!("check {line}"));
     let said = text(&output.stdout) + &text(&output.stderr);
@@ -91,7 +91,7 @@ fn zero_at_one_point_is_tested_at_others() {
         let said = checked(&at, &format!("v.c -f {what}"), 0);
         assert!(said.contains("right at other values"), "{what}\n{said}");
     }
-    // Entries that are not among those compared are seen by the direction.
+    // The test along one direction covers entries that the entry test leaves out.
     let said = checked(&at, "v.c -f sixth --arg n=100 --arg x=rand(n)", 0);
     assert!(said.contains("the derivative is right\n"), "{said}");
 }
@@ -244,7 +244,7 @@ fn functions_that_do_not_come_back_are_named() {
     accepts(&at, "check e.cpp -f hungry --arg x=8 --arg n=10000");
 }
 
-/// Noise of gradients on a lattice of triangles, in single precision, and a rule that is wrong by a part.
+/// Simplex noise in single precision, and a rule that is wrong by a part.
 const STEEP: &str = r#"
 #include <math.h>
 #include <stdint.h>
@@ -481,7 +481,7 @@ fn values_mean_what_they_say() {
         &at,
         "check v.c -f over --arg n=[6] --arg x=rand(6) --arg scale=[0.5]",
     );
-    // The number `k` does not meet a loop's variable of ours.
+    // The argument `k` does not clash with a loop variable of the generated part.
     accepts(&at, "check v.c -f half --arg k=3 --arg x=k/2");
     let cases = [
         (

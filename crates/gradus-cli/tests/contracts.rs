@@ -1,5 +1,5 @@
-//! What a generated header says of a derivative holds: it is C and C++, outputs behind structures and descriptors have
-//! shadows, arguments whose names are words of C or C++ are renamed, and a derivative that is zero is refused.
+//! Claims of a generated header. It is valid C and C++, and outputs behind structures and descriptors have shadows.
+//! Arguments named like keywords are renamed, and a zero derivative is refused.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn an_output_behind_a_structure_has_a_shadow() {
     }
 }
 
-/// An array of assumed shape is passed by a descriptor, and so is its shadow.
+/// A descriptor passes an assumed-shape array, and another descriptor its shadow.
 #[test]
 fn an_output_behind_a_descriptor_has_a_shadow() {
     let at = folder("outputs_in_descriptors");
@@ -122,7 +122,7 @@ fn a_derivative_by_name_that_is_zero_is_refused() {
     }
 }
 
-/// Each sentence of the header's, as a caller reads it.
+/// Checks each sentence of the header as a caller reads it.
 #[test]
 fn what_the_header_says_holds() {
     let at = folder("said_in_headers");

@@ -60,7 +60,7 @@ fn shared_memory_and_barriers() {
     runs(&["shared.cu"]);
 }
 
-/// It has no size of its own, and threads speak through it in step.
+/// The memory has no static size, and threads communicate through it in lockstep.
 #[test]
 fn shared_memory_whose_size_the_launch_gives() {
     runs_at(&["-O0", "-O1", "-O2", "-O3"], &["dynamic.cu"]);

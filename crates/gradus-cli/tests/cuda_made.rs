@@ -1,10 +1,10 @@
-//! Random kernels in CUDA's own words through `gradus nvcc`, against threads of the host that run the same text.
+//! Random CUDA kernels through `gradus nvcc`, compared with host threads that run the same text.
 //!
-//! Each kernel is written twice, for the device and for threads of the host that wait for each other where threads of a
-//! block meet. Barriers stand in loops of all forms and in their conditions, with `continue`, `break` and `return`
-//! where the language allows them; threads that are done leave; warps speak through volatile shared memory, of a size
-//! that the source or the launch gives, in step: on the host all read before any writes. No two threads race
-//! otherwise, and whether a barrier is reached depends on what all threads have in common.
+//! Each kernel is written twice: for the device, and for host threads that wait for each other at the barriers of a
+//! block. Barriers occur in loops of all forms and in their conditions, with `continue`, `break` and `return` where
+//! the language allows them. Finished threads leave. The threads of a warp communicate in lockstep through volatile
+//! shared memory, whose size the source or the launch gives. On the host all threads read before any thread writes.
+//! No two threads race otherwise. A barrier depends only on values that all threads have in common.
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
 
@@ -16,7 +16,7 @@ use support::{folder, text};
 
 /// Kernels in one program.
 const KERNELS: u32 = 6;
-/// How deep loops stand in one another, in blocks of few threads and of many.
+/// The nesting depth of loops, in blocks of few threads and of many.
 const DEEPEST: [usize; 2] = [3, 2];
 
 /// The beginning of a program: a block of threads of the host.
@@ -82,9 +82,9 @@ static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int
 }
 "#;
 
-/// A line of both texts, or one of each.
+/// A line of both texts, or one line for each text.
 enum Line {
-    /// The same, with `SYNC`, `SOME(` and `LEAVE` in the words of each side.
+    /// The same line; `SYNC`, `SOME(` and `LEAVE` become the words of each side.
     Both(String),
     /// A step of a warp: a guard, and what a thread stores into its own cell.
     Step(String, String),
@@ -92,7 +92,7 @@ enum Line {
 
 struct Writer {
     state: u64,
-    /// Threads of a block.
+    /// The number of threads in a block.
     threads: u32,
     lines: Vec<Line>,
     deep: usize,
@@ -116,7 +116,7 @@ impl Writer {
         self.lines.push(Line::Both(format!("{indent}{line}\n")));
     }
 
-    /// A number of the thread's own.
+    /// Returns a number that depends on the thread.
     fn own(&mut self) -> String {
         let (by, more) = (1 + self.below(13), 1 + self.below(4));
         match self.below(5) {
@@ -128,13 +128,13 @@ impl Writer {
         }
     }
 
-    /// The cell of any thread.
+    /// Returns the cell of any thread.
     fn cell(&mut self) -> String {
         let (by, more, n) = (1 + 2 * self.below(3), self.below(10), self.threads);
         format!("s[(T * {by} + {more}) % {n}]")
     }
 
-    /// The cell of another thread of the same warp.
+    /// Returns the cell of another thread of the same warp.
     fn neighbour(&mut self, far: u32) -> String {
         match self.threads {
             n if n < 32 => format!("v[(T + {far}) % {n}]"),
@@ -142,7 +142,7 @@ impl Writer {
         }
     }
 
-    /// A condition that all threads have in common.
+    /// Returns a condition that all threads have in common.
     fn common(&mut self, loops: &[String]) -> String {
         let n = self.below(5);
         let lp = self.below(loops.len().max(1) as u32) as usize;
@@ -209,7 +209,7 @@ impl Writer {
         }
     }
 
-    /// The threads of a warp speak through volatile memory.
+    /// Writes steps in which the threads of a warp communicate through volatile memory.
     fn steps(&mut self) {
         self.say("s[T] = a;");
         self.say("SYNC;");
@@ -281,7 +281,7 @@ impl Writer {
             self.say(&format!("{i}++;"));
         }
         if form == 3 {
-            // Before what may go on to the next round.
+            // The exit precedes statements that may continue with the next iteration.
             self.say(&format!("if (!({when}) || {i} > 4) break;"));
         }
         self.statements(&[loops, &[i]].concat(), 1);
@@ -292,7 +292,7 @@ impl Writer {
         }
     }
 
-    /// The kernel's text for the device or for a thread of the host.
+    /// Returns the kernel's text for the device or for a host thread.
     fn written(&self, device: bool) -> String {
         let leave = "{ out[B * N + T] = a; return; }";
         let (sync, some) = match device {
@@ -322,7 +322,7 @@ impl Writer {
     }
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 fn program(seed: u64) -> String {
     let (mut all, mut calls) = (HEAD.to_owned(), String::new());
     for number in 0..KERNELS {
@@ -402,7 +402,7 @@ fn kernels_compute_what_threads_of_the_host_do() {
             }
         }
         if wrong.is_empty() {
-            // A program that is right is not kept.
+            // A correct program is not kept.
             let _ = std::fs::remove_file(folder.join(&object));
             let _ = std::fs::remove_file(folder.join(&source));
         }

@@ -377,7 +377,7 @@ fn static_state_is_not_carried_from_call_to_call() {
     }
 }
 
-/// By name that is an error; a program that asks is warned.
+/// `gradus grad` refuses it; a program that requests one gets a warning.
 #[test]
 fn a_derivative_that_is_zero_is_told() {
     let at = folder("zero");

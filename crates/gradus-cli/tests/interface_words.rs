@@ -1,5 +1,5 @@
-//! Words of the call interface through the drivers: each word of the table is honoured, or refused by its name with
-//! the user's line. None is dropped, in whatever form it reaches the compiler.
+//! Words of the call interface through the drivers. Each word of the table is honoured, or refused by its name with
+//! the user's line. No word is dropped, in whatever form it reaches the compiler.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{folder, gradus, refuses, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
-/// What every program declares.
+/// The declarations of every program.
 const DECLARATIONS: &str = "#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int near_to(double a, double b) { return fabs(a - b) < 1e-9 * (1 + fabs(b
 #line 1
 ";
 
-/// Compiles a program, which must be taken, and runs it, which must find what it expects.
+/// Compiles and runs a program; both must succeed.
 fn right(at: &Path, line: &str) {
     let made = gradus(at, &format!("{line} -lm -o program"));
     assert!(made.status.success(), "{line}\n{}", text(&made.stderr));
@@ -49,7 +49,7 @@ fn right(at: &Path, line: &str) {
     );
 }
 
-/// A program of one C file at every level, with and without `-g`.
+/// Checks a program of one C file at every level, with and without `-g`.
 fn right_in_c(test: &str, program: &str) {
     let at = folder(test);
     write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
@@ -59,7 +59,7 @@ fn right_in_c(test: &str, program: &str) {
     right(&at, "cc -O2 -g main.c");
 }
 
-/// A program of one C++ file at every level.
+/// Checks a program of one C++ file at every level.
 fn right_in_cplusplus(test: &str, program: &str) {
     let at = folder(test);
     write(&at, "main.cpp", &format!("{DECLARATIONS}{program}"));
@@ -68,7 +68,7 @@ fn right_in_cplusplus(test: &str, program: &str) {
     }
 }
 
-/// A program of one C file that is refused with a code, for a word, at a line.
+/// Checks that a program of one C file is refused with a code, for a word, at a line.
 fn refused_in_c(test: &str, program: &str, code: &str, word: &str, line: u32) {
     let at = folder(test);
     write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
@@ -82,15 +82,15 @@ fn refused_in_c(test: &str, program: &str, code: &str, word: &str, line: u32) {
     }
 }
 
-/// Functions whose own code has another derivative than they are stated to have: numbers go through integers, where
-/// no derivative goes, and the difference to what went through is a number without a slope.
+/// Functions whose own code has another derivative than the stated one. A number goes through an integer, which
+/// carries no derivative. The difference to the number that went through has no slope.
 const ODD: &str = "
 static double cut(double a) { return (double)(long long)(a * 0x1p50) * 0x1p-50; }
 APART static double zero(double a) { return a - cut(a); }
 APART static double sine(double a) { return cut(sin(a)); }
 ";
 
-/// The program that shows an honoured word, or a hint: C, with what `main` expects. A word without a program here
+/// Returns the C program for an honoured word or a hint; `main` checks the values. A word without a program here
 /// fails the test.
 // table
 fn program(word: &Word) -> String {
@@ -249,7 +249,7 @@ fn program(word: &Word) -> String {
     }
 }
 
-/// A program with a refused word, and the word as messages name it.
+/// Returns a program with a refused word, and the word as messages name it.
 fn refused_program(word: &Word) -> (String, String) {
     let f = "static double f(double x) { return x * x; }\n";
     let main = "int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }\n";
@@ -340,7 +340,7 @@ fn every_attribute_is_right_or_refused_by_its_name() {
     });
 }
 
-/// A module whose function `off`, of slope 7, is called by `f`: x² + off(x).
+/// Returns a module in which `f` calls the function `off`, of slope 7: x² + off(x).
 fn module(mark: &str, call: &str, tail: &str) -> String {
     format!(
         "define double @off(double %x) noinline {mark} {{\n  %y = fmul double %x, 7.0\n  ret double %y\n}}\n\
@@ -349,7 +349,7 @@ fn module(mark: &str, call: &str, tail: &str) -> String {
     )
 }
 
-/// A main that is zero where reverse and forward mode give these.
+/// Returns a `main` that is zero if reverse and forward mode give these values.
 fn main_that_expects(reverse: &str, forward: &str) -> String {
     format!(
         "define i32 @main() {{\n  %d = call double @__enzyme_autodiff(ptr @f, double 3.0)\n  %t = call double @__enzyme_fwddiff(ptr @f, double 3.0, double 1.0)\n\

@@ -1,5 +1,5 @@
-//! Blocks of pointers that global variables keep: addresses that are only noted there need no shadows; addresses that
-//! are read back are refused; a pointer of a global variable that has no shadow ends the program with its line.
+//! Pointer blocks that global variables keep. Addresses that are only stored there need no shadows; addresses that
+//! are read back are refused. A global variable's pointer without a shadow ends the program with its line.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use support::{accepts, folder, refuses, succeeds, text, write};
 
-/// What programs share.
+/// The declarations that the programs share.
 const ASKED: &str = "#include <stdio.h>
 #include <stdlib.h>
 extern int enzyme_dup, enzyme_const;
@@ -28,7 +28,7 @@ void __enzyme_autodiff(void *, ...);
     dx[0] = 0; BACK(f); f(x, 3); BACK(f); printf(\"%g %g %g %g\\n\", t, dx[0], dx[1], dx[2]); } while (0)
 ";
 
-/// Blocks that are made once, that grow, of structures, of nodes; and beside them memory that is written.
+/// Blocks that are made once, that grow, of structures, of nodes; and separate memory that is written.
 const NOTED: &str = "
 static double **seen; static int used;
 __attribute__((noinline)) static double made_once(double *x, int n) {
@@ -68,7 +68,7 @@ static double nodes(const double *x, int n) {
 int main(void) { SHOW(made_once); SHOW(grown); SHOW(structures); SHOW(nodes); return 0; }
 ";
 
-/// What a program prints with each level, with and without debug information, built by `compiler`.
+/// Checks the output of a program at each level, with and without debug information, built by `compiler`.
 fn prints(folder: &Path, compiler: &str, file: &str, expected: &str) {
     for level in 0..=3 {
         for debug in ["", "-g"] {
@@ -97,7 +97,7 @@ fn a_static_vector_may_note_addresses() {
     prints(&at, "c++", "p.cpp", "2 4 8 12\n");
 }
 
-/// The same is said at every level, with and without debug information, in both modes.
+/// Checks the message at every level, with and without debug information, in both modes.
 #[test]
 fn addresses_that_are_read_back_are_refused() {
     let at = folder("read_back_addresses");
@@ -139,7 +139,7 @@ fn ran(folder: &Path) -> Output {
     command.output().expect("it starts")
 }
 
-/// An array of pointers in a static variable has a shadow; what calls without derivatives put there has none.
+/// An array of pointers in a static variable has a shadow; a pointer stored by calls without derivatives has none.
 #[test]
 fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
     let at = folder("missing_shadows");

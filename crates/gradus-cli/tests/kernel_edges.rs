@@ -1,5 +1,5 @@
-//! What happens at the edges of kernels: derivatives that their threads ask for, memory of the block whose indices wrap,
-//! accesses to memory that is not there, device functions of other sources.
+//! Edge cases of kernels: derivatives that their threads request, wrapping indices into shared memory, invalid
+//! accesses, and device functions of other sources.
 
 mod support;
 
@@ -33,14 +33,14 @@ fn builds_and_runs(name: &str, source: &str, flags: &[&str]) {
     }
 }
 
-/// All threads add to what they share; with and without sources compiled apart, and with lines for a debugger.
+/// All threads add to memory that they share; with and without separate compilation, and with debug lines.
 #[test]
 fn threads_ask_for_derivatives() {
     let source = include_str!("cuda/asked_in_kernels.cu");
     builds_and_runs("asked", source, &["", "-rdc=true", "-g"]);
 }
 
-/// The object of a derivative that threads run holds atomic adds, for a GPU as well.
+/// The object of a derivative that threads run contains atomic adds, also for a GPU.
 #[test]
 fn code_for_a_gpu_adds_atomically() {
     let at = folder("kernel_edges_ptx");
@@ -65,7 +65,7 @@ fn code_for_a_gpu_adds_atomically() {
     assert!(said.contains("r.c:3:"), "{said}");
 }
 
-/// What the threads of a block do together has no derivative of one thread.
+/// A derivative of one thread does not cover operations that the threads of a block do together.
 #[test]
 fn what_threads_do_together_is_refused() {
     let at = folder("kernel_edges_together");
@@ -102,7 +102,7 @@ fn indices_into_memory_of_the_block_wrap() {
     builds_and_runs("wraps", include_str!("cuda/shared_wraps.cu"), &["", "-g"]);
 }
 
-/// An access to memory that is not there is CUDA's error; one of the host's ends the program as ever.
+/// An invalid access in a kernel is a CUDA error; one on the host ends the program as before.
 #[test]
 fn accesses_to_memory_that_is_not_there() {
     let at = folder("kernel_edges_faults");
@@ -127,7 +127,7 @@ fn accesses_to_memory_that_is_not_there() {
     }
 }
 
-/// A device function that waits for others, of another source, is refused before the linker finds it missing.
+/// The link refuses a device function of another source that waits for others, before the linker misses it.
 #[test]
 fn functions_of_other_sources_that_wait_are_refused() {
     let at = folder("kernel_edges_apart");

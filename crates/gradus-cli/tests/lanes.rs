@@ -217,7 +217,7 @@ fn lanes_that_a_branch_left_unfilled_reach_no_adjoint() {
     for taken in ["[1,0]", "[0,1]", "[1,1]"] {
         accepts(&at, &line(taken));
     }
-    // All derivatives are zero here, and no number: a NaN would depart.
+    // All derivatives are zero here, and none is a NaN, which would disagree.
     let said = refuses(&at, &line("[0,0]"), "GRD0027");
     assert!(said.contains("every derivative is zero"), "{said}");
 }

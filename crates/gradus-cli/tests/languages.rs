@@ -673,7 +673,8 @@ fn fortran_sources() {
     );
 }
 
-/// The shadow is as the array, of other strides, too short, and of one element whose stride does not matter.
+/// The shadow has the array's strides, other strides, too few elements, or one element whose stride does not
+/// matter.
 const OTHER_STRIDES: &str = "include 'gradus.f90'
 module work
 contains
@@ -711,8 +712,8 @@ program apart
 end program
 ";
 
-/// Arrays of assumed shape in functions and subroutines, of one and two dimensions, sections with strides among them:
-/// forward mode, reverse mode and differences agree.
+/// Checks assumed-shape arrays of one and two dimensions in functions and subroutines, also as sections with
+/// strides. Forward mode, reverse mode and differences agree.
 #[test]
 fn fortran_assumed_shape() {
     let folder = folder("fortran_assumed_shape");
@@ -725,7 +726,7 @@ fn fortran_assumed_shape() {
         let output = succeeds(&mut Command::new(folder.join("program")));
         assert_eq!(text(&output.stdout).trim(), "right", "{options}");
     }
-    // A derivative steps through a shadow as through the array: another section is told.
+    // A derivative indexes a shadow like its array; another section ends the program.
     write(&folder, "apart.f90", OTHER_STRIDES);
     for options in ["-O0", "-O2 -g"] {
         for (define, ends) in [("1", false), ("2", true), ("3", true), ("4", false)] {
@@ -738,7 +739,7 @@ fn fortran_assumed_shape() {
             assert!(ends || text(&output.stdout).contains("right"), "{said}");
         }
     }
-    // By name, also outside of modules.
+    // Requests by name work outside of modules, too.
     write(
         &folder,
         "bare.f90",

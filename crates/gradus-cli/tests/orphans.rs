@@ -182,7 +182,7 @@ fn long_functions_share_their_loops_in_derivatives() {
     prints(&at, "p", &["1", "3"], &wanted, "-O1");
 }
 
-/// A construct in a function that is always inlined is one of the team that runs the function which took it in.
+/// A construct in an always-inlined function belongs to the team that runs its caller.
 #[test]
 fn constructs_of_inlined_functions_are_the_teams_that_comes_to_them() {
     let at = folder("orphans_inlined");
@@ -258,7 +258,8 @@ end program
     }
 }
 
-/// The file with the region, and that with the loop, compiled apart, one of them by clang or into an archive.
+/// Compiles the file with the region and the file with the loop separately, one of them by clang or into an
+/// archive.
 #[test]
 fn regions_of_other_files_share_the_loops_of_inlined_functions() {
     let at = folder("orphans_apart");
@@ -312,7 +313,7 @@ void walk(int *count) { twice(count); }
     }
 }
 
-/// What asks for a derivative is compiled in another order.
+/// A file that requests a derivative is compiled in another order.
 #[test]
 fn constructs_of_inlined_functions_are_the_teams_beside_derivatives() {
     let at = folder("orphans_beside");
@@ -353,7 +354,7 @@ int main(void) {
     }
 }
 
-/// The verdicts on some random call graphs, as a batch of that number goes through the compiler.
+/// Returns the verdicts on the random call graphs of a batch.
 fn random_graphs(at: &Path, batch: u64) -> Vec<Verdict> {
     let programs: Vec<_> = (batch * 10..batch * 10 + 10).map(shares_program).collect();
     let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));

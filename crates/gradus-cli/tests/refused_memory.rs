@@ -1,5 +1,5 @@
-//! Memory that the system refuses to a derivative: the program says how much was asked for and what the tape keeps
-//! most of, and aborts; memory that it refuses to the program itself means what it means without derivatives.
+//! Memory that the system refuses. A derivative prints the requested size and the largest row of its tape, and
+//! aborts. A refusal to the program itself means the same as without derivatives.
 
 mod support;
 
@@ -47,7 +47,7 @@ int main(int c, char **v) {
 }
 ";
 
-/// A gibibyte: more than an address space of half of it holds.
+/// A gibibyte does not fit into an address space of half a gibibyte.
 const LIMIT: &str = "ulimit -v 500000; ulimit -c 0; exec ./p";
 const SIGABRT: i32 = 6;
 
@@ -78,12 +78,12 @@ fn refused_memory_ends_the_program_with_size_and_line() {
             );
         }
         assert!(run("c 10").status.success(), "-O{level}");
-        // The program asks whether it was given memory.
+        // The program tests whether it received memory.
         for (size, expected) in [("4", "36\n"), ("1e15", "3\n")] {
             let output = run(&format!("s {size}"));
             assert_eq!(text(&output.stdout), expected, "-O{level} {size}");
         }
-        // There is memory for the block, and none for its shadow.
+        // The block fits into memory, and its shadow does not.
         let output = run("s 4e7");
         assert_eq!(output.status.signal(), Some(SIGABRT), "-O{level}");
         assert!(text(&output.stderr).contains("refused 320"), "-O{level}");

@@ -1,4 +1,4 @@
-//! Programs of several files in one command: one object in place of their own, names of one file kept apart.
+//! Programs of several files in one command: one object replaces theirs, and static names stay apart.
 
 mod support;
 
@@ -55,7 +55,7 @@ fn several_files_are_one_program() {
     shell(&at, "clang-22 -O1 -emit-llvm -c inner.c -o inner.bc");
     shell(&at, "clang-22 -O1 -S -emit-llvm inner.c -o inner.ll");
     shell(&at, "gradus cc -O1 -c inner.c -o carries.o");
-    // One file alone does not do.
+    // One file alone is refused.
     refuses(&at, "grad outer.c -f outer -o out.o", "GRD0005");
     let others = ["inner.c", "inner.cpp", "inner.f90", "inner.bc", "inner.ll"];
     for other in others {
@@ -74,7 +74,7 @@ fn several_files_are_one_program() {
     );
 }
 
-/// The object has what all files have, and each file's own variables and functions.
+/// The object defines the names of all files, and each file's own variables and functions.
 #[test]
 fn the_object_takes_the_place_of_all() {
     let at = folder("several_objects");
@@ -109,7 +109,7 @@ fn the_object_takes_the_place_of_all() {
     }
 }
 
-/// C++'s variables are made in the order of the files.
+/// The constructors of C++ variables run in the order of the files.
 #[test]
 fn constructors_run_in_order() {
     let at = folder("several_constructors");

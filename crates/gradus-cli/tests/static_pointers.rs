@@ -387,7 +387,7 @@ const UNWRITTEN: &str = r#"
         int main(void) { return 0; }
     "#;
 
-/// A variable that nobody writes keeps what it holds at start-up: null, numbers, or the addresses of functions.
+/// A variable that nothing writes keeps its initial contents: null, numbers, or the addresses of functions.
 #[test]
 fn what_nobody_writes_is_a_constant() {
     let folder = folder("static_unwritten");
@@ -399,7 +399,7 @@ fn what_nobody_writes_is_a_constant() {
             let said = accepts(&folder, &line);
             assert!(said.contains("the derivative is right"), "{said}");
         }
-        // What `begin` left is what counts.
+        // The value that `begin` stored counts.
         let asks = format!(
             "#include <stdio.h>\n{}",
             "void begin(double); void set_before_vjp(const double *, double *, int, double);

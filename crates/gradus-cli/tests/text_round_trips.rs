@@ -1,11 +1,11 @@
-//! Numbers that go through text or a file: an error unless it is allowed; numbers that are only written are none.
+//! Numbers that go through text or a file are an error unless allowed; numbers that are only written are none.
 
 mod support;
 
 use std::path::Path;
 use support::{folder, gradus, refuses, text, write};
 
-/// What a command that succeeds says.
+/// Runs a command that succeeds, and returns its messages.
 fn accepts(at: &Path, line: &str) -> String {
     let output = gradus(at, line);
     let said = text(&output.stderr);

@@ -257,8 +257,8 @@ fn further_arguments_are_printed_or_refused() {
     }
 }
 
-/// Open MPI's handles are addresses of variables of types that are not seen: none of them is active. Communication on an
-/// active path is told as such.
+/// Open MPI's handles are addresses of external variables of opaque types. None of them is active. A diagnostic
+/// names communication on an active path as such.
 #[test]
 fn handles_of_types_that_are_not_seen_are_inactive() {
     let at = folder("handles");
@@ -381,14 +381,14 @@ const CALLBACKS: &str = r#"
         }
     "#;
 
-/// Callbacks that may be absent: asked before they are called, null or one of known functions, in structures that the
-/// function makes, in blocks, in tables, and as arguments.
+/// Callbacks that may be absent. The program tests them before the call; each is null or a known function. They lie
+/// in local structures, in blocks and in tables, or are arguments.
 #[test]
 fn callbacks_may_be_null() {
     let at = folder("callbacks");
     let program = CALLBACKS;
     write(&at, "callbacks.c", program);
-    // No other function of this type is known to those below.
+    // The functions below see no other function of this type.
     let alone = program.replace("static int halve(double *z) {", "static int halve(double *z); \n#define perhaps(x, n) unused(x, n)\nstatic int halve(double *z) {");
     write(&at, "alone.c", &alone.replace("n > 3 ? halve : 0", "0"));
     for flags in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
@@ -409,7 +409,7 @@ fn callbacks_may_be_null() {
     }
 }
 
-/// Memory from what is not seen is told as an allocator that nobody registered, with its call.
+/// A diagnostic names memory of an unknown callee as an unregistered allocator, with its call.
 #[test]
 fn allocators_that_are_not_seen_are_named() {
     let at = folder("allocators");

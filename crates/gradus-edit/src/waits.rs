@@ -101,7 +101,7 @@ impl Round<'_> {
         if matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == self.again {
             return arm == 0;
         }
-        // An arm that gives nothing ends what runs it: there is no round after `__trap()`.
+        // An arm that does not yield ends the code that runs it: no iteration follows `__trap()`.
         let end = body.last(body.op_regions(branch)[arm]);
         let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Yield)) else {
             return false;

@@ -1,9 +1,9 @@
-//! In which loops a thread may wait for what another one writes.
+//! Loops in which a thread may wait for a value that another thread writes.
 
 use gradus_edit::may_wait;
 use gradus_ir::{OpKind, parse};
 
-/// Whether the loop of a function may wait, whose round goes on by `arms`.
+/// Returns true if the loop of a function may wait; `arms` decide whether its next iteration runs.
 fn waits(arms: &str) -> bool {
     let text = format!(
         "func @f(%p: ptr) -> void {{
@@ -29,7 +29,7 @@ fn a_loop_waits_that_only_looks() {
     assert!(waits("yield true, %n } else { yield false, %n"));
 }
 
-/// It gives nothing: there is no round behind it.
+/// The arm does not yield: no iteration follows it.
 #[test]
 fn an_arm_that_ends_the_program_is_no_way_on() {
     assert!(waits("yield true, %n } else { unreachable"));

@@ -1,14 +1,15 @@
-//! Internal errors: states that the compiler holds to be impossible are reported (GRD0024), never passed over.
+//! Internal errors: the compiler reports states that it holds to be impossible (GRD0024), and passes over none.
 //!
 //! Code that meets such a state cannot know whether the derivative or the program that it builds is still right. It
-//! reports the state with [`ice!`](crate::ice) and goes on with a placeholder; the request is then refused. Code
-//! without access to findings calls `unreachable!` with a reason instead: the compiling process dies, and its parent
+//! reports the state with [`ice!`](crate::ice) and continues with a placeholder; the request is then refused. Code
+//! without access to diagnostics calls `unreachable!` with a reason: the compiling process dies, and its parent
 //! reports GRD0024.
 
 use crate::{Body, Code, Diagnostic, Op, Unit};
 use std::panic::Location;
 
-/// An internal error at an op of `body`: GRD0024 with the op, its source line and the place in the compiler.
+/// Returns an internal error at an op of `body`: GRD0024 with the op, its source line and the place in the
+/// compiler.
 ///
 /// [`ice!`](crate::ice) formats the reason and calls this function.
 #[must_use]
@@ -35,7 +36,8 @@ pub fn internal_error(
         .help("this is a fault of Gradus: please report it with the program that caused it")
 }
 
-/// An internal error: `ice!(unit, body, op, "reason {}", …)`, where `op` is an `Option<Op>`. See [`internal_error`].
+/// Makes an internal error: `ice!(unit, body, op, "reason {}", …)`, where `op` is an `Option<Op>`. See
+/// [`internal_error`].
 #[macro_export]
 macro_rules! ice {
     ($unit:expr, $body:expr, $op:expr, $($reason:tt)+) => {

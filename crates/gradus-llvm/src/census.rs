@@ -3,9 +3,9 @@
 //! Operations are counted by their text with flags, types, attributes, callees and metadata, without
 //! the names of values; constants count as values, since a phi of equal constants is one. Branches, phis, selectors, returns and landing pads are left out: they are
 //! what restructuring may change. Numbers of attribute groups and metadata nodes are replaced by what
-//! they stand for, to a fixed depth. Constant addresses count as what they mean, a symbol and a number of
-//! bytes: all expressions of an address are one constant in the unit. Their flags are left out, since they
-//! state facts about one address.
+//! they stand for, to a fixed depth. A constant address counts by its meaning, a symbol and a number of bytes: the
+//! unit has one constant for all expressions of an address. Their flags are left out, because they state facts
+//! about one address.
 use crate::ffi::take_message;
 use crate::host::Host;
 use llvm_sys::core::{LLVMCloneModule, LLVMDisposeModule, LLVMPrintModuleToString};
@@ -54,7 +54,7 @@ unsafe extern "C" {
 }
 
 impl Host {
-    /// The module's text with each constant address in one spelling.
+    /// Returns the module's text with one spelling for each constant address.
     fn plain_text(&self) -> String {
         // SAFETY: the module is live; the copy is this function's own.
         unsafe {
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-/// A module's text without the numbers of atom groups in debug locations: a copy of a module numbers them anew.
+/// Returns a module's text without atom group numbers in debug locations: a copy of a module numbers them anew.
 fn without_atom_groups(text: &str) -> String {
     let mut parts = text.split(", atomGroup: ");
     let mut kept = parts.next().unwrap_or_default().to_string();
@@ -177,7 +177,7 @@ impl<'t> Legend<'t> {
 }
 
 /// An operation's text with `%` for every simple constant that stands as an operand: behind a scalar
-/// type, or behind a comma. The numbers of a constant address stay: with others it is another address.
+/// type, or after a comma. The numbers of a constant address stay, because they identify the address.
 fn without_constants(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -192,7 +192,7 @@ fn without_constants(text: &str) -> String {
     out
 }
 
-/// The place behind the bracket that closes the first one of a text.
+/// Returns the place after the bracket that closes the first one of a text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -206,7 +206,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// A part of an operation's text with `%` for every simple constant in it.
+/// Returns a part of an operation's text with `%` for every simple constant in it.
 fn without_operands(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut expected = false;

@@ -1,9 +1,9 @@
-//! Functions that their authors or compilers have made to be inlined, and that hold parallel constructs.
+//! `alwaysinline` functions that contain OpenMP constructs.
 //!
-//! Which team a construct belongs to is asked of the function in which it stands. One that is inlined later stands in
-//! another by then, of which the question was never asked: so these are inlined before, and no others, as raising wants
-//! calls to stay calls. Behind that no function with constructs has all of its callers known: who calls one that is
-//! left over (through a pointer, or itself) may be anyone.
+//! Raising determines the team of a construct from its enclosing function. Later inlining would move the construct
+//! into a function that raising never examined. Functions with constructs are therefore inlined before, and no
+//! others, because raising needs calls to stay calls. After that no function with constructs has only known
+//! callers: any code may call a function that is left over (through a pointer, or itself).
 
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
@@ -16,8 +16,8 @@ use std::collections::HashSet;
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 impl Host {
-    /// Hides from LLVM's inliner that functions are to be inlined, but for those that hold constructs, by themselves or
-    /// through others that are; gives the former. `None` where there are none of the latter.
+    /// Removes `alwaysinline` from all functions except those that contain constructs, themselves or through other
+    /// such functions. Returns the functions that lost it. `None` if no function contains constructs.
     pub(crate) fn only_constructs_inlined(&mut self) -> Option<Vec<LLVMValueRef>> {
         let kind = attribute_kind("alwaysinline");
         let is_inlined =
@@ -52,7 +52,7 @@ impl Host {
         Some(others)
     }
 
-    /// Says again that functions are to be inlined.
+    /// Restores `alwaysinline` on functions.
     pub(crate) fn inlined_again(&mut self, functions: &[LLVMValueRef]) {
         let kind = attribute_kind("alwaysinline");
         for &f in functions {

@@ -1,9 +1,9 @@
-//! What a module says by marks that have names of the call interface: string attributes of functions, arguments and
-//! calls, metadata of functions, variables and instructions, annotations of arguments, locals and fields.
+//! Marks in a module that have names of the call interface: string attributes of functions, arguments and calls,
+//! metadata of functions, variables and instructions, annotations of arguments, locals and fields.
 //!
-//! [`Host::marks`] lists them before any pass runs, so that each is honoured or refused. Instructions that carry no
-//! derivative are set apart ([`Host::set_apart`]): each becomes a call of a function of its own, which is then stated
-//! to be inactive. LLVM inlines these functions again after differentiation.
+//! [`Host::marks`] lists them before any pass runs, so that each is honoured or refused. [`Host::set_apart`]
+//! outlines the instructions that carry no derivative: each becomes a call of a separate function, which is then
+//! stated to be inactive. LLVM inlines these functions again after differentiation.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -28,7 +28,7 @@ pub enum MarkForm {
     Attribute,
     /// Metadata.
     Metadata,
-    /// `annotate` on something that is no function and no variable of file scope.
+    /// `annotate` on neither a function nor a file-scope variable.
     Annotation,
 }
 
@@ -50,15 +50,15 @@ pub enum Bearer {
 pub struct Marked {
     /// The form.
     pub form: MarkForm,
-    /// The name behind the prefix of the interface.
+    /// The name after the prefix of the interface.
     pub word: String,
-    /// The value of an attribute, or of what follows `=` in an annotation.
+    /// The value of an attribute, or the text after `=` in an annotation.
     pub text: String,
     /// The functions and numbers that metadata names.
     pub operands: Vec<Word>,
     /// The bearer.
     pub bearer: Bearer,
-    /// The place, where it is known.
+    /// The source location, if it is known.
     pub span: Option<SourceSpan>,
 }
 
@@ -67,7 +67,7 @@ pub struct Marked {
 pub struct MarkedInstructions(Vec<LLVMValueRef>);
 
 impl Host {
-    /// All marks of the module, in its order.
+    /// Returns all marks of the module, in its order.
     pub fn marks(&self) -> (Vec<Marked>, MarkedInstructions) {
         let names = metadata_kinds(self.ctx).into_iter().zip(0..);
         let named =
@@ -86,7 +86,8 @@ impl Host {
         (reader.found, MarkedInstructions(reader.instructions))
     }
 
-    /// The loads and stores of variables that carry no derivative, and the variables whose addresses go elsewhere.
+    /// Returns the loads and stores of variables that carry no derivative, and the variables whose addresses
+    /// escape.
     pub fn accesses_of(
         &self,
         variables: &[String],
@@ -105,8 +106,8 @@ impl Host {
         (found, elsewhere)
     }
 
-    /// Sets instructions apart; gives the names of their functions. Instructions that cannot be, by number: what
-    /// ends a block, merges values, makes room on the stack or works on values that have no function of their own.
+    /// Outlines instructions. Returns the names of their functions, and the numbers of the instructions that stay:
+    /// terminators, phis, allocas, and those with metadata, token or label operands.
     pub fn set_apart(
         &mut self,
         marked: &MarkedInstructions,
@@ -127,7 +128,7 @@ impl Host {
         (names, refused)
     }
 
-    /// Whether a marked instruction may write memory, or gives an address.
+    /// Returns true if a marked instruction may write memory or yields an address.
     pub fn writes_or_points(&self, marked: &MarkedInstructions, number: usize) -> bool {
         unsafe {
             let inst = marked.0[number];
@@ -144,12 +145,12 @@ impl Host {
         }
     }
 
-    /// Whether a marked instruction calls a function.
+    /// Returns true if a marked instruction calls a function.
     pub fn is_call(&self, marked: &MarkedInstructions, number: usize) -> bool {
         unsafe { LLVMGetInstructionOpcode(marked.0[number]) == LLVMOpcode::LLVMCall }
     }
 
-    /// The functions and variables that are declared only, with the place of their first use.
+    /// Returns the functions and variables that are only declared, with the place of their first use.
     pub fn undefined(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Option<SourceSpan>)> {
         let all = self.functions().into_iter().chain(self.variables());
         let declared = all.filter(|v| unsafe { LLVMIsDeclaration(*v) } != 0);
@@ -160,19 +161,19 @@ impl Host {
             .collect()
     }
 
-    /// Whether a variable is visible in its file alone.
+    /// Returns true if a variable is visible in its file alone.
     pub fn is_static(&self, variable: &str) -> bool {
         let global = unsafe { LLVMGetNamedGlobal(self.module, c_string(variable).as_ptr()) };
         !global.is_null() && unsafe { LLVMGetLinkage(global) } == LLVMLinkage::LLVMInternalLinkage
     }
 
-    /// Whether a variable is one that the compiler made: a string, say.
+    /// Returns true if the compiler made a variable, such as a string.
     pub fn is_private(&self, variable: &str) -> bool {
         let global = unsafe { LLVMGetNamedGlobal(self.module, c_string(variable).as_ptr()) };
         !global.is_null() && unsafe { LLVMGetLinkage(global) } == LLVMLinkage::LLVMPrivateLinkage
     }
 
-    /// Takes the definitions of variables away that only stand for their names: nobody reads what they hold.
+    /// Removes the definitions of variables that only stand for their names: no code reads their contents.
     pub fn undefine(&mut self, wanted: &dyn Fn(&str) -> bool) {
         for variable in self.variables() {
             unsafe {
@@ -186,7 +187,7 @@ impl Host {
         self.touch();
     }
 
-    /// Makes a function that does what an instruction does, and calls it there instead.
+    /// Outlines an instruction into a new function, and calls the function instead.
     unsafe fn apart(&mut self, inst: LLVMValueRef) -> Option<String> {
         unsafe {
             let opcode = LLVMGetInstructionOpcode(inst);
@@ -254,14 +255,14 @@ impl Host {
     }
 }
 
-/// How the names of functions begin that hold one inactive instruction.
+/// The prefix of the names of functions that hold one inactive instruction.
 const APART: &str = "gradus.inactive";
 
 /// A load or store of a variable that carries no derivative.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOrStore(LLVMValueRef);
 
-/// The loads and stores of a variable; an instruction that hands its address on is an error.
+/// Returns the loads and stores of a variable. The error is an instruction through which the address escapes.
 unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueRef> {
     let (mut pending, mut seen, mut found) = (vec![global], HashSet::new(), Vec::new());
     while let Some(value) = pending.pop() {
@@ -270,7 +271,8 @@ unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueR
             let user = unsafe { LLVMGetUser(at) };
             at = unsafe { LLVMGetNextUse(at) };
             if unsafe { LLVMIsAInstruction(user) }.is_null() {
-                // Other variables' initialisers, such as those of registrations, lead to it and do not read it.
+                // Initialisers of other variables, such as those of registrations, hold its address and do not read
+                // it.
                 let is_variable = !unsafe { LLVMIsAGlobalVariable(user) }.is_null();
                 if !is_variable && seen.insert(user) {
                     pending.push(user);
@@ -297,7 +299,7 @@ unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueR
     Ok(found)
 }
 
-/// Where an instruction stands in the source.
+/// Returns the source location of an instruction.
 unsafe fn place(inst: LLVMValueRef) -> Option<SourceSpan> {
     unsafe {
         let location = LLVMInstructionGetDebugLoc(inst);
@@ -314,7 +316,7 @@ unsafe fn place(inst: LLVMValueRef) -> Option<SourceSpan> {
     }
 }
 
-/// The place of the first use of a symbol in code.
+/// Returns the place of a symbol's first use in code.
 unsafe fn first_use(value: LLVMValueRef) -> Option<SourceSpan> {
     let mut at = unsafe { LLVMGetFirstUse(value) };
     let mut found: Option<SourceSpan> = None;
@@ -492,13 +494,13 @@ impl Reader {
     }
 }
 
-/// The file and line that an annotation holds.
+/// Returns the file and line that an annotation holds.
 unsafe fn annotated_place(call: LLVMValueRef) -> Option<SourceSpan> {
     let (file, line) = unsafe { (word(LLVMGetOperand(call, 2)), word(LLVMGetOperand(call, 3))) };
     annotation_place(&file, &line)
 }
 
-/// The place that the words of an annotation name.
+/// Returns the place that the operands of an annotation name.
 pub fn annotation_place(file: &Word, line: &Word) -> Option<SourceSpan> {
     match (file, line) {
         (Word::Text(file), Word::Number(line)) => Some(SourceSpan {
@@ -511,7 +513,7 @@ pub fn annotation_place(file: &Word, line: &Word) -> Option<SourceSpan> {
     }
 }
 
-/// Where a function begins in the source.
+/// Returns the source location of a function.
 unsafe fn subprogram_place(function: LLVMValueRef) -> Option<SourceSpan> {
     unsafe {
         let program = LLVMGetSubprogram(function);
@@ -528,7 +530,7 @@ unsafe fn subprogram_place(function: LLVMValueRef) -> Option<SourceSpan> {
     }
 }
 
-/// The operands of a node that is wrapped as a value.
+/// Returns the operands of a metadata node that is wrapped as a value.
 unsafe fn operands(node: LLVMValueRef) -> Vec<Word> {
     unsafe {
         let mut list = vec![null_mut(); LLVMGetMDNodeNumOperands(node) as usize];

@@ -1,7 +1,7 @@
-// Constant addresses in one spelling: a symbol, and a number of bytes.
+// One spelling for each constant address: a symbol, and a number of bytes.
 //
-// LLVM lets `getelementptr` of `getelementptr`, and steps through any type, stand for one address. The unit keeps one
-// constant for each address, so that the spelling changes on the way through; a comparison is of what they mean.
+// LLVM lets nested `getelementptr`, and steps through any type, denote one address. The unit keeps one constant for
+// each address, so that import and export change the spelling. A comparison must use the meaning.
 
 #include "llvm-c/Core.h"
 #include "llvm/IR/Constants.h"

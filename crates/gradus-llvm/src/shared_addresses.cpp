@@ -1,4 +1,4 @@
-// Places in memory of the block, which a GPU computes in 32 bits. See shared_addresses.rs.
+// Addresses in shared memory, which a GPU computes in 32 bits. See shared_addresses.rs.
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -10,10 +10,10 @@
 #include <vector>
 using namespace llvm;
 
-// More than this is not looked through.
+// The search stops after this number of steps.
 static const unsigned MOST_STEPS = 64;
 
-// Whether a pointer leads to memory of the block, on all ways.
+// Returns true if a pointer leads to shared memory on all paths.
 static bool is_shared(const Value *pointer) {
   SmallVector<const Value *, 8> objects;
   getUnderlyingObjects(pointer, objects, nullptr, MOST_STEPS);
@@ -27,8 +27,8 @@ static bool is_shared(const Value *pointer) {
   return found;
 }
 
-// Whether a number of 64 bits is made of one of 32 bits that is taken to be no less than zero, and may be one with
-// the highest bit set.
+// Returns true if a 64-bit number is made from a 32-bit number that counts as unsigned and may have its highest bit
+// set.
 static bool may_wrap(const Value *number, const DataLayout &layout) {
   std::vector<const Value *> open{number};
   SmallPtrSet<const Value *, 16> seen;
@@ -60,7 +60,7 @@ static bool may_wrap(const Value *number, const DataLayout &layout) {
   return false;
 }
 
-// The number with its lower half as it is and the upper half as the sign of that.
+// Returns the number with its lower half sign-extended.
 static Value *signed_half(IRBuilder<> &builder, Value *number) {
   auto *half = builder.getInt32Ty();
   if (auto *wider = dyn_cast<ZExtInst>(number); wider && wider->getOperand(0)->getType() == half)

@@ -458,16 +458,15 @@ static std::string c_spelling(const DIType *t, int depth) {
   }
 }
 
-// What the source calls a symbol of C++ or Rust, with the scopes and types that make it one; the symbol itself where it
-// is not of such.
+// Gives the source's name of a C++ or Rust symbol, with its scopes and types, and any other symbol unchanged.
 void gr_demangled(const char *symbol, size_t len, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   std::string text = demangle(StringRef(symbol, len));
   sink(data, 0, text.data(), text.size());
 }
 
-// How Fortran passes a parameter of this type by the address of a descriptor (arrays of assumed shape, what is
-// allocatable, a pointer or polymorphic): a letter for the kind, the rank and the element's spelling in C; empty where it
-// does not.
+// Describes a parameter that Fortran passes by a descriptor: an array of assumed shape, or one that is allocatable,
+// a pointer or polymorphic. The text holds a letter for the kind, the rank, and the element's spelling in C. It is
+// empty for any other parameter.
 static std::string array_descriptor(const DIType *t, bool fortran) {
   auto *array = dyn_cast_or_null<DICompositeType>(t);
   if (array && array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation()) {
@@ -475,7 +474,7 @@ static std::string array_descriptor(const DIType *t, bool fortran) {
     auto rank = array->getElements().size();
     return std::string(kind) + " " + std::to_string(rank) + " " + c_spelling(array->getBaseType(), 16);
   }
-  // Of scalars only these are pointers.
+  // Among scalars only these are pointers.
   auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
   bool points = pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
   return fortran && points ? "a 0 " + c_spelling(pointer->getBaseType(), 16) : "";
@@ -490,7 +489,7 @@ static bool is_fortran(const DISubprogram *p) {
   return dwarf::isFortran(static_cast<dwarf::SourceLanguage>(language.getName()));
 }
 
-// As gr_c_types, of parameters that are descriptors of arrays.
+// Like gr_c_types, for parameters that are descriptors of arrays.
 void gr_array_descriptors(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto *p = unwrap<Function>(function)->getSubprogram();
   if (!p || !p->getType())

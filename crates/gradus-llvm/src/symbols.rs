@@ -40,19 +40,19 @@ unsafe extern "C" {
     );
 }
 
-/// An argument of Fortran's that is passed by a descriptor.
+/// A Fortran argument that a descriptor passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayDescriptor {
     /// `s`: assumed shape; `a`: allocatable; `p`: pointer; `r`: assumed rank.
     pub kind: char,
     /// The number of dimensions.
     pub rank: u32,
-    /// C's spelling of an element's type; empty where it has none.
+    /// C's spelling of the element type; empty if C has none.
     pub elem: String,
 }
 
 impl ArrayDescriptor {
-    /// From `KIND RANK ELEM`.
+    /// Parses `KIND RANK ELEM`.
     fn read(text: &str) -> Option<Self> {
         let mut words = text.splitn(3, ' ');
         Some(ArrayDescriptor {
@@ -63,8 +63,8 @@ impl ArrayDescriptor {
     }
 }
 
-/// What the source calls a symbol of C++ or Rust, with scopes and types: `a::f(double)` of `_ZN1a1fEd`. Other symbols
-/// are as they are.
+/// Returns the source's name of a C++ or Rust symbol, with scopes and types: `a::f(double)` for `_ZN1a1fEd`. Other
+/// symbols stay unchanged.
 pub fn demangled(symbol: &str) -> String {
     let mut texts: Vec<Option<String>> = Vec::new();
     // SAFETY: the symbol's bytes live through the call, and the sink takes what `data` points to.
@@ -80,7 +80,7 @@ pub fn demangled(symbol: &str) -> String {
     without_hash(&text).to_string()
 }
 
-/// A name of Rust's without the number that tells crates apart: `d::deep::cube::h0123456789abcdef`.
+/// Returns a Rust name without the hash that distinguishes crates: `d::deep::cube::h0123456789abcdef`.
 fn without_hash(text: &str) -> &str {
     let is_hash = |h: &str| h.len() == 16 && h.bytes().all(|b| b.is_ascii_hexdigit());
     match text.rsplit_once("::h") {
@@ -145,7 +145,7 @@ impl Host {
             .is_some_and(|f| unsafe { LLVMIsDeclaration(f) } == 0)
     }
 
-    /// Whether only the file that defines a function sees it.
+    /// Returns true if only the file that defines a function sees it.
     pub fn is_of_one_file(&self, name: &str) -> bool {
         use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
         let own = [LLVMInternalLinkage, LLVMPrivateLinkage];
@@ -189,8 +189,8 @@ impl Host {
         types
     }
 
-    /// Of a function's result and of the source's parameters, in this order: what the descriptor describes that Fortran
-    /// passes for it. Empty without debug information.
+    /// Returns the array descriptors that Fortran passes for a function's result and the source's parameters, in
+    /// this order. Empty without debug information.
     pub fn array_descriptors(&self, function: &str) -> Vec<Option<ArrayDescriptor>> {
         let mut texts: Vec<Option<String>> = Vec::new();
         if let Some(f) = self.function(function) {
@@ -200,7 +200,7 @@ impl Host {
         texts.into_iter().map(read).collect()
     }
 
-    /// Makes a function one that other files can call by its symbol, and that stays though nobody here calls it.
+    /// Makes a function callable from other files by its symbol, and keeps it even if nothing here calls it.
     pub fn make_callable(&self, name: &str) {
         let Some(function) = self.function(name) else {
             return;

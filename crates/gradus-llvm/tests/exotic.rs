@@ -221,7 +221,7 @@ fn what_cannot_stand_in_regions_is_refused() {
     }
 }
 
-/// One address in several spellings is one address.
+/// Several spellings of an address denote one address.
 #[test]
 fn nested_constant_addresses_go_through() {
     let program = r#"

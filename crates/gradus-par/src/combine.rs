@@ -27,8 +27,9 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// The choice that `given` is, which the iterations of `iteration` contribute and `region` combines. The loop has
-    /// the result of one that is made before it, and not the numbers that this compares.
+    /// Returns the min or max that `given` is, if the iterations of `iteration` contribute it and `region` combines
+    /// it. A min or max made before the loop is none: the loop has its result, and not the numbers that it
+    /// compares.
     fn of(
         unit: &Unit,
         body: &Body,
@@ -230,7 +231,7 @@ mod tests {
         ));
     }
 
-    /// The loop has what was chosen before it, and not what it was chosen from.
+    /// The loop has the min or max made before it, and not its operands.
     #[test]
     fn what_is_made_before_the_loop_is_contributed_as_it_is() {
         let text = "func @f(%o: f64, %n: i64) -> f64 {

@@ -127,7 +127,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
-/// Makes the functions that are asked for callable by their symbols, where the request says that something calls them.
+/// Makes the requested functions callable by their symbols, if the request says that other code calls them.
 fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
     if run.request.options.callable_primals {
         for symbol in symbols {
@@ -136,7 +136,7 @@ fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
     }
 }
 
-/// Tells the program the sizes of tapes, refuses derivatives that are zero, and describes the others.
+/// Writes the sizes of tapes into the program, refuses zero derivatives, and describes the others.
 fn settle(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -252,7 +252,7 @@ fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     roots.list.iter().filter_map(of_root).collect()
 }
 
-/// Whether a derivative is zero whatever the arguments.
+/// Returns true if a derivative is zero for all arguments.
 fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
@@ -262,12 +262,12 @@ fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
     let of_root = |made: &&Made| {
         made.variant.func == root.variant.func && made.variant.mode == root.variant.mode
     };
-    // Where a test picks one of two versions, these say what they do.
+    // If a test selects one of two versions, the versions decide.
     let idle = match whole.report.versions {
         true => others.iter().filter(of_root).all(|made| made.report.idle),
         false => whole.report.idle,
     };
-    // An augmented run has no derivative; its return sweep is asked for too.
+    // An augmented primal has no derivative; its return sweep is requested too.
     idle && root.variant.mode != Mode::Augmented
 }
 
@@ -460,7 +460,7 @@ fn export(
     run.take(broken.collect())?;
     run.check(host.export(unit, functions))?;
     if run.request.options.device.is_some() {
-        // A derivative that a kernel asks for may ask for its thread.
+        // A derivative that a kernel requests may query its thread index.
         host.mark_thread_functions();
     }
     let changed = requests.changed.iter();

@@ -1,23 +1,24 @@
-//! Derivatives that the threads of a GPU's kernel ask for, each for itself.
+//! Derivatives that the threads of a GPU's kernel request, one per thread.
 //!
-//! Many threads run such a derivative at the same time, so that its adds to shadows are atomic
-//! ([`Variant::concurrent`]). It is the derivative of one thread's work: what threads do together (barriers,
-//! memory of the block, operations of warps) has its derivative by a launch, which a host function asks for,
-//! and is refused here.
+//! Many threads run such a derivative at the same time. Its adds to shadows are therefore atomic
+//! ([`Variant::concurrent`]). The derivative covers the work of one thread. Operations that threads do together
+//! (barriers, shared memory, warp operations) are refused here: a host function requests their derivative through a
+//! launch.
 
 use gradus_ad::Variant;
 use gradus_analysis::Closure;
 use gradus_ir::known::{GpuFn, Known, SHARED, SHARED_DYNAMIC};
 use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
 
-/// Whether code for this target runs in the threads of a GPU.
+/// Returns true if code for this target runs in the threads of a GPU.
 pub(crate) fn is_of_gpu(triple: &str) -> bool {
     ["nvptx", "amdgcn", "r600", "spirv"]
         .iter()
         .any(|start| triple.starts_with(start))
 }
 
-/// What the threads of a kernel do together in a function whose derivative each of them asks for.
+/// Refuses operations that the threads of a kernel do together in a function whose derivative each of them
+/// requests.
 pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     if !variant.concurrent {
         return Vec::new();
@@ -37,7 +38,7 @@ pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     closure.bodies(unit).filter_map(of_body).collect()
 }
 
-/// A derivative whose runs meet in other ways than by adding.
+/// Refuses a derivative whose concurrent runs conflict in other ways than by adding.
 pub(crate) fn meets_others(
     unit: &Unit,
     variant: &Variant,
@@ -54,7 +55,7 @@ pub(crate) fn meets_others(
         .help("ask for the derivative of a host function that launches the kernel, or write this in plain reads and writes of `float` and `double`")
 }
 
-/// The first thing in a body that threads do together.
+/// Returns the first operation in a body that threads do together.
 fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let speaks = |op: Op| {
         let callee = unit.callee(body, op)?;
@@ -68,7 +69,7 @@ fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     calls.or_else(|| memory_of_block(unit, body))
 }
 
-/// What a function of a kernel's surroundings does with other threads.
+/// Describes the interaction of a device function with other threads.
 fn spoken(function: GpuFn) -> Option<&'static str> {
     Some(match function {
         GpuFn::Barrier
@@ -85,7 +86,7 @@ fn spoken(function: GpuFn) -> Option<&'static str> {
     })
 }
 
-/// The same of an instruction of a GPU. Those that say which thread asks do nothing with others.
+/// Describes the interaction of a GPU instruction with other threads. Queries of the thread index have none.
 fn native(name: &str) -> Option<&'static str> {
     let of_gpu = ["llvm.nvvm.", "llvm.amdgcn.", "llvm.r600.", "llvm.spv."];
     let asks = ["sreg", "workitem.id", "workgroup.id", "dispatch"];
@@ -108,7 +109,7 @@ fn native(name: &str) -> Option<&'static str> {
     found.then_some("threads meet or exchange values")
 }
 
-/// An op that uses a variable of the block.
+/// Returns an op that uses a variable in shared memory.
 fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let shared = body.values.iter().filter_map(|(value, data)| {
         let Definition::Const(id) = data.def else {
@@ -128,7 +129,7 @@ fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     Some((op, format!("`{}` is memory of the block", spelled(&name))))
 }
 
-/// The source's name of a variable of a function: the last part of a mangled one.
+/// Returns the source's name of a function's variable: the last part of a mangled name.
 fn spelled(name: &str) -> &str {
     let digits = |c: char| c.is_ascii_digit();
     match name.strip_prefix("_ZZ") {

@@ -1,8 +1,8 @@
-//! Attributes, metadata and annotations that have names of the call interface: each is honoured, taken as a hint, or
+//! Attributes, metadata and annotations with names of the call interface. Each is honoured, taken as a hint, or
 //! refused by its name.
 //!
-//! Flow: called by [`crate::registrations::read`], before the early pipeline. Instructions and accesses of variables
-//! that carry no derivative are set apart here, as functions that are then registered as inactive.
+//! Flow: [`crate::registrations::read`] calls this module before the early pipeline. Instructions and accesses of
+//! variables that carry no derivative are outlined here, into functions that are then registered as inactive.
 
 use crate::registrations::Registrations;
 use gradus_ir::known::{Mark, attribute_named, interface_word, metadata_named};
@@ -10,23 +10,23 @@ use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The words of one annotation: what bears it, text, file, line, further arguments.
+/// The words of one annotation: bearer, text, file, line, further arguments.
 pub(crate) const WORDS_PER_ANNOTATION: usize = 5;
 
-/// What marks say, as far as it is no registration yet.
+/// The meaning of marks that are no registrations yet.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// Variables that carry no derivative.
     pub inactive_variables: BTreeSet<String>,
     /// Instructions that carry no derivative, by number, with their word and place.
     apart: Vec<(usize, String, Option<SourceSpan>)>,
-    /// Augmented runs and return sweeps that metadata names, by function.
+    /// Augmented primals and return sweeps that metadata names, by function.
     gradients: BTreeMap<String, [Option<String>; 2]>,
-    /// What is refused.
+    /// The refusals.
     pub findings: Vec<Diagnostic>,
 }
 
-/// A refusal of a word by its name.
+/// Refuses a word by its name.
 pub(crate) fn refused(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
     Diagnostic::error(Code::UnknownWord, format!("`{word}` {why}"))
         .at(span, "here")
@@ -38,7 +38,7 @@ const NOT_HERE: &str =
     "is not supported here: it marks functions, variables of file scope and calls";
 
 impl Marks {
-    /// An entry of the table of annotations.
+    /// Reads an entry of the table of annotations.
     pub(crate) fn annotation(&mut self, words: &[Word], into: &mut Registrations) {
         let [bearer, Word::Text(text), file, line, ..] = words else {
             return;
@@ -64,7 +64,7 @@ impl Marks {
         self.take(mark, into);
     }
 
-    /// A mark of any form.
+    /// Reads a mark of any form.
     pub(crate) fn take(&mut self, mark: Marked, into: &mut Registrations) {
         let (word, meaning) = match mark.form {
             MarkForm::Metadata => (format!("!enzyme_{}", mark.word), metadata_named(&mark.word)),
@@ -119,7 +119,8 @@ impl Marks {
         self.findings.push(refused(&word, why, mark.span));
     }
 
-    /// Settles what is to be seen as a whole: both sweeps of a gradient; instructions and variables set apart.
+    /// Completes the marks after all were read: pairs the two sweeps of a gradient, outlines instructions and
+    /// accesses.
     pub(crate) fn settle(
         &mut self,
         host: &mut Host,

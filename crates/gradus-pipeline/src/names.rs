@@ -49,8 +49,8 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     }
 }
 
-/// The symbol, unless it is of one file alone and another file has a function of this name, too: linking numbers the
-/// later ones (`f.1`).
+/// Returns the symbol. A function of one file alone is refused if another file has a function of this name, too:
+/// linking numbers the later ones (`f.1`).
 fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnostic> {
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let renamed = |other: &&String| {
@@ -79,7 +79,7 @@ fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnosti
     Err(finding.help("rename one of them, or make the one that is meant visible to other files"))
 }
 
-/// A symbol with what the source calls it.
+/// Returns a symbol with its source name.
 fn with_source_name(symbol: &str) -> String {
     match demangled(symbol) {
         same if same == symbol => same,
@@ -87,8 +87,8 @@ fn with_source_name(symbol: &str) -> String {
     }
 }
 
-/// Whether `name` means a function whose whole name is `full`: `a::f`, `f(double)` and `a::f(double)` mean
-/// `a::f(double)`. Spaces do not count.
+/// Returns true if `name` means a function whose qualified name is `full`: `a::f`, `f(double)` and `a::f(double)`
+/// mean `a::f(double)`. Spaces do not count.
 fn is_called(full: &str, name: &str) -> bool {
     let plain = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
     let (head, parameters) = parted(full);
@@ -100,7 +100,7 @@ fn is_called(full: &str, name: &str) -> bool {
     ends(head) || ends(&format!("{head}{parameters}"))
 }
 
-/// A function's whole name, without the type of the result that a template's functions have, and its parameters.
+/// Splits a qualified name from its parameters. The result type of a template's function is left out.
 fn parted(full: &str) -> (&str, &str) {
     let (mut depth, mut begin) = (0, 0);
     for (at, c) in full.char_indices() {

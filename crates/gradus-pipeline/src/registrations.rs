@@ -38,7 +38,7 @@ fn misfit(variable: &str, expected: &str) -> Diagnostic {
         .help("write the functions and texts into its initialiser: it is read at compile time")
 }
 
-/// Words of the interface that the module uses without a definition and that no row of the table holds.
+/// Reports words of the interface that the module uses without a definition and that no row of the table holds.
 pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
     let unknown = |name: &str| {
         is_reserved(name)
@@ -51,7 +51,7 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
     host.undefined(&unknown).into_iter().map(refuse).collect()
 }
 
-/// What the program registers. Instructions that carry no derivative are set apart in the host.
+/// Reads the program's registrations. Instructions that carry no derivative are outlined in the host.
 ///
 /// # Errors
 /// Variables whose contents are not what their names promise, and words that are not supported.
@@ -62,7 +62,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
         let lost = planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
         let words = || host.words(&variable).unwrap_or_default();
         if variable.starts_with(CALLED) {
-            // Ours: the name of a device function that another file defines.
+            // Gradus made it: the name of a device function that another file defines.
             continue;
         }
         if variable == ANNOTATIONS {
@@ -116,7 +116,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     }
 }
 
-/// The variables that a registration names.
+/// Returns the variables that a registration names.
 fn variables(variable: &str, words: &[Word]) -> Result<Vec<String>, Diagnostic> {
     let name = |word: &Word| match word {
         Word::Variable(name) => Some(Some(name.clone())),
@@ -129,22 +129,22 @@ fn variables(variable: &str, words: &[Word]) -> Result<Vec<String>, Diagnostic> 
 }
 
 impl Registrations {
-    /// An inactive function.
+    /// Registers an inactive function.
     pub(crate) fn add_inactive(&mut self, function: String) {
         self.inactive.insert(function);
     }
 
-    /// A function like a known one.
+    /// Registers a function that resembles a known one.
     pub(crate) fn add_like(&mut self, function: String, name: String) {
         self.like.push((function, name));
     }
 
-    /// A gradient of a function: augmented run, return sweep.
+    /// Registers a gradient of a function: augmented primal, return sweep.
     pub(crate) fn add_gradient(&mut self, function: String, augmented: String, reverse: String) {
         self.gradients.push([function, augmented, reverse]);
     }
 
-    /// A derivative of forward mode.
+    /// Registers a forward-mode derivative.
     pub(crate) fn add_derivative(&mut self, function: String, derivative: String) {
         self.derivatives.push([function, derivative]);
     }
@@ -338,9 +338,9 @@ fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
     .help("take the registration away, or register another function")
 }
 
-/// Has the result of a function with a registered derivative depend on its numbers for analyses, whatever its own code
-/// does with them: a rounding function may be registered with the slope of a straight line. The value stays, but for a
-/// number that is NaN, which is returned then.
+/// Makes the result of a function with a registered derivative depend on its numbers for analyses, whatever its own
+/// code does. A rounding function may be registered with the slope of a straight line. The value stays, except that
+/// a NaN number is returned itself.
 fn let_matter(unit: &mut Unit, func: FuncId) {
     let params = unit.param_types(unit.functions[func].ty).to_vec();
     if calls::asks(unit, func) {

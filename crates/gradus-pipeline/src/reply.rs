@@ -71,42 +71,42 @@ pub struct Derivative {
     pub prototype: String,
     /// The function's own C prototype, without the semicolon.
     pub primal_prototype: String,
-    /// The arguments that are addresses of descriptors of Fortran's.
+    /// The arguments that are addresses of Fortran descriptors.
     pub descriptors: Vec<String>,
-    /// Whether it is zero whatever the arguments.
+    /// True if the derivative is zero for all arguments.
     pub is_zero: bool,
 }
 
 /// An argument of a function or derivative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Argument {
-    /// Its name in the prototype: a name in C that no other argument has.
+    /// The name in the prototype: a C identifier that no other argument has.
     pub name: String,
-    /// What the source calls it.
+    /// The name in the source.
     pub source_name: String,
     /// Its C type.
     pub c_type: String,
     /// What it is.
     pub role: Role,
-    /// Of an array of Fortran's that is passed by a descriptor (`x(:)`): what it describes.
+    /// The description of a Fortran array that a descriptor passes (`x(:)`).
     pub descriptor: Option<Descriptor>,
     /// Of a structure that is passed by value in memory and consists of numbers of one type: that
     /// type in C, and how many.
     pub elements: Option<(String, u64)>,
 }
 
-/// What a descriptor of Fortran's leads to.
+/// The array that a Fortran descriptor describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// C's type of an element; empty where it has none.
+    /// The C type of an element; empty if C has none.
     pub elem: String,
     /// The number of dimensions.
     pub rank: u32,
-    /// How it was declared.
+    /// The form of its declaration.
     pub kind: DescriptorKind,
 }
 
-/// How an array that has a descriptor was declared.
+/// The form in which an array with a descriptor was declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
     /// `x(:)`: the caller's shape.

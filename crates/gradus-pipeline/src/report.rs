@@ -266,7 +266,7 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     }
 }
 
-/// What costs most of all that the tapes of these roots keep, and its line.
+/// Returns the most expensive row of the tapes of these roots, with its line.
 pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
     let kept = roots.iter().flatten().flat_map(|made| &made.report.kept);
     let kept = kept.max_by(|a, b| {

@@ -140,7 +140,7 @@ pub enum ParallelTarget {
     Words,
 }
 
-/// A finding that is refused unless the user allows it; then it is a warning.
+/// A diagnostic that is an error unless the user allows it. Allowed, it is a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Allowance {
     /// Numbers that matter go through text or a file, where their derivatives end.
@@ -148,15 +148,15 @@ pub enum Allowance {
 }
 
 impl Allowance {
-    /// All of them.
+    /// All allowances.
     pub const ALL: &[Allowance] = &[Allowance::TextRoundTrip];
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Allowance::TextRoundTrip => "text-round-trip",
         }
     }
-    /// The code of what is allowed.
+    /// Returns the code of the diagnostic that is allowed.
     pub fn code(self) -> Code {
         match self {
             Allowance::TextRoundTrip => Code::TextRoundTrip,
@@ -169,14 +169,14 @@ impl Allowance {
 pub struct Options {
     /// Makes all adjoint products strong: zero times anything is zero.
     pub strong_zero: bool,
-    /// What is warned of and not refused.
+    /// The diagnostics that are warnings and no errors.
     pub allowed: Vec<Allowance>,
     /// Runs the verifiers after every pass; they always run on what goes back to LLVM.
     pub verify_each: bool,
     /// Gives the program's text after passes of these names ([`crate::PASSES`]; `all` for all).
     pub dump_after: Vec<String>,
-    /// Functions whose derivatives are asked for by name can be called by their symbols from other files, `static`
-    /// ones too.
+    /// True if other files can call the functions whose derivatives are requested by name, by their symbols,
+    /// `static` ones too.
     pub callable_primals: bool,
     /// Leaves out the early LLVM pipeline: the input is imported as it is.
     pub skip_early: bool,

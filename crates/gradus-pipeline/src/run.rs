@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         if fatal { Err(Stop) } else { Ok(()) }
     }
 
-    /// Findings, of which those are errors that are only warnings where the user allows them.
+    /// Returns the diagnostics. Those that need the user's permission and lack it become errors.
     pub(crate) fn refused_unless_allowed(&self, findings: &[Diagnostic]) -> Vec<Diagnostic> {
         let allowed = &self.request.options.allowed;
         let refused = |code: Code| {

@@ -1,9 +1,9 @@
-//! Words of the call interface in the text of C and C++ that clang would drop: attributes that it does not know, and
-//! registrations that nobody uses.
+//! Words of the call interface in C and C++ text that clang would drop: unknown attributes, and unused
+//! registrations.
 //!
-//! [`keep_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes `annotate("enzyme_X")`,
-//! which clang keeps; a registration gets the attribute `used`. Whoever compiles the text then finds each word in the
-//! module, where [`crate::marks`] and [`crate::registrations`] honour or refuse it. Lines stay as they are.
+//! [`keep_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes
+//! `annotate("enzyme_X")`, which clang keeps; a registration gets the attribute `used`. The compiled module then
+//! holds each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. Lines stay as they are.
 
 use gradus_ir::known::{Use, WORDS, interface_word, registration_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
@@ -14,24 +14,24 @@ use std::collections::HashSet;
 pub struct WrittenRegistration {
     /// The variable's name, without namespaces.
     pub name: String,
-    /// Its place.
+    /// Its source location.
     pub span: SourceSpan,
 }
 
-/// A preprocessed source whose words are kept.
+/// A preprocessed source whose words clang keeps.
 #[derive(Clone, Debug, Default)]
 pub struct KeptWords {
     /// The text, with as many lines as before.
     pub text: String,
-    /// Whether it differs from what was given.
+    /// True if the text differs from the source.
     pub changed: bool,
     /// The registrations in it: each must be in the compiled module.
     pub registrations: Vec<WrittenRegistration>,
-    /// Words at places that say nothing.
+    /// Words at places where they mean nothing.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Whether a source, not yet preprocessed, may hold words that clang would drop.
+/// Returns true if a source, not yet preprocessed, may hold words that clang would drop.
 pub fn may_hold_words(source: &[u8]) -> bool {
     let holds = |key: &[u8]| source.windows(key.len()).any(|window| window == key);
     if !holds(b"enzyme") && !holds(b"__gradus_") && !holds(b"gradus_") && !holds(b"gradus::") {
@@ -57,7 +57,7 @@ fn has_registration(source: &[u8]) -> bool {
     reserved.any(|tail| !is_call(tail))
 }
 
-/// Keeps the words of a preprocessed source.
+/// Rewrites a preprocessed source so that clang keeps its words.
 pub fn keep_words(source: &str) -> KeptWords {
     let tokens = tokens(source);
     let mut keeper = Keeper {
@@ -86,7 +86,7 @@ pub fn keep_words(source: &str) -> KeptWords {
     kept
 }
 
-/// A token: its text, and the line that it stands on.
+/// A token: its text and its line.
 #[derive(Clone, Debug)]
 struct Token<'s> {
     text: &'s str,
@@ -116,7 +116,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of preprocessed text; line markers say which file's lines they stand on.
+/// Splits preprocessed text into tokens. Line markers give their files and lines.
 fn tokens(source: &str) -> Vec<Token<'_>> {
     let bytes = source.as_bytes();
     let (mut found, mut at, mut file, mut line) = (Vec::new(), 0, "", 1);
@@ -155,7 +155,7 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// The number and the file of a line marker: `# 12 "a.c" 2`.
+/// Parses the number and the file of a line marker: `# 12 "a.c" 2`.
 fn line_marker(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix('#')?.trim_start();
     let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();
@@ -164,7 +164,7 @@ fn line_marker(text: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, &name[..name.find('"')?]))
 }
 
-/// The bytes of the token that a text begins with.
+/// Returns the length in bytes of the token at the start of a text.
 fn token_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let name = |from: usize| {
@@ -211,7 +211,7 @@ fn token_length(text: &str) -> usize {
     }
 }
 
-/// The end of a string or a character that begins at a quote.
+/// Returns the end of a string or a character that begins at a quote.
 fn quoted(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() && bytes[at] != bytes[start] && bytes[at] != b'\n' {
@@ -220,7 +220,7 @@ fn quoted(bytes: &[u8], start: usize) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// The bytes of a number, with digits apart: `1'000`, and signs of exponents.
+/// Returns the length of a number in bytes, with separated digits (`1'000`) and signs of exponents.
 fn number(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = bytes.get(at) {
@@ -243,7 +243,7 @@ const NO_DECLARATION: [&str; 11] = [
 struct Keeper<'s, 't> {
     source: &'s str,
     tokens: &'t [Token<'s>],
-    /// Ranges of the text with what comes in their place, in order.
+    /// Replacements: ranges of the text with their new text, in order.
     edits: Vec<(std::ops::Range<usize>, String)>,
     kept: KeptWords,
     /// The first token of the declaration or statement.
@@ -257,7 +257,7 @@ impl<'s> Keeper<'s, '_> {
         self.tokens.get(at).map_or("", |token| token.text)
     }
 
-    /// Looks at a token; gives the next one to look at.
+    /// Examines a token; returns the next one to examine.
     fn step(&mut self, at: usize) -> usize {
         match self.text(at) {
             "{" => {
@@ -284,7 +284,7 @@ impl<'s> Keeper<'s, '_> {
         }
     }
 
-    /// A list of attributes whose first one is token `first`, up to the closing bracket.
+    /// Reads a list of attributes whose first one is token `first`, up to the closing bracket.
     fn attributes(&mut self, start: usize, first: usize, close: &str, scope: &str) -> usize {
         let mut at = first;
         let mut found = Vec::new();
@@ -311,7 +311,7 @@ impl<'s> Keeper<'s, '_> {
             if let Some(word) = word {
                 found.push((item, name, end, word));
             }
-            // Whatever else an attribute holds is passed by.
+            // The rest of an attribute is skipped.
             while at < self.tokens.len() && self.text(at) != "," && self.text(at) != close {
                 at = if self.text(at) == "(" {
                     self.matching(at) + 1
@@ -349,7 +349,7 @@ impl<'s> Keeper<'s, '_> {
         after.max(start + 1)
     }
 
-    /// The attribute that clang keeps instead; with as many lines as before.
+    /// Returns the attribute that clang keeps instead, with as many lines as before.
     fn annotation(&self, name: usize, end: usize, word: &str, scope: &str) -> String {
         let arguments = match end > name + 1 && self.tokens[name + 2].is_string() {
             true => &self.source[self.tokens[name + 1].end()..self.tokens[end - 1].start],
@@ -365,7 +365,7 @@ impl<'s> Keeper<'s, '_> {
         }
     }
 
-    /// The function that tokens `from` to `to` declare: the first name before a bracket, attributes apart.
+    /// Returns the function that tokens `from` to `to` declare: the first name before a bracket, attributes apart.
     fn declared(&self, from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {
@@ -384,8 +384,8 @@ impl<'s> Keeper<'s, '_> {
         None
     }
 
-    /// Whether attributes from `start` to `after` stand in a declaration behind the function's definition: compilers
-    /// do not see them any more.
+    /// Returns true if attributes from `start` to `after` are in a declaration after the function's definition.
+    /// Compilers ignore them there.
     fn comes_late(&self, start: usize, after: usize) -> bool {
         let rest = &self.tokens[after.min(self.tokens.len())..];
         let end = rest
@@ -401,7 +401,7 @@ impl<'s> Keeper<'s, '_> {
         name.is_some_and(|name| self.defined.contains(self.text(name)))
     }
 
-    /// Whether attributes from `start` to `after` belong to a type.
+    /// Returns true if attributes from `start` to `after` belong to a type.
     fn marks_type(&self, start: usize, after: usize) -> bool {
         let before = start.checked_sub(1).map_or("", |before| self.text(before));
         let head = &self.tokens[self.head.min(start)..start];
@@ -414,7 +414,7 @@ impl<'s> Keeper<'s, '_> {
         of_tag || of_alias || of_body || begins_alias
     }
 
-    /// The token that closes the bracket at token `open`.
+    /// Returns the token that closes the bracket at token `open`.
     fn matching(&self, open: usize) -> usize {
         let (opening, closing) = match self.text(open) {
             "(" => ("(", ")"),
@@ -431,12 +431,12 @@ impl<'s> Keeper<'s, '_> {
         self.tokens.len() - 1
     }
 
-    /// A name that a registration has: kept where it is declared with what it holds.
+    /// Marks a registration as used, at the declaration with its initialiser.
     fn registration(&mut self, at: usize) {
         let mut end = at + 1;
         let head = &self.tokens[self.head.min(at)..at];
         let mut pairs = head.windows(2);
-        // Behind the bracket of `(*name[])` come the parameters of the functions that it points to.
+        // In `(*name[])`, the parameters of the functions that it points to follow the bracket.
         let mut closes = pairs.any(|pair| pair[0].text == "(" && pair[1].text == "*");
         while self.text(end) == "[" || self.text(end) == ")" && closes {
             let brackets = self.text(end) == "[";
@@ -462,7 +462,7 @@ impl<'s> Keeper<'s, '_> {
             let begins = first.is_name() || first.text == "[" || first.text == "::";
             begins && !NO_DECLARATION.contains(&first.text)
         });
-        // What is not kept here is looked for in the module.
+        // The module is searched for the registrations that are not kept here.
         if !declares || head.iter().any(|token| token.text == "=") {
             return;
         }

@@ -30,7 +30,7 @@ struct Loop {
     /// The iterations of a leaf.
     leaf: i64,
     depth: u32,
-    /// Whether it is a kernel's grid, whose faults are the kernel's.
+    /// True if the range is a kernel's grid, whose faults belong to the kernel.
     kernel: bool,
 }
 

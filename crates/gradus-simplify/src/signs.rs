@@ -1,11 +1,11 @@
-//! Numbers under another sign: integers that have all bits of a number but, perhaps, its sign.
+//! Sign changes by masks: integers that have all bits of a float except, perhaps, its sign.
 //!
-//! A mask, a sum or a choice of integers that leaves a number's magnitude alone makes it, or its opposite, of the
-//! number, however the sign bit comes about: from another number (`copysign`, `flipsign`), from several, from a
-//! comparison. The integers go on saying which: the result is `negative ? -|x| : |x|`, bit for bit.
+//! A mask, a sum or a choice of integers may leave a float's magnitude alone. Its result is the float or its
+//! opposite. The sign bit may come from another float (`copysign`, `flipsign`), from several, or from a comparison.
+//! The integers still determine the sign: the result is `negative ? -|x| : |x|`, bit for bit.
 //!
-//! Steps: (1) [`magnitude`] finds the number, down from the integer through ops that only change sign bits;
-//! (2) the sign of the integer is tested; (3) the number's magnitude gets that sign.
+//! Step 1: [`magnitude`] finds the float, from the integer down through ops that change only sign bits. Step 2
+//! tests the sign of the integer. Step 3 gives the float's magnitude that sign.
 
 use crate::literals::{integer, integers};
 use gradus_ir::mutant::{Mutant, planted};
@@ -13,30 +13,30 @@ use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, IntPredicate, OpKind, Type, TypeId, Unit, Value,
 };
 
-/// How far down the operands of an integer are looked at.
+/// The depth to which the operands of an integer are examined.
 const DEPTH_MAX: u32 = 8;
 
-/// A number that has the magnitude of an integer's bits.
+/// A float that has the magnitude of an integer's bits.
 enum Magnitude {
-    /// That number.
+    /// The float itself.
     Number(Value),
-    /// What is loaded as an integer.
+    /// A value that is loaded as an integer.
     Loaded(Value),
-    /// One of two, by a condition.
+    /// One of two magnitudes, by a condition.
     Chosen(Value, Box<[Magnitude; 2]>),
 }
 
-/// How integers are taken that are loaded and not cast.
+/// The meaning of integers that are loaded and not cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loads {
-    /// As the bits of numbers.
+    /// The bits of floats.
     AreNumbers,
-    /// As nothing but integers.
+    /// Integers alone.
     AreIntegers,
 }
 
-/// The number of type `ty` of which an integer is the bits, where it is a number with its sign changed: by an
-/// op that is none of those with a name of their own (`fneg`, `fabs`, `copysign`).
+/// Returns the float of type `ty` whose bits an integer holds, if ops changed the float's sign. Ops with a name of
+/// their own (`fneg`, `fabs`, `copysign`) are none of these.
 pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId, loads: Loads) -> Option<Value> {
     let bits = b.unit.types.float_kind(ty)?.bits();
     b.body.def_op(value).filter(|op| {
@@ -66,7 +66,7 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId, loads: Loads) -
     Some(b.select(negative, opposite, size))
 }
 
-/// The absolute value of a number or of each number of a vector.
+/// Returns the absolute value of a float, or of each float of a vector.
 fn fabs(b: &mut Builder, number: Value, ty: TypeId) -> Value {
     let bits = b.unit.types.float_kind(ty).map_or(64, |kind| kind.bits());
     let name = match *b.unit.types.get(ty) {
@@ -96,7 +96,7 @@ struct Reader<'a> {
     unit: &'a Unit,
     body: &'a Body,
     ty: TypeId,
-    /// The bits of one number.
+    /// The number of bits of one float.
     bits: u32,
     loads: Loads,
 }
@@ -105,7 +105,7 @@ impl Reader<'_> {
     fn sign(&self) -> u128 {
         1 << (self.bits - 1)
     }
-    /// Whether every lane of a constant is one that `holds` of; lanes under poison may be anything.
+    /// Returns true if `holds` is true of every lane of a constant; a poison lane may have any value.
     fn constant(&self, value: Value, holds: impl Fn(u128) -> bool) -> bool {
         if let Some((n, _)) = integer(self.unit, self.body, value) {
             return holds(n);
@@ -113,7 +113,7 @@ impl Reader<'_> {
         integers(self.unit, self.body, value)
             .is_some_and(|lanes| lanes.into_iter().flatten().all(holds))
     }
-    /// The number whose bits below the sign are those of `value`.
+    /// Returns the float whose bits below the sign are those of `value`.
     fn magnitude(&self, value: Value, depth: u32) -> Option<Magnitude> {
         let deeper = depth.checked_sub(1)?;
         let op = self.body.def_op(value)?;
@@ -154,7 +154,7 @@ impl Reader<'_> {
             _ => None,
         }
     }
-    /// Whether all bits of an integer below the sign are zero.
+    /// Returns true if all bits of an integer below the sign are zero.
     fn only_sign(&self, value: Value, depth: u32) -> bool {
         let Some(deeper) = depth.checked_sub(1) else {
             return false;

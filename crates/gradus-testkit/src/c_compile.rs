@@ -93,7 +93,7 @@ fn one_source(sources: &[&str]) -> (String, Vec<u32>) {
     (all, ends)
 }
 
-/// Bitcode of a program, with the words that clang would drop.
+/// Returns the bitcode of a program, with the words that clang would drop.
 fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     let whole = ["-c", "-emit-llvm", "-g", "-w", "-ffp-contract=off"];
     if !may_hold_words(source.as_bytes()) {
@@ -104,7 +104,7 @@ fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     clang(&kept, "cpp-output", &[&whole, flags].concat())
 }
 
-/// What clang makes of a text.
+/// Returns clang's output for a text.
 fn clang(source: &str, language: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
     let mut child = Command::new(clang)
@@ -117,7 +117,7 @@ fn clang(source: &str, language: &str, flags: &[&str]) -> Result<Vec<u8>, String
         .map_err(|e| format!("clang does not start: {e}"))?;
     let mut input = child.stdin.take().ok_or("no pipe")?;
     std::thread::scope(|scope| {
-        // Both ways at once: a text that is preprocessed comes back while it is read.
+        // The thread writes while this one reads: preprocessed text comes back before the input ends.
         let written = scope.spawn(move || input.write_all(source.as_bytes()));
         let output = child.wait_with_output().map_err(|e| e.to_string())?;
         match (output.status.success(), written.join()) {

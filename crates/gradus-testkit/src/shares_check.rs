@@ -1,8 +1,8 @@
-//! Random call graphs of regions and of functions that share their work: each of their constructs counts what it should
-//! on one thread and on several.
+//! Checks random call graphs of regions and worksharing functions: each construct has the right count on one thread
+//! and on several.
 //!
-//! The files go through the compiler one by one in this process, at a level of LLVM's optimiser, or one of them through
-//! clang alone; `gradus cc` links them with the run-time library.
+//! This process compiles the files one by one, at a level of LLVM's optimiser, or one of them through clang alone.
+//! `gradus cc` links them with the run-time library.
 
 use crate::check::Verdict;
 use crate::generate::{SHARES_INCLUDES, SharesProgram};
@@ -12,26 +12,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Numbers of threads, the second one with everything forked.
+/// Numbers of threads; the second one forks everything.
 const THREADS: [(&str, &str); 3] = [("1", "0"), ("3", "1"), ("4", "0")];
-/// How long the programs of a module may run, in seconds.
+/// The time limit of a module's programs, in seconds.
 const PATIENCE: &str = "60";
 
-/// How a batch of call graphs goes through the compiler.
+/// The route of a batch of call graphs through the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharesWay {
     /// The level of the optimiser.
     pub level: Level,
-    /// Whether what is made for debuggers goes along.
+    /// True if the files carry debug information.
     pub debug: bool,
     /// The file that clang compiles alone.
     pub foreign: Option<usize>,
-    /// Whether bits must not depend on the number of threads.
+    /// True if bits must not depend on the number of threads.
     pub deterministic: bool,
 }
 
 impl SharesWay {
-    /// The way of a batch.
+    /// Returns the route of a batch.
     pub fn of(batch: u64) -> SharesWay {
         let levels = [Level::O2, Level::O0, Level::O3, Level::O1];
         SharesWay {
@@ -56,10 +56,10 @@ impl SharesWay {
     }
 }
 
-/// Checks programs, compiled together in `folder`; one verdict for each. `gradus` links them.
+/// Checks programs, compiled together in `folder`, with one verdict for each. `gradus` links them.
 ///
 /// # Errors
-/// Where a compiler does not take the programs.
+/// A compiler refuses the programs.
 pub fn check_shares(
     programs: &[SharesProgram],
     way: &SharesWay,
@@ -127,7 +127,7 @@ pub fn check_shares(
     Ok(verdicts)
 }
 
-/// A part's object.
+/// Returns the object of a part.
 fn compiled(name: &str, bitcode: &[u8], way: &SharesWay) -> Result<Vec<u8>, String> {
     let request = Request {
         inputs: vec![Input::new(name, bitcode)],
@@ -173,7 +173,7 @@ fn done(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Calls one program after the other; a line for each.
+/// Returns a `main` that calls one program after the other, with a line for each.
 fn main_of(programs: &[SharesProgram]) -> String {
     let mut text = String::from("#include <stdio.h>\n#include <stdlib.h>\n");
     for program in programs {

@@ -157,7 +157,7 @@ pub(crate) fn without_passes(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// A compilation for a link that optimises as one of an ordinary object, which can carry its module.
+/// Turns a compilation for LTO into one of an ordinary object, which can carry its module.
 pub(crate) fn without_lto(job: &Job) -> Job {
     let mut job = job.clone();
     let of_lto = [

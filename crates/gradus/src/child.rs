@@ -48,7 +48,7 @@ pub fn compile(settings: &Settings, request: &Request) -> Reply {
     reply
 }
 
-/// A reply whose first internal error names an archive that shows it again.
+/// Returns a reply whose first internal error names an archive that reproduces it.
 fn with_reproducers(settings: &Settings, request: &Request, mut reply: Reply) -> Reply {
     let internal = |finding: &&mut Diagnostic| finding.code == Code::CompilerDied;
     if let (Some(finding), None) = (

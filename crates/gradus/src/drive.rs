@@ -60,7 +60,7 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
     }
-    // Files for a link that optimises hold parallel code that is lowered already.
+    // With LTO, files hold parallel code that is lowered already.
     let optimises = |arg: &String| arg == "-flto" || arg.starts_with("-flto=");
     if driven.status != 0 && args.iter().any(optimises) {
         let unseen = driven.diagnostics.iter_mut();
@@ -174,14 +174,14 @@ fn emits_llvm(job: &Job) -> bool {
     job.args.iter().any(|arg| kinds.contains(&arg.as_str()))
 }
 
-/// Whether a compilation makes bitcode that a link optimises: such files carry nothing. A file whose derivatives wait for
+/// Returns true if a compilation makes bitcode for LTO: such files carry nothing. A file whose derivatives wait for
 /// a link becomes an ordinary object.
 fn for_optimising_link(job: &Job) -> bool {
     let mut options = job.args.iter();
     options.any(|arg| arg == "-flto" || arg.starts_with("-flto="))
 }
 
-/// Whether a compilation leaves bitcode in the place of an object, which may as well be an object.
+/// Returns true if a compilation leaves bitcode in place of an object, and an object would do as well.
 fn makes_bitcode_object(job: &Job) -> bool {
     let emits = job.args.iter().any(|arg| arg == "-emit-llvm-bc");
     emits && job.output().is_some_and(|output| output.ends_with(".o"))
@@ -356,7 +356,7 @@ impl Session<'_> {
         }
     }
 
-    /// Keeps what the object of a job is to carry.
+    /// Keeps the data that the object of a job carries.
     fn carry(&mut self, job: &Job, back: &Job, bitcode: Vec<u8>) {
         if let Some(output) = job.output() {
             let back = cc1::portable(&back.args);
@@ -473,7 +473,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether a finding stays whatever a link brings: it is no note of what waits for one.
+/// Returns true if a diagnostic stays whatever a link brings: it is no note on a call that waits for one.
 fn is_settled(finding: &Diagnostic) -> bool {
     finding.severity != Severity::Note || finding.code == Code::UnknownWord
 }

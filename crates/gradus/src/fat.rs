@@ -36,7 +36,7 @@ pub struct Facts {
     pub needs: BTreeSet<String>,
     /// Whether code of it runs before `main`.
     pub constructors: bool,
-    /// Its registrations of the call interface, each with the functions of other files that it names.
+    /// The registrations of the call interface, each with the functions of other files that it names.
     pub registers: Vec<(String, BTreeSet<String>)>,
 }
 
@@ -130,7 +130,7 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
     })
 }
 
-/// The registrations that an object defines, and what they name elsewhere.
+/// Returns the registrations that an object defines, and the names of other files in them.
 fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
     let registers = |symbol: &object::Symbol<'_, '_>| {
         let name = symbol.name().ok().filter(|_| symbol.is_definition())?;
@@ -159,7 +159,7 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
     found.collect()
 }
 
-/// Whether a module's table of symbols holds a differentiation call.
+/// Returns true if a module's table of symbols holds a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     WORDS.iter().any(|row| match row.means {
         Use::Call(_) => crate::drive::holds(bitcode, row.word.as_bytes()),
@@ -167,7 +167,7 @@ pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     })
 }
 
-/// What a bitcode file of a link that optimises tells, by the symbols that `llvm-nm` lists: it carries itself.
+/// Returns the facts of an LTO bitcode file, from the symbols that `llvm-nm` lists: it carries itself.
 pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) -> Option<Facts> {
     let tool = settings
         .find("llvm-nm-22")

@@ -1,8 +1,8 @@
 //! `gradus grad`: derivatives of functions by name, in an object that takes the place of the
 //! source files' own.
 //!
-//! Flow: each source → bitcode (front half of the user's compilation), or the module as it is → our
-//! passes in the child, which link the modules first → object (back half) → files, written whole.
+//! Flow: each source becomes bitcode (front half of the user's compilation); a module is taken as it is. Our passes
+//! run in the child, which links the modules first. The back half makes the object. Files are written whole.
 
 use crate::cc1;
 use crate::drive::is_parallel;
@@ -35,14 +35,14 @@ pub enum Emit {
 /// A run of `gradus grad`.
 #[derive(Clone, Debug)]
 pub struct Grad {
-    /// The program: C, C++, Fortran, LLVM IR, or objects that carry bitcode; or one file of Rust (a source, or a
-    /// crate's `Cargo.toml`) or CUDA. The first one names the outputs.
+    /// The program: C, C++, Fortran, LLVM IR, or objects that carry bitcode. A Rust file (a source, or a crate's
+    /// `Cargo.toml`) or a CUDA file is given alone. The first file names the outputs.
     pub files: Vec<PathBuf>,
     /// The derivatives.
     pub task: GradTask,
     /// What to write.
     pub emit: Emit,
-    /// Where to; `None` for the first source's name with the output's ending, in the current folder.
+    /// The output. `None` means the first source's name with the output's ending, in the current folder.
     pub output: Option<PathBuf>,
     /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Grad {
 }
 
 impl Grad {
-    /// The file that the outputs are named after.
+    /// Returns the file that names the outputs.
     fn first(&self) -> &Path {
         self.files.first().map_or(Path::new(""), PathBuf::as_path)
     }
@@ -134,7 +134,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
     Ok(())
 }
 
-/// A derivative by name that is zero is a mistake in the request: nothing is written.
+/// Refuses a zero derivative by name, which is a mistake in the request: nothing is written.
 fn refuse_zeros(findings: &mut [Diagnostic]) {
     for finding in findings {
         if finding.code == Code::ZeroDerivative {
@@ -215,7 +215,7 @@ fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
         name
     };
     let name = named(ending);
-    // Never an input itself.
+    // An output is never an input itself.
     let is_input = |file: &PathBuf| file.file_name() == Some(name.as_os_str());
     match what.files.iter().any(is_input) {
         true => named(&format!("grad.{ending}")),

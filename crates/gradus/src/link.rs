@@ -77,7 +77,7 @@ pub(crate) fn prepare(
     })
 }
 
-/// The arguments of the back half of the first part that has some: bitcode of a link that optimises has none.
+/// Returns the back half's arguments of the first part that has some; LTO bitcode has none.
 fn leader<'p>(parts: &[(usize, &'p Carried)]) -> Option<&'p [String]> {
     let mut all = parts.iter().map(|(_, carried)| &carried.back[..]);
     all.find(|back| !back.is_empty())
@@ -125,7 +125,7 @@ fn candidates(
     Ok(found)
 }
 
-/// Refuses registrations of functions whose files were differentiated before they were seen.
+/// Refuses registrations of functions whose files were differentiated before the link saw them.
 fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
     let done = |candidate: &&Candidate| {
         let carried = candidate.facts.carried.as_ref();

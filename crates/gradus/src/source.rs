@@ -17,13 +17,13 @@ use std::process::{ExitStatus, Output, Stdio};
 /// A program of several files, ready for our passes.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The files' modules, in the order in which the files are given: linked in it, too.
+    /// The files' modules, in the given order, which is also the order of linking.
     pub inputs: Vec<Input>,
-    /// As in [`Source`], of all files together; the way back is that of the first one.
+    /// Like [`Source`], for all files together; the way back is that of the first file.
     pub whole: Source,
 }
 
-/// Opens the files of one program as [`open`] does one of them, all with the same flags.
+/// Opens the files of one program like [`open`], all with the same flags.
 ///
 /// # Errors
 /// As [`open`]; `BadOption` for a file of Rust or CUDA among several.
@@ -75,7 +75,7 @@ pub struct Source {
     pub device: Option<Input>,
     /// What is to be linked with the object for what the module does not hold: Rust's static library.
     pub library: Option<PathBuf>,
-    /// The registrations of C and C++, for findings that know no line.
+    /// The registrations of C and C++, for diagnostics without a line.
     pub registrations: Vec<WrittenRegistration>,
     /// From the bitcode that our passes leave to what the compiler was asked for.
     pub back: Job,

@@ -1,10 +1,10 @@
-//! Words of the call interface that a compiler drops before there is a module: attributes that it does not know, and
-//! registrations that nobody uses.
+//! Words of the call interface that a compiler drops before it makes a module: unknown attributes, and unused
+//! registrations.
 //!
-//! Flow: a front half leaves a list of the files that it read. Where one may hold such words, the source is
-//! preprocessed, its words are kept ([`gradus_pipeline::keep_words`]), and the front half runs again on that text.
-//! Every registration that the text holds must then be in the module. Options of the other compiler are taken out of
-//! command lines here, too, each with a note.
+//! Flow: a front half lists the files that it read. If one may hold such words, the source is preprocessed, its
+//! words are kept ([`gradus_pipeline::keep_words`]), and the front half runs again on that text. Every registration
+//! that the text holds must then be in the module. Options of the other compiler are removed from command lines
+//! here, too, each with a note.
 
 use crate::drive::holds;
 use crate::files::{self, Scratch};
@@ -15,18 +15,18 @@ use gradus_pipeline::{WrittenRegistration, keep_words, may_hold_words};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// What a front half left, with its words.
+/// The output of a front half, with its words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settled {
     /// The module.
     pub module: Vec<u8>,
-    /// What the compiler said of the text with its words kept; `None` where the first run stands.
+    /// The compiler's messages on the text with its words kept; `None` if the first run stands.
     pub said: Option<String>,
-    /// The registrations, for findings that know no line.
+    /// The registrations, for diagnostics without a line.
     pub registrations: Vec<WrittenRegistration>,
 }
 
-/// Gives findings on registrations the lines that these stand on.
+/// Gives diagnostics on registrations the lines of these.
 pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagnostic]) {
     let lineless = findings
         .iter_mut()
@@ -41,7 +41,7 @@ pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagn
     }
 }
 
-/// Has a front half say which files it reads, unless the user has it say so.
+/// Makes a front half list the files that it reads, unless the user's options already do.
 pub(crate) fn list_files(front: &mut Job, bitcode: &Path) {
     let reads_source = matches!(front.value("-x"), Some("c" | "c++" | "cuda"));
     let is_clang = front.args.first().is_some_and(|first| first == "-cc1");
@@ -55,10 +55,10 @@ pub(crate) fn list_files(front: &mut Job, bitcode: &Path) {
 
 const LIST: &str = "-dependency-file";
 
-/// The module that a front half left, with all words of its sources.
+/// Returns the module of a front half, with all words of its sources.
 ///
 /// # Errors
-/// Words at places that say nothing, registrations that the compiler drops; `FileAccess`, `ToolFailed`.
+/// Words at places where they mean nothing, registrations that the compiler drops; `FileAccess`, `ToolFailed`.
 pub(crate) fn settle(
     settings: &Settings,
     front: &Job,
@@ -117,7 +117,7 @@ fn run(job: &Job) -> Result<Output, Diagnostic> {
     source::start(job)
 }
 
-/// Whether a file that a front half read, or its command line, may hold words that compilers drop.
+/// Returns true if a file that a front half read, or its command line, may hold words that compilers drop.
 fn holds_words(settings: &Settings, front: &Job) -> bool {
     let listed = front.value(LIST).map(PathBuf::from);
     let listed = listed
@@ -139,7 +139,7 @@ fn holds_words(settings: &Settings, front: &Job) -> bool {
             .any(read)
 }
 
-/// The files that a rule of `make` depends on.
+/// Returns the files that a rule of `make` depends on.
 fn dependencies(rule: &str) -> Vec<PathBuf> {
     let rule = rule.replace("\\\n", " ");
     let Some((_, list)) = rule.lines().next().and_then(|line| line.split_once(": ")) else {
@@ -167,7 +167,7 @@ fn dependencies(rule: &str) -> Vec<PathBuf> {
     found.into_iter().map(PathBuf::from).collect()
 }
 
-/// A front half that only preprocesses.
+/// Returns a front half that only preprocesses.
 fn preprocessing(front: &Job, text: &Path) -> Job {
     let mut job = without_lists(front);
     job.args
@@ -181,14 +181,14 @@ fn preprocessing(front: &Job, text: &Path) -> Job {
     job
 }
 
-/// A front half that reads preprocessed text.
+/// Returns a front half that reads preprocessed text.
 fn on_text(front: &Job, language: &str, text: &Path) -> Job {
     let mut job = without_lists(front);
     let mut args = Vec::new();
     let mut rest = job.args.into_iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
-            // What they say stands in the text.
+            // The text holds their effect already.
             "-include" | "-D" | "-U" | "-imacros" => {
                 rest.next();
             }
@@ -203,7 +203,7 @@ fn on_text(front: &Job, language: &str, text: &Path) -> Job {
     job
 }
 
-/// A job that lists no files.
+/// Returns a job that lists no files.
 fn without_lists(front: &Job) -> Job {
     let mut args = Vec::new();
     let mut rest = front.args.iter();
@@ -229,7 +229,7 @@ fn set(job: &mut Job, option: &str, value: &str) {
     }
 }
 
-/// The user's own job, told not to speak of attributes that are honoured.
+/// Returns the user's own job without warnings about honoured attributes.
 pub(crate) fn without_remarks(job: &Job) -> Job {
     let mut job = job.clone();
     let at = job.args.len().saturating_sub(1);
@@ -237,7 +237,7 @@ pub(crate) fn without_remarks(job: &Job) -> Job {
     job
 }
 
-/// A command line without the options of the other compiler, and a note on each.
+/// Returns a command line without the options of the other compiler, and a note on each.
 pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
     let (mut kept, mut notes) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -260,7 +260,7 @@ pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
     (kept, notes)
 }
 
-/// The number of words at the start of a command line that are one option of the other compiler.
+/// Returns the number of words at the start of a command line that are one option of the other compiler.
 fn plugin_words(args: &[String]) -> usize {
     let names = |word: &str| word.to_ascii_lowercase().contains("enzyme");
     let plugin = [

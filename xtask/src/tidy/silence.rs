@@ -1,23 +1,23 @@
-//! The rules on silence: code that meets an impossible state says so.
+//! The rules on silence: code that meets an impossible state reports it.
 //!
-//! `let … else { return }` is how a state that nobody expected is passed over: an adjoint is dropped, an op is not
-//! lowered, and nobody hears of it. In code that emits derivatives each such return says why it is a legal answer
-//! (`// Not an error: …`); an impossible state is an internal error (`ice`, `unreachable!`). Elsewhere their number
-//! per crate only falls. A match over ops in the effects and in the emission code names every op that owns regions,
-//! or refuses those that it does not name.
+//! `let … else { return }` may silently pass over an unexpected state: an adjoint is dropped, or an op is not
+//! lowered. In code that emits derivatives each such return states why it is a legal answer (`// Not an error: …`).
+//! An impossible state is an internal error (`ice`, `unreachable!`). In other code the number of such returns per
+//! crate may only fall. A match over ops in the effects and in the emission code names or refuses every op that
+//! owns regions.
 
 use super::Finding;
 use super::scan;
 use std::collections::BTreeMap;
 
-/// Where every silent return has a reason.
+/// The code in which every silent return has a reason.
 const EMISSION: &[&str] = &[
     "crates/gradus-ad/src/reverse/",
     "crates/gradus-ad/src/sweep/",
     "crates/gradus-ad/src/tape/pages.rs",
 ];
 
-/// Where a match over ops has no arm for ops with regions that it does not name.
+/// The code in which a match over ops names or refuses every op with regions.
 const EXHAUSTIVE: &[&str] = &[
     "crates/gradus-ad/src/reverse/return_sweep.rs",
     "crates/gradus-ad/src/sweep/mod.rs",
@@ -25,7 +25,7 @@ const EXHAUSTIVE: &[&str] = &[
     "crates/gradus-analysis/src/clobber.rs",
 ];
 
-/// The silent returns without a reason that a crate may still have.
+/// The number of silent returns without a reason that a crate may still have.
 // table
 const LIMITS: &[(&str, usize)] = &[
     ("gradus", 11),
@@ -45,7 +45,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("gradus-testkit", 14),
 ];
 
-/// What a silent return returns.
+/// The values of a silent return.
 const NOTHING: &[&str] = &[
     "",
     "None",
@@ -60,7 +60,7 @@ const NOTHING: &[&str] = &[
 
 const REASON: &str = "// Not an error:";
 
-/// The lines of `text`, counted from 1, on which an `else` block does nothing but return nothing, without a reason.
+/// Returns the lines of `text`, from 1, whose `else` block only returns nothing, without a reason.
 fn silent_returns(text: &str) -> Vec<usize> {
     let code = scan::views(text).code;
     let tests = scan::test_items(&code);
@@ -81,7 +81,7 @@ fn silent_returns(text: &str) -> Vec<usize> {
     lines
 }
 
-/// The inside of the block that `code` begins with.
+/// Returns the inside of the block that `code` begins with.
 fn block_behind(code: &str) -> Option<&str> {
     let open = code.find(|c: char| !c.is_whitespace())?;
     let inside = code[open..].strip_prefix('{')?;
@@ -96,7 +96,7 @@ fn is_silent(block: &str) -> bool {
     NOTHING.contains(&value.trim().trim_end_matches(';').trim())
 }
 
-/// What in a file breaks a rule; and counts its silent returns for [`limits`].
+/// Reports violations in a file, and counts its silent returns for [`limits`].
 pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(name) = crate_of(file) else {
@@ -115,7 +115,7 @@ pub fn check(file: &str, text: &str, counts: &mut BTreeMap<String, usize>) -> Ve
     findings
 }
 
-/// Matches that name an op with regions and take the others without a word.
+/// Reports matches that name an op with regions and take the others silently.
 fn wildcards(file: &str, text: &str) -> Vec<Finding> {
     let code = scan::views(text).code;
     let lines: Vec<&str> = code.lines().collect();
@@ -158,7 +158,7 @@ fn names_region_op(arm: &str) -> bool {
         .any(|kind| WITH_REGIONS.contains(&kind.as_str()))
 }
 
-/// Crates with more silent returns than they may have.
+/// Reports crates with more silent returns than allowed.
 pub fn limits(counts: &BTreeMap<String, usize>) -> Vec<Finding> {
     let limit = |name: &str| {
         LIMITS
@@ -177,7 +177,7 @@ pub fn limits(counts: &BTreeMap<String, usize>) -> Vec<Finding> {
     over.map(finding).collect()
 }
 
-/// The crate whose product code a file is.
+/// Returns the crate whose product code a file is.
 fn crate_of(file: &str) -> Option<&str> {
     let (name, rest) = file.strip_prefix("crates/")?.split_once('/')?;
     let product = rest.starts_with("src/") && !rest.contains("tests");

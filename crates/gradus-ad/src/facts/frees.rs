@@ -41,7 +41,7 @@ impl MakeFacts<'_> {
         found
     }
 
-    /// Whether a call does nothing but give a block back.
+    /// Returns true if a call only frees a block.
     pub(super) fn is_free(&self, body: &Body, op: Op) -> bool {
         matches!(
             self.known(body, op),

@@ -1,7 +1,7 @@
 //! Pointers that a derivative loads from global variables and follows in shadow memory.
 //!
-//! Where the program stored such a pointer outside of derivatives, nothing stands beside it. A null shadow beside a
-//! pointer that is not null must not be followed: the program ends there with a message.
+//! A pointer that the program stored outside of derivatives has no shadow. A derivative must not follow the null
+//! shadow of a pointer that is not null: it ends the program with a message.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -10,7 +10,7 @@ use gradus_ir::{Op, OpKind, Value};
 use std::collections::HashSet;
 
 impl MakeFacts<'_> {
-    /// Fills in the loads whose shadows are tested.
+    /// Collects the loads whose shadows the derivative tests.
     pub(super) fn from_globals(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
         let is_tested = |op: &Op| {
@@ -21,7 +21,7 @@ impl MakeFacts<'_> {
         facts.from_globals = body.walk(body.root()).filter(is_tested).collect();
     }
 
-    /// Whether an address leads to a global variable that changes.
+    /// Returns true if an address may lead to a global variable that is not constant.
     fn is_of_global(&self, ptr: Value) -> bool {
         let memory = &self.closure.memory;
         let Some(class) = memory.class(self.variant.func, ptr) else {
@@ -34,7 +34,7 @@ impl MakeFacts<'_> {
         })
     }
 
-    /// Whether a pointer with a shadow, or one computed from it, is used where its shadow is accessed or handed on.
+    /// Returns true if the shadow of `pointer`, or of a pointer computed from it, is accessed or escapes.
     fn is_followed(&self, facts: &Facts<'_>, pointer: Value) -> bool {
         let body = facts.body;
         if !self.unit.types.is_ptr(body.ty(pointer)) || !facts.has_shadow(pointer) {
@@ -63,7 +63,7 @@ impl MakeFacts<'_> {
                     OpKind::Addr { .. } | OpKind::Select | OpKind::Freeze | OpKind::Cast(_) => {
                         work.extend(results.iter().filter(|value| carries(value)));
                     }
-                    // It leaves the op that it stands in, or goes where it is not seen.
+                    // The value leaves the op that encloses it, or escapes.
                     _ => return true,
                 }
             }
@@ -73,7 +73,7 @@ impl MakeFacts<'_> {
 }
 
 impl Facts<'_> {
-    /// Whether a load's shadow is tested: a global variable may hold a pointer without one there.
+    /// Returns true if the derivative tests the shadow of `load`: a global variable may hold a pointer without one.
     pub fn may_lack_shadow(&self, load: Op) -> bool {
         self.from_globals.contains(&load)
     }

@@ -256,7 +256,7 @@ pub struct Beside {
 
 /// Takes the word of independence from loops of finished derivatives whose iterations share what the
 /// primal's did not: the tape's stack, and the plain adds of other derivatives. What then meets no others
-/// adds plainly. Gives the derivatives that may run beside others.
+/// adds plainly. Returns the derivatives that may run concurrently.
 pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     let apart = apart(unit, made);
     for one in made {
@@ -331,7 +331,7 @@ fn shares_state(unit: &Unit, func: FuncId) -> bool {
     unit.functions[func].name.starts_with("__gradus1_")
 }
 
-/// Whether a function works on a tape, which each run of a derivative has to itself.
+/// Returns true if a function works on a tape. Each run of a derivative has its own tape.
 fn is_tape(unit: &Unit, func: FuncId) -> bool {
     unit.functions[func].name.starts_with("__gradus1_tape_")
 }

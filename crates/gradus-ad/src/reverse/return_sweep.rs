@@ -108,7 +108,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Reports a state that cannot be: the derivative is refused (GRD0024).
+    /// Reports an impossible state and refuses the derivative (GRD0024).
     #[track_caller]
     pub(super) fn ice(&mut self, op: Option<Op>, reason: &str) {
         let name = &self.out.unit.functions[self.variant.func].name;
@@ -116,8 +116,8 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         self.findings.push(error.in_function(name));
     }
 
-    /// Checks that the adjoints of an undone op's results went on to its operands or to shadow memory. An adjoint that
-    /// is left is one that the derivative lacks.
+    /// Checks that the adjoints of an undone op's results were passed to its operands or to shadow memory. The
+    /// derivative lacks an adjoint that remains.
     #[track_caller]
     fn expect_taken(&mut self, op: Op) {
         let results = self.facts.body.results(op);

@@ -105,7 +105,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, lanes);
     }
 
-    /// Ends the program where a pointer that a global variable keeps is there, and its shadow is not.
+    /// Ends the program if a pointer loaded from a global variable is not null and its shadow is null.
     fn end_without_shadow(&mut self, op: Op, shadow: Value) {
         let own = self.value(self.facts.body.result(op));
         let function = &self.out.unit.functions[self.facts.func];

@@ -239,7 +239,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Whether the program compares an address with others: it may go another way where it is null.
+    /// Returns true if the program compares an address with others: it may take another path if the address is
+    /// null.
     fn asks_for_null(&self, block: Value) -> bool {
         let body = self.facts.body;
         let mut uses = body.uses(block);

@@ -122,7 +122,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Reports a state that cannot be: the derivative is refused (GRD0024).
+    /// Reports an impossible state and refuses the derivative (GRD0024).
     #[track_caller]
     pub(super) fn ice(&mut self, op: Option<Op>, reason: &str) {
         let name = &self.out.unit.functions[self.variant.func].name;

@@ -195,7 +195,7 @@ fn build_grow(b: &mut Builder<'_>) {
     let refused = b.icmp(IntPredicate::Eq, segment, null);
     let base = choose(b, refused, &[ptr], |b, refused| {
         if refused {
-            // Whoever pushes ends the program, and says how much was asked for.
+            // The caller that pushes ends the program and prints the requested bytes.
             b.store(total, state);
             return Some(null);
         }

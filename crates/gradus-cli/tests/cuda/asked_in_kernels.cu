@@ -1,4 +1,4 @@
-// Derivatives that threads of kernels ask for: what they share is added to by all of them.
+// Derivatives that threads of kernels request: all of them add to the memory that they share.
 #include "check.h"
 #include <gradus.h>
 template <typename R = void, typename... A> __device__ R __enzyme_autodiff(void *, A...);
@@ -9,9 +9,9 @@ extern __device__ int enzyme_dup, enzyme_const, enzyme_out, enzyme_width, enzyme
 
 const int N = 20000, BLOCK = 64, GRID = (N + BLOCK - 1) / BLOCK, TIMES = 4;
 
-// All threads read the two first numbers.
+// All threads read the first two numbers.
 __device__ void common(const double *x, double *y, int i) { y[i] = x[0] * x[1] * (i % 7 + 1); }
-// A thread finds its place itself.
+// A thread computes its own index.
 __device__ void placed(const double *x, double *y, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -19,7 +19,7 @@ __device__ void placed(const double *x, double *y, int n)
 }
 __device__ double at_place(const double *x, int i) { return x[i % 3] * x[2]; }
 __device__ void by_others(const double *x, double *y, int i) { y[i] = at_place(x, i) * at_place(x, i + 1); }
-// Its sum is an atomic one.
+// The sum is atomic.
 __device__ void summed(const double *x, double *y, int i) { atomicAdd(y, x[i % 4] * x[0]); }
 __device__ double number(double x) { return x * x * x; }
 __device__ void own(const double *x, double *y, int i)
@@ -66,7 +66,7 @@ __global__ void k_own(double *x, double *dx, double *y, double *dy)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < N) __enzyme_autodiff((void *)own, x, dx, y, dy, i);
 }
-// The shadow is memory of the block, and then a variable of the device.
+// The shadow is shared memory, and then a variable of the device.
 __global__ void k_block(double *x, double *dx, double *y, double *dy)
 {
     __shared__ double room[2];
@@ -123,7 +123,7 @@ void begin()
     for (int k = 0; k < 4; k++) x[k] = k + 1, dx[k] = dx2[k] = 0;
     for (int i = 0; i < N; i++) y[i] = 0, dy[i] = 1, dy2[i] = 2;
 }
-// What all threads add, by the derivative on paper.
+// Compares the shadows with the sum of all threads' derivatives on paper.
 template <typename F> void check(F term, const char *what, int count)
 {
     OK(cudaDeviceSynchronize());

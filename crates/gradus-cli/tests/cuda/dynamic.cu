@@ -1,4 +1,4 @@
-/* Shared memory whose size the launch gives: its type says that it has no elements, and it may have several names. */
+/* Shared memory whose size the launch gives: its type has no elements, and it may have several names. */
 #include "check.h"
 #include <climits>
 
@@ -17,7 +17,7 @@ template <int SIZE> static __device__ void last_warp(volatile int *s, int t)
     if (SIZE >= 2) s[t] = min(s[t], s[t + 1]);
 }
 
-/* The least number of the rows that are open: each thread keeps its own so far where all can see it. */
+/* The least number of the open rows: each thread keeps its own minimum where all threads can see it. */
 template <int SIZE> __global__ void least(const int *in, int *out, int n)
 {
     unsigned t = threadIdx.x, stride = 2 * SIZE * gridDim.x;
@@ -40,7 +40,7 @@ template <int SIZE> __global__ void least(const int *in, int *out, int n)
     if (t == 0) out[blockIdx.x] = words[0];
 }
 
-/* Two names of one memory: what one thread stores by the first another reads by the second. */
+/* Two names of one memory: one thread stores by the first name, and another reads by the second. */
 extern __shared__ __align__(128) unsigned char bytes[];
 __global__ void renamed(const int *in, int *out)
 {

@@ -1,5 +1,5 @@
-// Kernels that touch what is not there: an error of CUDA's that stays, and the program goes on. The first argument says
-// what they do.
+// Kernels that access invalid memory. The access is a CUDA error that stays, and the program continues. The first
+// argument selects the access.
 #include "check.h"
 #include <cstring>
 

@@ -21,7 +21,7 @@ __global__ void countdown(const int *start, int *rounds, int most)
     if (threadIdx.x == 0) rounds[blockIdx.x] = n;
 }
 
-/* A lock that ends the program where it is broken: there is no further round behind that. */
+/* A lock that ends the program if it is broken: no further iteration follows. */
 __global__ void guarded(int *lock, int *sum)
 {
     while (atomicExch(lock, 1) != 0)

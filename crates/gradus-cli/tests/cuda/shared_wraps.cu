@@ -1,4 +1,4 @@
-// Memory of the block has addresses of 32 bits on a GPU: indices wrap.
+// Shared memory has 32-bit addresses on a GPU: indices wrap.
 #include "check.h"
 #include <cstdint>
 
@@ -11,7 +11,7 @@ __global__ void backwards(const float *a, float *o)
     uint32_t i = threadIdx.x & 31;
     o[threadIdx.x] = p[~i];
 }
-// A number from memory, which nobody knows.
+// A number from memory, unknown to the compiler.
 __global__ void listed(const unsigned *at, int *o)
 {
     extern __shared__ int room[];

@@ -1,4 +1,4 @@
-// Every construct stands in a function that is always inlined; plain functions, which regions call, take these in.
+// Every construct is in an always-inlined function; plain functions, which regions call, contain these.
 #include <omp.h>
 #include <stdio.h>
 #define TAKEN static inline __attribute__((always_inline))
@@ -34,7 +34,7 @@ TAKEN void told_apart(void) {
 #pragma omp critical
   count[LOCKED]++;
 }
-// What all have done before the barrier is seen behind it.
+// Work before the barrier is visible after it.
 TAKEN void meet(void) {
   static int there;
   __atomic_fetch_add(&there, 1, __ATOMIC_RELAXED);
@@ -97,7 +97,7 @@ int main(void) {
   printf("loops %d %d %d, sum %d, single %d, sections %d, first %d, each locked %d, not met %d, tasks %d, deep %d, pointer %d\n",
          count[LOOP], count[CHUNKS], count[ASKED], sum, count[SINGLE], count[SECTIONS], count[FIRST],
          count[LOCKED] == threads, count[MET], count[TASK], count[DEEP], count[POINTED]);
-  // Nobody's team.
+  // Outside of any team.
   shares();
   printf("alone %d %d %d, sum %d, single %d, sections %d\n", count[LOOP], count[CHUNKS], count[ASKED], sum,
          count[SINGLE], count[SECTIONS]);

@@ -1,4 +1,4 @@
-// A region takes an object whose call shares a loop, through functions that are always inlined.
+// A region receives an object whose call operator shares a loop, through always-inlined functions.
 #include <cstdio>
 #define TAKEN inline __attribute__((always_inline))
 

@@ -13,10 +13,10 @@ pub const SHARED_DYNAMIC: &str = "__gr_shared_dyn.";
 pub const VARIABLE: &str = "__gr_variable.";
 /// Before the name of a device function that other translation units may call.
 pub const DEVICE: &str = "__gr_device.";
-/// Before the name of a device function that only kernels of its own translation unit can call: a variable that says
-/// where it is defined, for a link.
+/// The prefix of a variable for a device function that only kernels of its own translation unit can call. The
+/// variable tells a link where the function is defined.
 pub const TOGETHER: &str = "__gr_together.";
-/// Before the name of a device function of another translation unit: a variable that says where it is called.
+/// The prefix of a variable that states where a device function of another translation unit is called.
 pub const CALLED: &str = "__gr_called.";
 /// Before a kernel's name: the declared function whose call is a launch. It takes the sizes of grid and
 /// block (x, y, z each), the bytes of shared memory, and the kernel's arguments.

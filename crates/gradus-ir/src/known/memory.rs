@@ -71,7 +71,7 @@ pub const TAPE_PUSH: &str = "__gradus1_tape_push";
 /// The name of [`MemoryFn::TapeRelease`].
 pub const TAPE_RELEASE: &str = "__gradus1_tape_release";
 
-/// The name of calls by which a derivative allocates for itself, beside what the program allocates.
+/// The name of calls by which a derivative allocates for itself. The program's own allocations do not have it.
 pub const OWN_BLOCK: &str = "gradus.block";
 
 /// How much an allocation gives.

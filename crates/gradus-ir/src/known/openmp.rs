@@ -129,7 +129,8 @@ pub enum OpenMpFn {
 }
 
 impl OpenMpFn {
-    /// Whether a call of it says nothing of the team around: it begins another one, or only asks or sets.
+    /// Returns true if a call states nothing about the enclosing team: it begins another team, or only queries or
+    /// sets.
     pub fn is_of_no_team(self) -> bool {
         self.is_question()
             || matches!(
@@ -144,7 +145,7 @@ impl OpenMpFn {
             )
     }
 
-    /// Whether a call only asks or sets something.
+    /// Returns true if a call only queries or sets something.
     pub fn is_question(self) -> bool {
         matches!(
             self,

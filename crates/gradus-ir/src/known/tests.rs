@@ -168,7 +168,7 @@ fn words_are_found_in_mangled_names() {
     );
 }
 
-/// The manual's page of words.
+/// Returns the manual's page of words.
 fn page_of_words() -> String {
     let mut text = String::from(
         "# The words of the call interface\n\n\

@@ -1,36 +1,36 @@
 //! The words of the call interface, as data: calls, registrations, markers, attributes, metadata, hooks.
 //!
-//! The recognisers read this table, the manual prints it (`docs/interface-words.md`), and a test walks it. A name of
-//! the interface that has no row is refused by that name; no name is treated as an ordinary external.
+//! The recognisers read this table, the manual prints it (`docs/interface-words.md`), and a test walks it. A name
+//! of the interface without a row is refused by that name. No such name is an ordinary external.
 
 use super::differentiation::EntryMode;
 
-/// A marker: a global variable, or a string of metadata, whose name says how a differentiation call is meant.
+/// A marker: a global variable or a metadata string whose name configures a differentiation call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Marker {
     /// The next argument is inactive.
     Const,
     /// The next argument comes with its shadow or tangent.
     Dup,
-    /// As `Dup`, and its primal contents are not needed afterwards.
+    /// Like `Dup`; the primal contents are not needed afterwards.
     DupNoNeed,
     /// The next argument's adjoint is returned.
     Out,
-    /// As `Dup`, with the distance of the lanes' shadows in bytes first.
+    /// Like `Dup`; the distance of the lanes' shadows in bytes comes first.
     DupStrided,
-    /// As `DupNoNeed`, with the distance of the lanes' shadows in bytes first.
+    /// Like `DupNoNeed`; the distance of the lanes' shadows in bytes comes first.
     DupNoNeedStrided,
     /// The number of lanes follows.
     Width,
-    /// The primal's result is returned too, before all else.
+    /// The primal's result is returned too, before all other results.
     PrimalReturn,
     /// The result is inactive.
     ConstReturn,
     /// The result is active.
     ActiveReturn,
-    /// All products are strong.
+    /// Products with a zero seed are zero.
     StrongZero,
-    /// A permission or statement that derivatives have no use for.
+    /// A permission or statement that does not affect derivatives.
     NoEffect,
     /// The primal's result is not returned.
     NoReturn,
@@ -38,22 +38,22 @@ pub enum Marker {
     DupReturn,
     /// All shadows follow after all arguments.
     Interleave,
-    /// The return sweep does not free what the forward sweep left.
+    /// The return sweep does not free the memory that the forward sweep left.
     NoFree,
-    /// Nobody overwrites what the next argument points to between the sweeps.
+    /// No code overwrites the pointee of the next argument between the sweeps.
     NotOverwritten,
     /// The tape follows.
     Tape,
-    /// The bytes of the tape's memory follow.
+    /// The size of the tape's memory in bytes follows.
     Allocated,
-    /// The bytes of a structure follow; the next argument is its address.
+    /// The size of a structure in bytes follows; the next argument is its address.
     ByReference,
     /// Known to the interface, and not supported here.
     Unsupported(&'static str),
 }
 
 impl Marker {
-    /// Whether the marker says how an argument takes part.
+    /// Returns true if the marker states the activity of an argument.
     pub fn is_activity(self) -> bool {
         use Marker::*;
         matches!(
@@ -66,15 +66,15 @@ impl Marker {
 /// The meaning of a registration, a global variable whose initialiser is read at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Registration {
-    /// A function, its augmented run, its return sweep.
+    /// A function, its augmented primal, its return sweep.
     Gradient,
-    /// A function and its derivative of forward mode.
+    /// A function and its forward-mode derivative.
     Derivative,
     /// Functions without derivatives.
     Inactive,
     /// Variables without derivatives.
     InactiveGlobal,
-    /// A function and the name of a known one.
+    /// A function and the name of a known function that it resembles.
     Like,
     /// An allocator.
     Allocation,
@@ -87,19 +87,19 @@ pub enum Registration {
 /// The meaning of an attribute of a function, a variable or a call, or of metadata there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// It carries no derivative.
+    /// The bearer carries no derivative.
     Inactive,
-    /// Neither the instruction nor its number carries a derivative.
+    /// Neither the instruction nor its result carries a derivative.
     InactiveInstruction,
-    /// The function is like the known one that the text names.
+    /// The function resembles the known one that the text names.
     Like,
-    /// The augmented run of the function.
+    /// The augmented primal of the function.
     Augmented,
     /// The return sweep of the function.
     Gradient,
-    /// The derivative of forward mode.
+    /// The forward-mode derivative of the function.
     Derivative,
-    /// A permission or statement that derivatives have no use for.
+    /// A permission or statement that does not affect derivatives.
     Hint,
     /// Known to the interface, and not supported here.
     Unsupported,
@@ -114,9 +114,9 @@ pub enum Use {
     Registration(Registration),
     /// A marker.
     Marker(Marker),
-    /// An attribute: of C and C++, through `annotate`, or a string attribute of LLVM's IR.
+    /// An attribute: `annotate` in C and C++, or a string attribute in LLVM IR.
     Attribute(Mark),
-    /// Metadata of LLVM's IR.
+    /// Metadata in LLVM IR.
     Metadata(Mark),
     /// A function that the program defines and that the other interface calls.
     Hook,
@@ -131,11 +131,11 @@ pub enum Use {
 /// The answer to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// The word does as it says.
+    /// The compiler does as the word says.
     Honoured,
     /// The word is a hint: no derivative depends on it.
     Hint,
-    /// The word is refused by its name.
+    /// The compiler refuses the word by its name.
     Refused,
 }
 
@@ -151,7 +151,7 @@ pub struct Word {
 }
 
 impl Word {
-    /// The answer to the word.
+    /// Returns the answer to the word.
     pub fn standing(&self) -> Standing {
         use EntryMode::*;
         match self.means {
@@ -196,7 +196,7 @@ const fn metadata(name: &'static str, meaning: Mark, says: &'static str) -> Word
     word(name, Use::Metadata(meaning), says)
 }
 
-/// Every word of the interface. A call's name may be the start of a longer one: the first row that fits counts.
+/// Every word of the interface. A call's name may be the start of a longer one: the first row that matches counts.
 // table
 pub const WORDS: &[Word] = &[
     call(
@@ -675,7 +675,7 @@ pub const WORDS: &[Word] = &[
     ),
 ];
 
-/// How names of the interface begin, after which a word of [`WORDS`] follows.
+/// The prefixes of the interface's names. A word of [`WORDS`] follows.
 pub const PREFIXES: [&str; 2] = ["enzyme_", "gradus_"];
 
 fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
@@ -683,7 +683,7 @@ fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
     Some(row.means)
 }
 
-/// The word behind the prefix of either interface, in a name or in the last part of a name in a C++ namespace.
+/// Returns the word after the prefix of either interface, in a name or in the last part of a namespaced C++ name.
 pub fn interface_word(name: &str) -> Option<&str> {
     // Variables of device code have a prefix in the host module.
     let name = last_part(name.strip_prefix(super::VARIABLE).unwrap_or(name));
@@ -693,7 +693,7 @@ pub fn interface_word(name: &str) -> Option<&str> {
     words.find(|word| !word.is_empty())
 }
 
-/// The last part of a C++ symbol of a name in namespaces or classes; any other name as it is.
+/// Returns the last part of a C++ symbol in namespaces or classes, and any other name unchanged.
 fn last_part(symbol: &str) -> &str {
     let Some(mut rest) = symbol.strip_prefix("_ZN") else {
         return symbol;
@@ -713,7 +713,7 @@ fn last_part(symbol: &str) -> &str {
     }
 }
 
-/// The marker of that name, under either interface.
+/// Returns the marker of that name, under either interface.
 pub fn marker_named(name: &str) -> Option<Marker> {
     match find(interface_word(name)?, |means| {
         matches!(means, Use::Marker(_))
@@ -723,7 +723,7 @@ pub fn marker_named(name: &str) -> Option<Marker> {
     }
 }
 
-/// The meaning of an attribute, by the word behind the prefix.
+/// Returns the meaning of an attribute, by the word after the prefix.
 pub fn attribute_named(word: &str) -> Option<Mark> {
     match find(word, |means| matches!(means, Use::Attribute(_)))? {
         Use::Attribute(mark) => Some(mark),
@@ -731,7 +731,7 @@ pub fn attribute_named(word: &str) -> Option<Mark> {
     }
 }
 
-/// The meaning of metadata, by the word behind the prefix.
+/// Returns the meaning of metadata, by the word after the prefix.
 pub fn metadata_named(word: &str) -> Option<Mark> {
     match find(word, |means| matches!(means, Use::Metadata(_)))? {
         Use::Metadata(mark) => Some(mark),
@@ -739,21 +739,21 @@ pub fn metadata_named(word: &str) -> Option<Mark> {
     }
 }
 
-/// The part of a variable's name, mangled or not, that a registration of either interface begins with: a variable
-/// with such a name is a registration, whether its word is known or not.
+/// Returns the part of a variable's name, mangled or not, that begins a registration of either interface. A
+/// variable with such a name is a registration, even if its word is unknown.
 pub fn registration_part(variable: &str) -> Option<&str> {
     let starts = PREFIXES.iter().filter_map(|prefix| {
         let at = variable.find(&format!("__{prefix}"))?;
         Some(&variable[at + 2 + prefix.len()..])
     });
-    // A guard of a variable's initialisation has the variable's name in its own.
+    // The guard of a variable's initialisation contains the variable's name.
     let guard = variable.starts_with("_ZGV");
     starts
         .min_by_key(|rest| variable.len() - rest.len())
         .filter(|_| !guard)
 }
 
-/// What a variable registers; the outer `None` where it is no registration, the inner where its word is not known.
+/// Returns the registration of a variable: `None` if it is none, `Some(None)` if its word is unknown.
 pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
     let part = registration_part(variable)?;
     let row = WORDS.iter().find_map(|row| match row.means {
@@ -763,12 +763,12 @@ pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
     Some(row)
 }
 
-/// Whether a symbol belongs to the interface by its name alone, whether its word is known or not.
+/// Returns true if a symbol belongs to the interface by its name alone, even if its word is unknown.
 pub fn is_reserved(name: &str) -> bool {
     name.contains("__enzyme_")
 }
 
-/// Whether a function that the program defines is a hook that the other interface calls.
+/// Returns true if a function of the program is a hook that the other interface calls.
 pub fn is_hook(name: &str) -> bool {
     let hooks = WORDS.iter().filter(|row| row.means == Use::Hook);
     hooks
@@ -776,7 +776,7 @@ pub fn is_hook(name: &str) -> bool {
         .any(|row| row.word == name || is_mangled(name, row.word))
 }
 
-/// Whether a C++ symbol is that of a function of file scope with this name.
+/// Returns true if a C++ symbol is that of a file-scope function with this name.
 fn is_mangled(symbol: &str, name: &str) -> bool {
     let rest = symbol.strip_prefix(&format!("_Z{}", name.len()));
     rest.is_some_and(|rest| rest.starts_with(name))

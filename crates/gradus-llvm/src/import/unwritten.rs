@@ -1,8 +1,8 @@
-//! Variables that keep what they hold at start-up: internal to the file, and nothing in it writes there.
+//! Variables that keep their initial contents: they are internal to the file, and nothing in it writes them.
 //!
-//! Every use of such a variable's address is seen: it is loaded from, compared, or copied from, and nothing else. A
-//! pointer computed from the address, and a parameter that gets it, are followed. The rule is that of LLVM's GlobalOpt,
-//! which the passes before us may have left out; the module itself is not changed.
+//! Every use of such a variable's address is known: a load, a comparison, or a copy from it. Pointers computed from
+//! the address, and parameters that receive it, are followed. The rule is that of LLVM's GlobalOpt, which earlier
+//! passes may have left out. The module itself does not change.
 
 use super::Importer;
 use crate::ffi::name_of;
@@ -14,21 +14,21 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
 use std::collections::HashSet;
 
-/// A variable whose address has more uses than this is taken to be written.
+/// A variable whose address has more uses than this counts as written.
 const MOST_USES: usize = 1 << 12;
 
-/// What a use of an address does.
+/// The effect of one use of an address.
 enum Use {
-    /// It writes nothing, and keeps nothing.
+    /// The use writes nothing, and keeps nothing.
     Reads,
-    /// A value leads to the same variable.
+    /// The use yields a value that leads to the same variable.
     Leads(LLVMValueRef),
-    /// Anything else.
+    /// Any other use.
     Writes,
 }
 
 impl Importer<'_> {
-    /// Whether nothing writes to a variable, now or later.
+    /// Returns true if nothing writes to a variable, now or later.
     pub(super) fn is_never_written(&self, variable: LLVMValueRef) -> bool {
         unsafe {
             let own = [LLVMInternalLinkage, LLVMPrivateLinkage].contains(&LLVMGetLinkage(variable));
@@ -85,7 +85,7 @@ unsafe fn use_of(value: LLVMValueRef, user: LLVMValueRef) -> Use {
     }
 }
 
-/// An address that is an argument, once.
+/// Classifies the use of an address as one argument of a call.
 unsafe fn passed(value: LLVMValueRef, call: LLVMValueRef) -> Use {
     unsafe {
         let callee = LLVMGetCalledValue(call);

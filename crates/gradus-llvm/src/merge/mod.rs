@@ -48,7 +48,7 @@ use std::ptr::null_mut;
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
-/// Marks functions of the device.
+/// The attribute that marks functions of the device.
 const OF_DEVICE: &str = "gradus-device";
 
 impl Host {
@@ -120,7 +120,7 @@ impl Host {
         }
     }
 
-    /// The functions that the device's half defined: threads of a kernel run them.
+    /// Returns the functions that the device's half defined: threads of a kernel run them.
     pub fn device_functions(&self) -> Vec<String> {
         let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
         let is_marked = |f: &LLVMValueRef| unsafe {
@@ -130,8 +130,8 @@ impl Host {
         functions.map(|f| unsafe { name_of(f) }).collect()
     }
 
-    /// States of all functions that a null pointer is an address like others: what a kernel does with it is an error
-    /// that the program is told of, and no reason to leave the access out.
+    /// States of all functions that a null pointer is an address like others. A kernel's access to null is an error
+    /// that the program must see, and no reason to remove the access.
     pub fn keep_null_accesses(&mut self) {
         for f in self.functions() {
             unsafe { keep_null_accesses(self, f) };
@@ -222,9 +222,9 @@ impl Host {
     }
 }
 
-/// Makes one of two names of the memory whose size a launch gives, which all begin at one place: two variables would
-/// be two places. They stay declarations. A definition would have the size that the source states, which is none, and
-/// LLVM takes an access that is larger than a variable to be of another one.
+/// Replaces `other` by `one`: both name the memory whose size a launch gives, and all such names begin at one
+/// address. They stay declarations, because a definition would have the source's size of zero. LLVM assumes that an
+/// access larger than a variable belongs to another one.
 ///
 /// # Safety
 /// Both are live declarations of variables.

@@ -1,9 +1,9 @@
-//! Device functions of other sources that cannot be called from here.
+//! Device functions of other sources that this source cannot call.
 //!
-//! What asks for its thread, waits for others or uses memory of the block stands in its kernel, so that a kernel
-//! of another source cannot call it. The objects say so, for a link that meets both to tell the user: a variable
-//! [`TOGETHER`]`NAME` where such a function is defined, [`CALLED`]`NAME` where one of another source is called. Each
-//! holds `file:line:name`.
+//! A function that queries its thread index, waits for others or uses shared memory becomes part of its kernel: a
+//! kernel of another source cannot call it. The objects state this for a link that sees both. A variable
+//! [`TOGETHER`]`NAME` marks the definition of such a function. [`CALLED`]`NAME` marks a call of a function of
+//! another source. Each holds `file:line:name`.
 
 use super::assembly::place;
 use super::launches::calls_of;
@@ -15,7 +15,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Host {
-    /// Says of a function of this source that those of others cannot call it.
+    /// Marks a function of this source as not callable by other sources.
     pub(super) unsafe fn keep_from_others(&self, f: LLVMValueRef) {
         unsafe {
             if LLVMGetLinkage(f) == LLVMLinkage::LLVMInternalLinkage {
@@ -30,7 +30,7 @@ impl Host {
         }
     }
 
-    /// Says which functions of other sources are called here.
+    /// Records the functions of other sources that this source calls.
     pub(super) fn tell_calls_of_others(&self) {
         for f in self.functions() {
             unsafe {
@@ -54,7 +54,7 @@ impl Host {
             let note = LLVMAddGlobal(self.module, LLVMTypeOf(held), name.as_ptr());
             LLVMSetInitializer(note, held);
             LLVMSetGlobalConstant(note, 1);
-            // Several sources may say the same.
+            // Several sources may record the same call.
             LLVMSetLinkage(note, LLVMLinkage::LLVMWeakAnyLinkage);
         }
     }

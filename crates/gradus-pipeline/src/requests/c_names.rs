@@ -1,8 +1,8 @@
-//! Names of a program's as names in C and C++: for headers, where `b.c`, `.1` or `new` are none.
+//! C and C++ identifiers for a program's names in headers: `b.c`, `.1` or `new` are no identifiers.
 
 use std::collections::BTreeSet;
 
-/// Words of C and C++ that name no argument, and macros that compilers or the header's includes define.
+/// Keywords of C and C++, and macros that compilers or the header's includes define.
 const WORDS: &[&str] = &[
     "alignas",
     "alignof",
@@ -106,14 +106,14 @@ const WORDS: &[&str] = &[
     "offsetof",
 ];
 
-/// Whether `name` has the letters of a name in C.
+/// Returns true if `name` has the letters of a C identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     let mut chars = name.chars();
     chars.next().is_some_and(is_letter) && chars.all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
-/// A name in C that is like `name`.
+/// Returns a C identifier that resembles `name`.
 pub(crate) fn identifier(name: &str) -> String {
     let mut made = String::new();
     for c in name.chars() {
@@ -132,7 +132,7 @@ pub(crate) fn identifier(name: &str) -> String {
     made
 }
 
-/// Names in C that are like these, no two of them alike. A name that comes earlier keeps its form.
+/// Returns C identifiers that resemble these names, all distinct. An earlier name keeps its form.
 pub(crate) fn distinct(names: Vec<String>) -> Vec<String> {
     let plain: Vec<String> = names.iter().map(|n| identifier(n)).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();

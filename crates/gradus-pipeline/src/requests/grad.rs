@@ -206,12 +206,12 @@ fn find_all(
     (found, findings)
 }
 
-/// What a function writes through its parameters.
+/// The writes of a function through its parameters.
 struct Written<'a> {
     unit: &'a Unit,
     func: FuncId,
     effects: Effects,
-    /// Per parameter: whether numbers are written to memory that pointers behind it lead to.
+    /// For each parameter, true if floats are written to memory that pointers behind it lead to.
     behind: Vec<bool>,
 }
 
@@ -226,14 +226,14 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Whether numbers are written through a parameter, or through pointers that are loaded through it: `y->p[i]`, the
-    /// array behind a descriptor of Fortran's.
+    /// Returns true if floats are written through a parameter, or through pointers that are loaded through it:
+    /// `y->p[i]`, the array behind a Fortran descriptor.
     fn through(&self, index: usize) -> bool {
         self.behind.get(index) == Some(&true) || !self.is_read_only(index)
     }
 
-    /// Whether nothing is written to what a parameter points to itself: LLVM has shown it, or the body does, of which
-    /// LLVM sees but a call where it is a parallel region.
+    /// Returns true if nothing is written to the pointee of a parameter. LLVM states it, or the body shows it: of a
+    /// parallel region LLVM sees only a call.
     fn is_read_only(&self, index: usize) -> bool {
         let attrs = self.unit.attrs(self.unit.functions[self.func].attrs);
         let stated = ["readonly", "readnone"]
@@ -405,7 +405,7 @@ fn attributes(
 
 // ---- what callers see ----------------------------------------------------------------------
 
-/// The source's name of parameter `index` of the primal, with a number where a structure takes several.
+/// Returns the source's name of parameter `index` of the primal, with a number if a structure takes several.
 fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     let arguments = source_arguments(unit, primal);
     let argument = arguments.iter().find(|a| a.params.contains(&index));
@@ -442,7 +442,7 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, signature: &Signature) -> 
         .map(|(role, _)| *role)
         .enumerate()
         .partition(|(_, role)| matches!(role, ParamRole::Primal(_)));
-    // The primal's own names come first: others make way.
+    // The primal's own names come first; other names give way.
     let order: Vec<(usize, ParamRole)> = own.into_iter().chain(others).collect();
     let made = c_names::distinct(order.iter().map(|(_, role)| name(role)).collect());
     let mut placed: Vec<(usize, String)> = order.iter().map(|(at, _)| *at).zip(made).collect();

@@ -9,7 +9,7 @@ use gradus_llvm::symbols::ArrayDescriptor;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The spelling that stands for a descriptor of Fortran's (`ISO_Fortran_binding.h`).
+/// The spelling that stands for a Fortran descriptor (`ISO_Fortran_binding.h`).
 const DESCRIPTOR: &str = "CFI_cdesc_t *";
 
 /// C's types of a function's result and arguments, as debug information gives them.
@@ -18,7 +18,7 @@ pub(crate) struct CTypes {
     result: Option<String>,
     /// Of each argument of the source.
     arguments: Vec<Option<String>>,
-    /// Of the result and each argument that is an array with a descriptor: what it describes.
+    /// The descriptors of the result and of each argument that is an array with one.
     descriptors: Vec<Option<ArrayDescriptor>>,
 }
 
@@ -36,15 +36,15 @@ impl CTypes {
         }
     }
 
-    /// Whether parameter `index` of `func` is the address of a descriptor of Fortran's.
+    /// Returns true if parameter `index` of `func` is the address of a Fortran descriptor.
     pub(crate) fn is_descriptor(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
         let number = self.number(unit, func, index);
         let known = number.and_then(|n| self.arguments.get(n)?.as_ref());
         known.is_some_and(|known| known == DESCRIPTOR)
     }
 
-    /// The number of the source's argument that parameter `index` of `func` is, where the source's and LLVM's
-    /// parameters go together.
+    /// Returns the number of the source argument of parameter `index` of `func`, if the source's and LLVM's
+    /// parameters correspond.
     fn number(&self, unit: &Unit, func: FuncId, index: usize) -> Option<usize> {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let arguments = source_arguments(unit, func);
@@ -57,7 +57,7 @@ impl CTypes {
             .flatten()
     }
 
-    /// What the descriptor describes that parameter `index` of `func` is, if it is one.
+    /// Returns the description of the array if parameter `index` of `func` is a descriptor.
     pub(crate) fn descriptor(&self, unit: &Unit, func: FuncId, index: usize) -> Option<Descriptor> {
         let number = self.number(unit, func, index)?;
         let found = self.descriptors.get(number + 1)?.as_ref()?;
@@ -73,8 +73,8 @@ impl CTypes {
         })
     }
 
-    /// Of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only where the way the
-    /// argument is passed is the one that C has for it.
+    /// Returns the C type of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only if the
+    /// argument is passed as C passes it.
     pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let number = self.number(unit, func, index);
@@ -215,7 +215,7 @@ pub(crate) fn header(derivatives: &[Derivative]) -> String {
 
 fn guard(derivatives: &[Derivative]) -> String {
     let first = derivatives.first().map_or("EMPTY", |d| &d.name);
-    // In the name's own letters: `F_vjp` and `f_vjp` are two headers.
+    // The guard keeps the name's own letters: `F_vjp` and `f_vjp` are two headers.
     format!("GRADUS_{first}_H")
 }
 

@@ -230,7 +230,7 @@ impl Maker<'_> {
                 let own: Vec<_> = result.map(|ty| (Key::Result, ty)).into_iter().collect();
                 let with_tape = [vec![(Key::Tape, ptr)], own.clone()].concat();
                 let mut list = vec![with_tape, own];
-                // A function of numbers may be run again for its own result.
+                // A function of floats alone may run again for its own result.
                 let numbers = params.iter().all(|ty| !build.unit.types.is_ptr(*ty));
                 list.extend(numbers.then(Vec::new));
                 list

@@ -99,7 +99,7 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// The functions that are not a region's, and the tasks taken into them.
+    /// Returns the functions outside of regions, and the tasks inlined into them.
     fn orphaned(&self) -> HashSet<FuncId> {
         let own = |func: &FuncId| !self.is_part(*func);
         let mut open: Vec<FuncId> = self.order.iter().copied().filter(own).collect();
@@ -134,8 +134,9 @@ impl<'a> Survey<'a> {
     pub fn is_orphaned(&self, func: FuncId) -> bool {
         self.orphaned.contains(&func)
     }
-    /// Whether a function is left to the team that calls it, which may be one of either library. Of no function it is
-    /// known who calls it: what is made to be inlined was, before, and what was not may be called by anyone.
+    /// Returns true if a function is left to the team that calls it, which may belong to either library. No
+    /// function has only known callers: `alwaysinline` functions are inlined already, and any code may call the
+    /// others.
     pub fn is_left(&self, func: FuncId) -> bool {
         let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
         let stays = match self.orphans {
@@ -146,7 +147,7 @@ impl<'a> Survey<'a> {
         let forgotten = planted(Mutant::CallersTeamForgotten) && self.is_called_here(func);
         shares && stays && !self.is_part(func) && !forgotten
     }
-    /// Whether a function of this file calls it, or has its address.
+    /// Returns true if a function of this file calls `func` or has its address.
     fn is_called_here(&self, func: FuncId) -> bool {
         self.seen.values().any(|seen| seen.mentions.contains(&func))
     }

@@ -192,7 +192,7 @@ pub(super) fn stick(error: Error) {
     let _ = STICKY.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Whether a kernel failed.
+/// Returns true if a kernel failed.
 pub(super) fn is_stuck() -> bool {
     STICKY.load(Ordering::Relaxed) != 0
 }

@@ -1,25 +1,25 @@
-//! Accesses of kernels to memory that is not there: CUDA's error, and not the end of the program.
+//! Invalid memory accesses of kernels: they become a CUDA error and do not end the program.
 //!
-//! The system tells a thread of such an access by a signal. Where the thread runs a kernel at that moment, the
-//! error becomes the one that all calls give from then on, and the thread goes on behind the kernel, or behind its
-//! part of it: where it stood is kept before, as `setjmp` would. All other faults, and those of kernels whose
-//! threads wait for each other, go to who handled them before.
+//! The system reports such an access to the thread by a signal. If the thread runs a kernel, the error becomes the
+//! one that all later calls return. The thread continues after the kernel, or after its part of the kernel. Its
+//! state was saved before, as `setjmp` would. All other faults go to the previous handler, and so do faults of
+//! kernels whose threads wait for each other.
 //!
-//! Two places are kept: a launch that the program makes itself runs where it stands, behind
-//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error; a part of a grid is
-//! called by [`run`]. Work of others that a thread takes up meanwhile has neither ([`aside`]).
+//! Two states are saved. A launch that the program makes itself runs in place, after
+//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error. [`run`] calls a part of
+//! a grid. Work of others that a thread runs in between has neither state ([`aside`]).
 //!
-//! On machines for which this is not written a fault ends the program.
+//! On machines without this code a fault ends the program.
 
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null;
 
-/// A part of a kernel, as `gr_for` takes it.
+/// A part of a kernel, with the signature that `gr_for` takes.
 type Part = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
 
-/// Where a function was called, and what it must leave as it was: the stack behind the call, the place to return
-/// to, and rbx, rbp and r12 to r15.
+/// The state of a caller: the stack after the call, the return address, and the registers that a function must
+/// preserve (rbx, rbp and r12 to r15).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
@@ -29,30 +29,30 @@ pub(crate) struct Place {
 }
 
 thread_local! {
-    /// Where the launch stands that this thread runs.
+    /// The state of the launch that this thread runs.
     static LAUNCH: Cell<Place> = const { Cell::new(Place { stack: 0, code: 0, kept: [0; 6] }) };
-    /// Where this thread goes on after a fault; null where it runs no kernel.
+    /// The state at which this thread continues after a fault; null if it runs no kernel.
     static GUARD: Cell<*const Place> = const { Cell::new(null()) };
 }
 
-/// Whether this thread runs a kernel.
+/// Returns true if this thread runs a kernel.
 pub(crate) fn is_in_kernel() -> bool {
     !GUARD.get().is_null()
 }
 
-/// What this thread runs from now on is a kernel, until [`end`]; after a fault it goes on at `place`.
+/// Begins a kernel on this thread, until [`end`]. After a fault the thread continues at `place`.
 pub(super) fn begin(place: Place) {
     machine::listen();
     LAUNCH.set(place);
     GUARD.set(LAUNCH.with(|launch| launch.as_ptr().cast_const()));
 }
 
-/// The kernel has ended.
+/// Ends the kernel.
 pub(super) fn end() {
     GUARD.set(null());
 }
 
-/// Does work that is not the kernel's.
+/// Does work that does not belong to the kernel.
 pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
     let before = GUARD.replace(null());
     let done = work();
@@ -60,17 +60,17 @@ pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Runs a part of a kernel; nothing of it where one has failed.
+/// Runs a part of a kernel, or nothing if a kernel has failed.
 ///
 /// # Safety
-/// The part may be run so.
+/// The caller may run the part with these arguments.
 pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
     if super::error::is_stuck() {
         return;
     }
     let mut place = Place::default();
     let before = GUARD.get();
-    // SAFETY: promised by the caller; the place is there until the call has returned, once or twice.
+    // SAFETY: promised by the caller; the place lives until the call has returned, once or twice.
     unsafe {
         machine::call(
             lo,
@@ -97,10 +97,10 @@ pub(super) mod machine {
     use std::ptr::{null, null_mut};
     use std::sync::OnceLock;
 
-    /// Calls `part`, and keeps in `place` where this call returns to; `guard` points to it meanwhile.
+    /// Calls `part`, and saves in `place` the state to which this call returns; `guard` points to it meanwhile.
     ///
     /// # Safety
-    /// The part may be run so, and both places may be written.
+    /// The caller may run the part with these arguments, and both places may be written.
     #[unsafe(naked)]
     pub(crate) unsafe extern "C" fn call(
         lo: i64,
@@ -122,16 +122,16 @@ pub(super) mod machine {
             "mov [r8 + 48], r14",
             "mov [r8 + 56], r15",
             "mov [r9], r8",
-            // The part returns to where this was called.
+            // The part returns to the caller of this function.
             "jmp rcx",
         )
     }
 
-    /// Who handled faults before: of memory that is not there, and of files that are too short.
+    /// The previous handlers: of invalid memory, and of files that are too short.
     static BEFORE: OnceLock<[sigaction; 2]> = OnceLock::new();
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
-    /// Has the system tell of faults.
+    /// Installs the handlers of faults.
     pub(crate) fn listen() {
         BEFORE.get_or_init(|| {
             SIGNALS.map(|signal| {
@@ -154,7 +154,7 @@ pub(super) mod machine {
         // SAFETY: the system gives the signal's own structures; a guard that is set points to a place whose call has
         // not returned.
         unsafe {
-            // A signal that somebody sent is no fault.
+            // A signal that a process sent is no fault.
             if guard.is_null() || (*info).si_code <= 0 {
                 return hand_on(signal, info, context);
             }
@@ -172,19 +172,19 @@ pub(super) mod machine {
             {
                 set(register, value);
             }
-            // Functions begin with the direction of strings upwards.
+            // A function begins with a clear direction flag.
             registers[REG_EFL as usize] &= !0x400;
         }
     }
 
-    /// Does with a fault what was done before anybody listened.
+    /// Passes a fault to the previous handler.
     ///
     /// # Safety
     /// The arguments are those of a handler.
     unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let at = SIGNALS.iter().position(|own| *own == signal);
         let before = BEFORE.get().zip(at).map(|(all, at)| all[at]);
-        // SAFETY: what the system gave as the handler before is one, and takes what its flags say.
+        // SAFETY: the system gave the previous handler, which takes the arguments that its flags state.
         unsafe {
             match before {
                 Some(before)
@@ -198,7 +198,7 @@ pub(super) mod machine {
                     }
                 }
                 _ => {
-                    // The access is made again, and ends the program.
+                    // The access runs again, and ends the program.
                     let mut own: sigaction = zeroed();
                     own.sa_sigaction = SIG_DFL;
                     libc::sigaction(signal, &raw const own, null_mut());
@@ -219,7 +219,7 @@ pub(super) mod machine {
     /// Calls `part`.
     ///
     /// # Safety
-    /// The part may be run so.
+    /// The caller may run the part with these arguments.
     pub(crate) unsafe fn call(
         lo: i64,
         hi: i64,
@@ -232,6 +232,6 @@ pub(super) mod machine {
         unsafe { part(lo, hi, context) }
     }
 
-    /// Nobody is told of faults here.
+    /// No handler is installed here.
     pub(crate) fn listen() {}
 }

@@ -94,8 +94,8 @@ fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), 
     }
 }
 
-/// Before a launch that the program makes itself: 0 where it can run; else the error that it made the last one. Returns
-/// a second time, with the error, where the kernel does something that the system does not allow ([`faults`]).
+/// Begins a launch that the program makes itself. Returns 0 if it can run, else the error, which is then the last
+/// one. Returns a second time, with the error, if the kernel makes an invalid access ([`faults`]).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -112,7 +112,7 @@ extern "C" fn __gr_launch_begin(
     std::arch::naked_asm!(
         "lea r10, [rsp + 8]",
         "mov r11, [rsp]",
-        // A `Place`, from its end to its beginning.
+        // A `Place`, from its last field to its first.
         "push r15",
         "push r14",
         "push r13",
@@ -122,7 +122,7 @@ extern "C" fn __gr_launch_begin(
         "push r11",
         "push r10",
         "mov r11, rsp",
-        // The arguments that are no registers', and the place.
+        // The arguments on the stack, and the place.
         "push r11",
         "push qword ptr [r11 + 80]",
         "push qword ptr [r11 + 72]",
@@ -133,7 +133,7 @@ extern "C" fn __gr_launch_begin(
     )
 }
 
-/// The same on other machines, which returns once.
+/// The version for other machines, which returns once.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[unsafe(no_mangle)]
 extern "C" fn __gr_launch_begin(

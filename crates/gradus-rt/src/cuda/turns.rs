@@ -259,9 +259,9 @@ impl Block {
         };
         let before = TURN.replace(&raw mut turn);
         // SAFETY: the stack was made for a thread, or is where it stood when it had its last turn.
-        // A fault on the thread's own stack has no place on this one to go on.
+        // A fault on the thread's own stack cannot continue on this one.
         faults::aside(|| {
-            // SAFETY: the stack was made for a thread, or is where it stood when it had its last turn.
+            // SAFETY: the stack was made for a thread, or is as its last turn left it.
             unsafe { switch(&raw mut turn.worker, to) }
         });
         TURN.set(before);

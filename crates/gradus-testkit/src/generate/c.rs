@@ -1,8 +1,8 @@
 //! Random structured C functions `double f(int n, double *x, double s)` without undefined behaviour.
 //!
 //! Flow: this file writes a program's frame (globals, helpers, `f` itself) and keeps what is
-//! visible; `c_values` writes expressions, `c_statements` statements, `c_memory` those about memory,
-//! `c_kept` what static pointers keep from call to call.
+//! visible; `c_values` writes expressions, `c_statements` statements, `c_memory` those about memory, `c_kept` the
+//! blocks that static pointers keep between calls.
 //!
 //! Invariants: same seed, same program. `n` is [`CELLS`], `x` has that many cells. Every number
 //! in a variable or a cell stays within ±2, every partial derivative is finite; every index is in
@@ -47,7 +47,7 @@ pub(super) struct Array {
 /// What is visible at a point, and what has been written.
 pub(super) struct Writer<'r> {
     pub random: &'r mut Random,
-    /// Decides what `c_kept` writes, so that the rest of a seed's program does not depend on it.
+    /// Random numbers for `c_kept`, so that the rest of a seed's program does not depend on it.
     pub kept: Random,
     pub out: String,
     pub contents: BTreeSet<&'static str>,

@@ -1,10 +1,10 @@
-//! Blocks that static pointers of random C programs keep from one call to the next: of addresses, which are noted and
-//! never read back, and of numbers, which the first call fills.
+//! Blocks that static pointers of random C programs keep between calls. Some hold addresses, which are stored and
+//! never read back. Others hold numbers, which the first call fills.
 
 use super::c::{Array, Writer};
 
 impl Writer<'_> {
-    /// The static pointers, and the functions that fill their blocks.
+    /// Writes the static pointers, and the functions that fill their blocks.
     pub fn kept_blocks(&mut self) {
         let seed = self.seed;
         let inline = match self.kept.below(2) {
@@ -36,7 +36,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// Notes the addresses of some arrays.
+    /// Stores the addresses of some arrays.
     pub fn note_addresses(&mut self) {
         let arrays: Vec<Array> = self.arrays.clone();
         for array in arrays {

@@ -134,7 +134,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A number whose sign is made by masks, of another number's or of a comparison.
+    /// Returns a number whose sign masks make, from another number or a comparison.
     fn signed(&mut self, a: &str, b: &str) -> String {
         self.note("signs by masks");
         let (x, y) = (

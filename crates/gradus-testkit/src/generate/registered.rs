@@ -1,19 +1,19 @@
-//! Random C programs: functions whose derivatives are registered, in every form that a registration has in C.
+//! Random C programs with functions whose derivatives are registered, in every form that C allows.
 //!
-//! The functions' own code has another derivative than the function: numbers go through integers, where no derivative
-//! goes. A registration that is not read is told by every check of the program.
+//! The functions' own code has another derivative than the registered one: numbers go through integers, which carry
+//! no derivative. Every check of the program detects a registration that is not read.
 
 use super::Random;
 use super::c::Writer;
 
-/// Functions with the name that they are like, and their slope.
+/// Functions with the name of a known one, and their slope.
 const LIKE: [(&str, &str); 3] = [
     ("sin", "cos(a)"),
     ("tanh", "(1.0 - tanh(a) * tanh(a))"),
     ("atan", "(1.0 / (1.0 + a * a))"),
 ];
 
-/// Storage of a registration, before its type and before its name.
+/// The storage class of a registration, before its type and before its name.
 const STORAGE: [(&str, &str); 6] = [
     ("", ""),
     ("static ", ""),
@@ -28,7 +28,8 @@ impl Writer<'_> {
         self.seed % 4 == 2
     }
 
-    /// Functions with registrations: one like a known function or with derivatives of its own, one that is inactive.
+    /// Writes functions with registrations: one like a known function or with its own derivatives, and one that is
+    /// inactive.
     pub fn registered_functions(&mut self) {
         if !self.has_registrations() {
             return;
@@ -88,7 +89,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Their calls.
+    /// Writes their calls.
     pub fn through_registered(&mut self) {
         if self.has_registrations() {
             self.note("registered derivatives");

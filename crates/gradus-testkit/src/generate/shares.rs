@@ -1,16 +1,16 @@
-//! Random call graphs of parallel regions and of functions that share their work, in C, over one or two files.
+//! Random call graphs of parallel regions and worksharing functions, in C, over one or two files.
 //!
-//! Flow: functions first, each of a kind of inlining that is drawn, which hold constructs and call functions before
-//! them, by name or through pointers; then regions, which do the same; then a function that enters the regions and
-//! calls some of the functions outside of all.
+//! Flow: first come functions, each with a random kind of inlining. They hold constructs and call earlier
+//! functions, by name or through pointers. Then come regions, which do the same. Last comes a function that enters
+//! the regions and calls some of the functions outside of all regions.
 //!
-//! Invariants: same seed, same program; free of races. What each construct counts is known from how often a team comes
-//! to it and from the number of its threads, whatever calls it, however it is inlined, and in whichever file it stands.
+//! Invariants: same seed, same program; free of races. The count of each construct follows from the number of times
+//! that a team reaches it and from the number of its threads. The caller, the inlining and the file do not matter.
 
 use super::Random;
 use std::collections::BTreeSet;
 
-/// What a call graph may hold.
+/// The features that a call graph may have.
 // table
 pub const SHARES_FEATURES: &[&str] = &[
     "one file",
@@ -45,37 +45,37 @@ pub const SHARES_FEATURES: &[&str] = &[
 /// A call graph.
 #[derive(Clone, Debug)]
 pub struct SharesProgram {
-    /// The sources of its files, without includes; every name of file scope ends in `_SEED`.
+    /// The sources of its files, without includes; every file-scope name ends in `_SEED`.
     pub files: [String; 2],
-    /// The function to call, `long f(int threads)`, with the number of threads that a team has: it gives the number of
-    /// constructs that counted something else than they should.
+    /// The function to call: `long f(int threads)`, with the number of threads of a team. It returns the number of
+    /// constructs with a wrong count.
     pub function: String,
-    /// Which of [`SHARES_FEATURES`] it holds.
+    /// The [`SHARES_FEATURES`] that it has.
     pub features: BTreeSet<&'static str>,
 }
 
 impl SharesProgram {
-    /// Its files, one after the other.
+    /// Returns its files, one after the other.
     pub fn shown(&self) -> String {
         let [first, second] = &self.files;
         format!("{SHARES_INCLUDES}{first}\n// the other file\n{second}")
     }
 }
 
-/// What its files begin with.
+/// The text at the start of its files.
 pub const SHARES_INCLUDES: &str = "#include <stdio.h>\n";
 
-/// Most that a construct may count.
+/// The largest count of a construct.
 const MOST: u64 = 1 << 20;
 
-/// What a construct counts: so much for a team, and so much for each of its threads.
+/// The count of a construct: a part for a team, and a part for each of its threads.
 #[derive(Clone, Copy, Default)]
 struct Count {
     team: u64,
     thread: u64,
 }
 
-/// How a function is made.
+/// The form in which a function is defined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     AlwaysInline,
@@ -89,10 +89,10 @@ enum Kind {
 struct Function {
     name: String,
     kind: Kind,
-    /// The files that its code is in.
+    /// The files that contain its code.
     files: [bool; 2],
     recursive: bool,
-    /// What each construct counts when a team comes to it once: the constructs of what it calls, too.
+    /// The count of each construct if a team reaches the function once, with the constructs of its callees.
     counts: Vec<(usize, Count)>,
 }
 
@@ -101,13 +101,13 @@ struct Writer {
     features: BTreeSet<&'static str>,
     seed: u64,
     functions: Vec<Function>,
-    /// How many constructs there are.
+    /// The number of constructs.
     slots: usize,
     files: [String; 2],
     names: u32,
 }
 
-/// The call graph of a seed.
+/// Returns the call graph of a seed.
 pub fn shares_program(seed: u64) -> SharesProgram {
     let mut writer = Writer {
         random: Random::new(seed ^ 0x5ba7_e5ed),
@@ -151,7 +151,7 @@ impl Writer {
         self.slots - 1
     }
 
-    /// Which files new code may be in.
+    /// Chooses the files of new code.
     fn place(&mut self, two: bool) -> [bool; 2] {
         match two && self.one_in(2) {
             true => [false, true],
@@ -178,7 +178,7 @@ impl Writer {
             self.met("in both files");
             files = [true, true];
         }
-        // What is to be inlined into itself is not.
+        // A function that should be inlined into itself is not.
         let recursive = self.one_in(6);
         if recursive {
             self.met("recursive");
@@ -189,7 +189,7 @@ impl Writer {
         if recursive {
             body.push_str(&format!("if (d > 0) {name}(c, n, d - 1);\n"));
             for (_, count) in &mut counts {
-                // It is called with 1.
+                // The call passes 1.
                 count.team *= 2;
                 count.thread *= 2;
             }
@@ -220,8 +220,8 @@ impl Writer {
         });
     }
 
-    /// Some statements that every thread of a team comes to: what goes before the function, the statements, and what
-    /// they count.
+    /// Writes statements that every thread of a team reaches. Returns the text before the function, the statements,
+    /// and their counts.
     fn statements(&mut self, files: [bool; 2], most: u32) -> (String, String, Vec<(usize, Count)>) {
         let (mut before, mut code) = (String::new(), String::new());
         let mut counts: Vec<(usize, Count)> = Vec::new();
@@ -251,7 +251,7 @@ impl Writer {
         (before, code, counts)
     }
 
-    /// A call of a function that can be named in these files.
+    /// Writes a call of a function that is visible in these files.
     fn call(
         &mut self,
         files: [bool; 2],
@@ -281,7 +281,7 @@ impl Writer {
         Some((format!("{pointer}(c, n, {deep});\n"), counts))
     }
 
-    /// A construct of OpenMP that all threads of a team come to.
+    /// Writes an OpenMP construct that all threads of a team reach.
     fn construct(&mut self, before: &mut String) -> (String, Vec<(usize, Count)>) {
         let slot = self.slot();
         let team = |team| vec![(slot, Count { team, thread: 0 })];
@@ -370,7 +370,7 @@ impl Writer {
         }
     }
 
-    /// A loop that adds up, and what is done with the sum.
+    /// Writes a loop with a reduction, and the use of its sum.
     fn reduction(
         &mut self,
         before: &mut String,
@@ -391,7 +391,7 @@ impl Writer {
         (text, vec![(slot, count)])
     }
 
-    /// The regions, and the function that enters them.
+    /// Writes the regions, and the function that enters them.
     fn root(&mut self, two: bool) {
         let seed = self.seed;
         let mut wanted: Vec<Count> = Vec::new();
@@ -403,7 +403,7 @@ impl Writer {
             let files = self.place(two);
             let (before, code, counts) = self.statements(files, 3);
             let file = usize::from(files[1]);
-            // A team of one is a legal one where nobody states a number, and what each thread does is done once there.
+            // Without a stated number a team of one is legal: each per-thread action happens once there.
             let is_told = counts.iter().any(|(_, count)| count.thread > 0);
             let told = match is_told || self.one_in(4) {
                 true => format!(" num_threads(team_{seed})"),
@@ -453,7 +453,7 @@ impl Writer {
     }
 }
 
-/// The head of a shared loop of `n` iterations.
+/// Returns the head of a shared loop of `n` iterations.
 fn head_of(n: u64, clauses: &str) -> String {
     format!("#pragma omp for {clauses}\nfor (int i = 0; i < {n} + n; i++)")
 }

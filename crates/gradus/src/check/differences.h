@@ -1,8 +1,7 @@
-/* Differences of the function that a check compares with: central differences of shrinking steps,
- * extrapolated (Ridders, Advances in Engineering Software 4, 1982), with two things added. The noise of the
- * function is measured, so that an estimate has an error that rounding explains; and an estimate counts only
- * if all finer steps agree with it as far as their own noise lets them: estimates of steps that are too large for the
- * function may agree by chance. */
+/* Finite differences for a check: central differences of shrinking steps, extrapolated (Ridders, Advances in
+ * Engineering Software 4, 1982), with two additions. The noise of the function is measured, so that rounding
+ * explains the error of an estimate. An estimate counts only if all finer steps agree with it as far as their
+ * own noise permits: estimates of steps that are too large for the function may agree by chance. */
 #include "memory.h"
 
 static const int gr_has_result, gr_result_is_float;
@@ -23,7 +22,7 @@ static double gr_uniform(void) /* -1 to 1 */
     return (double)(gr_state >> 11) / 4503599627370496.0 - 1.0;
 }
 
-/* A whole number below a bound. */
+/* Returns a whole number below a bound. */
 static size_t gr_below(size_t bound)
 {
     gr_uniform();
@@ -77,7 +76,7 @@ static void gr_place(double t, const gr_arg *only, size_t entry)
     }
 }
 
-/* <cotangent, outputs - start> of a call that begins there. */
+/* Returns <cotangent, outputs - start> of a call that begins there. */
 static double gr_along(double t, const gr_arg *only, size_t entry)
 {
     gr_place(t, only, entry);
@@ -94,10 +93,11 @@ static double gr_along(double t, const gr_arg *only, size_t entry)
     return sum;
 }
 
-/* A relative step that is nearly nothing: some units in the last place. */
+/* A relative step of some units in the last place. */
 static double gr_tiny(void) { return gr_single ? 0x1p-21 : 0x1p-49; }
 
-/* How far the function's values are from a smooth curve around a point: second differences at tiny steps. */
+/* Returns the distance of the function's values from a smooth curve around a point: second differences at tiny
+ * steps. */
 static double gr_noise(double around, const gr_arg *only, size_t entry, double scale)
 {
     enum { POINTS = 7 };
@@ -139,7 +139,7 @@ typedef struct {
 
 enum { GR_STEPS = 18 };
 
-/* The best of one more row of the table. */
+/* Returns the best estimate of one more row of the table. */
 static gr_estimate gr_extrapolate(double table[GR_STEPS][GR_STEPS], int k, double rounding)
 {
     gr_estimate best = {NAN, INFINITY};
@@ -156,7 +156,7 @@ static gr_estimate gr_extrapolate(double table[GR_STEPS][GR_STEPS], int k, doubl
     return best;
 }
 
-/* Whether a finer step agrees with an estimate that a step gave. */
+/* Returns true if a finer step agrees with an estimate that a step gave. */
 static int gr_agrees(gr_estimate estimate, gr_pair from, gr_pair finer, double noise)
 {
     const double ratio = finer.h / from.h;
@@ -164,8 +164,8 @@ static int gr_agrees(gr_estimate estimate, gr_pair from, gr_pair finer, double n
     return fabs(finer.slope - estimate.slope) <= 4 * noise / finer.h + 4 * estimate.error + truncation;
 }
 
-/* The best estimate of all that finer steps agree with; two steps that are finer still have a say, and
- * tell a kink, where the slopes on both sides stay apart. */
+/* Returns the best estimate with which all finer steps agree. Two steps that are finer still take part, and
+ * reveal a kink, where the slopes on both sides stay apart. */
 static gr_estimate gr_settle(const gr_estimate *of, const gr_pair *pairs, int count, double noise,
                              double here, const gr_arg *only, size_t entry)
 {
@@ -189,8 +189,8 @@ static gr_estimate gr_settle(const gr_estimate *of, const gr_pair *pairs, int co
     return best;
 }
 
-/* The derivative at 0, and how far it may be off; infinitely where no estimate counts. Slopes far below
- * `least` are as good as zero. */
+/* Returns the derivative at 0 and its error, which is infinite if no estimate counts. Slopes far below `least`
+ * count as zero. */
 static double gr_difference(const gr_arg *only, size_t entry, double scale, double least, double *error)
 {
     double table[GR_STEPS][GR_STEPS], h = scale * (gr_single ? 0.1 : 0.02);
@@ -216,13 +216,14 @@ static double gr_difference(const gr_arg *only, size_t entry, double scale, doub
                 break; /* nothing but noise, and finer steps have more of it */
         }
     }
-    /* A function that changes as much by rounding as by steps has no slope that values could tell. */
+    /* A function that changes as much by rounding as by steps has no slope that values could show. */
     *error = noise > rounding && noise > 0.02 * range ? INFINITY : best.error;
     return best.slope;
 }
 
-/* Whether a difference that contradicts a derivative by `apart` may be believed: other steps must give the same, and
- * so must steps so small that the noise is just below the contradiction. A staircase has another slope from afar. */
+/* Returns true if a difference that contradicts a derivative by `apart` is credible. Other steps must give the
+ * same, and so must steps so small that the noise is just below the contradiction. A staircase has another slope
+ * from afar. */
 static int gr_confirmed(const gr_arg *only, size_t entry, double scale, double least, gr_estimate found, double apart)
 {
     const double others[] = {0.37, 0.061};
@@ -232,7 +233,7 @@ static int gr_confirmed(const gr_arg *only, size_t entry, double scale, double l
         if (!(fabs(other - found.slope) <= 4 * (found.error + off)) || !(off < 0.05 * fmax(fabs(other), least)))
             return 0;
     }
-    /* A jump right here is no noise: there is none beside it. */
+    /* A jump right here is no noise: the points next to it have none. */
     const double beside = gr_noise(1e3 * gr_tiny() * scale, only, entry, scale);
     const double noise = fmin(gr_noise(0, only, entry, scale), beside), here = gr_along(0, only, entry);
     double h = fmax(noise / (0.1 * apart), 64 * gr_unit() * scale);
@@ -244,8 +245,8 @@ static int gr_confirmed(const gr_arg *only, size_t entry, double scale, double l
     return 1;
 }
 
-/* Whether a derivative that is zero and its difference agree: the difference is zero as far as can be told, also
- * where steps are small. */
+/* Returns true if a zero derivative and its difference agree. The difference must be zero within its error, also
+ * for small steps. */
 static int gr_both_zero(const gr_arg *only, size_t entry, double scale, double derivative, gr_estimate found)
 {
     if (derivative != 0 || !isfinite(found.error) || !(fabs(found.slope) <= 4 * found.error))

@@ -1,5 +1,5 @@
-//! The generated part of a check: the arguments, their values, and the three calls, in C. Names of the program stand
-//! in it as text alone: symbols as labels of the assembler, arguments by number.
+//! The generated part of a check, in C: the arguments, their values, and the three calls. Names of the program are
+//! in it only as text: symbols as labels of the assembler, arguments by number.
 
 use super::Check;
 use super::slots::{Slot, is_float, missing, plain_name, slots};
@@ -89,7 +89,7 @@ fn line(text: &mut String, more: impl AsRef<str>) {
     text.push('\n');
 }
 
-/// Text between quotes of C.
+/// Quotes a text as a C string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// The declaration of the function by its symbol, and what a driver's call gives.
+/// Declares the function by its symbol, and the arguments that a driver's call passes.
 fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String {
     let types: Vec<&str> = derivative
         .primal
@@ -178,10 +178,10 @@ fn table(slots: &[Slot<'_>]) -> String {
     text + "};"
 }
 
-/// The kinds of buffers that a descriptor may lead to.
+/// The kinds of buffers that a descriptor may point to.
 const BUFFERS: [&str; 3] = ["primal", "tangent", "adjoint"];
 
-/// Descriptors of Fortran's arrays, and what sets them anew.
+/// Declares the descriptors of Fortran's arrays, and the code that sets them anew.
 fn shapes(slots: &[Slot<'_>]) -> String {
     let (mut text, mut body) = (String::new(), String::new());
     for (i, slot) in slots.iter().enumerate() {
@@ -210,7 +210,7 @@ fn shapes(slots: &[Slot<'_>]) -> String {
     format!("{text}static void gr_shapes(void)\n{{\n{body}}}\n")
 }
 
-/// The number that a descriptor has for the type of its elements (`ISO_Fortran_binding.h` of flang).
+/// Returns the number that a descriptor has for the type of its elements (`ISO_Fortran_binding.h` of flang).
 fn descriptor_type(elem: &str) -> u32 {
     match elem {
         "float" => 27,
@@ -245,7 +245,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
     Ok(text + "}\n")
 }
 
-/// The values of argument `i`, where the numbers of `known` have theirs.
+/// Writes the values of argument `i`; the numbers of `known` have theirs already.
 fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
     let slot = &slots[i];
     let elem = &slot.elem;
@@ -321,7 +321,7 @@ fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Dia
     Ok(text)
 }
 
-/// What of an argument goes into a call: the array, its descriptor, or the number in it.
+/// Returns the part of an argument that a call receives: the array, its descriptor, or the number in it.
 fn buffer_value(slots: &[Slot<'_>], i: usize, buffer: &str) -> String {
     let slot = &slots[i];
     if let Some(structure) = &slot.structure {

@@ -1,6 +1,6 @@
-/* The memory of a check: arrays between guard pages, and what is said when a call dies. An array ends
- * where a page ends that cannot be touched, so that the first element behind it faults; every buffer has
- * a part of the address space for itself, so that a wild index is told of the array that it began at. */
+/* The memory of a check: arrays between guard pages, and the messages when a call dies. An array ends at a page
+ * that cannot be touched, so that an access to the first element after it faults. Every buffer has its own part
+ * of the address space, so that a wild index is attributed to the array that it began at. */
 #include <errno.h>
 #include <fenv.h>
 #include <math.h>
@@ -44,7 +44,7 @@ static const int gr_arg_count = GR_ARG_COUNT;
 
 static FILE *gr_out; /* ours; what the function prints goes nowhere */
 
-/* A buffer between guards. */
+/* A buffer between guard pages. */
 typedef struct {
     int arg;
     const char *of; /* "", or whose buffer it is: "the adjoint of " */
@@ -76,14 +76,14 @@ static void *gr_memory(size_t bytes)
     return memory;
 }
 
-/* The bytes that every array's address is a multiple of, beyond its element's own. */
+/* The alignment of every array in bytes, beyond that of its elements. */
 static size_t gr_alignment(void)
 {
     const char *asked = getenv("GRADUS_CHECK_ALIGN");
     return asked ? (size_t)atoi(asked) : 1;
 }
 
-/* A buffer of an argument's size, at the end of its pages or at their beginning. */
+/* Allocates a buffer of an argument's size, at the end of its pages or at their beginning. */
 static void *gr_between_guards(int a, const char *of, int at_end)
 {
     const gr_arg *arg = &gr_args[a];
@@ -129,7 +129,7 @@ static void gr_array(int a, size_t count)
     arg->changed = gr_memory(count);
 }
 
-/* A value or length that an argument cannot have ends the check. */
+/* Ends the check: an argument cannot have this value or length. */
 static void gr_misfit(int a, const char *what, long double value)
 {
     fprintf(gr_out, "@misfit %d %s%.17Lg\n", a, what, value);
@@ -153,7 +153,7 @@ static size_t gr_length(int a, long double length)
     return (size_t)length;
 }
 
-/* An array of Fortran's, as flang describes it (`CFI_cdesc_t` of its `ISO_Fortran_binding.h`). */
+/* A Fortran array, as flang describes it (`CFI_cdesc_t` of its `ISO_Fortran_binding.h`). */
 typedef struct {
     void *base;
     size_t elem_bytes;
@@ -178,7 +178,7 @@ static void gr_describe(gr_descriptor *d, void *base, size_t elem_bytes, int typ
     }
 }
 
-/* Says which array an address belongs to, and how far it lies outside; gives whether there is one. */
+/* Prints the array of an address, and its distance from the array. Returns 0 if there is no such array. */
 static int gr_outside(int to, const char *at, const char *how)
 {
     for (int r = 0; r < gr_room_count; r++) {
@@ -201,7 +201,7 @@ static int gr_outside(int to, const char *at, const char *how)
     return 0;
 }
 
-/* Says where a signal struck, innermost first. */
+/* Prints the frames in which a signal struck, innermost first. */
 static void gr_frames(int to, void *context)
 {
     (void)context;
@@ -220,7 +220,7 @@ static void gr_frames(int to, void *context)
 #endif
 }
 
-/* Says what a wrong address was. */
+/* Describes a wrong address. */
 static void gr_wrong_address(int to, const siginfo_t *info, void *context)
 {
     const char *how = "uses", *at = info->si_addr;
@@ -242,7 +242,7 @@ static void gr_wrong_address(int to, const siginfo_t *info, void *context)
 #endif
 }
 
-/* A signal of the function: says where and whether memory ran out, then dies of it. */
+/* Handles a signal of the function: prints its frames and whether memory ran out, then dies of it. */
 static void gr_died(int number, siginfo_t *info, void *context)
 {
     const int to = fileno(gr_out);
@@ -258,7 +258,7 @@ static void gr_died(int number, siginfo_t *info, void *context)
     raise(number);
 }
 
-/* Signals are caught on a stack of their own: the usual one may have run out. */
+/* Catches signals on a separate stack, because the usual one may have run out. */
 static void gr_catch(void)
 {
     static char stack[1 << 16];
@@ -275,7 +275,7 @@ static void gr_catch(void)
         sigaction(numbers[k], &action, NULL);
 }
 
-/* The function ended the program. */
+/* Reports that the function ended the program. */
 static void gr_ended(void)
 {
     if (gr_done)
@@ -287,8 +287,7 @@ static void gr_ended(void)
 }
 
 #if defined(__GLIBC__) && !defined(GR_SANITIZED)
-/* What the program asks the system for: a size that is refused is remembered, because what dies of it
- * later does not say so. */
+/* Allocation functions that remember a refused size: a later fault does not state it. */
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
 __attribute__((used)) void *malloc(size_t bytes)

@@ -1,11 +1,11 @@
 //! `gradus check`: is the derivative right? A program that calls the function and both of its
 //! derivatives, run in a process of its own with limits.
 //!
-//! The function runs alone first, on arrays between guard pages: what it does wrong is its own. Three tests follow,
+//! The function runs alone first, on arrays between guard pages: faults there are its own. Three tests follow,
 //! each against another: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against
 //! reverse), forward against differences along one direction, reverse against differences entry
-//! by entry. Differences are refined until they settle, or are said not to. A check is passed only if a derivative that is
-//! not zero was compared with differences that settled; where all are zero, other values are tried.
+//! by entry. Differences are refined until they settle, or a message says that they do not. A check passes only if
+//! it compared a nonzero derivative with settled differences. If all derivatives are zero, it tries other values.
 
 mod driver;
 mod slots;
@@ -32,7 +32,7 @@ use verdict::{Run, Setting, Verdict};
 /// A run of `gradus check`.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The program: as of [`crate::grad::Grad`].
+    /// The program, as in [`crate::grad::Grad`].
     pub files: Vec<PathBuf>,
     /// The function.
     pub function: String,
@@ -60,9 +60,9 @@ pub struct Check {
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Whether everything agrees, and something was tested.
+    /// True if everything agrees, and something was tested.
     pub right: bool,
-    /// Where nothing could be tested at the values given, and others showed that it is right: why not.
+    /// The reason why the given values tested nothing, if other values gave the verdict.
     pub elsewhere: Option<String>,
     /// Whether a limit was reached.
     pub limit: bool,
@@ -141,13 +141,13 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     decide(&setting, &program, &scratch, checked)
 }
 
-/// Other points that are tried where nothing can be tested at the values given.
+/// The number of other points that are tried if nothing can be tested at the given values.
 const OTHER_POINTS: u32 = 4;
 
-/// The bytes that an array's address is a multiple of where the function wants more than its elements do.
+/// The alignment of arrays in bytes for a function that needs more than its elements do.
 const WIDE_ALIGN: u32 = 64;
 
-/// Runs the program, also at other points if need be, and says what comes of it.
+/// Runs the program, also at other points if necessary, and decides the outcome.
 fn decide(
     setting: &Setting<'_>,
     program: &Path,
@@ -302,13 +302,13 @@ fn build(
     Ok(program)
 }
 
-/// Seconds that a program may take to end after its own timer should have ended it.
+/// The seconds that a program may take to end after its own timer should have ended it.
 const GRACE_SECONDS: u64 = 5;
 
-/// The most bytes of its standard error that are read.
+/// The number of bytes that are read of its standard error.
 const SAID_BYTES: u64 = 4096;
 
-/// Runs the program at a point, with arrays at multiples of so many bytes.
+/// Runs the program at a point, with arrays aligned to `align` bytes.
 fn call(
     program: &Path,
     scratch: &Scratch,
@@ -323,13 +323,13 @@ fn call(
         program: program.to_path_buf(),
         args: Vec::new(),
     };
-    // Files: a pipe would stay open as long as a process that the function leaves behind.
+    // Output goes to files: a pipe would stay open as long as a process that the function leaves behind.
     let (out, said) = (scratch.file("check.out"), scratch.file("check.err"));
     let child = job
         .command()
         .env("GRADUS_CHECK_POINT", point.to_string())
         .env("GRADUS_CHECK_ALIGN", align.to_string())
-        // Of a panic the message is wanted, not our frames.
+        // The user needs the message of a panic, and not our frames.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(File::create(&out).map_err(broken)?)
@@ -346,7 +346,7 @@ fn call(
     })
 }
 
-/// How a child ended, `None` where it had to be stopped.
+/// Returns the exit status of a child, or `None` if it had to be stopped.
 fn ended_within(mut child: Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
     let mut waited = Duration::ZERO;
     let mut pause = Duration::from_millis(1);

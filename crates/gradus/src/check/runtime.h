@@ -1,13 +1,13 @@
-/* The part of a check that is the same for all functions: the three tests and what they say. The
- * generated part defines the arguments and calls the function and its derivatives. All names are this
- * file's own: those of the program and of the run-time library begin alike. Lines that begin with two spaces
- * are for the user, those that begin with `@` for the program that started this one. */
+/* The part of a check that is the same for all functions: the three tests and their output. The generated part
+ * defines the arguments and calls the function and its derivatives. All names are this file's own, because names
+ * of the program and of the run-time library begin alike. Lines that begin with two spaces are for the user.
+ * Lines that begin with `@` are for the program that started this one. */
 #include "differences.h"
 
 static int gr_wrong;
-/* Whether a derivative that is not zero was compared with differences that settled. */
+/* True if a nonzero derivative was compared with settled differences. */
 static int gr_tested;
-/* Whether differences did not settle somewhere. */
+/* True if differences did not settle somewhere. */
 static int gr_unsettled;
 
 static int gr_same_kind(double a, double b)
@@ -45,7 +45,7 @@ static void gr_stage(const char *name)
     fflush(gr_out);
 }
 
-/* Another point, by its number: the values given, moved at random. The first moves are small. */
+/* Moves the given values at random to another point, by its number. The first moves are small. */
 static void gr_move_start(int point)
 {
     static const double by[] = {0, 0.1, 0.5, 1, 1};
@@ -71,8 +71,8 @@ static void gr_mark_changed(double t)
     }
 }
 
-/* The function alone, on arrays that end where their pages end and on arrays that begin where these
- * begin; what it does to the memory around them is its own. */
+/* Runs the function alone, on arrays that end where their pages end and on arrays that begin where these begin.
+ * Damage to the memory around them is its own. */
 static void gr_call_function(void)
 {
     gr_stage("the function itself");
@@ -92,7 +92,7 @@ static void gr_call_function(void)
     gr_mark_changed(0);
 }
 
-/* Whether the function gives twice the same; what is different is a finding by itself. */
+/* Ends the check if two calls of the function give different results. */
 static void gr_call_again(void)
 {
     const double one = gr_along(0, NULL, 0), two = gr_along(0, NULL, 0);
@@ -169,8 +169,8 @@ static double gr_reverse_product(double *size)
     return sum;
 }
 
-/* Keeps the adjoints, and how far both derivatives change where the arguments change by rounding: as far as that
- * they may be off by rounding themselves. Gives that of the forward derivative. */
+/* Saves the adjoints, and measures the change of both derivatives if the arguments change by rounding: the
+ * derivatives may be off as far by rounding themselves. Returns the change of the forward derivative. */
 static double gr_keep_derivatives(double forward)
 {
     for (int a = 0; a < gr_arg_count; a++)
@@ -191,18 +191,18 @@ static double gr_keep_derivatives(double forward)
     return wobble;
 }
 
-/* The part of an entry's derivative that is there because the element is left as it is. */
+/* Returns the part of an entry's derivative that exists because the function leaves the element as it is. */
 static double gr_untouched(const gr_arg *arg, size_t i)
 {
     return arg->written && !arg->changed[i] ? arg->cotangent[i] : 0;
 }
 
-/* How much of a difference may be unknown for it to count. */
+/* The largest unknown share of a difference that counts. */
 static double gr_settled(void) { return gr_single ? 0.03 : 0.01; }
 
 static double gr_limit(void) { return gr_single ? 1e-2 : 1e-6; }
 
-/* One entry. */
+/* The comparison of one entry. */
 typedef struct {
     int settled, right, nonzero;
     double adjoint, difference, error, off;
@@ -279,7 +279,7 @@ static void gr_entries(const gr_arg *arg)
     fprintf(gr_out, "\n");
 }
 
-/* The forward derivative against differences along its direction. */
+/* Compares the forward derivative with differences along its direction. */
 static void gr_one_direction(double forward, double forward_size, double wobble)
 {
     double error, untouched = 0;
@@ -341,7 +341,7 @@ static void gr_not_finite(const char *mode, double found, double (*again)(double
 #endif
 }
 
-/* Why nothing was tested. */
+/* Returns the reason why nothing was tested. */
 static const char *gr_reason(int finite)
 {
     size_t numbers = 0;

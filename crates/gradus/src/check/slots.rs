@@ -1,4 +1,4 @@
-//! The arguments of the function that is checked, each with its value and the type of its numbers.
+//! The arguments of the checked function, each with its value and the type of its numbers.
 
 use super::Check;
 use super::values::{Fill, RANDOM, Value, read};
@@ -9,7 +9,7 @@ use gradus_pipeline::{Argument, Derivative, DescriptorKind, Role};
 pub(super) struct Slot<'a> {
     pub(super) argument: &'a Argument,
     pub(super) value: Value,
-    /// The C type of the number, or of an element.
+    /// The C type of the number or of an element.
     pub(super) elem: String,
     /// The C type of a structure by value, whose numbers are the elements.
     pub(super) structure: Option<String>,
@@ -17,12 +17,13 @@ pub(super) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Whether the function gets an address, or several numbers.
+    /// Returns true if the function receives an address, or several numbers.
     pub(super) fn by_address(&self) -> bool {
         self.structure.is_some() || is_address(self.argument)
     }
 
-    /// Whether `name` is what the source calls the argument. The header's name may be another argument's in the source.
+    /// Returns true if `name` is the argument's name in the source. The header's name may be another argument's
+    /// there.
     pub(super) fn is_called(&self, name: &str) -> bool {
         is_called(self.argument, name)
     }
@@ -44,24 +45,24 @@ pub(super) fn is_float(ty: Option<&str>) -> bool {
     matches!(ty, Some("double" | "float" | "long double"))
 }
 
-/// `x` of `x:float`.
+/// Returns `x` for `x:float`.
 pub(super) fn plain_name(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// Types of numbers that memory may be said to hold, beside C's words for integers.
+/// Types of numbers that a user may state for memory, in addition to C's words for integers.
 const TYPES: [&str; 11] = [
     "double", "float", "bool", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
     "uint32_t", "uint64_t",
 ];
 
-/// Whether memory can be filled with numbers of this type.
+/// Returns true if memory can be filled with numbers of this type.
 fn is_number_type(ty: &str) -> bool {
     let words = ["char", "short", "int", "long", "signed", "unsigned"];
     TYPES.contains(&ty) || ty.split(' ').all(|word| words.contains(&word))
 }
 
-/// Every `--arg` must mean an argument, and one that no other means.
+/// Checks that every `--arg` means an argument, and that no two mean the same one.
 fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnostic> {
     let mut seen: Vec<&str> = Vec::new();
     for (name, _) in &what.values {
@@ -81,7 +82,7 @@ fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnost
     Ok(())
 }
 
-/// The arguments in order, each with its value.
+/// Returns the arguments in order, each with its value.
 ///
 /// # Errors
 /// `MissingCheckInput`, `NoSuchArgument`.
@@ -129,7 +130,7 @@ pub(super) fn slots<'a>(
     }
 }
 
-/// What no value helps with.
+/// Refuses an argument that no value helps with.
 fn can_be_given(argument: &Argument) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let refuse = |how: &str, help: &str| {
@@ -178,7 +179,7 @@ fn can_be_given(argument: &Argument) -> Result<(), Diagnostic> {
     }
 }
 
-/// An example of a value for an argument.
+/// Returns an example of a value for an argument.
 fn example(argument: &Argument, fill: &str) -> String {
     let name = &argument.source_name;
     let ty = &argument.c_type;
@@ -280,7 +281,7 @@ fn slot<'a>(
     typed(argument, value, stated)
 }
 
-/// An argument with its value; the type of the numbers is the one stated, or the one that the source says.
+/// Returns an argument with its value. The type of the numbers is the stated one, else the source's.
 fn typed<'a>(
     argument: &'a Argument,
     value: Value,
@@ -312,7 +313,7 @@ fn typed<'a>(
         );
     }
     fits_the_type(argument, &value, &elem)?;
-    // Memory without numbers that could carry a derivative is its own shadow: inactive.
+    // Memory without numbers that could carry a derivative is its own shadow: the argument is inactive.
     let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
     Ok(Slot {
         argument,
@@ -323,7 +324,7 @@ fn typed<'a>(
     })
 }
 
-/// Values that would become others without a word.
+/// Refuses values that the conversion to the type would silently change.
 fn fits_the_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let random = match value {
@@ -361,7 +362,7 @@ fn fits_the_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), D
     }
 }
 
-/// A structure by value whose members are numbers of one type.
+/// Returns a structure by value whose members are numbers of one type.
 fn structure_slot<'a>(
     argument: &'a Argument,
     elem: &str,

@@ -35,7 +35,7 @@ pub(super) fn source_line(
     let text = String::from_utf8_lossy(&output.stdout);
     let mut places = text.lines().filter_map(|line| place(line, folder));
     let innermost = places.next()?;
-    // The user's own line, if it stopped in what came with a compiler.
+    // The user's own line, if the innermost frame is in code that came with a compiler.
     match innermost.is_of_system() {
         true => places.find(|p| !p.is_of_system()).or(Some(innermost)),
         false => Some(innermost),

@@ -1,34 +1,34 @@
 //! The values of `--arg NAME=VALUE`: numbers, arrays, and expressions of numbers given before, as C.
 
-/// How an argument is given.
+/// The value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A number.
     Number(String),
-    /// An array: its extents, the first varying fastest, and what fills it.
+    /// An array: its extents, the first varying fastest, and its contents.
     Array { extents: Vec<String>, fill: Fill },
 }
 
-/// What fills an array.
+/// The contents of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
-    /// What the driver's call gives.
+    /// The contents that the driver's call passes.
     Given,
     Random,
     Zeros,
     Ones,
-    /// 0, 1, 2 …
+    /// The numbers 0, 1, 2 …
     Steps,
     /// Whole numbers from 0 below a bound.
     Whole(String),
-    /// These.
+    /// The listed numbers.
     Listed(Vec<String>),
 }
 
-/// What a number that nobody gives is.
+/// The value of a number that nobody gives.
 pub(super) const RANDOM: &str = "rand()";
 
-/// Functions of C that an expression may call.
+/// C functions that an expression may call.
 const FUNCTIONS: [&str; 12] = [
     "sqrt", "cbrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "fabs", "floor",
 ];
@@ -41,7 +41,7 @@ enum Token<'a> {
     Sign(char),
 }
 
-/// The parts of an expression; `None` where a letter does not belong in one.
+/// Splits an expression into parts; `None` if a letter does not belong in one.
 fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -78,8 +78,8 @@ fn is_expression(text: &str) -> bool {
     tokens(text).is_some()
 }
 
-/// An expression in C. `known` gives the variables of numbers that are given before; where the place is of a floating
-/// type, `1/2` is a half.
+/// Returns an expression in C. `known` gives the variables of earlier numbers. In a place of a floating type, `1/2`
+/// is a half.
 ///
 /// # Errors
 /// The name that no number has.
@@ -109,7 +109,7 @@ pub(super) fn in_c(
     Ok(c.trim_end().to_string())
 }
 
-/// What is written for an argument; a pointer may lead to a single number.
+/// Parses the text for an argument; a pointer may lead to a single number.
 pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
     let text = text.trim();
     if !pointer && ["rand()", "rand"].contains(&text) {
@@ -128,7 +128,7 @@ pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
         .or_else(|| number(text).map(Value::Number))
 }
 
-/// `rand(n)` and the like.
+/// Parses `rand(n)` and the like.
 fn filled(text: &str) -> Option<Value> {
     let (name, rest) = text.split_once('(')?;
     let inside = rest.strip_suffix(')')?;
@@ -150,7 +150,7 @@ fn filled(text: &str) -> Option<Value> {
     good.then_some(Value::Array { extents, fill })
 }
 
-/// An expression that is no call of what fills arrays.
+/// Parses an expression that is no call of an array's fill.
 fn number(text: &str) -> Option<String> {
     let fills = ["given", "rand", "zeros", "ones", "iota", "randint"];
     let named = |token: &Token<'_>| matches!(token, Token::Name(name) if fills.contains(name));

@@ -1,4 +1,4 @@
-//! What became of a check's program: what it said, how it ended, and what that means.
+//! The outcome of a check's program: its output, its end, and their meaning.
 
 use super::{Check, trace};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
@@ -8,30 +8,30 @@ use std::process::ExitStatus;
 
 /// A run of the check's program.
 pub(super) struct Run {
-    /// What it wrote for us.
+    /// The lines that it wrote for the check.
     pub(super) text: String,
     /// The end of what the function wrote to standard error.
     pub(super) said: String,
-    /// How it ended; `None` where it was stopped for taking too long.
+    /// The exit status; `None` if it was stopped for taking too long.
     pub(super) status: Option<ExitStatus>,
 }
 
-/// What a run shows.
+/// The outcome of a run.
 pub(super) enum Verdict {
-    /// A derivative that is not zero agrees with differences, and nothing departs.
+    /// A nonzero derivative agrees with differences, and nothing disagrees.
     Right,
-    /// Something departs.
+    /// Something disagrees.
     Wrong,
-    /// Nothing departs, and nothing was compared that could.
+    /// Nothing disagrees, and no comparison could have.
     Untested(Reason),
 }
 
-/// Why nothing was tested.
+/// The reason why nothing was tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// No active argument has an element.
     Empty,
-    /// There is no result, and nothing is written.
+    /// The function returns nothing and writes nothing.
     Unwritten,
     /// The function gives no finite number.
     NotFinite,
@@ -55,12 +55,12 @@ impl Reason {
         }
     }
 
-    /// Whether other values of the same arrays may tell more.
+    /// Returns true if other values of the same arrays may test more.
     pub(super) fn may_change(self) -> bool {
         !matches!(self, Reason::Empty | Reason::Unsteady)
     }
 
-    /// In words.
+    /// Returns the reason in words.
     pub(super) fn text(self) -> &'static str {
         match self {
             Reason::Empty => "no active argument has an element",
@@ -84,12 +84,12 @@ impl Run {
         self.text.lines().any(|l| l == line)
     }
 
-    /// Whether it died of an address that is not a multiple of what an instruction wants.
+    /// Returns true if the program died of an address that an instruction needs aligned.
     pub(super) fn is_misaligned(&self) -> bool {
         self.has("@misaligned")
     }
 
-    /// The lines for the user.
+    /// Returns the lines for the user.
     pub(super) fn shown(&self) -> String {
         let shown = self.text.lines().filter(|l| l.starts_with("  "));
         shown.map(|l| format!("{l}\n")).collect()
@@ -101,14 +101,14 @@ impl Run {
     }
 }
 
-/// Signals of a timer that ran out, and of a processor's time that did.
+/// The signals of an expired timer, and of an exceeded processor time.
 const OUT_OF_TIME: [Option<i32>; 2] = [Some(14), Some(24)];
 
-/// What is known around a run.
+/// The context of a run.
 pub(super) struct Setting<'a> {
     pub(super) what: &'a Check,
     pub(super) derivative: &'a Derivative,
-    /// The line of the user's that the innermost of some addresses belongs to.
+    /// Returns the user's line that the innermost of some addresses belongs to.
     pub(super) place: &'a dyn Fn(&[&str]) -> Option<SourceSpan>,
 }
 
@@ -117,10 +117,10 @@ impl Setting<'_> {
         &self.derivative.source_name
     }
 
-    /// What a run shows, with warnings.
+    /// Returns the verdict on a run, with warnings.
     ///
     /// # Errors
-    /// The finding on a run that did not come to its end.
+    /// A run that did not come to its end.
     pub(super) fn judge(&self, run: &Run) -> Result<(Verdict, Vec<Diagnostic>), Diagnostic> {
         let stage = run.line_after("@stage ");
         if let Some(finding) = self.limits(run, stage.unwrap_or("the function itself")) {
@@ -147,7 +147,7 @@ impl Setting<'_> {
         Ok((verdict, warnings))
     }
 
-    /// A limit that was reached.
+    /// Returns the diagnostic on a limit that was reached.
     fn limits(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
         let name = self.source_name();
         let signal = run.status.map(|s| s.signal());
@@ -176,7 +176,7 @@ impl Setting<'_> {
         )
     }
 
-    /// A value that an argument cannot have.
+    /// Returns the diagnostic on a value that an argument cannot have.
     fn misfit(&self, run: &Run) -> Option<Diagnostic> {
         let (number, value) = run.line_after("@misfit ")?.split_once(' ')?;
         let argument = self.argument(number)?;
@@ -196,7 +196,7 @@ impl Setting<'_> {
         self.derivative.primal.get(number.parse::<usize>().ok()?)
     }
 
-    /// The finding on a run without an end.
+    /// Returns the diagnostic on a run without an end.
     fn unfinished(&self, run: &Run, stage: Option<&str>) -> Diagnostic {
         let name = self.source_name();
         let Some(stage) = stage else {
@@ -234,7 +234,7 @@ impl Setting<'_> {
         }
     }
 
-    /// The finding on an address that lies beside an argument's memory.
+    /// Returns the diagnostic on an address outside of an argument's memory.
     fn outside(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
         let mut words = run.line_after("@fault ")?.splitn(5, ' ');
         let argument = self.argument(words.next()?)?;
@@ -275,7 +275,7 @@ impl Setting<'_> {
         }))
     }
 
-    /// What is said of a derivative that is not finite.
+    /// Returns the diagnostic on a derivative that is not finite.
     fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
         let name = self.source_name();
         let message =
@@ -285,7 +285,7 @@ impl Setting<'_> {
             .help("where an infinite slope meets what is zero, `--strong-zero` makes their product zero; at other points the slope may be finite")
     }
 
-    /// The finding on a check that tested nothing.
+    /// Returns the diagnostic on a check that tested nothing.
     pub(super) fn untested(&self, reason: Reason) -> Diagnostic {
         let message = format!(
             "{}: nothing was tested: {}",
@@ -332,7 +332,7 @@ impl Setting<'_> {
     }
 }
 
-/// The type of an exception that nobody caught, in the words of C++'s libraries.
+/// Returns the type of an uncaught exception, in the words of C++'s libraries.
 fn thrown(said: &str) -> Option<String> {
     let starts = [
         "terminate called after throwing an instance of '",
@@ -349,7 +349,7 @@ fn thrown(said: &str) -> Option<String> {
     ))
 }
 
-/// The finding with the last that the function said.
+/// Adds the last lines that the function printed to a diagnostic.
 fn with_words(mut finding: Diagnostic, said: &str) -> Diagnostic {
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
     for line in &lines[lines.len().saturating_sub(3)..] {

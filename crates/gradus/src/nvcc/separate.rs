@@ -1,8 +1,8 @@
-//! Device functions that one source calls and another defines, where they cannot be.
+//! Device functions that one source calls and another defines, although only their own source can call them.
 //!
-//! A function that asks for its thread, waits for others or uses memory of the block stands in its kernel, which
-//! must be in the same source. The objects say which these are (`gradus-llvm`'s merge); a link that meets a call of one
-//! is refused before the linker finds it missing.
+//! A function that queries its thread index, waits for others or uses shared memory becomes part of its kernel,
+//! which must be in the same source. The objects name these functions (`gradus-llvm`'s merge). A link with a call
+//! of one is refused before the linker finds it missing.
 
 use crate::{archive, files, link};
 use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
@@ -11,21 +11,21 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// What the objects of a link say.
+/// The records of a link's objects.
 #[derive(Default)]
 struct Said {
-    /// The functions that are called and not defined where they are.
+    /// The functions that an object calls and does not define.
     missing: HashSet<String>,
-    /// What is said of those that stand in their kernels.
+    /// The records of functions that are part of their kernels.
     together: HashMap<String, String>,
-    /// Where they are called.
+    /// The records of their calls.
     called: HashMap<String, String>,
 }
 
 /// Refuses calls of such functions.
 ///
 /// # Errors
-/// Each call's function, with its line.
+/// A call's function, with its line.
 pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     let mut said = Said::default();
     for path in paths {
@@ -58,7 +58,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     Err(finding)
 }
 
-/// A place and a name, as objects write them.
+/// Parses a place and a name, as objects write them.
 fn span(text: &str) -> (Option<SourceSpan>, &str) {
     let mut parts = text.rsplitn(3, ':');
     let name = parts.next().unwrap_or_default();

@@ -48,8 +48,8 @@ pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
     sources.all(|s| s == first).then_some(first)
 }
 
-/// The name of the variable that a value is the address of, or was loaded from, where an argument that is no marker of
-/// the table comes from it: of an undefined variable, whose name begins as a marker's.
+/// Returns the name of an undefined variable that begins like a marker's and that the table lacks. The value is its
+/// address, or was loaded from it.
 pub(crate) fn unknown_name<'u>(unit: &'u Unit, body: &Body, value: Value) -> Option<&'u str> {
     let mut found = sources(unit, body, value).into_iter();
     found.find_map(|source| {
@@ -65,7 +65,7 @@ fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
     marker_named(&unit.globals[variable(unit, body, value)?].name)
 }
 
-/// The variable that a value is the address of, or was loaded from as a whole number.
+/// Returns the variable whose address a value is, or from which it was loaded as a whole number.
 fn variable(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     let address = match body.def_op(value) {
         Some(op) if is_reading(body, op) => body.operand(op, 0),

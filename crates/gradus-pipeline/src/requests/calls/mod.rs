@@ -42,7 +42,7 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers all differentiation calls of all bodies; `partial` leaves those whose function is defined
-/// elsewhere, or reaches a call that is left. Those that `in_kernels` ask for, by name, run beside each other.
+/// elsewhere, or reaches a call that is left. Derivatives that `in_kernels` request, by name, run concurrently.
 pub(crate) fn lower(
     unit: &mut Unit,
     roots: &mut Roots,
@@ -129,12 +129,12 @@ fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
     body.walk(body.root()).filter_map(entry).collect()
 }
 
-/// Where calls stand.
+/// The position of calls.
 #[derive(Clone, Copy)]
 struct Place {
     /// The function.
     site: FuncId,
-    /// Whether the threads of a kernel run it.
+    /// True if the threads of a kernel run it.
     in_kernel: bool,
 }
 
@@ -155,7 +155,7 @@ fn lower_one(
         site,
     };
     let asks = asks_of(&call, entry)?;
-    // Device code of other sources is not seen by a later link either.
+    // A later link does not see device code of other sources either.
     let waiting = waiting.filter(|_| !in_kernel);
     let (args, place) = call.arguments();
     let Some((&(_, function), args)) = args.split_first() else {

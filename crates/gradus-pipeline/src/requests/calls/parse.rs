@@ -135,7 +135,7 @@ struct Parser<'a> {
     const_return: bool,
     dup_return: bool,
     interleaved: bool,
-    /// Whether an argument was read.
+    /// True if an argument was read.
     begun: bool,
     not_overwritten: bool,
     by_reference: Option<u64>,
@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The word between the arguments and their shadows.
+    /// Reads the word between the arguments and their shadows.
     fn between(&mut self) -> Result<(), Diagnostic> {
         if let Some(Token::Marker(Marker::Interleave)) = self.tokens.get(self.next) {
             self.next += 1;
@@ -643,7 +643,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The finding on an argument whose name is that of a marker, and that is none.
+/// Returns the diagnostic on an argument that is named like a marker and is none.
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
     let message = format!("`{name}` is no marker of the call interface");
     call.bad(Code::UnknownWord, message)

@@ -48,7 +48,7 @@ enum Sort {
     /// Gradients of OpenMP programs.
     Gradients,
     Kernels,
-    /// Call graphs of regions and of what shares their work.
+    /// Call graphs of regions and worksharing functions.
     Shares,
 }
 
@@ -209,7 +209,7 @@ impl Settings {
         ParallelCWay::of(batch.unwrap_or(self.seed / C_BATCH))
     }
 
-    /// The call graph of a seed; that of the file is its first file alone.
+    /// Returns the call graph of a seed. With a file, the text of that file is the first file, alone.
     fn shares_program(&self, seed: u64) -> SharesProgram {
         let mut program = shares_program(seed);
         if let Some(text) = self.text() {
@@ -218,7 +218,7 @@ impl Settings {
         program
     }
 
-    /// The way of the seed's batch of call graphs, or that of the route asked for.
+    /// Returns the route of the seed's batch of call graphs, or the requested route.
     fn shares_way(&self) -> SharesWay {
         let batch = self.route.map(|route| route as u64);
         SharesWay::of(batch.unwrap_or(self.seed / C_BATCH))

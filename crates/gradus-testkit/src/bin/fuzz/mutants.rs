@@ -68,7 +68,7 @@ fn dies_at(settings: &Settings) -> Option<(u64, String)> {
         for (at, line) in lines.iter().enumerate() {
             let mut parts = line.split('\t').skip(2);
             let kind = parts.next().unwrap_or_default();
-            // Without a compiler that links them nothing is told.
+            // Without a compiler that links them no fault is found.
             let is_told = kind == "WRONG" || kind == "crash" && settings.sort != Sort::Shares;
             if is_told {
                 let text: String = parts.next().unwrap_or_default().chars().take(60).collect();

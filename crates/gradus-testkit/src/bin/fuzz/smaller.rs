@@ -20,7 +20,7 @@ pub fn page(settings: &Settings) -> Option<String> {
     }
 }
 
-/// Call graphs are shown as they are.
+/// Returns the page of a call graph, which is shown as it is.
 fn shares_page(settings: &Settings) -> Option<String> {
     let program = settings.shares_program(settings.seed);
     let verdict = match shares_verdicts(settings, std::slice::from_ref(&program)) {
