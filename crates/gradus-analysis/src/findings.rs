@@ -200,6 +200,14 @@ impl Finder<'_> {
                 }
             }
             OpKind::Cast(_) if self.is_remade(body.result(op)) => self.bits(op),
+            OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
+                let result = body.result(op);
+                let lanes = self.facts.words.lanes(self.func, result);
+                let moves = lanes::moves(unit, body, op, lanes);
+                if self.activity.active(result) && !moves || self.is_remade(result) {
+                    self.bits(op);
+                }
+            }
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
             _ => {}
         }

@@ -339,10 +339,7 @@ impl Maker<'_, '_> {
             self.edge(self.value(func, from), self.value(func, to));
             if self.is_integer(body, from) && self.is_integer(body, to) {
                 let lanes = facts.words.lanes(func, to);
-                let moved = match body.kind(op) {
-                    OpKind::Binary(_) => lanes::moves(facts.unit, body, op, lanes),
-                    _ => true,
-                };
+                let moved = lanes::moves(facts.unit, body, op, lanes);
                 if !(moved && facts.words.carries_float(func, to)) {
                     self.bit_edge((func, from), (func, to));
                 }

@@ -395,17 +395,17 @@ impl Reader<'_> {
                 | CastOp::BitCast
                 | CastOp::PtrToInt
                 | CastOp::IntToPtr,
-            ) if !self.resizes_vector(body, op) => {
+            ) if !resizes_vector(self.unit, body, op) => {
                 self.same(func, body.operand(op, 0), body.result(op));
             }
             OpKind::Binary(_) => self.binary(func, body, op),
             OpKind::ExtractValue(path) => {
                 let whole = body.operand(op, 0);
-                let start = self.member_bit(body.ty(whole), path);
+                let start = member_bit(self.unit, body.ty(whole), path);
                 self.part(func, whole, body.result(op), start);
             }
             OpKind::InsertValue(path) => {
-                let start = self.member_bit(body.ty(body.operand(op, 0)), path);
+                let start = member_bit(self.unit, body.ty(body.operand(op, 0)), path);
                 self.insert(func, body, op, start);
             }
             OpKind::ExtractElement => {
@@ -425,26 +425,6 @@ impl Reader<'_> {
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
             _ => {}
         }
-    }
-    /// Whether a cast changes the width of a vector's elements, and so moves them.
-    fn resizes_vector(&self, body: &Body, op: Op) -> bool {
-        let (from, to) = (body.ty(body.operand(op, 0)), body.ty(body.result(op)));
-        matches!(self.unit.types.get(to), Type::Vector { .. })
-            && image_bits(self.unit, from) != image_bits(self.unit, to)
-    }
-    fn member_bit(&self, ty: TypeId, path: &[u32]) -> u32 {
-        let (mut ty, mut bytes) = (ty, 0);
-        for &index in path {
-            bytes += self
-                .unit
-                .layout
-                .field_offset_bytes(self.unit, ty, u64::from(index));
-            match self.unit.types.field(ty, index) {
-                Some(member) => ty = member,
-                None => break,
-            }
-        }
-        bytes as u32 * 8
     }
     /// `part` is the bits of `whole` from `start` on.
     fn part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
@@ -631,14 +611,65 @@ fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
     list
 }
 
-/// Whether the floats in the result of an integer op are floats of its operands, moved and whole.
+/// Returns true if each of `lanes`, the lanes of the result of `op`, is a whole lane of an operand. An op that puts a
+/// lane together from parts, or replaces a part of one, makes another number.
 pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
-    let movements = movements(unit, body, op);
-    lanes.iter().all(|lane| {
-        let end = lane.bit + kind_bytes(lane.kind) * 8;
-        let inside = |m: &Movement| m.to_bit <= lane.bit && end <= m.to_bit + m.bits;
-        movements.iter().any(inside)
-    })
+    let ends = |lane: &Lane| lane.bit + kind_bytes(lane.kind) * 8;
+    let elements =
+        |index: usize| image_bits(unit, unit.types.scalar(body.ty(body.operand(op, index))));
+    let in_elements = |bits: u32| {
+        let inside = |lane: &Lane| lane.bit % bits + kind_bytes(lane.kind) * 8 <= bits;
+        bits != 0 && lanes.iter().all(inside)
+    };
+    let beside = |from: u32, bits: u32| {
+        lanes.iter().all(|lane| {
+            let apart = ends(lane) <= from || from + bits <= lane.bit;
+            apart || from <= lane.bit && ends(lane) <= from + bits
+        })
+    };
+    match body.kind(op) {
+        OpKind::Binary(_) => {
+            let movements = movements(unit, body, op);
+            lanes.iter().all(|lane| {
+                let inside = |m: &Movement| m.to_bit <= lane.bit && ends(lane) <= m.to_bit + m.bits;
+                movements.iter().any(inside)
+            })
+        }
+        OpKind::InsertElement => {
+            let bits = elements(1);
+            match body.as_int(unit, body.operand(op, 2)) {
+                Some(index) => beside((index as u32).saturating_mul(bits), bits),
+                None => in_elements(bits),
+            }
+        }
+        OpKind::Shuffle(_) => in_elements(elements(0)),
+        OpKind::InsertValue(path) => {
+            let start = member_bit(unit, body.ty(body.operand(op, 0)), path);
+            beside(start, image_bits(unit, body.ty(body.operand(op, 1))))
+        }
+        OpKind::Cast(_) => lanes.is_empty() || !resizes_vector(unit, body, op),
+        _ => true,
+    }
+}
+
+/// Returns true if a cast changes the width of a vector's elements, and so moves them.
+fn resizes_vector(unit: &Unit, body: &Body, op: Op) -> bool {
+    let (from, to) = (body.ty(body.operand(op, 0)), body.ty(body.result(op)));
+    matches!(unit.types.get(to), Type::Vector { .. })
+        && image_bits(unit, from) != image_bits(unit, to)
+}
+
+/// Returns the first bit of a member of an aggregate, as the aggregate lies in memory.
+fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
+    let (mut ty, mut bytes) = (ty, 0);
+    for &index in path {
+        bytes += (unit.layout).field_offset_bytes(unit, ty, u64::from(index));
+        match unit.types.field(ty, index) {
+            Some(member) => ty = member,
+            None => break,
+        }
+    }
+    bytes as u32 * 8
 }
 
 /// The bit ranges that the operands of `or`, `xor` or `add` contribute, where they do not meet.
