@@ -18,6 +18,8 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
+/// The size of the widest floats in bytes.
+const FLOAT_BYTES_MAX: i64 = 16;
 /// The most bytes of one access that are looked at.
 const ACCESS_MAX: u32 = 4096;
 
@@ -648,11 +650,13 @@ impl Words {
         let start = place.offset_bytes;
         let end = start.saturating_add(bytes as i64);
         let evidence = &self.evidence[place.class.index()];
-        let overlaps = evidence.range(start - 15..end).any(|(&offset, seen)| {
-            seen.settled()
-                .floats()
-                .any(|kind| offset + i64::from(kind.bits() / 8) > start)
-        });
+        let overlaps = evidence
+            .range(start - FLOAT_BYTES_MAX + 1..end)
+            .any(|(&offset, seen)| {
+                seen.settled()
+                    .floats()
+                    .any(|kind| offset + i64::from(kind.bits() / 8) > start)
+            });
         let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
         overlaps || !named.has_integer()
     }
@@ -679,13 +683,18 @@ impl Words {
     }
     /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
     pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
-        (0..bytes.min(u64::from(ACCESS_MAX))).any(|k| {
-            let at = MemoryPlace {
-                class: place.class,
-                offset_bytes: place.offset_bytes + k as i64,
-            };
-            self.seen(memory, at).has_float()
-        })
+        let at = |k: i64| MemoryPlace {
+            class: place.class,
+            offset_bytes: place.offset_bytes.saturating_add(k),
+        };
+        let inside = |k| self.seen(memory, at(k)).has_float();
+        // A float that begins before the place may reach into it.
+        let reaches = |k: i64| {
+            let mut kinds = self.seen(memory, at(-k)).floats();
+            kinds.any(|kind| i64::from(kind.bits() / 8) > k)
+        };
+        (0..bytes.min(u64::from(ACCESS_MAX)) as i64).any(inside)
+            || (1..FLOAT_BYTES_MAX).any(reaches)
     }
 }
 
