@@ -203,7 +203,7 @@ impl Host {
     /// Makes a function one that other files can call by its symbol, and that stays though nobody here calls it.
     pub fn make_callable(&self, name: &str) {
         let Some(function) = self.function(name) else {
-            return;
+            unreachable!("only functions of the module are made callable");
         };
         // SAFETY: the function is one of this module, which lives as long as `self`.
         unsafe {
