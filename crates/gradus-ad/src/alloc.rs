@@ -111,5 +111,8 @@ pub fn product(out: &mut Out<'_>, factors: &[Value]) -> Value {
             None => factor,
         });
     }
-    product.unwrap_or_else(|| out.build().i64(0))
+    let Some(product) = product else {
+        unreachable!("a size has at least one factor");
+    };
+    product
 }

@@ -293,6 +293,7 @@ fn sets_for_itself(
         .next();
     let shared = first.filter(|_| variant.concurrent && variant.outermost);
     let Some(global) = shared else {
+        // Not an error: no kernel runs the derivative, or it sets no shadow.
         return Ok(());
     };
     let function = &unit.functions[variant.func];

@@ -217,7 +217,9 @@ impl Start {
             Some(value)
         });
         let zero = out.build().zero(ty);
-        let value = there.unwrap_or(zero);
+        let Some(value) = there else {
+            unreachable!("reading a word gives its value");
+        };
         match (word.kind, numbers) {
             (LaneKind::Float(_), Numbers::Zero) => zero,
             (LaneKind::Float(_), Numbers::Tangents(Some(real))) => {
@@ -235,7 +237,10 @@ impl Start {
             unaligned_store(out, zero, at);
             Some(taken)
         });
-        taken.unwrap_or_else(|| out.build().zero(ty))
+        let Some(taken) = taken else {
+            unreachable!("taking the adjoint of a word gives it");
+        };
+        taken
     }
     /// Adds to the adjoint of the original of a word.
     fn give(&self, out: &mut Out<'_>, word: CopiedWord, adjoint: Value) {

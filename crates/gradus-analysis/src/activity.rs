@@ -347,6 +347,7 @@ impl ClassFacts {
             for op in body.walk(body.root()) {
                 value_accesses(facts.unit, body, op, |access| {
                     let ValueAccess::Load { ptr, value } = access else {
+                        // Not an error: stores make no integers.
                         return;
                     };
                     let place = facts.memory.place(func, ptr);
@@ -485,6 +486,7 @@ pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
         for op in body.walk(body.root()) {
             value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
+                    // Not an error: a load writes nothing.
                     return;
                 };
                 if let Some(class) = facts.memory.class(func, ptr)
@@ -621,7 +623,7 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
             }
             let places = facts.memory.places(request.root, param);
             let classes = places.iter().flatten().map(|p| p.class);
-            match request.args.get(index).copied().unwrap_or(Activity::Const) {
+            match request.argument(index) {
                 Activity::Const => constant.extend(classes),
                 _ => dup.extend(classes),
             }
@@ -666,12 +668,19 @@ fn spread(
 }
 
 impl Request {
+    /// What is asked of a parameter of the root.
+    fn argument(&self, index: usize) -> Activity {
+        let Some(activity) = self.args.get(index) else {
+            unreachable!("a request says of every parameter what it is");
+        };
+        *activity
+    }
     /// The variant of the root that the request asks for.
     pub fn variant(&self, facts: Facts<'_>) -> crate::Variant {
         let body = facts.unit.functions[self.root].body.as_deref();
         let params = body.map_or(&[][..], |b| b.params());
         let args = params.iter().enumerate().map(|(index, &param)| {
-            let activity = self.args.get(index).copied().unwrap_or(Activity::Const);
+            let activity = self.argument(index);
             let given = activity != Activity::Const;
             let pointer = facts.words.carries_pointer(self.root, param);
             let shadow = match given && pointer {

@@ -152,6 +152,7 @@ impl Reader<'_, '_> {
             }
         }
         let Some(base) = self.target(body.operand(op, 0)) else {
+            // Not an error: the address is null or undefined, and leads nowhere.
             return;
         };
         if let OpKind::Addr { source } = *body.kind(op) {

@@ -558,14 +558,13 @@ impl<'a> Alias<'a> {
                 )
             }
             OpKind::For { .. } => {
-                let end = ends().next()?;
-                Some(vec![
-                    (body.operand(op, i + 1), body.operand(op, j + 1)),
-                    (body.operand(end, i), body.operand(end, j)),
-                ])
+                let mut origins = vec![(body.operand(op, i + 1), body.operand(op, j + 1))];
+                let yields = ends().filter(|end| matches!(body.kind(*end), OpKind::Yield));
+                origins.extend(yields.map(|e| (body.operand(e, i), body.operand(e, j))));
+                Some(origins)
             }
             OpKind::Loop { .. } => {
-                let end = ends().next()?;
+                let end = ends().find(|end| matches!(body.kind(*end), OpKind::Repeat))?;
                 let skip = 1 + body.operand_count(op);
                 Some(vec![(
                     body.operand(end, i + skip),

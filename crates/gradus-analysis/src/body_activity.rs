@@ -58,7 +58,7 @@ impl BodyActivity {
     /// The activity of `variant`, whose function has a body.
     pub fn of(facts: Facts<'_>, classes: &ClassFacts, variant: &Variant) -> BodyActivity {
         let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
-            return BodyActivity::nothing();
+            unreachable!("the function of a variant has a body");
         };
         let mut solver = Solver {
             facts,
@@ -408,9 +408,11 @@ impl Solver<'_> {
     fn vary_call(&self, op: Op, calls: &mut HashMap<Value, Vec<Value>>, work: &mut Vec<Value>) {
         let (unit, body) = (self.facts.unit, self.body);
         let Some(callee) = self.facts.closure.callee(unit, body, op) else {
+            // Not an error: the op is no call.
             return;
         };
         let Some(result) = flow::call_result(body, op).filter(|r| self.carries(*r)) else {
+            // Not an error: the call gives no result that carries numbers or addresses.
             return;
         };
         let args = unit.call_args(body, op);

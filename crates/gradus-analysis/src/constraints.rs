@@ -185,6 +185,7 @@ impl<'a> Solver<'a> {
 
     fn root(&mut self, func: FuncId) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
+            // Not an error: the parameters of a function without a body have no uses.
             return;
         };
         for (number, &param) in body.params().iter().enumerate() {
@@ -211,7 +212,7 @@ impl<'a> Solver<'a> {
     /// Says that the leaf at `position` may hold the address `target`.
     pub fn join(&mut self, func: FuncId, position: usize, target: Target) {
         let Some(slots) = self.slots.get_mut(&func) else {
-            return;
+            unreachable!("every function of the closure has a table of its values' leaves");
         };
         match *slots.at(position) {
             Some(old) => self.classes.unify(old, target),
@@ -234,7 +235,7 @@ impl<'a> Solver<'a> {
     /// Where the result of `func` points to, leaf by leaf.
     fn result_of(&mut self, func: FuncId) -> Vec<Target> {
         let Some(slots) = self.returns.get_mut(&func) else {
-            return Vec::new();
+            unreachable!("every function of the closure has a table of its result's leaves");
         };
         let classes = &mut self.classes;
         let list = slots.iter_mut();
@@ -253,10 +254,10 @@ impl<'a> Solver<'a> {
         let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
         (params, result)
     }
-    /// Joins a function's parameters and result with what a caller sees of them.
-    fn enter(&mut self, func: FuncId, args: &[Vec<Target>], result: &[Target]) {
+    /// Joins a function's parameters and result with what the call `at` sees of them.
+    fn enter(&mut self, at: (FuncId, Op), func: FuncId, args: &[Vec<Target>], result: &[Target]) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
-            return;
+            return self.outside_by_address(at, func);
         };
         for (&param, targets) in body.params().iter().zip(args) {
             let range = self.slots[&func].range(param);
@@ -313,7 +314,7 @@ impl<'a> Solver<'a> {
             let (functions, elsewhere) = self.callees(&call);
             for func in functions {
                 if self.entered.insert((call.at.0, call.at.1, func)) {
-                    self.enter(func, &call.params, &call.result);
+                    self.enter(call.at, func, &call.params, &call.result);
                 }
             }
             if elsewhere {
@@ -355,7 +356,10 @@ impl<'a> Solver<'a> {
         (found, false)
     }
     fn call_from_outside(&mut self) {
-        let Some(unseen) = self.unseen else { return };
+        let Some(unseen) = self.unseen else {
+            // Not an error: no address leads to code that is not seen.
+            return;
+        };
         let origins = self.classes.content(unseen).origins.clone();
         for origin in origins {
             if let Origin::Function(func) = origin {
@@ -366,6 +370,7 @@ impl<'a> Solver<'a> {
     /// Says that `func` may be called with pointers to `target` and give them back.
     pub fn call_back(&mut self, func: FuncId, target: Target) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
+            // Not an error: without a body the function is itself code that is not seen.
             return;
         };
         for &param in body.params() {
@@ -552,6 +557,7 @@ impl<'a> Reader<'_, 'a> {
     /// A load of `value` from `ptr`, or a store of it there.
     pub fn access(&mut self, op: Op, ptr: Value, value: Value) {
         let Some(place) = self.target(ptr) else {
+            // Not an error: the address is null or undefined, and leads nowhere.
             return;
         };
         let ty = self.body.ty(value);
@@ -678,12 +684,12 @@ impl<'a> Reader<'_, 'a> {
     }
     fn call(&mut self, op: Op) {
         let Some(callee) = self.solver.closure.callee(self.unit(), self.body, op) else {
-            return;
+            unreachable!("only calls are read as calls");
         };
         match callee {
             Callee::Inside(func) => {
                 let Some(callee) = self.unit().functions[func].body.as_deref() else {
-                    return;
+                    unreachable!("the functions inside the closure have bodies");
                 };
                 let result = self.solver.result_of(func);
                 let params: Vec<Vec<Option<Target>>> = callee

@@ -119,6 +119,7 @@ fn changed_by_way_back(facts: Facts<'_>, classes: &ClassFacts) -> Option<String>
     let origins = escaped.flat_map(|(_, class)| class.origins.iter());
     origins.into_iter().find_map(|origin| {
         let Origin::Function(func) = *origin else {
+            // Not an error: memory that is no function writes nothing.
             return None;
         };
         let body = facts.unit.functions[func].body.as_deref()?;

@@ -78,7 +78,7 @@ pub(crate) fn of_body(
     activity: &BodyActivity,
 ) -> Vec<Diagnostic> {
     let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
-        return Vec::new();
+        unreachable!("the function of a variant has a body");
     };
     let mut finder = Finder {
         facts,
@@ -233,6 +233,7 @@ impl Finder<'_> {
     fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
+            // Not an error: the address is null or undefined, and leads nowhere.
             return;
         };
         let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
@@ -254,6 +255,7 @@ impl Finder<'_> {
     fn remade_in_place(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
+            // Not an error: the address is null or undefined, and leads nowhere.
             return;
         };
         let number = facts.unit.types.scalar(self.body.ty(value));

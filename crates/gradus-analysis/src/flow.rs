@@ -66,6 +66,7 @@ pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(Va
         }
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let Some(known) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+                // Not an error: only known functions access memory by value.
                 return;
             };
             let args = unit.call_args(body, op);
@@ -143,9 +144,11 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
         | OpKind::FCmp(_) => {}
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let Some(result) = call_result(body, op) else {
+                // Not an error: the call gives no result.
                 return;
             };
             let Some(func) = unit.callee(body, op) else {
+                // Not an error: calls by address flow through the functions that they may lead to.
                 return;
             };
             if unit.functions[func].body.is_some() {

@@ -34,7 +34,9 @@ pub fn copies(body: &Body, op: Op, mut copy: impl FnMut(Value, Value)) {
             for (value, &param) in body.operands(op).zip(params) {
                 copy(value, param);
             }
-            let Some(end) = body.last(region) else { return };
+            let Some(end) = body.last(region) else {
+                unreachable!("a verified region has a terminator");
+            };
             if matches!(body.kind(end), OpKind::Repeat) {
                 let again = body.operands(end).skip(1);
                 for (value, &to) in again.zip(params.iter().chain(body.results(op))) {
@@ -73,7 +75,9 @@ fn yields(
     to: &[Value],
     copy: &mut impl FnMut(Value, Value),
 ) {
-    let Some(end) = end else { return };
+    let Some(end) = end else {
+        unreachable!("a verified region has a terminator");
+    };
     if matches!(body.kind(end), OpKind::Yield) {
         for (value, &to) in body.operands(end).skip(skip).zip(to) {
             copy(value, to);

@@ -256,6 +256,7 @@ impl Graph<'_> {
         match (cast, old, new) {
             (CastOp::BitCast, None, Some(width)) => {
                 let Some(kind) = types.float_kind(body.ty(from)) else {
+                    // Not an error: the bits are not those of a float.
                     return;
                 };
                 let whole = rounding::is_shifted(self.facts.unit, body, from);
@@ -288,7 +289,7 @@ impl Graph<'_> {
     fn binary(&mut self, func: FuncId, body: &Body, op: Op, binary: BinaryOp) {
         let (a, b, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
         let Some(width) = self.width(body, result) else {
-            return;
+            unreachable!("integer arithmetic gives integers");
         };
         let all = low_bits(width);
         let constant = constant(self.facts.unit, body, b);
@@ -317,6 +318,7 @@ impl Graph<'_> {
         let result = call_result(body, op);
         let inside = |graph: &mut Self, callee: FuncId| {
             let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
+                // Not an error: a call by address of such a function is refused where it works on active values.
                 return;
             };
             for (&arg, &param) in args.iter().zip(inner.params()) {
@@ -337,6 +339,7 @@ impl Graph<'_> {
             }
             _ => {
                 let Some(result) = result else {
+                    // Not an error: the call gives no result.
                     return;
                 };
                 self.source(func, result);
@@ -390,6 +393,7 @@ impl Graph<'_> {
     fn read(&mut self, func: FuncId, body: &Body, op: Op, (ptr, value): (Value, Value)) {
         let node = self.node(func, value).filter(|n| self.bits.contains(n));
         let (Some(node), Some(width)) = (node, self.width(body, value)) else {
+            // Not an error: the value is no integer that may hold bits of a float.
             return;
         };
         let words = self.facts.words;

@@ -74,7 +74,7 @@ impl Intervals {
     pub(crate) fn enter_for(&mut self, unit: &Unit, body: &Body, lp: Op, trip_max: Option<u64>) {
         let trips = body.operand(lp, 0);
         let Some(&index) = body.region_params(body.op_regions(lp)[0]).first() else {
-            return;
+            unreachable!("a counted loop has an index");
         };
         let width = bits(unit, body, index);
         let (low, high) = self.of(unit, body, trips);
@@ -115,6 +115,7 @@ impl Intervals {
         let owner = body.parent(end).and_then(|region| body.owner(region));
         let Some(owner) = owner.filter(|o| matches!(body.kind(*o), OpKind::If | OpKind::Switch(_)))
         else {
+            // Not an error: the end of no arm merges values.
             return;
         };
         for (&result, value) in body.results(owner).iter().zip(body.operands(end)) {

@@ -288,6 +288,7 @@ impl Reader<'_> {
         bits: u32,
     ) {
         let (Some(from), Some(to)) = (from, to) else {
+            // Not an error: the value is not one of the closure's.
             return;
         };
         if self.nodes.is_open(from) || self.nodes.is_open(to) {
@@ -310,6 +311,7 @@ impl Reader<'_> {
     fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
         let node = self.nodes.of_value(func, value);
         let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
+            // Not an error: the address is null or undefined, and leads nowhere.
             return;
         };
         let tagged = seen::of_access(self.unit, body, op);

@@ -222,7 +222,10 @@ fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
 
 /// An array is indexed from `at` in steps of `stride`: its words are alike as far as no other begins.
 fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
-    let Some(&seen) = map.get(&at) else { return };
+    let Some(&seen) = map.get(&at) else {
+        // Not an error: nothing is known of the word with which the array begins.
+        return;
+    };
     let bytes = word_bytes(at, seen).min(stride);
     let mut next = at + stride;
     while next + bytes <= extent && is_free_for(map, next, seen, bytes) {

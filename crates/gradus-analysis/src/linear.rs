@@ -239,11 +239,12 @@ impl LinearForms {
     fn recurrences(&mut self, unit: &Unit, body: &Body, lp: Op) {
         let (region, trips) = (body.op_regions(lp)[0], body.operand(lp, 0));
         let Some(end) = body.last(region) else {
-            return;
+            unreachable!("a verified region has a terminator");
         };
         let params = body.region_params(region);
         let (low, _) = self.intervals.of(unit, body, params[0]);
-        if low < 0 || params.len() < 2 {
+        // Where no iteration comes to its end, nothing is carried.
+        if low < 0 || params.len() < 2 || !matches!(body.kind(end), OpKind::Yield) {
             return;
         }
         let index = Linear::atom(params[0]);

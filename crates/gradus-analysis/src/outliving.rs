@@ -230,6 +230,7 @@ fn read_back(
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Load { ptr, value } = touch else {
+                    // Not an error: a store takes no address out of memory.
                     return;
                 };
                 let from = facts.memory.places(func, ptr).iter().flatten();

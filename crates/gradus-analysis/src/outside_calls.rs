@@ -3,10 +3,27 @@
 //! Known functions by their rows in gradus-ir; an unknown one gets all its pointers mixed with those of
 //! all other unknown code, except where the host states that it keeps none and writes nothing.
 
-use crate::constraints::{Copy, Reader};
+use crate::constraints::{Copy, Reader, Solver};
 use crate::memory::Origin;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
+
+impl Solver<'_> {
+    /// A call by address that may lead to a function without a body: as if the call named the function.
+    pub(crate) fn outside_by_address(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
+        let Some(body) = self.unit.functions[caller].body.as_deref() else {
+            unreachable!("a call by address stands in a body");
+        };
+        let mut reader = Reader {
+            solver: self,
+            func: caller,
+            body,
+        };
+        reader.outside(op, func);
+        // Copies that the function makes are still to be read.
+        self.classes.changes += 1;
+    }
+}
 
 impl Reader<'_, '_> {
     /// A call of a function without a body.
@@ -100,7 +117,9 @@ impl Reader<'_, '_> {
     /// `qsort` and `bsearch`: the comparison gets pointers to elements, the result is one.
     fn sort(&mut self, op: Op, args: &[Value]) {
         let unit = self.solver.unit;
-        let Some(base) = args.first().and_then(|&v| self.target(v)) else {
+        // `bsearch` has the key first, which is null where the comparison does without.
+        let Some(base) = args.iter().take(2).find_map(|&v| self.target(v)) else {
+            // Not an error: the array is null, and nothing is sorted.
             return;
         };
         let compare = args
@@ -109,7 +128,8 @@ impl Reader<'_, '_> {
                 ConstKind::Func(func) => Some(func),
                 _ => None,
             });
-        let Some(compare) = compare else {
+        let seen = |func: &FuncId| self.solver.closure.contains(*func);
+        let Some(compare) = compare.filter(seen) else {
             return self.anything(op, 1);
         };
         let size = args
@@ -158,6 +178,7 @@ impl Reader<'_, '_> {
     /// The result of a known function.
     fn give(&mut self, op: Op, known: Known, args: &[Value], effects: Effects) {
         let Some(result) = self.call_result(op) else {
+            // Not an error: the call gives no result.
             return;
         };
         if !self.solver.holds_address(self.body.ty(result)) {
@@ -220,5 +241,66 @@ impl Reader<'_, '_> {
             _ => stated("nocapture").is_none(),
         };
         !kept && (stated("readonly").is_some() || stated("readnone").is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Closure, Memory};
+    use gradus_ir::{FuncId, Unit, Value};
+
+    /// The memory classes of a program with the root `@f`, and the value that `@f` returns.
+    fn study(text: &str) -> (Memory, FuncId, Value, Vec<Value>) {
+        let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
+        let func = unit.function("f").expect("the function is defined");
+        let body = unit.functions[func].body.as_ref().expect("it has a body");
+        let end = body.last(body.root()).expect("it ends");
+        let memory = Memory::of(&unit, &Closure::of(&unit, &[func]));
+        (memory, func, body.operand(end, 0), body.params().to_vec())
+    }
+
+    #[test]
+    fn a_call_by_address_of_an_unknown_function_gives_memory_that_is_not_seen() {
+        let (memory, func, given, _) = study(
+            "declare @first(i64) -> ptr\ndeclare @second(i64) -> ptr\n\
+             func @f(%which: i1, %n: i64) -> ptr {\n\
+             %to = select %which, @first, @second\n\
+             %given = call %to(%n) : fn(i64) -> ptr\nreturn %given\n}\n",
+        );
+        let class = memory.class(func, given).expect("an address");
+        assert!(memory.escaped(class));
+    }
+
+    #[test]
+    fn a_call_by_address_of_copies_copies() {
+        let (memory, ..) = study(
+            "declare @memcpy(ptr, ptr, i64) -> ptr\ndeclare @memmove(ptr, ptr, i64) -> ptr\n\
+             func @f(%which: i1, %a: ptr, %b: ptr) -> ptr {\n\
+             %to = select %which, @memcpy, @memmove\n\
+             %r = call %to(%a, %b, 64) : fn(ptr, ptr, i64) -> ptr\nreturn %r\n}\n",
+        );
+        assert_eq!(memory.copies().len(), 2);
+    }
+
+    #[test]
+    fn a_search_without_a_key_gives_an_element() {
+        let (memory, func, given, params) = study(
+            "declare @bsearch(ptr, ptr, i64, i64, ptr) -> ptr\n\
+             func @compare(%a: ptr, %b: ptr) -> i32 {\n%n = load %b -> i32\nreturn %n\n}\n\
+             func @f(%list: ptr) -> ptr {\n\
+             %r = call @bsearch(null, %list, 9, 8, @compare)\nreturn %r\n}\n",
+        );
+        assert_eq!(memory.class(func, given), memory.class(func, params[0]));
+    }
+
+    #[test]
+    fn a_comparison_without_a_body_may_keep_what_it_compares() {
+        let (memory, func, _, params) = study(
+            "declare @qsort(ptr, i64, i64, ptr)\ndeclare @compare(ptr, ptr) -> i32\n\
+             func @f(%list: ptr) -> ptr {\n\
+             call @qsort(%list, 9, 8, @compare)\nreturn %list\n}\n",
+        );
+        let class = memory.class(func, params[0]).expect("an address");
+        assert!(memory.escaped(class));
     }
 }

@@ -419,6 +419,7 @@ impl Solver<'_> {
                     self.transfer(at.op, at.index as usize);
                 }
             } else {
+                // Not an error: all changes have been handed on.
                 return;
             }
         }
@@ -598,10 +599,10 @@ impl Solver<'_> {
     fn leave_region(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let Some(region) = self.body.parent(op) else {
-            return;
+            unreachable!("a terminator stands in a region");
         };
         let Some(owner) = self.body.owner(region) else {
-            return;
+            unreachable!("the body itself ends by a return");
         };
         let results = self.body.results(owner).to_vec();
         let params = self.body.region_params(region).to_vec();

@@ -244,6 +244,7 @@ impl Reader<'_> {
 
     fn returned(&mut self, op: gradus_ir::Op) {
         let Some(value) = self.body.operands(op).next() else {
+            // Not an error: the function returns nothing.
             return;
         };
         let targets = self.points_to.targets(self.body, value).to_vec();

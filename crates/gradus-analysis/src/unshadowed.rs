@@ -32,9 +32,11 @@ pub(crate) fn of_memory(
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Store { ptr, value } = touch else {
+                    // Not an error: a load writes nothing.
                     return;
                 };
                 let Some(class) = facts.memory.class(func, ptr) else {
+                    // Not an error: the address is null or undefined, and leads nowhere.
                     return;
                 };
                 let varied =

@@ -233,7 +233,7 @@ impl Solver<'_, '_> {
     /// length varies gives results that vary.
     fn leave(&mut self, op: Op, index: usize, mask: Mask) {
         let Some((owner, region)) = self.owner(op) else {
-            return;
+            unreachable!("yields and repeats stand in a region of an op");
         };
         let carried = self.body().region_params(region).len();
         match self.body().kind(owner) {

@@ -577,6 +577,7 @@ impl Words {
     /// without end where copies go round in a circle.
     fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
         let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
+            // Not an error: the words by reduced offsets are copied all the same.
             return false;
         };
         let range = from.offset_bytes..from.offset_bytes.saturating_add(size);

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 /// parameter through at least one pointer in memory.
 pub fn written_behind(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<bool> {
     let Some(body) = unit.functions[func].body.as_deref() else {
+        // Not an error: a function without a body is refused.
         return Vec::new();
     };
     let memory = Memory::of(unit, closure);

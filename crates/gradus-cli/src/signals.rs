@@ -15,6 +15,7 @@ pub fn watch(leftovers: &Leftovers) {
     let _ = flag::register(SIGXFSZ, Arc::default());
     // Without it a signal leaves temporary files, and nothing worse.
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
+        // Not an error: a signal leaves temporary files then, and nothing worse.
         return;
     };
     let leftovers = leftovers.clone();

@@ -374,7 +374,7 @@ impl Decoder<'_> {
 
     fn landing_pad(&mut self, op: Op) -> Result<(), Unfit> {
         let OpKind::LandingPad(pad) = self.body.kind(op) else {
-            return Ok(());
+            unreachable!("only landing pads are decoded as landing pads");
         };
         let catches = pad.clauses.iter().filter(|(filter, _)| !filter);
         let catches: Result<Box<[Value]>, Unfit> = catches

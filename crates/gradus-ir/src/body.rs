@@ -410,6 +410,7 @@ impl Body {
     /// Takes an op out of its region; it keeps operands, results and regions.
     pub fn detach(&mut self, op: Op) {
         let Some(region) = self.ops[op].parent.take() else {
+            // Not an error: the op stands in no region.
             return;
         };
         let (prev, next) = (self.ops[op].prev.take(), self.ops[op].next.take());

@@ -477,6 +477,7 @@ impl Reader {
                 return;
             }
             let Word::Text(text) = word(LLVMGetOperand(call, 1)) else {
+                // Not an error: the text is not constant, and none of the interface's words.
                 return;
             };
             if let Some(rest) = interface_word(&text) {

@@ -43,7 +43,10 @@ pub(crate) struct Originals {
 impl Originals {
     /// The functions that `stays` accepts by name are not put back.
     fn leave(&mut self, stays: impl Fn(&str) -> bool) {
-        let Some(copies) = self.copies else { return };
+        let Some(copies) = self.copies else {
+            // Not an error: no functions were copied.
+            return;
+        };
         for (number, name) in self.copied.iter().enumerate() {
             if stays(name) {
                 unsafe { gr_leave_copy(copies.as_ptr(), number) };

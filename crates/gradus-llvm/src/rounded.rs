@@ -35,6 +35,7 @@ impl Host {
         unsafe {
             let moved = LLVMGetOperand(cast, 0);
             let Some(start) = start_of(moved, STEPS) else {
+                // Not an error: the integer is not made from another address.
                 return;
             };
             if opcode_of(moved) == Some(LLVMOpcode::LLVMPtrToInt)

@@ -203,7 +203,7 @@ impl Host {
     /// Makes a function callable from other files by its symbol, and keeps it even if nothing here calls it.
     pub fn make_callable(&self, name: &str) {
         let Some(function) = self.function(name) else {
-            return;
+            unreachable!("only functions of the module are made callable");
         };
         // SAFETY: the function is one of this module, which lives as long as `self`.
         unsafe {

@@ -257,6 +257,7 @@ fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
     let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
+        // Not an error: a registered derivative is not made here.
         return false;
     };
     let of_root = |made: &&Made| {
@@ -360,7 +361,7 @@ fn find_requests(
     if let Task::Grad(task) = &request.task {
         for (wish, symbol) in task.derivatives.iter().zip(symbols) {
             let Some(primal) = unit.function(symbol) else {
-                continue;
+                unreachable!("a function that is asked for is imported");
             };
             let setting = Setting {
                 request: wish,

@@ -41,9 +41,11 @@ impl Marks {
     /// Reads an entry of the table of annotations.
     pub(crate) fn annotation(&mut self, words: &[Word], into: &mut Registrations) {
         let [bearer, Word::Text(text), file, line, ..] = words else {
+            // Not an error: the annotation is not a word of the interface.
             return;
         };
         let Some(rest) = interface_word(text) else {
+            // Not an error: the annotation is not a word of the interface.
             return;
         };
         let bearer = match bearer {

@@ -347,6 +347,7 @@ fn let_matter(unit: &mut Unit, func: FuncId) {
         return;
     }
     let Some(mut body) = unit.functions[func].body.take() else {
+        // Not an error: analyses take the result of a declaration to depend on its numbers.
         return;
     };
     let last = body.last(body.root());

@@ -148,6 +148,7 @@ impl<L: Leaves> Shared<L> {
             }
             let (before, behind) = self.rows.split_at(own);
             let Some(taken) = behind.iter().chain(before).find_map(Row::half) else {
+                // Not an error: no row has leaves left.
                 return;
             };
             // A leaf of this loop that waits may have another worker's part run here, with the same row.

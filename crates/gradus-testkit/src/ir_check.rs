@@ -284,6 +284,7 @@ pub(crate) fn followed(
     let mut second = machine(unit);
     second.follow_way(first.noted_way(), curves);
     let Ok(Some(found)) = run(&mut second, &subject.function, &primal_arguments(at)) else {
+        // Not an error: on another point's way a program may do what it never does on its own.
         return Ok(None);
     };
     Ok(<Numbers>::try_from(found)

@@ -68,6 +68,7 @@ pub fn attach(
             .or_else(|| settings.find("llvm-objcopy")),
     };
     let Some(tool) = tool else {
+        // Not an error: the object stays as it is, and a link that needs its source says so.
         return Ok(());
     };
     let (bitcode, command, result) = (

@@ -216,6 +216,7 @@ fn reached(candidates: &[Candidate]) -> Vec<usize> {
 /// Objects that run code before `main` may not pass each other.
 fn keeps_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnostic> {
     let (Some(first), Some(last)) = (merged.first(), merged.last()) else {
+        // Not an error: no objects are merged.
         return Ok(());
     };
     let early = |i: &usize| candidates[*i].facts.constructors;
@@ -226,6 +227,7 @@ fn keeps_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnos
         .iter()
         .find_map(|&m| Some((m, *passed.iter().find(|&&p| p < m)?)));
     let Some((one, other)) = clash else {
+        // Not an error: no constructors change their order.
         return Ok(());
     };
     let message = format!(

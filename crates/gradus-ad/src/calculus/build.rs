@@ -296,14 +296,28 @@ pub(super) fn exists(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
     let Some(kind) = unit.types.float_kind(ty) else {
         return false;
     };
-    let scalar = unit.types.scalar(ty) == ty;
     let scalable = matches!(unit.types.get(ty), Type::Vector { scalable: true, .. });
-    match (f.intrinsic(), f.c_name()) {
+    match f.intrinsic() {
         _ if scalable || kind == FloatKind::PpcF128 => false,
-        (Some(_), _) => true,
-        (None, Some(_)) => scalar && c_suffix(kind).is_some(),
-        (None, None) => false,
+        Some(_) => true,
+        None => is_in_c(unit, f, ty),
     }
+}
+
+/// Whether `f` can be called on floats of type `ty` and an integer of type `int`.
+pub(super) fn exists_with(unit: &Unit, f: MathFn, ty: TypeId, int: TypeId) -> bool {
+    exists(unit, f, ty) && (!is_wide(unit, int) || is_in_c(unit, f, ty))
+}
+
+/// Whether C has `f` of floats of type `ty`.
+fn is_in_c(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
+    let suffix = unit.types.float_kind(ty).and_then(c_suffix);
+    unit.types.scalar(ty) == ty && suffix.is_some() && f.c_name().is_some()
+}
+
+/// Whether a type is that of integers of another width than that of `int` in C.
+fn is_wide(unit: &Unit, ty: TypeId) -> bool {
+    unit.types.int_bits(ty).is_some_and(|bits| bits != 32)
 }
 
 fn c_suffix(kind: FloatKind) -> Option<&'static str> {
@@ -327,12 +341,12 @@ pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
 pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: TypeId) -> Value {
     let types: Vec<TypeId> = args.iter().map(|v| b.body.ty(*v)).collect();
     let float = f.params().find('f').map_or(result, |at| types[at]);
-    let wide_int = types
-        .iter()
-        .any(|ty| b.unit.types.int_bits(*ty).is_some_and(|bits| bits != 32));
+    let wide_int = types.iter().any(|ty| is_wide(b.unit, *ty));
     let (name, intrinsic) = match f.intrinsic() {
         // The back end has no intrinsic for an exponent of another width than int's.
-        Some(stem) if !wide_int => (f.intrinsic_symbol(b.unit, stem, &types, result), true),
+        Some(stem) if !wide_int || !is_in_c(b.unit, f, float) => {
+            (f.intrinsic_symbol(b.unit, stem, &types, result), true)
+        }
         _ => (c_function(b.unit, f, float, wide_int), false),
     };
     let ty = b.unit.types.func(result, types);
@@ -346,9 +360,34 @@ pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: 
 
 fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
     let kind = unit.types.float_kind(ty).unwrap_or(FloatKind::F64);
-    let stem = match f {
-        MathFn::Ldexp | MathFn::Scalbn if wide_int => "scalbln",
-        _ => f.c_name().unwrap_or_default(),
+    let (Some(name), Some(suffix)) = (f.c_name(), c_suffix(kind)) else {
+        unreachable!("C has no {f:?} of the format {kind:?}");
     };
-    format!("{stem}{}", c_suffix(kind).unwrap_or_default())
+    match f {
+        MathFn::Ldexp | MathFn::Scalbn if wide_int => format!("scalbln{suffix}"),
+        _ => format!("{name}{suffix}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exists_with;
+    use gradus_ir::known::MathFn;
+    use gradus_ir::{FloatKind, Unit};
+
+    /// C has `scalbln` of three formats, none of vectors, and no power by an integer.
+    #[test]
+    fn a_function_of_a_wide_integer_exists_where_c_has_it() {
+        let mut unit = Unit::default();
+        let [half, single, double] =
+            [FloatKind::F16, FloatKind::F32, FloatKind::F64].map(|kind| unit.types.float(kind));
+        let (int, long) = (unit.types.int(32), unit.types.int(64));
+        let (doubles, longs) = (unit.types.vector(double, 2), unit.types.vector(long, 2));
+        let exists = |f, ty, int| exists_with(&unit, f, ty, int);
+        assert!(exists(MathFn::Ldexp, half, int) && exists(MathFn::Powi, double, int));
+        assert!(exists(MathFn::Ldexp, single, long) && exists(MathFn::Ldexp, double, long));
+        assert!(!exists(MathFn::Ldexp, half, long));
+        assert!(!exists(MathFn::Ldexp, doubles, longs));
+        assert!(!exists(MathFn::Powi, double, long));
+    }
 }

@@ -272,8 +272,9 @@ impl Rule {
         };
         self.formulas.iter().flatten().all(|formula| {
             formula.live_nodes().all(|(_, node)| match node {
-                Node::Call(f, _) | Node::CallInt(f, ..) | Node::IntCall(f, ..) => {
-                    build::exists(unit, *f, ty)
+                Node::Call(f, _) => build::exists(unit, *f, ty),
+                Node::CallInt(f, _, k, _) | Node::IntCall(f, k, ..) => {
+                    build::exists_with(unit, *f, ty, self.args[*k].ty)
                 }
                 Node::Digamma(_) => digamma::exists(unit, ty),
                 _ => true,

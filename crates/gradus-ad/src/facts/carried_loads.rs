@@ -46,7 +46,8 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
     if facts.replayed_around(region).is_some() {
         return None;
     }
-    let end = body.last(region)?;
+    let end = body.last(region);
+    let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
     let load = again(facts, body.operand(end, number - 1))?;
     let first = again(facts, body.operand(lp, number))?;
     let same_type = body.ty(body.result(load)) == body.ty(body.result(first));

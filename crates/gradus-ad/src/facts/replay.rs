@@ -70,7 +70,8 @@ impl MakeFacts<'_> {
     fn carried(&self, facts: &Facts<'_>, lp: Op) -> Option<Repeatable> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
-        let end = body.last(region)?;
+        let end = body.last(region);
+        let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
         let mut found = Repeatable {
             inputs: inputs(body, lp),
             ..Repeatable::default()

@@ -176,7 +176,9 @@ fn build_grow(b: &mut Builder<'_>) {
             }
         })
     });
-    let usual = usual.unwrap_or(bytes);
+    let Some(usual) = usual else {
+        unreachable!("a choice of two sizes is one");
+    };
     let two = b.i64(2);
     let quarter = b.binary(gradus_ir::BinaryOp::LShr, usual, two);
     let own = b.icmp(IntPredicate::Uge, bytes, quarter);

@@ -489,3 +489,17 @@ fn no_test_where_indices_come_from_memory() {
     let entry = body.first(body.root()).expect("the body has ops");
     assert!(c.clobbered_after(p.op("v")) && Disjointness::of(&c, &p.effects, entry).is_none());
 }
+
+#[test]
+fn a_loop_whose_body_never_comes_to_its_end_carries_nothing() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           %p, %q = for %i < %n iter(%a = %x, %b = %y) { unreachable }
+           store 1.0, %p
+           %v = load %q -> f64
+           return }",
+    );
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    assert!(Availability::new(&c).at_entry(p.value("v")).is_none());
+}

@@ -141,6 +141,7 @@ impl Parser {
 
     fn access(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
         let Some(access) = access_mut(kind) else {
+            // Not an error: the op accesses no memory.
             return Ok(());
         };
         loop {
@@ -157,6 +158,7 @@ impl Parser {
                 self.at += 1;
                 access.order = order;
             } else {
+                // Not an error: no further word describes the access.
                 return Ok(());
             }
         }

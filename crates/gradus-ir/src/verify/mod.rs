@@ -140,6 +140,7 @@ fn check_global(unit: &Unit, global: &Global, findings: &mut Vec<Diagnostic>) {
         fail(format!("`@{}` is aligned to no power of two", global.name));
     }
     let Some(init) = &global.init else {
+        // Not an error: the variable has no initial contents.
         return;
     };
     let size = unit.layout.size_bytes(unit, global.ty);

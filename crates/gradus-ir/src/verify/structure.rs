@@ -123,6 +123,7 @@ impl Check<'_> {
     fn region_params(&mut self, region: Region) {
         let body = self.body;
         let Some(owner) = body.owner(region) else {
+            // Not an error: the body's own parameters are compared with the function's type.
             return;
         };
         let own = self.types(body.region_params(region).iter().copied());
@@ -131,6 +132,7 @@ impl Check<'_> {
         }
         let first = body.op_regions(owner).first() == Some(&region);
         let Some(expected) = self.given_params(owner, first, region) else {
+            // Not an error: any parameters fit.
             return;
         };
         self.require(

@@ -211,6 +211,7 @@ impl Check<'_> {
         }
         let operands: Vec<TypeId> = body.operands(op).map(|v| body.ty(v)).collect();
         let Some(types) = implied(self.unit, kind, &operands) else {
+            // Not an error: the operands do not imply the results.
             return;
         };
         let fits = types.len() == own.len()

@@ -155,6 +155,7 @@ impl Structure<'_, '_, '_> {
             .derived_from
             .and_then(|f| self.exporter.host.tables.function(f));
         let Some(origin) = origin.filter(|_| !self.subprogram.is_null()) else {
+            // Not an error: the function is no derivative, or has no debug information.
             return;
         };
         unsafe {
@@ -168,6 +169,7 @@ impl Structure<'_, '_, '_> {
     pub(super) fn copy_debug_records(&mut self, op: Op, made: LLVMValueRef) {
         let tables = &self.exporter.host.tables;
         let Some(described) = tables.described.get(&(self.id, op)) else {
+            // Not an error: no debug records stood before the op.
             return;
         };
         if self.subprogram.is_null() || !self.made[op.index()].is_null() {

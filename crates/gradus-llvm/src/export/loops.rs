@@ -222,7 +222,7 @@ impl Structure<'_, '_, '_> {
     /// The bottom of a `for`: counts up, tests, and leaves.
     pub(super) fn next_round(&mut self, owner: Op, end: Op) {
         let Some((round, counted)) = self.counted(owner) else {
-            return;
+            unreachable!("a counted loop ends once, and after it began");
         };
         let values = self.operands(end);
         let latch = self.here();
@@ -292,6 +292,7 @@ impl Structure<'_, '_, '_> {
     pub(super) fn leave_unfinished(&mut self, op: Op) {
         self.close_group(op, None);
         let Some((_, counted)) = self.counted(op) else {
+            // Not an error: the op is no counted loop, or its body came to its end.
             return;
         };
         if counted.guard.is_none() {

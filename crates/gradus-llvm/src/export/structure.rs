@@ -406,7 +406,10 @@ impl Structure<'_, '_, '_> {
     }
 
     fn yielded_number(&self, region: Region) -> u128 {
-        self.yielded_constant(region).unwrap_or_default()
+        let Some(number) = self.yielded_constant(region) else {
+            unreachable!("every arm of a switch that numbers arms yields a constant");
+        };
+        number
     }
 
     fn merged_cases(
@@ -416,7 +419,7 @@ impl Structure<'_, '_, '_> {
         blocks: &[LLVMBasicBlockRef],
     ) -> Vec<(u128, LLVMBasicBlockRef)> {
         let OpKind::Switch(values) = self.body.kind(numbering) else {
-            return Vec::new();
+            unreachable!("only a switch numbers the arms of another one");
         };
         let regions = self.body.op_regions(numbering);
         let target = |region: &Region| arm_block(self.yielded_number(*region), cases, blocks);

@@ -104,7 +104,7 @@ impl Exporter<'_, '_> {
     /// Takes over what a derivative owes to its primal's way of being compiled.
     fn inherit(&mut self, raw: LLVMValueRef, from: FuncId) {
         let Some(origin) = self.host.tables.function(from) else {
-            return;
+            unreachable!("a function derives from one that is declared before");
         };
         unsafe {
             let count = LLVMGetAttributeCountAtIndex(origin, LLVMAttributeFunctionIndex) as usize;

@@ -67,6 +67,7 @@ impl Host {
         points: bool,
     ) -> Result<(), Diagnostic> {
         let (Some((rank, bytes, ty)), Some(state)) = (made, state) else {
+            // Not an error: the call stays one of the library.
             return Ok(());
         };
         let new = New {

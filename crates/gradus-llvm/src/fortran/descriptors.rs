@@ -322,7 +322,7 @@ unsafe fn add_handed(argument: LLVMValueRef, pending: &mut Vec<LLVMValueRef>) {
         let function = LLVMGetParamParent(argument);
         let is_it = |&at: &u32| LLVMGetParam(function, at) == argument;
         let Some(index) = (0..LLVMCountParams(function)).find(is_it) else {
-            return;
+            unreachable!("an argument is one of its function's parameters");
         };
         let mut at = LLVMGetFirstUse(function);
         while !at.is_null() {

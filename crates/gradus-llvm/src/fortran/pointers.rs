@@ -49,6 +49,7 @@ impl Host {
     unsafe fn unpoint(&mut self, call: LLVMValueRef) -> Result<(), Diagnostic> {
         unsafe {
             let Some(state) = gives_state(call, 1, 2) else {
+                // Not an error: the call stays one of the library.
                 return Ok(());
             };
             let left = Left::in_dummy(LLVMGetOperand(call, 0));
@@ -60,6 +61,7 @@ impl Host {
                 Some((rank, bytes, ty)) => {
                     let offsets = ty.map_or(Some(Vec::new()), |ty| ty.to_free());
                     let Some(offsets) = offsets else {
+                        // Not an error: the call stays one of the library.
                         return Ok(());
                     };
                     let dense = Some(bytes);

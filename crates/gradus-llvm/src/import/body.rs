@@ -326,6 +326,7 @@ impl Maker<'_, '_> {
         match frame {
             Frame::Seq { seq, at, region } => {
                 let Some(&node) = self.tree.seq(seq).get(at) else {
+                    // Not an error: the sequence has come to its end.
                     return Ok(());
                 };
                 self.stack.push(Frame::Seq {
@@ -428,7 +429,7 @@ impl Maker<'_, '_> {
     fn edge(&mut self, block: usize, slot: usize) {
         let source = self.source;
         let Some(assigned) = source.blocks[block].edges.get(slot) else {
-            return;
+            unreachable!("every successor of a block has an edge");
         };
         let scope = self.scope;
         let needed = assigned.iter().filter(|(target, _)| scope.needed(*target));
@@ -681,7 +682,10 @@ impl Maker<'_, '_> {
             } => Some(*block),
             _ => self.latches.get(&node).copied(),
         };
-        let Some(latch) = latch else { return };
+        let Some(latch) = latch else {
+            // Not an error: no block repeats the loop.
+            return;
+        };
         let terminator = self.source.blocks[latch].terminator;
         if terminator.is_null() {
             return;
@@ -702,7 +706,7 @@ impl Maker<'_, '_> {
 
     fn end_loop(&mut self, node: NodeId, region: Region, mark: usize) {
         let TreeNode::Loop { body, again } = self.tree.node(node) else {
-            return;
+            unreachable!("only loops end as loops");
         };
         if self.tree.ends(*body) {
             self.close(region);

@@ -121,6 +121,7 @@ impl Host {
         architecture: u64,
     ) -> Result<(), Diagnostic> {
         let Some(constructor) = self.function(CONSTRUCTOR) else {
+            // Not an error: the module registers no kernels.
             return Ok(());
         };
         let symbols = self.named_symbols(registered);

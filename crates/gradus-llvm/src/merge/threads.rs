@@ -30,6 +30,7 @@ impl Host {
     /// A function that ends its thread and is not taken in.
     pub(crate) fn return_at_exits(&mut self) -> Result<(), Diagnostic> {
         let Some(exit) = self.function(EXIT) else {
+            // Not an error: no function ends its thread.
             return Ok(());
         };
         for call in unsafe { calls_of(exit) } {

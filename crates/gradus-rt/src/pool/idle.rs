@@ -383,6 +383,7 @@ pub(super) fn here() -> Option<&'static Idlers> {
 /// Has a worker of `idlers` that waits for another one's work sleep until that is `done`, or there is more to do.
 pub(super) fn sleep_until(idlers: &'static Idlers, done: impl Fn() -> bool) {
     let Some(bed) = rayon_core::current_thread_index().and_then(|k| idlers.beds.get(k)) else {
+        // Not an error: a thread that is none of the pool's workers polls.
         return;
     };
     bed.worker.get_or_init(std::thread::current);

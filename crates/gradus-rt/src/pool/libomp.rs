@@ -154,7 +154,14 @@ fn enter(region: &Region) {
 }
 
 fn begin(region: &Region) {
-    let Some(library) = library() else { return };
+    let Some(library) = library() else {
+        let text = c"gradus: OpenMP's library is asked for threads and is not there\n";
+        // SAFETY: the text is there, and nothing unwinds through this library.
+        unsafe {
+            libc::write(2, text.as_ptr().cast(), text.count_bytes());
+            libc::abort()
+        }
+    };
     foreign::entered();
     let threads = u32::try_from(region.queues.len()).unwrap_or(u32::MAX);
     let shared = (&raw const *region).cast_mut().cast::<c_void>();
@@ -258,6 +265,7 @@ pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
 pub(super) fn synced(scope: *const Scope) {
     let here = HERE.get();
     let Some(region) = here.region().filter(|region| region.scope == scope) else {
+        // Not an error: another scope, or none, began the region.
         return;
     };
     tsan::hidden(|| {

@@ -11,6 +11,7 @@ impl Writer<'_> {
     /// stores to `%y`, of which it does not know where it is; or it changes its list.
     pub(super) fn listed_function(&mut self) {
         let Some(number) = self.listed else {
+            // Not an error: the program has no such loop.
             return;
         };
         let tag = self.tag.clone();
@@ -46,6 +47,7 @@ impl Writer<'_> {
     /// Its call, with a list that reaches some places of an array.
     pub(super) fn listed(&mut self) {
         let Some(number) = self.listed else {
+            // Not an error: the program has no such loop.
             return;
         };
         self.note("array read through a list");

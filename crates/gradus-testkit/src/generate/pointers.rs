@@ -121,7 +121,7 @@ impl Writer<'_> {
         let (a, b, start, trips) = (self.array(), self.array(), self.float(), self.trips());
         let names: Vec<String> = (0..7).map(|_| self.name()).collect();
         let [first, second, sum, i, p, q, acc] = names.as_slice() else {
-            return;
+            unreachable!("as many names as were made");
         };
         self.line(format!(
             "{first}, {second}, {sum} = for {i} < {trips} iter({p} = {a}, {q} = {b}, {acc} = {start}) {{"
@@ -287,7 +287,7 @@ impl Writer<'_> {
         self.note("exit from two levels");
         let names: Vec<String> = (0..8).map(|_| self.name()).collect();
         let [result, left, a, k, inner, leave, b, j] = names.as_slice() else {
-            return;
+            unreachable!("as many names as were made");
         };
         let start = self.float();
         self.line(format!(

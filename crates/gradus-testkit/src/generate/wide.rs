@@ -199,6 +199,7 @@ impl Writer<'_> {
     /// A loop that counts its iterations, and beside them where it reads.
     pub(super) fn two_counters(&mut self) {
         let Some(number) = self.two_counters else {
+            // Not an error: the program has no such loop.
             return;
         };
         self.note("loop with two counters");
@@ -226,6 +227,7 @@ impl Writer<'_> {
     /// overwritten behind it.
     pub(super) fn neighbours(&mut self) {
         let Some(number) = self.neighbours else {
+            // Not an error: the program has no such loop.
             return;
         };
         self.note("number read for the next iteration");

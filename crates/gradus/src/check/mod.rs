@@ -116,12 +116,15 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     checked
         .diagnostics
         .extend(reply.diagnostics.iter().cloned());
-    let [forward, reverse] = &reply.derivatives[..] else {
-        return Ok(());
-    };
     if reply.outcome != Outcome::Ok {
         return Ok(());
     }
+    let [forward, reverse] = &reply.derivatives[..] else {
+        let given = reply.derivatives.len();
+        let message = format!("internal error: a check asked for 2 derivatives and got {given}");
+        return Err(Diagnostic::error(Code::CompilerDied, message)
+            .help("this is a fault of Gradus: please report it with the program that caused it"));
+    };
     let driver = driver::write(what, forward, reverse)?;
     files::write(
         &derived,

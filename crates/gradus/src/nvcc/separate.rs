@@ -43,6 +43,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
         .collect();
     names.sort();
     let Some(name) = names.first() else {
+        // Not an error: no kernel calls such a function of another source.
         return Ok(());
     };
     let (defined, spelled) = span(&said.together[*name]);
@@ -78,6 +79,7 @@ fn span(text: &str) -> (Option<SourceSpan>, &str) {
 impl Said {
     fn hear(&mut self, bytes: &[u8]) {
         let Ok(file) = object::File::parse(bytes) else {
+            // Not an error: the file is no object, and the linker says what it is.
             return;
         };
         for symbol in file.symbols() {

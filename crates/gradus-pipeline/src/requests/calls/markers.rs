@@ -147,11 +147,12 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
 /// What may arrive as parameter `index` of a loop's region.
 fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
     let Some(op) = body.owner(region) else {
+        // Not an error: nothing in the body hands on a parameter of the function.
         return;
     };
     let index = index as usize;
     let Some(last) = body.last(region) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     match (body.kind(op), body.kind(last)) {
         (OpKind::Loop { .. }, OpKind::Repeat) => {
@@ -190,7 +191,9 @@ fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) 
         }
         OpKind::For { .. } => {
             into.push(body.operand(op, index + 1));
-            if let Some(last) = body.last(body.op_regions(op)[0]) {
+            if let Some(last) = body.last(body.op_regions(op)[0])
+                && matches!(body.kind(last), OpKind::Yield)
+            {
                 into.push(body.operand(last, index));
             }
         }

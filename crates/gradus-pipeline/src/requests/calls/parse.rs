@@ -270,6 +270,7 @@ impl<'a> Parser<'a> {
     /// A structure that the primal returns in memory is its first parameter.
     fn result_parameter(&mut self) -> Result<(), Diagnostic> {
         let Some(ty) = self.param_type_attr(0, "sret") else {
+            // Not an error: the function returns no structure in memory.
             return Ok(());
         };
         if self.reverse {
@@ -623,7 +624,7 @@ impl<'a> Parser<'a> {
     fn result(&mut self) -> Result<(), Diagnostic> {
         let unit = self.call.unit;
         let Some(ty) = unit.result_type(unit.functions[self.primal].ty) else {
-            return Ok(());
+            unreachable!("the type of a function is a function type");
         };
         if self.const_return || unit.types.is_void(ty) {
             return Ok(());

@@ -92,6 +92,7 @@ pub(super) fn check(
 ) {
     let takes = matches!(parsed.variant.mode, Mode::Augmented | Mode::Return);
     let Some(allocated) = parsed.allocated.filter(|_| takes) else {
+        // Not an error: the call gives no memory for a tape.
         return;
     };
     if let Some(bytes) = body.as_int(unit, allocated) {

@@ -126,7 +126,7 @@ impl<'s> Tally<'s> {
     fn line(&mut self, line: &str) {
         let parts: Vec<&str> = line.splitn(4, '\t').collect();
         let [seed, route, kind, text] = parts.as_slice() else {
-            return;
+            return self.fault(format!("a child says what no check says: {line}"));
         };
         let number = seed.parse().unwrap_or(0);
         self.outcomes

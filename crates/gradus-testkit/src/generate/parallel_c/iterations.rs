@@ -302,6 +302,7 @@ impl Writer {
     /// A parallel loop over the iteration's row.
     fn nested(&mut self, view: &mut View) {
         let Some(row) = view.row.clone() else {
+            // Not an error: the iteration has no row.
             return;
         };
         self.met("nested loop");
