@@ -81,6 +81,7 @@ impl Combines {
             ..
         } = self
         else {
+            // Not an error: an operation that has a name needs no region.
             return;
         };
         let ty = b.body.ty(like);
@@ -151,11 +152,12 @@ pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
             }
             OpKind::For { .. } => {
                 let region = body.op_regions(op)[0];
-                let Some(last) = body.last(region) else {
-                    return false;
-                };
+                let last = body.last(region);
+                // Control may never come to the end of an iteration.
+                let last = last.filter(|last| matches!(body.kind(*last), OpKind::Yield));
                 same.push(body.region_params(region)[1 + index]);
-                open.extend([body.operand(op, 1 + index), body.operand(last, index)]);
+                open.push(body.operand(op, 1 + index));
+                open.extend(last.map(|last| body.operand(last, index)));
             }
             _ => return false,
         }

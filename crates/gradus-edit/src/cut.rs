@@ -403,7 +403,7 @@ impl<'h> Framing<'h> {
         };
         let first = places.iter().filter_map(standing);
         let Some(first) = first.min_by_key(|op| self.positions[op.index()]) else {
-            return;
+            unreachable!("uses of a value stand in the region that it is made in");
         };
         b.at_op(first);
         let address = self.address(b, frame, value);
@@ -435,7 +435,9 @@ impl<'h> Framing<'h> {
             Definition::Const(_) => (None, None),
         };
         let Some(next) = next else {
-            return;
+            unreachable!(
+                "a terminator stands behind what makes a value, and constants need no place"
+            );
         };
         b.at_op(next);
         let address = self.address(b, frame, value);

@@ -204,8 +204,9 @@ fn put(
 
 fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
     match (map.get(value), callee.as_const(value)) {
+        (Some(copy), _) => copy,
         (None, Some(id)) => b.constant(id),
-        (copy, _) => copy.unwrap_or(value),
+        (None, None) => unreachable!("a value of the callee has no copy"),
     }
 }
 
@@ -328,6 +329,7 @@ impl Copies {
 
     fn statements(&mut self, b: &mut Builder, op: Op) {
         let Some(id) = b.body.ops[op].meta else {
+            // Not an error: nothing is stated about the op.
             return;
         };
         let mut meta = b.unit.meta(id).clone();

@@ -203,7 +203,7 @@ fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 fn branch_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let Some(pad) = body.first(unwind) else {
-        return false;
+        unreachable!("a verified handler begins with a landing pad");
     };
     let exception = body.result(pad);
     let (bit, caught) = (unit.types.int(1), body.ty(exception));

@@ -5,6 +5,7 @@ use gradus_ir::{Access, Builder, Op, OpKind, RmwOp};
 /// Makes a load and a store of an atomic sum of numbers, or of an exchange; nothing of other ops.
 pub fn make_plain(b: &mut Builder<'_>, op: Op) {
     let OpKind::AtomicRmw(kind @ (RmwOp::FAdd | RmwOp::Xchg), access) = *b.body.kind(op) else {
+        // Not an error: the op is no atomic sum of numbers and no exchange, and stays.
         return;
     };
     let (at, given, old) = (

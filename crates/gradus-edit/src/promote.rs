@@ -86,7 +86,7 @@ impl Walk {
                 let mut at = body.parent(access.op);
                 while store && at != home {
                     let Some(owner) = at.and_then(|r| body.owner(r)) else {
-                        break;
+                        unreachable!("an access stands in the region of its allocation");
                     };
                     let list = stored.entry(owner).or_default();
                     // Slots come one after the other: the last entry tells whether this one is there.
@@ -114,7 +114,9 @@ impl Walk {
         }];
         while let Some(top) = open.last_mut() {
             let Some(op) = top.next else {
-                let Some(done) = open.pop() else { return };
+                let Some(done) = open.pop() else {
+                    unreachable!("the region on top of the list is in the list");
+                };
                 self.leave(b, found, &done);
                 continue;
             };
@@ -151,12 +153,18 @@ impl Walk {
             Role::Load(n) => {
                 let result = b.body.result(op);
                 let ty = b.body.ty(result);
-                if let Some(value) = self.now[n] {
-                    let value = b.cast(CastOp::BitCast, value, ty);
-                    b.body.replace_uses(result, value);
-                }
+                let value = b.cast(CastOp::BitCast, self.value(n), ty);
+                b.body.replace_uses(result, value);
                 b.body.erase(op);
             }
+        }
+    }
+
+    /// What a slot holds.
+    fn value(&self, n: usize) -> Value {
+        match self.now[n] {
+            Some(value) => value,
+            None => unreachable!("an allocation comes before its accesses"),
         }
     }
 
@@ -170,9 +178,7 @@ impl Walk {
         let slots = self.stored.get(&op).cloned().unwrap_or_default();
         let mut before = SmallVec::new();
         for n in slots {
-            let Some(mut value) = self.now[n] else {
-                continue;
-            };
+            let mut value = self.value(n);
             if matches!(b.body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }) {
                 b.body.add_operand(op, value);
                 let region = b.body.op_regions(op)[0];
@@ -188,12 +194,14 @@ impl Walk {
     /// Ends a region: it gives the slots' values.
     fn end(&self, b: &mut Builder, found: &[Promoted], end: Op) {
         let Some(owner) = b.body.parent(end).and_then(|r| b.body.owner(r)) else {
+            // Not an error: the function's own region gives no slot's value.
             return;
         };
         let Some(slots) = self.stored.get(&owner) else {
+            // Not an error: no slot is stored inside of the op.
             return;
         };
-        let values: Vec<Value> = slots.iter().filter_map(|&n| self.now[n]).collect();
+        let values: Vec<Value> = slots.iter().map(|&n| self.value(n)).collect();
         debug_assert!(values.len() <= found.len());
         match b.body.kind(end) {
             OpKind::Yield => {
@@ -217,6 +225,7 @@ impl Walk {
     /// the op's results hold.
     fn leave(&mut self, b: &mut Builder, found: &[Promoted], done: &Open) {
         let Some(owner) = b.body.owner(done.region) else {
+            // Not an error: behind the function's own region nothing holds.
             return;
         };
         let last = b.body.op_regions(owner).last() == Some(&done.region);

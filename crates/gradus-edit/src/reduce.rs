@@ -10,8 +10,8 @@ use gradus_ir::{
 /// program's own.
 pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     let scalar = b.unit.types.scalar(ty);
-    let bits = b.unit.types.int_bits(scalar).unwrap_or(64).min(127);
-    let largest = (1_i128 << (bits - 1)) - 1;
+    let bits = b.unit.types.int_bits(scalar).unwrap_or(64).min(128);
+    let largest = i128::MAX >> (128 - bits);
     Some(match op {
         ReduceOp::FAdd => b.float(ty, -0.0),
         ReduceOp::FMul => b.float(ty, 1.0),
@@ -57,7 +57,9 @@ fn chosen(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> V
 
 fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let types = [b.body.ty(a), b.body.ty(x)];
-    let stem = f.intrinsic().unwrap_or_default();
+    let Some(stem) = f.intrinsic() else {
+        unreachable!("the extremes of numbers are intrinsics");
+    };
     let name = f.intrinsic_symbol(b.unit, stem, &types, types[0]);
     let ty = b.unit.types.func(types[0], types.to_vec());
     let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));

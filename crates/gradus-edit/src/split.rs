@@ -54,7 +54,7 @@ fn replace(
     pieces: BTreeMap<i64, Vec<Access>>,
 ) {
     let OpKind::Alloca(whole) = *body.kind(alloca) else {
-        return;
+        unreachable!("only allocations have slots");
     };
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[alloca].loc;

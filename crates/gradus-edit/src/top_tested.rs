@@ -242,6 +242,7 @@ fn assemble(
 /// States a bound of the runs of a loop that has a counted exit, by constants, among others.
 pub(crate) fn bound_by_extra_exit(unit: &mut Unit, body: &mut Body, op: Op) {
     let Some(runs) = extra_exit_bound(unit, body, op) else {
+        // Not an error: no exit counts by constants, and no bound is known.
         return;
     };
     if let OpKind::Loop { trip_max } = &mut body.ops[op].kind {

@@ -6,7 +6,7 @@
 //! says whether it is there.
 
 use crate::Options;
-use crate::homes::Homes;
+use crate::homes::{Homes, count};
 use crate::levels::Levels;
 use crate::segment::{Outs, Test};
 use crate::spine::Spine;
@@ -90,10 +90,11 @@ impl Cut<'_> {
         let homes = self.plan.homes;
         for &op in &homes.kept {
             let OpKind::Alloca(info) = *b.body.kind(op) else {
-                continue;
+                unreachable!("only allocations are kept");
             };
-            let count = b.body.as_int(b.unit, b.body.operand(op, 0)).unwrap_or(1);
-            let count = u64::try_from(count).unwrap_or(1);
+            let Some(count) = count(b.unit, b.body, op) else {
+                unreachable!("blocks that keep memory of unknown size are refused");
+            };
             let rows = Rows::new(b, &self.threads, &info, count);
             self.rows.insert(op, rows);
         }

@@ -56,6 +56,14 @@ fn block_to_loops(
     let forms = LinearForms::of(unit, body);
     doubts.extend(unmet::find(unit, body, &spine, &levels, &forms));
     let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    if let Some(op) = homes.open(unit, body) {
+        let message =
+            "memory of a thread's own, of no fixed size, is used on both sides of a barrier";
+        let finding = Diagnostic::error(Code::KernelRefused, message)
+            .at(unit.span(body.ops[op].loc), "the memory")
+            .help("give it a fixed size");
+        return Err(vec![finding]);
+    }
     let plan = Plan {
         spine: &spine,
         levels: &levels,
@@ -83,6 +91,9 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
         return false;
     };
     let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    if homes.open(unit, body).is_some() {
+        return false;
+    }
     let plan = Plan {
         spine: &spine,
         levels: &levels,

@@ -27,6 +27,19 @@ pub(crate) struct Homes {
     pub recomputed: Vec<Value>,
 }
 
+impl Homes {
+    /// The first allocation that lives on and of which it is not known how much there is.
+    pub fn open(&self, unit: &Unit, body: &Body) -> Option<Op> {
+        let mut kept = self.kept.iter().copied();
+        kept.find(|op| count(unit, body, *op).is_none())
+    }
+}
+
+/// How many values an allocation holds, where that is known.
+pub(crate) fn count(unit: &Unit, body: &Body, alloca: Op) -> Option<u64> {
+    u64::try_from(body.as_int(unit, body.operand(alloca, 0))?).ok()
+}
+
 /// Plans where the values of a block are kept.
 pub(crate) fn plan(
     unit: &Unit,

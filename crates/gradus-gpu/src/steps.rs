@@ -179,7 +179,9 @@ impl<'a> Steps<'a> {
     fn turn(&self, lp: Op, index: usize) -> Step {
         let body = self.body;
         let region = body.op_regions(lp)[0];
-        let next = body.last(region).map(|end| body.operand(end, index + 1));
+        let next = body
+            .last(region)
+            .and_then(|end| body.operands(end).nth(index + 1));
         let sum = next.and_then(|next| body.def_op(next)).filter(|op| {
             let adds = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
             adds && body.operand(*op, 0) == body.region_params(region)[index]
@@ -224,7 +226,7 @@ impl<'a> Steps<'a> {
         let body = self.body;
         let again = body
             .last(body.op_regions(lp)[0])
-            .map(|end| body.operand(end, 0));
+            .and_then(|end| body.operands(end).next());
         let test = again.and_then(|again| body.def_op(again));
         let test = test.filter(|op| matches!(body.kind(*op), OpKind::ICmp(_)));
         let sides = test.map(|op| [0, 1].map(|i| self.get(body.operand(op, i))[0]));

@@ -54,7 +54,7 @@ fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
     let stride = |index: usize| {
         let param = body.region_params(region)[index];
         let first = steps.get(body.operand(lp, index))[0];
-        let next = body.def_op(body.operand(end, index + 1))?;
+        let next = body.def_op(body.operands(end).nth(index + 1)?)?;
         let adds = matches!(body.kind(next), OpKind::Binary(BinaryOp::Add));
         let side = (0..2).find(|i| adds && body.operand(next, *i) == param)?;
         let by = taken(

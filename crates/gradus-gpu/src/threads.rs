@@ -307,7 +307,10 @@ fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -
     let free = b.unit.declare("free", free, AttrSet::default());
     let call = b.call(allocate, &[line, bytes]);
     let base = b.body.result(call);
-    b.at_op(b.body.next(team).unwrap_or(team));
+    let Some(behind) = b.body.next(team) else {
+        unreachable!("a terminator stands behind a team");
+    };
+    b.at_op(behind);
     b.call(free, &[base]);
     b.restore(back);
     base
@@ -320,7 +323,7 @@ const LINE: u32 = 64;
 /// the most that there can be where that is not known.
 pub(crate) fn of_block(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
     let OpKind::Alloca(info) = *b.body.kind(alloca) else {
-        return b.body.result(alloca);
+        unreachable!("threads share allocations");
     };
     let count = b.body.operand(alloca, 0);
     let known = b

@@ -275,8 +275,10 @@ impl Copy<'_> {
             copy.take(b, strip, column, &params[1..]);
             copy.again(b, strip);
             clone_ops(copy.source, inner, b, &mut copy.map);
-            let given = yielded(b, copy.source, &copy.map, inner);
-            for (value, array) in given.unwrap_or_default().into_iter().zip(strip.arrays) {
+            let Some(given) = yielded(b, copy.source, &copy.map, inner) else {
+                unreachable!("a loop down a column comes to the end of each row");
+            };
+            for (value, array) in given.into_iter().zip(strip.arrays) {
                 let at = b.addr(b.body.ty(value), *array, column);
                 b.store(value, at);
             }

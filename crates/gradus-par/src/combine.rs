@@ -90,7 +90,7 @@ fn is_number(unit: &Unit, constant: ConstId) -> bool {
 /// The reductions of a `par.for`, in order.
 pub(crate) fn reductions(unit: &Unit, body: &Body, op: gradus_ir::Op) -> Vec<Reduction> {
     let OpKind::ParFor { reductions, .. } = body.kind(op) else {
-        return Vec::new();
+        unreachable!("only parallel loops have reductions");
     };
     let regions = body.op_regions(op);
     let mut own = regions.iter().skip(1).copied();
@@ -150,24 +150,28 @@ impl Reduction {
         x: Value,
     ) -> Value {
         let Some(region) = self.region else {
-            return a;
+            unreachable!("a verified reduction of the program's own has a region");
         };
         for (&param, value) in source.region_params(region).iter().zip([a, x]) {
             map.set(param, value);
         }
         clone_ops(source, region, b, map);
-        let end = source
-            .last(region)
-            .filter(|end| source.operand_count(*end) == 1);
-        end.map_or(a, |end| copied(b, source, map, source.operand(end, 0)))
+        let end = source.last(region);
+        match end.filter(|end| matches!(source.kind(*end), OpKind::Yield)) {
+            Some(end) => copied(b, source, map, source.operand(end, 0)),
+            // Control does not come to the end of what combines: nothing reads what is given here.
+            None => a,
+        }
     }
 }
 
-/// What stands for a value of `source`.
+/// What stands for a value of `source`, a body other than the builder's: constants stand for themselves, and other
+/// values have an entry in `map`.
 pub(crate) fn copied(b: &mut Builder<'_>, source: &Body, map: &ValueMap, value: Value) -> Value {
     match (map.get(value), source.as_const(value)) {
+        (Some(copy), _) => copy,
         (None, Some(id)) => b.constant(id),
-        (copy, _) => copy.unwrap_or(value),
+        (None, None) => unreachable!("a value of another body has no copy"),
     }
 }
 

@@ -118,7 +118,8 @@ impl<'a> Context<'a> {
                 Some(ends.map(|end| body.operand(end, index)).collect())
             }
             OpKind::For { .. } => {
-                let end = body.last(body.op_regions(op)[0])?;
+                let end = body.last(body.op_regions(op)[0]);
+                let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
                 Some(vec![body.operand(op, index + 1), body.operand(end, index)])
             }
             OpKind::Loop { .. } => {
@@ -432,7 +433,7 @@ impl<'a> Followed<'a> {
     fn yielded(&mut self, end: Op, index: usize, share: Share) {
         let body = self.context.body;
         let Some((region, owner)) = self.around(end) else {
-            return;
+            unreachable!("`yield` ends the region of an op");
         };
         let first = body.op_regions(owner).first() == Some(&region);
         match body.kind(owner) {
@@ -448,7 +449,7 @@ impl<'a> Followed<'a> {
 
     fn repeated(&mut self, end: Op, index: usize, share: Share) {
         let Some((region, owner)) = self.around(end) else {
-            return;
+            unreachable!("`repeat` ends the region of a loop");
         };
         let params = self.context.body.region_params(region);
         match index.checked_sub(1) {

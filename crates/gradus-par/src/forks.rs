@@ -304,7 +304,10 @@ impl Fork {
         for (value, how) in begun.iter_mut().zip(&self.handed) {
             if let Handed::Reduced(op) = *how {
                 let ty = b.body.ty(*value);
-                *value = neutral(b, op, ty).unwrap_or(*value);
+                let Some(nothing) = neutral(b, op, ty) else {
+                    unreachable!("a `for` carries no reduction of the program's own");
+                };
+                *value = nothing;
             }
         }
         let task = b.body.op_regions(spawn)[0];

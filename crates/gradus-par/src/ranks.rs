@@ -80,7 +80,7 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     number(&mut b, team);
     count_strides(b.unit, b.body, team);
     let Some(rank) = Rank::of(&mut b, team) else {
-        return false;
+        unreachable!("a team of one dimension knows its rank and its size");
     };
     for op in shared {
         rank.share(&mut b, op);

@@ -63,9 +63,10 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
             b.body.replace_uses(results[i], start);
             continue;
         };
-        if let Some(first) = kind.start(b, start) {
-            b.body.replace_uses(param, first);
-        }
+        let Some(first) = kind.start(b, start) else {
+            unreachable!("a `for` carries no reduction of the program's own");
+        };
+        b.body.replace_uses(param, first);
         begun.push((kind.op(), start));
         kinds.push((kind, start));
         taken.push(i);

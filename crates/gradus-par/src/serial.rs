@@ -148,7 +148,7 @@ fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
 /// carried. Gives the loops, the outermost first.
 pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
-        return Vec::new();
+        unreachable!("callers lower parallel loops only");
     };
     let dims = dims as usize;
     let operands: Vec<Value> = b.body.operands(op).collect();
@@ -172,7 +172,7 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
         b.at_end(region);
     }
     let Some(&(outer, _)) = loops.first() else {
-        return Vec::new();
+        unreachable!("a verified parallel loop has a dimension");
     };
     let region = b.body.op_regions(op)[0];
     let inner = b.region();
@@ -257,11 +257,12 @@ fn combined(b: &mut Builder<'_>, reduction: &combine::Reduction, a: Value, x: Va
     let params = b.body.region_params(region).to_vec();
     let mut map = ValueMap::zip(&params, &[a, x]);
     clone_ops_within(region, b, &mut map);
-    let end = b
-        .body
-        .last(region)
-        .filter(|end| b.body.operand_count(*end) == 1);
-    end.map_or(a, |end| map.get_or_same(b.body.operand(end, 0)))
+    let end = b.body.last(region);
+    match end.filter(|end| matches!(b.body.kind(*end), OpKind::Yield)) {
+        Some(end) => map.get_or_same(b.body.operand(end, 0)),
+        // Control does not come to the end of what combines: nothing reads what is given here.
+        None => a,
+    }
 }
 
 /// An unsigned count, as 64 bits.

@@ -60,7 +60,7 @@ impl Lowering<'_> {
     /// Replaces a grid whose threads take turns.
     pub(crate) fn turns(&mut self, body: &mut Body, op: Op) {
         let Some(grid) = Grid::of(body, op) else {
-            return;
+            unreachable!("a grid whose threads take turns has a block");
         };
         let mut outside = captured(body, grid.outer);
         let mut extents: Vec<Value> = body.operands(op).collect();

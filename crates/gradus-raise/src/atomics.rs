@@ -128,7 +128,7 @@ impl Gathering {
         };
         b.at_op(first);
         let Some(nothing) = neutral(b, self.op, self.ty) else {
-            return;
+            unreachable!("no atomic update is a reduction of the program's own");
         };
         let own = b.alloca(self.ty);
         if let Some(op) = b.body.def_op(own)

@@ -21,6 +21,7 @@ const MOST_OPS: usize = 5000;
 /// and what one rank does into the other. Else says what tells its ranks apart.
 pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> Step {
     let Some(clause) = Clause::of(unit, body, team) else {
+        // Not an error: the team has no `if` clause, and stays as it is.
         return Ok(());
     };
     let region = body.op_regions(team)[0];
@@ -90,6 +91,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let asks = body.walk(region).any(|op| is_unseen(unit, body, op, reach));
     let Ok((shared, _)) = rank_level(unit, body, team, reach) else {
+        // Not an error: something tells ranks apart, and a team of one rank stays a team.
         return;
     };
     let fixed = |op: &Op| body.operands(*op).all(|v| body.as_const(v).is_some());
@@ -99,6 +101,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let own = own.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
     let own: Vec<Op> = own.collect();
     let Ok(compared) = compared(unit, body, region, &shared) else {
+        // Not an error: the rank or the size is used, and a team of one rank stays a team.
         return;
     };
     if asks || extents::may_work(unit, body, region, reach) || !own.iter().all(fixed) {

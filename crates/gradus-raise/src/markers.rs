@@ -357,6 +357,7 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
         kind => matches!(kind, OpKind::Invoke(_)),
     };
     let Some(call) = body.ops_in_rev(side).find(calls) else {
+        // Not an error: an optimiser has inlined the call, and all of the side is the task.
         return;
     };
     let before: Vec<Op> = body.ops_in(side).take_while(|op| *op != call).collect();
@@ -371,10 +372,11 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
 /// both sides.
 fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let Some(other) = other(body, branch, side) else {
-        return;
+        unreachable!("a branch has two sides");
     };
     let ends = [side, other].map(|r| body.last(r).and_then(|end| ends_with_values(body, end)));
     let [Some(here), Some(there)] = ends else {
+        // Not an error: control does not come to the end of one side, which gives nothing.
         return;
     };
     let made = body
@@ -429,11 +431,11 @@ const AHEAD: usize = 64;
 
 /// Takes the store of the one result of a branch into its side. What computes the place comes before.
 fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
-    let Some((chain, before)) = store_of(unit, body, branch) else {
+    let yields = |end: &Op| matches!(body.kind(*end), OpKind::Yield);
+    let stored = store_of(unit, body, branch).zip(body.last(side).filter(yields));
+    let Some(((chain, before), end)) = stored else {
+        // Not an error: the result is used otherwise and goes through memory, or control never comes to a result.
         return;
-    };
-    let Some(end) = body.last(side) else {
-        unreachable!("a verified region has a terminator");
     };
     let given = body.operand(end, 0);
     for op in before {

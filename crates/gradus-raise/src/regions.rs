@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// operands.
 pub(crate) fn splice(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
     let Some(last) = body.last(region) else {
-        return Vec::new();
+        unreachable!("a verified region has a terminator");
     };
     let values = body.operands(last).collect();
     let ops: Vec<Op> = body.ops_in(region).filter(|&op| op != last).collect();

@@ -84,7 +84,7 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
     }
     let ops: Vec<Op> = body.ops_in(region).collect();
     let Some(first) = ops.iter().position(|&op| concerns(body, op)) else {
-        return;
+        unreachable!("a strand gets a scope because a task is made in it");
     };
     let last = ops
         .iter()

@@ -121,6 +121,7 @@ fn is_union(unit: &Unit, ty: TypeId) -> bool {
 /// The bytes that no member of a structure has. Those between the elements of an array are left out.
 fn add_gaps(unit: &Unit, ty: TypeId, start: u64, gaps: &mut Bytes) {
     let Type::Struct { fields, .. } = unit.types.get(ty) else {
+        // Not an error: only structures leave bytes between their members.
         return;
     };
     let mut end = 0;
@@ -138,6 +139,7 @@ impl Walk<'_> {
     fn part(&mut self, op: Op) {
         let address = self.unit.layout.address(self.unit, self.body, op);
         let Some(&base) = self.parts.get(&self.body.operand(op, 0)) else {
+            // Not an error: the address leads to other memory, or all was written before its base was handed on.
             return;
         };
         let offset = address.filter(|a| a.terms.is_empty()).and_then(|a| {
@@ -275,6 +277,7 @@ impl Walk<'_> {
     /// `op` reads from an address; `bytes` is `None` where it may be any number.
     fn reads(&self, op: Op, address: Value, bytes: Option<u64>, written: &Bytes) -> Step {
         let Some(&part) = self.parts.get(&address) else {
+            // Not an error: the address leads to other memory, or all was written before it was handed on.
             return Ok(());
         };
         let all = 0..self.size;

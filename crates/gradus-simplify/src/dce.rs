@@ -69,6 +69,7 @@ impl Marks {
             } else if let Some(value) = self.open.pop() {
                 self.needs_of_value(body, value);
             } else {
+                // Not an error: all is followed.
                 return;
             }
         }
@@ -110,7 +111,7 @@ impl Marks {
         let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
         let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
         let Some(scope) = around.find(|&op| matches!(body.kind(op), OpKind::Scope)) else {
-            return;
+            unreachable!("a verified task stands in a scope");
         };
         for op in body.walk(body.op_regions(scope)[0]) {
             if matches!(body.kind(op), OpKind::Sync) {

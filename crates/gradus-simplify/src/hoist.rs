@@ -142,6 +142,7 @@ impl Plan<'_> {
             return;
         }
         let Some(need) = self.need(op) else {
+            // Not an error: the op may not leave its loop.
             return;
         };
         let used = quiet::used(self.body, op);

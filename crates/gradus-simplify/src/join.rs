@@ -8,7 +8,7 @@
 use crate::Facts;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::known::{Known, MemoryFn};
-use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// So many ops may stand between twice, and so many are looked at.
@@ -58,6 +58,11 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     let mut all: Vec<Op> = after.take(MOST_OPS).collect();
     let end = all.iter().rposition(|op| ends.contains(op))?;
     all.truncate(end + 1);
+    // The results of a branch are what its arms give.
+    let gives =
+        |arm: &Region| (body.last(*arm)).is_some_and(|end| matches!(body.kind(end), OpKind::Yield));
+    let complete = |op: Op| body.op_regions(op).iter().all(gives);
+    (complete(first) && complete(all[end])).then_some(())?;
     (may_stand_twice(body, condition, &all)).then_some(all)
 }
 

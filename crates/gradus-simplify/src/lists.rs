@@ -444,7 +444,10 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let mut loaded: HashSet<Value> = HashSet::new();
     for set in &sets {
         for value in *set {
-            for op in slice(b.unit, b.body, lp, *value).unwrap_or_default() {
+            let Some(ops) = slice(b.unit, b.body, lp, *value) else {
+                unreachable!("the plan has only indices that can be computed before the loop");
+            };
+            for op in ops {
                 if matches!(b.body.kind(op), OpKind::Load(_)) {
                     loaded.insert(*value);
                 }

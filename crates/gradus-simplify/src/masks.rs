@@ -117,7 +117,9 @@ fn whole(b: &mut Builder, kind: Lane, number: Value, ty: TypeId) -> Value {
             b.fneg(size)
         }
         Lane::Absolute => {
-            let (len, bits) = numbers(b, ty).unwrap_or_default();
+            let Some((len, bits)) = numbers(b, ty) else {
+                unreachable!("lanes under a mask are numbers");
+            };
             let signature = b.unit.types.func(ty, vec![ty]);
             let name = format!("llvm.fabs.v{len}f{bits}");
             let fabs = b.unit.declare(&name, signature, AttrSet::default());

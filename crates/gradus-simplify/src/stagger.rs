@@ -95,8 +95,9 @@ fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Lets the block of a call begin so many bytes further on, if it is large and there is one.
 fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
-    let size = unit.call_args(body, call)[1];
-    let index = body.operands(call).position(|v| v == size).unwrap_or(2);
+    // The operands of a call begin with its callee.
+    let index = 2;
+    let size = body.operand(call, index);
     let given = body.result(call);
     let mut b = Builder::new(unit, body);
     b.at_op(call);

@@ -65,11 +65,10 @@ pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
         _ => return false,
     };
     let region = body.op_regions(op)[arm];
-    if yields(body, region).is_none() {
+    let Some(values) = yields(body, region) else {
         return false;
-    }
+    };
     unfold(body, region, op);
-    let values = yields(body, region).unwrap_or_default();
     replace_results(body, op, &values);
     body.erase(op);
     true
@@ -194,7 +193,9 @@ fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         for (&param, &value) in params[1..].iter().zip(&initial) {
             body.replace_uses(param, value);
         }
-        let values = yields(body, region).unwrap_or_default();
+        let Some(values) = yields(body, region) else {
+            unreachable!("the region ends as it did before");
+        };
         unfold(body, region, op);
         replace_results(body, op, &values);
     }

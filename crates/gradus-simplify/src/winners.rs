@@ -254,7 +254,7 @@ fn may_be_repeated(unit: &Unit, body: &Body, op: Op) -> bool {
 fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let lp = found.lp;
     let Some(after) = body.next(lp) else {
-        return;
+        unreachable!("a terminator stands behind a loop");
     };
     let result = body.results(lp)[found.index];
     let initial = body.operand(lp, 1 + found.index);

@@ -72,7 +72,9 @@ fn team(
     (fork, func): (Op, FuncId),
     bodies: &Bodies,
 ) -> Op {
-    let captured = captured(unit, body, fork).unwrap_or_default();
+    let Some(captured) = captured(unit, body, fork) else {
+        unreachable!("a fork whose function is known hands on what it captures");
+    };
     let serial = serial_arm(unit, body, calls, fork, func, &captured);
     let asked = threads(unit, body, calls, fork).or_else(|| {
         let (branch, _) = serial?;
@@ -228,6 +230,7 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
         at = body.next(op);
     }
     let (Some(end), Some((call, func))) = (at, call) else {
+        // Not an error: the call stays, and does the same on one thread.
         return;
     };
     let captured = unit.call_args(body, call)[2..].to_vec();

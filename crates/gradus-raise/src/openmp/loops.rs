@@ -205,7 +205,8 @@ fn below_test(body: &Body, branch: Op) -> Vec<Op> {
 /// Whether a value that a loop hands on is what it was, or `lower` holds, and what `stride` holds.
 fn steps_by(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
     let region = body.op_regions(lp)[0];
-    let Some(end) = body.last(region) else {
+    let repeats = |end: &Op| matches!(body.kind(*end), OpKind::Repeat);
+    let Some(end) = body.last(region).filter(repeats) else {
         return false;
     };
     let is_read = |value: Value, slot: Op| {
@@ -489,7 +490,9 @@ fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
 
 /// What gives the carried value `at` for another run of a loop, in its region or in an arm of the test there.
 fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op> {
-    let next = body.last(region).map(|end| body.operand(end, 1 + at));
+    let next = body
+        .last(region)
+        .and_then(|end| body.operands(end).nth(1 + at));
     let made = next.and_then(|next| body.def_op(next));
     let test = made.filter(|op| matches!(body.kind(*op), OpKind::If));
     let arms = test.map_or(&[][..], |test| body.op_regions(test));
@@ -583,11 +586,13 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
     loop {
         let initial = body.operand(write, 0);
         let uses: Vec<_> = body.uses(last).take(2).collect();
-        let [at] = uses[..] else { return };
-        let Some(region) = body.parent(at.op) else {
+        let [at] = uses[..] else {
+            // Not an error: other code uses the value where the loop stands.
             return;
         };
-        let Some(branch) = body.owner(region) else {
+        let region = body.parent(at.op);
+        let Some((region, branch)) = region.and_then(|r| Some((r, body.owner(r)?))) else {
+            // Not an error: the value is used in the function's own region.
             return;
         };
         let is_end = matches!(body.kind(at.op), OpKind::Yield)

@@ -642,7 +642,9 @@ fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
             Some(OpenMpFn::TaskGroup) => depth += 1,
             Some(OpenMpFn::EndTaskGroup) if depth > 0 => depth -= 1,
             Some(OpenMpFn::EndTaskGroup) => {
-                let ops = between(body, start, op).unwrap_or_default();
+                let Some(ops) = between(body, start, op) else {
+                    unreachable!("the end was found behind the beginning");
+                };
                 if ops.iter().any(|&op| spawns(body, op)) {
                     let mut b = Builder::new(unit, body);
                     let scope = wrap_ops(&mut b, &ops, OpKind::Scope);

@@ -39,7 +39,7 @@ pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let index = body.region_params(region)[0];
     let Some(first) = body.first(region) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let mut b = Builder::new(unit, body);
     b.at_op(first);

@@ -212,7 +212,7 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     let region = body.op_regions(nest.lp)[0];
     let index = body.region_params(region)[0];
     let Some(first) = body.first(region) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[nest.lp].loc;

@@ -308,7 +308,10 @@ impl Known {
     /// A value of the iteration, where the builder stands.
     fn value(&mut self, b: &mut Builder<'_>, lp: Op, value: Value) -> Value {
         let index = index_of(b.body, lp);
-        for op in needed(b.unit, b.body, lp, value, &index).unwrap_or_default() {
+        let Some(ops) = needed(b.unit, b.body, lp, value, &index) else {
+            unreachable!("the plan has only values that can be computed before the loop");
+        };
+        for op in ops {
             if self.done.insert(op) {
                 let made = clone_op_within(op, b, &mut self.map);
                 b.body.ops[made].flags = Flags::NONE;

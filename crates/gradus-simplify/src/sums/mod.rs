@@ -113,8 +113,10 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
 
 /// Computes a value of the loop where the builder stands, with the indices that `map` has.
 fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Value {
-    let ops = slice(b.unit, b.body, lp, value).map_or(Vec::new(), |slice| slice.ops);
-    for op in ops {
+    let Some(slice) = slice(b.unit, b.body, lp, value) else {
+        unreachable!("the plan has only values that can be computed before the loop");
+    };
+    for op in slice.ops {
         let made = clone_op_within(op, b, map);
         b.body.ops[made].flags = Flags::NONE;
     }

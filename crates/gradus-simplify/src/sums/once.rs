@@ -323,8 +323,10 @@ fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3
 fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder<'_>, Value)) {
     let (mut map, mut done) = (ValueMap::new(), HashSet::new());
     let mut value = |b: &mut Builder<'_>, map: &mut ValueMap, value: Value| {
-        let ops = needed(b.unit, b.body, lp, value, &plan.indices);
-        for op in ops.unwrap_or_default() {
+        let Some(ops) = needed(b.unit, b.body, lp, value, &plan.indices) else {
+            unreachable!("the plan has only values that can be computed before the loop");
+        };
+        for op in ops {
             if done.insert(op) {
                 let made = clone_op_within(op, b, map);
                 b.body.ops[made].flags = Flags::NONE;
