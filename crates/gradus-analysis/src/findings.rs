@@ -10,10 +10,10 @@ use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::fortran;
 use crate::further_args;
-use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
 use crate::memory::ClassId;
+use crate::movements;
 use crate::pieces;
 use crate::prints;
 use crate::seen;
@@ -180,7 +180,7 @@ impl Finder<'_> {
             OpKind::Binary(binary) if !binary.is_float() => {
                 let result = body.result(op);
                 let lanes = self.facts.words.lanes(self.func, result);
-                let moves = lanes::moves(unit, body, op, lanes);
+                let moves = movements::moves(unit, body, op, lanes);
                 let active = self.activity.active(result) && !moves;
                 if active || self.is_remade(result) {
                     self.bits(op);
@@ -203,7 +203,7 @@ impl Finder<'_> {
             OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
                 let result = body.result(op);
                 let lanes = self.facts.words.lanes(self.func, result);
-                let moves = lanes::moves(unit, body, op, lanes);
+                let moves = movements::moves(unit, body, op, lanes);
                 if self.activity.active(result) && !moves || self.is_remade(result) {
                     self.bits(op);
                 }

@@ -10,8 +10,8 @@
 use crate::activity::Facts;
 use crate::closure::Callee;
 use crate::flows;
-use crate::lanes;
 use crate::memory::ClassId;
+use crate::movements;
 use crate::rounding;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
@@ -342,7 +342,7 @@ impl Maker<'_, '_> {
             self.edge(self.value(func, from), self.value(func, to));
             if self.is_integer(body, from) && self.is_integer(body, to) {
                 let lanes = facts.words.lanes(func, to);
-                let moved = lanes::moves(facts.unit, body, op, lanes);
+                let moved = movements::moves(facts.unit, body, op, lanes);
                 if !(moved && facts.words.carries_float(func, to)) {
                     self.bit_edge((func, from), (func, to));
                 }

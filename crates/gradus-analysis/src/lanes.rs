@@ -9,6 +9,7 @@
 use crate::closure::{Callee, Closure};
 use crate::flows;
 use crate::memory::{Memory, MemoryPlace};
+use crate::movements::{member_bit, movements, resizes_vector, runs};
 use crate::seen::{self, Seen};
 use crate::words::{Lane, LaneKind};
 use gradus_ir::known::Known;
@@ -210,7 +211,7 @@ fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
 }
 
 /// The size of a value in bits, as it lies in memory; exact for integers.
-fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
+pub(crate) fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
     match *unit.types.get(ty) {
         Type::Int(bits) => bits,
         Type::Vector { elem, len, .. } => image_bits(unit, elem).saturating_mul(len),
@@ -457,16 +458,15 @@ impl Reader<'_> {
         let result = self.nodes.of_value(func, body.result(op));
         let bits = image_bits(self.unit, self.unit.types.scalar(body.ty(a)));
         let count = image_bits(self.unit, body.ty(a)) / bits.max(1);
-        for (to, &from) in mask.iter().enumerate() {
-            let Ok(from) = u32::try_from(from) else {
-                continue;
-            };
-            let (source, from) = match from < count {
-                true => (a, from),
-                false => (b, from - count),
-            };
-            let source = self.nodes.of_value(func, source);
-            self.link(source, result, from * bits, to as u32 * bits, bits);
+        for run in runs(mask, count) {
+            let source = self.nodes.of_value(func, if run.second { b } else { a });
+            self.link(
+                source,
+                result,
+                run.from * bits,
+                run.to * bits,
+                run.len * bits,
+            );
         }
     }
     fn binary(&mut self, func: FuncId, body: &Body, op: Op) {
@@ -507,15 +507,6 @@ impl Reader<'_> {
     }
 }
 
-/// Bits of an operand that an integer op puts unchanged into its result.
-#[derive(Clone, Copy, Debug)]
-struct Movement {
-    from: Value,
-    from_bit: u32,
-    to_bit: u32,
-    bits: u32,
-}
-
 /// Whether a value is an integer constant, or a vector of integers that are all zero.
 fn is_integer_constant(unit: &Unit, body: &Body, value: Value) -> bool {
     body.as_int(unit, value).is_some()
@@ -554,213 +545,4 @@ fn sign_extended(unit: &Unit, body: &Body, op: Op) -> Option<Value> {
         && by(op).is_some()
         && by(op) == by(shift);
     extends.then(|| body.operand(shift, 0))
-}
-
-/// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts
-/// that do not meet.
-fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
-    let mut list = SmallVec::new();
-    let OpKind::Binary(binary) = body.kind(op) else {
-        return list;
-    };
-    let (from, ty) = (body.operand(op, 0), body.ty(body.result(op)));
-    if matches!(unit.types.get(ty), Type::Vector { .. }) || binary.is_float() {
-        return list;
-    }
-    let bits = image_bits(unit, ty);
-    let mut push = |from, from_bit, to_bit, bits| {
-        list.push(Movement {
-            from,
-            from_bit,
-            to_bit,
-            bits,
-        });
-    };
-    let constant = body.as_int(unit, body.operand(op, 1));
-    let shift = constant
-        .and_then(|n| u32::try_from(n).ok())
-        .filter(|n| *n < bits);
-    match (binary, shift) {
-        (BinaryOp::Shl, Some(by)) => push(from, 0, by, bits - by),
-        (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => push(from, by, 0, bits - by),
-        (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
-            let Some([a, b]) = parts(unit, body, op) else {
-                return list;
-            };
-            for ((value, low, high), other) in [(a, b), (b, a)] {
-                match body.as_const(value) {
-                    // Bits that the other operand may set make another number of it, even if the host states that
-                    // the two are disjoint. The host may know that a bit in between is zero here and set there.
-                    None => {
-                        let (below, above) = (high.min(other.1), low.max(other.2));
-                        push(value, low, low, below.saturating_sub(low));
-                        push(value, above, above, high.saturating_sub(above));
-                    }
-                    // What the other operand leaves alone is the constant's, zeros at its ends too.
-                    Some(_) => {
-                        push(value, 0, 0, other.1);
-                        push(value, other.2, other.2, bits.saturating_sub(other.2));
-                    }
-                }
-            }
-        }
-        (BinaryOp::And, _) => {
-            let (low, high) = mask_range(constant, bits);
-            push(from, low, low, high - low);
-        }
-        _ => {}
-    }
-    list
-}
-
-/// Returns true if each of `lanes`, the lanes of the result of `op`, is a whole lane of an operand. An op that puts a
-/// lane together from parts, or replaces a part of one, makes another number.
-pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
-    let ends = |lane: &Lane| lane.bit + kind_bytes(lane.kind) * 8;
-    let elements =
-        |index: usize| image_bits(unit, unit.types.scalar(body.ty(body.operand(op, index))));
-    let in_elements = |bits: u32| {
-        let inside = |lane: &Lane| lane.bit % bits + kind_bytes(lane.kind) * 8 <= bits;
-        bits != 0 && lanes.iter().all(inside)
-    };
-    let beside = |from: u32, bits: u32| {
-        lanes.iter().all(|lane| {
-            let apart = ends(lane) <= from || from + bits <= lane.bit;
-            apart || from <= lane.bit && ends(lane) <= from + bits
-        })
-    };
-    match body.kind(op) {
-        OpKind::Binary(_) => {
-            let movements = movements(unit, body, op);
-            lanes.iter().all(|lane| {
-                let inside = |m: &Movement| m.to_bit <= lane.bit && ends(lane) <= m.to_bit + m.bits;
-                movements.iter().any(inside)
-            })
-        }
-        OpKind::InsertElement => {
-            let bits = elements(1);
-            match body.as_int(unit, body.operand(op, 2)) {
-                Some(index) => beside((index as u32).saturating_mul(bits), bits),
-                None => in_elements(bits),
-            }
-        }
-        OpKind::Shuffle(_) => in_elements(elements(0)),
-        OpKind::InsertValue(path) => {
-            let start = member_bit(unit, body.ty(body.operand(op, 0)), path);
-            beside(start, image_bits(unit, body.ty(body.operand(op, 1))))
-        }
-        OpKind::Cast(_) => lanes.is_empty() || !resizes_vector(unit, body, op),
-        _ => true,
-    }
-}
-
-/// Returns true if a cast changes the width of a vector's elements, and so moves them.
-fn resizes_vector(unit: &Unit, body: &Body, op: Op) -> bool {
-    let (from, to) = (body.ty(body.operand(op, 0)), body.ty(body.result(op)));
-    matches!(unit.types.get(to), Type::Vector { .. })
-        && image_bits(unit, from) != image_bits(unit, to)
-}
-
-/// Returns the first bit of a member of an aggregate, as the aggregate lies in memory.
-fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
-    let (mut ty, mut bytes) = (ty, 0);
-    for &index in path {
-        bytes += (unit.layout).field_offset_bytes(unit, ty, u64::from(index));
-        match unit.types.field(ty, index) {
-            Some(member) => ty = member,
-            None => break,
-        }
-    }
-    bytes as u32 * 8
-}
-
-/// The bit ranges that the operands of `or`, `xor` or `add` contribute, where they do not meet.
-fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
-    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
-    let (x, y) = (nonzero(unit, body, a), nonzero(unit, body, b));
-    let disjoint = body.ops[op].flags.has(Flags::DISJOINT) || x.1 <= y.0 || y.1 <= x.0;
-    disjoint.then_some([(a, x.0, x.1), (b, y.0, y.1)])
-}
-
-/// The range of bits of an integer that may not be zero, as far as its definition shows: sums and
-/// differences touch none below those of both their operands.
-fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
-    let computed = body.def_op(value);
-    match computed.map(|op| (op, body.kind(op))) {
-        Some((op, OpKind::Binary(BinaryOp::Add | BinaryOp::Sub))) => {
-            let low = |index| placed(unit, body, body.operand(op, index)).0;
-            let bits = image_bits(unit, body.ty(value));
-            (low(0).min(low(1)).min(bits), bits)
-        }
-        _ => placed(unit, body, value),
-    }
-}
-
-/// As [`nonzero`], of what is not a sum.
-fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
-    let bits = image_bits(unit, body.ty(value));
-    if let Some(n) = body.as_int(unit, value) {
-        return match n {
-            0 => (0, 0),
-            n => (
-                n.trailing_zeros().min(bits),
-                bits.min(64 - n.leading_zeros()),
-            ),
-        };
-    }
-    let Some(op) = body.def_op(value) else {
-        return (0, bits);
-    };
-    let by = |index: usize| body.as_int(unit, body.operand(op, index)).unwrap_or(0);
-    match body.kind(op) {
-        OpKind::Cast(CastOp::ZExt) => (0, image_bits(unit, body.ty(body.operand(op, 0)))),
-        OpKind::Binary(BinaryOp::Shl) => {
-            let (low, high) = widened(unit, body, body.operand(op, 0));
-            if body.as_int(unit, body.operand(op, 1)).is_none() {
-                return (low, bits);
-            }
-            let by = by(1).clamp(0, i64::from(bits)) as u32;
-            (
-                low.saturating_add(by).min(bits),
-                high.saturating_add(by).min(bits),
-            )
-        }
-        OpKind::Binary(BinaryOp::LShr) => (0, bits - by(1).clamp(0, i64::from(bits)) as u32),
-        OpKind::Binary(BinaryOp::And) => match body.as_const(body.operand(op, 1)) {
-            Some(_) => placed(unit, body, body.operand(op, 1)),
-            None => (0, bits),
-        },
-        _ => (0, bits),
-    }
-}
-
-/// As [`nonzero`], looking at casts only.
-fn widened(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
-    let bits = image_bits(unit, body.ty(value));
-    match body.def_op(value) {
-        Some(op) if matches!(body.kind(op), OpKind::Cast(CastOp::ZExt)) => {
-            (0, image_bits(unit, body.ty(body.operand(op, 0))))
-        }
-        _ => (0, bits),
-    }
-}
-
-/// The bits that a mask keeps, where they are one run; nothing else.
-fn mask_range(mask: Option<i64>, bits: u32) -> (u32, u32) {
-    let all = if bits >= 64 {
-        u64::MAX
-    } else {
-        (1 << bits) - 1
-    };
-    let Some(mask) = mask.map(|n| n as u64 & all) else {
-        return (0, 0);
-    };
-    let (low, high) = (mask.trailing_zeros().min(bits), 64 - mask.leading_zeros());
-    let run = u64::MAX
-        .checked_shr(64 - (high.max(low) - low))
-        .unwrap_or(0);
-    match mask >> low.min(63) == run {
-        true => (low, high.max(low)),
-        false => (0, 0),
-    }
 }

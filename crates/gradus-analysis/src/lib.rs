@@ -69,6 +69,7 @@ mod leaves;
 mod linear;
 mod lost;
 mod memory;
+mod movements;
 mod nest;
 mod outliving;
 mod outside_calls;

@@ -6,7 +6,7 @@ use crate::findings::{at, name_of};
 use crate::flow::{self, ValueAccess};
 use crate::memory::{ClassId, Origin};
 use crate::outliving;
-use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// The origin of a class's memory, as far as it is known.
@@ -42,7 +42,9 @@ pub(crate) fn of_memory(
                 let varied =
                     classes.value_varied(func, value) && facts.words.carries_float(func, value);
                 let from = source(class);
-                let refused = from.barred.is_some() || from.bare && classes.is_useful(class);
+                let read_back =
+                    || classes.is_useful(class) || meets_exported(facts, classes, class);
+                let refused = from.barred.is_some() || from.bare && read_back();
                 if varied && refused && told.insert(class) {
                     list.push(stored(facts, func, body, op, class, from.barred));
                 } else if varied && from.promised && told.insert(class) {
@@ -57,6 +59,25 @@ pub(crate) fn of_memory(
         }
     }
     list
+}
+
+/// Returns true if memory that an unknown callee returns may be an exported global variable that is read later. The
+/// unknown callee sees every exported variable.
+fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> bool {
+    let origins = &facts.memory.get(class).origins;
+    let is_unseen = |o: &Origin| matches!(o, Origin::Elsewhere(..) | Origin::Unseen);
+    let is_exported = |global: &GlobalId| {
+        let variable = &facts.unit.globals[*global];
+        !variable.constant && variable.linkage != Linkage::Internal
+    };
+    let is_read = |global: &GlobalId| {
+        let other = facts.memory.global(*global).map(|place| place.class);
+        other.is_some_and(|other| {
+            classes.is_useful(other) && outliving::same_floats(facts, class, other)
+        })
+    };
+    let mut globals = facts.closure.globals().iter();
+    origins.iter().any(is_unseen) && globals.any(|global| is_exported(global) && is_read(global))
 }
 
 /// Warns that a read by another path may read a value written to const memory.
