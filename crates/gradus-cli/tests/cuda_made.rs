@@ -2,7 +2,8 @@
 //!
 //! Each kernel is written twice: for the device, and for host threads that wait for each other at the barriers of a
 //! block. Barriers occur in loops of all forms and in their conditions, with `continue`, `break` and `return` where
-//! the language allows them. Finished threads leave. The threads of a warp communicate in lockstep through volatile
+//! the language allows them, and in the cases of a `switch`, which may fall through. Indices into shared memory wrap
+//! round zero, as constants and as variables. Finished threads leave. The threads of a warp communicate in lockstep through volatile
 //! shared memory, whose size the source or the launch gives. On the host all threads read before any thread writes.
 //! No two threads race otherwise. A barrier depends only on values that all threads have in common.
 //!
@@ -28,6 +29,8 @@ const HEAD: &str = r#"#include <algorithm>
 #include <vector>
 using std::max;
 using std::min;
+#define WRAPPED(p, k) ((p) + (k))[0u - (k)]
+#define PLAIN(p, k) (*(p))
 struct Block {
     std::mutex mutex;
     std::condition_variable met;
@@ -84,7 +87,7 @@ static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int
 
 /// A line of both texts, or one line for each text.
 enum Line {
-    /// The same line; `SYNC`, `SOME(` and `LEAVE` become the words of each side.
+    /// The same line; `SYNC`, `SOME(`, `BACK(` and `LEAVE` become the words of each side.
     Both(String),
     /// A step of a warp: a guard, and what a thread stores into its own cell.
     Step(String, String),
@@ -131,7 +134,11 @@ impl Writer {
     /// Returns the cell of any thread.
     fn cell(&mut self) -> String {
         let (by, more, n) = (1 + 2 * self.below(3), self.below(10), self.threads);
-        format!("s[(T * {by} + {more}) % {n}]")
+        match self.below(4) {
+            0 => format!("BACK(s + (T * {by} + {more}) % {n}, {}u)", more + 1),
+            1 => format!("BACK(s + (T * {by} + {more}) % {n}, a)"),
+            _ => format!("s[(T * {by} + {more}) % {n}]"),
+        }
     }
 
     /// Returns the cell of another thread of the same warp.
@@ -165,7 +172,7 @@ impl Writer {
     fn statement(&mut self, loops: &[String]) {
         self.budget -= 1;
         let nests = self.budget > 0 && loops.len() < DEEPEST[usize::from(self.threads > 8)];
-        match self.below(if nests { 16 } else { 9 }) {
+        match self.below(if nests { 18 } else { 9 }) {
             0 => {
                 let own = self.own();
                 self.say(&format!("a = {own};"));
@@ -205,6 +212,7 @@ impl Writer {
                 }
             }
             9 | 10 => self.branch(loops),
+            11 | 12 => self.choice(loops),
             _ => self.repeated(loops),
         }
     }
@@ -247,6 +255,36 @@ impl Writer {
             self.deep += 1;
             self.statements(loops, 1);
             self.deep -= 1;
+        }
+        self.say("}");
+    }
+
+    /// Writes a `switch` whose cases may fall through, and may cover all numbers that occur.
+    fn choice(&mut self, loops: &[String]) {
+        let lp = self.below(loops.len().max(1) as u32) as usize;
+        let number = match (self.below(3), loops.get(lp)) {
+            (0 | 1, Some(i)) => i.as_str(),
+            (1, None) => "(u + x)",
+            _ => "u",
+        };
+        let how = self.one_of(&["& 1", "& 3", "% 3"]);
+        self.say(&format!("switch ({number} {how}) {{"));
+        let mut labels: Vec<String> = (0..2 + self.below(3))
+            .map(|n| format!("case {n}"))
+            .collect();
+        if self.below(2) == 0 {
+            let at = self.below(labels.len() as u32 + 1) as usize;
+            labels.insert(at, "default".to_owned());
+        }
+        for label in labels {
+            self.say(&format!("{label}: {{"));
+            self.deep += 1;
+            self.statements(loops, 1);
+            self.deep -= 1;
+            self.say("}");
+            if self.below(3) > 0 {
+                self.say("break;");
+            }
         }
         self.say("}");
     }
@@ -295,15 +333,16 @@ impl Writer {
     /// Returns the kernel's text for the device or for a host thread.
     fn written(&self, device: bool) -> String {
         let leave = "{ out[B * N + T] = a; return; }";
-        let (sync, some) = match device {
-            true => ("__syncthreads()", "__syncthreads_or("),
-            false => ("block.sync()", "block.any("),
+        let (sync, some, back) = match device {
+            true => ("__syncthreads()", "__syncthreads_or(", "WRAPPED("),
+            false => ("block.sync()", "block.any(", "PLAIN("),
         };
         let mut all = String::new();
         for line in &self.lines {
             match line {
                 Line::Both(text) => {
                     let text = text.replace("SYNC", sync).replace("SOME(", some);
+                    let text = text.replace("BACK(", back);
                     all.push_str(&text.replace("LEAVE;", leave));
                 }
                 Line::Step(guard, value) if device => {

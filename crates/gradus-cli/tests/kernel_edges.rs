@@ -1,5 +1,5 @@
-//! Edge cases of kernels: derivatives that their threads request, wrapping indices into shared memory, invalid
-//! accesses, and device functions of other sources.
+//! Edge cases of kernels: derivatives that their threads request, wrapping indices into shared memory, barriers
+//! in the cases of a `switch`, invalid accesses, and device functions of other sources.
 
 mod support;
 
@@ -100,6 +100,12 @@ void run(double *x, double *dx, double *y, double *dy) { k<<<1, 64>>>(x, dx, y, 
 #[test]
 fn indices_into_memory_of_the_block_wrap() {
     builds_and_runs("wraps", include_str!("cuda/shared_wraps.cu"), &["", "-g"]);
+}
+
+/// A `switch` with barriers in its cases, in loops of all forms; cases fall through, and some are never reached.
+#[test]
+fn threads_meet_in_the_cases_of_a_switch() {
+    builds_and_runs("switches", include_str!("cuda/switches.cu"), &[""]);
 }
 
 /// An invalid access in a kernel is a CUDA error; one on the host ends the program as before.

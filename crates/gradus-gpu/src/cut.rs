@@ -388,7 +388,8 @@ impl Cut<'_> {
 
     // ---- ends of regions -------------------------------------------------------------------
 
-    /// Ends a region: what it gives goes to slots, or to the end of the copy.
+    /// Ends a region: what it gives goes to slots, or to the end of the copy. A region that ends in `unreachable`
+    /// gives nothing, and neither does its copy.
     fn end(&mut self, b: &mut Builder<'_>, frame: &mut Frame, end: Op) {
         let region = b.body.parent(end);
         let owner = region.and_then(|region| b.body.owner(region));
@@ -396,6 +397,11 @@ impl Cut<'_> {
             self.flush(b, frame, Outs::default());
             return;
         };
+        if is_dead_end(b.body, end) {
+            self.flush(b, frame, Outs::default());
+            b.op(OpKind::Unreachable, &[], &[], 0);
+            return;
+        }
         let given: Vec<Value> = b.body.operands(end).collect();
         let results = b.body.results(owner).to_vec();
         match b.body.kind(owner) {
@@ -519,12 +525,24 @@ fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
     matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
 
-/// Whether a region only ends, and is the first such of its op: what it gives can be kept before the op,
-/// and what the other regions give in its place.
+/// Whether a region only ends, and is the first such of its op that gives something: what it gives can be kept before
+/// the op, and what the other regions give in its place. A region that is only `unreachable` gives nothing at all.
 pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
     let only_ends = |region: &Region| body.first(*region) == body.last(*region);
+    let is_dead = |region: &Region| reached_end(body, *region).is_none();
     let arms = body.owner(region).map(|op| body.op_regions(op));
-    only_ends(&region) && arms.and_then(|arms| arms.iter().find(|r| only_ends(r))) == Some(&region)
+    let first = arms.and_then(|arms| arms.iter().find(|r| only_ends(r) && !is_dead(r)));
+    only_ends(&region) && (is_dead(&region) || first == Some(&region))
+}
+
+/// The terminator of a region, unless it is `unreachable`: that has no operands.
+pub(crate) fn reached_end(body: &Body, region: Region) -> Option<Op> {
+    body.last(region).filter(|end| !is_dead_end(body, *end))
+}
+
+/// Whether a terminator is never reached.
+fn is_dead_end(body: &Body, end: Op) -> bool {
+    matches!(body.kind(end), OpKind::Unreachable)
 }
 
 fn go_to(b: &mut Builder<'_>, place: Place) {
@@ -541,7 +559,7 @@ fn carried_as(body: &Body, op: Op, index: usize) -> Option<Value> {
     if matches!(body.kind(op), OpKind::For { .. }) {
         return params.get(index + 1).copied();
     }
-    let given: Vec<Value> = body.operands(body.last(region)?).skip(1).collect();
+    let given: Vec<Value> = body.operands(reached_end(body, region)?).skip(1).collect();
     let (next, last) = given.split_at_checked(params.len())?;
     let number = next
         .iter()

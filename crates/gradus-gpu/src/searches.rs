@@ -15,6 +15,7 @@
 //! Place: after [`crate::grid`]. Only loops that carry nothing but their place, write nothing, and read one element
 //! for each place; and not in the functions that a sanitizer watches.
 
+use crate::cut::reached_end;
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, Root};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
@@ -84,6 +85,7 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
     let &[test, branch, end] = &ops[..] else {
         return None;
     };
+    reached_end(body, region)?;
     let OpKind::ICmp(predicate @ (IntPredicate::Slt | IntPredicate::Ult)) = *body.kind(test) else {
         return None;
     };
@@ -104,10 +106,8 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
             .results(branch)
             .iter()
             .position(|result| *result == value)?;
-        Some((
-            body.operand(body.last(then)?, number),
-            body.operand(body.last(other)?, number),
-        ))
+        let of = |arm| reached_end(body, arm).map(|end| body.operand(end, number));
+        Some((of(then)?, of(other)?))
     };
     let (again, at_end) = given(body.operand(end, 0))?;
     let (next, _) = given(body.operand(end, 1))?;

@@ -22,6 +22,7 @@
 //! guessed from how its addresses change from thread to thread and from iteration to iteration; a wrong
 //! guess costs time alone.
 
+use crate::cut::reached_end;
 use gradus_edit::is_pure;
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{
@@ -179,9 +180,7 @@ impl<'a> Steps<'a> {
     fn turn(&self, lp: Op, index: usize) -> Step {
         let body = self.body;
         let region = body.op_regions(lp)[0];
-        let next = body
-            .last(region)
-            .and_then(|end| body.operands(end).nth(index + 1));
+        let next = reached_end(body, region).map(|end| body.operand(end, index + 1));
         let sum = next.and_then(|next| body.def_op(next)).filter(|op| {
             let adds = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
             adds && body.operand(*op, 0) == body.region_params(region)[index]
@@ -224,9 +223,7 @@ impl<'a> Steps<'a> {
     /// in common.
     fn goes_on_below(&self, lp: Op) -> bool {
         let body = self.body;
-        let again = body
-            .last(body.op_regions(lp)[0])
-            .and_then(|end| body.operands(end).next());
+        let again = reached_end(body, body.op_regions(lp)[0]).map(|end| body.operand(end, 0));
         let test = again.and_then(|again| body.def_op(again));
         let test = test.filter(|op| matches!(body.kind(*op), OpKind::ICmp(_)));
         let sides = test.map(|op| [0, 1].map(|i| self.get(body.operand(op, i))[0]));

@@ -11,6 +11,7 @@
 //!
 //! Place: before [`crate::fission`], whose [`crate::steps`] chooses these loops.
 
+use crate::cut::reached_end;
 use crate::steps::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
@@ -48,7 +49,8 @@ fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
         return Vec::new();
     };
     let region = body.op_regions(lp)[0];
-    let Some(end) = body.last(region) else {
+    let Some(end) = reached_end(body, region) else {
+        // Not an error: a loop without a next iteration has no stride.
         return Vec::new();
     };
     let stride = |index: usize| {

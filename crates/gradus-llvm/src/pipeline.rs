@@ -134,8 +134,11 @@ impl Host {
                 }
             }
             if pipeline == Pipeline::EarlyKernels {
-                self.run_text("inferattrs,always-inline", &machine, vectorise)?;
+                let first = "inferattrs,always-inline,function(sroa)";
+                self.run_text(first, &machine, vectorise)?;
                 self.return_at_exits()?;
+                // Passes that tell addresses apart see the 32-bit distances.
+                self.wrap_shared_addresses();
             }
             self.run_text(pipeline.text(), &machine, vectorise)?;
             if before_derivatives {
