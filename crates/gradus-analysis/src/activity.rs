@@ -217,7 +217,7 @@ impl ClassFacts {
         found.findings.extend(elsewhere);
         let converted = crate::fraction::findings(facts, &found, &found.flow, &bits.whole);
         found.findings.extend(converted);
-        let cuts = crate::text_cut::findings(facts, &found);
+        let cuts = crate::text_cut::findings(facts, &found, &found.flow);
         found.findings.extend(cuts);
         found.findings.extend(crate::places::findings(facts));
         found

@@ -86,6 +86,8 @@ mod surely_freed;
 mod tables;
 mod tbaa;
 mod text_cut;
+mod text_digits;
+mod text_in_lists;
 mod thrown;
 mod thrown_objects;
 mod unify;

@@ -33,6 +33,12 @@ impl Reader<'_, '_> {
             return self.unknown(op, func);
         };
         let args = unit.call_args(self.body, op);
+        // The address of a variable has a class also if nothing but calls of known functions mentions it.
+        for &arg in &args {
+            if self.is_variable(arg) {
+                self.target(arg);
+            }
+        }
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
         match known {
             Known::Memory(memory) => self.memory(op, memory, &args),
@@ -48,6 +54,14 @@ impl Reader<'_, '_> {
             self.keep(&args, effects);
         }
         self.give(op, known, &args, effects);
+    }
+
+    fn is_variable(&self, value: Value) -> bool {
+        let constant = self.body.as_const(value);
+        constant.is_some_and(|id| {
+            let kind = &self.solver.unit.constant(id).kind;
+            matches!(kind, ConstKind::Global { .. })
+        })
     }
 
     fn memory(&mut self, op: Op, memory: MemoryFn, args: &[Value]) {

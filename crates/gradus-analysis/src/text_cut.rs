@@ -3,16 +3,22 @@
 //! A number that is read from text and that active outputs depend on has the derivative zero. Where the
 //! same closure makes text of numbers that depend on active inputs, a diagnostic names each such reading. The
 //! analysis cannot tell which text is read: the program may copy it, or write it to a file and read it again. Text
-//! in memory may reach any reading. Text of a stream counts only if a stream is read. No diagnostic names readings
-//! of memory that the closure never writes (constants, the environment, arguments of the program), or numbers
+//! in memory may reach any reading. Text of a stream counts only if a stream is read or a file is mapped, or if the
+//! closure opens streams whose text lies in memory (`open_memstream`, `std::ostringstream`). No diagnostic names
+//! readings of memory that the closure never writes (constants, the environment, arguments of the program), or numbers
 //! written to the terminal. An unknown callee counts as a reading if it receives memory or a stream that active
-//! numbers were written to.
+//! numbers were written to, and as a writing to a stream if it receives memory with active numbers. Variadic wrappers
+//! stand in `text_in_lists.rs`, numbers that the program assembles from digits in `text_digits.rs`.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
-use crate::flow::{ValueAccess, call_result, value_accesses};
+use crate::flow::{Flow, ValueAccess, call_result, value_accesses};
 use crate::memory::{ClassId, Origin};
-use gradus_ir::known::{Effects, Known, SystemFn, TextFn, is_stream_variable, is_text_object};
+use crate::{text_digits, text_in_lists};
+use gradus_ir::known::{
+    Effects, Known, SystemFn, TextFn, follows_addresses, is_stream_variable, is_string_stream,
+    is_text_object,
+};
 use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -31,23 +37,48 @@ struct Ways<'u> {
     to_stream: Vec<Site<'u>>,
     /// The memory that these numbers are written to.
     goals: HashSet<ClassId>,
-    /// A stream is read.
+    /// The memory that holds text of these numbers.
+    text: HashSet<ClassId>,
+    /// The memory of streams that these numbers are written to.
+    streams: HashSet<ClassId>,
+    /// The memory that streams are read into.
+    read: HashSet<ClassId>,
+    /// Text moves from memory of the first classes to memory of the second.
+    moves: Vec<(Vec<ClassId>, Vec<ClassId>)>,
+    /// A stream is read, or a file is mapped.
     from_stream: bool,
+    /// The text of streams may lie in memory.
+    memory_stream: bool,
     /// Numbers that matter are read.
     wanted: Vec<Site<'u>>,
-    /// Floats that matter are results of unknown callees.
+    /// Integers are read that may become numbers that matter.
+    digits: Vec<Site<'u>>,
+    /// Numbers that matter come from unknown callees.
     unknown: Vec<Site<'u>>,
+    /// Lists of variadic arguments with active numbers.
+    active_lists: HashSet<ClassId>,
+    /// Lists of variadic arguments with addresses of numbers that matter.
+    wanted_lists: HashSet<ClassId>,
 }
 
 /// Returns a warning for each such reading. The pipeline turns it into an error unless it is allowed.
-pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
-    let mut ways = Ways::default();
+pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> Vec<Diagnostic> {
+    let mut ways = Ways {
+        active_lists: text_in_lists::find(facts, |func, arg| varies(facts, classes, func, arg)),
+        wanted_lists: text_in_lists::find(facts, |func, arg| {
+            leads_to(facts, func, arg, Depth::Near, |class| {
+                classes.is_useful(class)
+            })
+        }),
+        ..Ways::default()
+    };
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             ways.meet(facts, classes, (func, body, op));
         }
     }
-    let stream = ways.to_stream.first().filter(|_| ways.from_stream);
+    let returns = ways.from_stream || ways.memory_stream;
+    let stream = ways.to_stream.first().filter(|_| returns);
     let written = ways.to_memory.first().or(stream).copied();
     let mut told: Vec<Diagnostic> = Vec::new();
     if let Some(written) = written {
@@ -57,6 +88,8 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
             .iter()
             .filter(|site| texts.may_reach(facts, **site));
         told.extend(read.map(|site| warning(facts, *site, written)));
+        let converted = ways.conversions(facts, classes, flow, &texts);
+        told.extend((converted.iter()).map(|site| warning(facts, *site, written)));
     }
     let any = ways.to_memory.first().or(ways.to_stream.first());
     if let Some(written) = any {
@@ -75,7 +108,11 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 impl<'u> Ways<'u> {
     fn meet(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>) {
         let (func, body, op) = site;
-        match facts.closure.callee(facts.unit, body, op) {
+        let callee = facts.closure.callee(facts.unit, body, op);
+        if let Some(Callee::Inside(callee) | Callee::Outside(callee)) = callee {
+            self.memory_stream |= is_string_stream(&facts.unit.functions[callee].name);
+        }
+        match callee {
             Some(Callee::Outside(callee)) => self.call(facts, classes, site, callee),
             Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
                 self.call(facts, classes, site, callee);
@@ -92,53 +129,249 @@ impl<'u> Ways<'u> {
     fn call(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
         let (func, body, op) = site;
         let unit = facts.unit;
-        let matters = |op| {
-            let result = call_result(body, op);
-            result.is_some_and(|result| classes.value_useful(func, result))
-        };
-        let Some(known) = unit.known(callee) else {
-            if unit.functions[callee].body.is_none() && matters(op) {
-                self.unknown.push(site);
+        let result = call_result(body, op);
+        let matters = result.is_some_and(|result| classes.value_useful(func, result));
+        match unit.known(callee) {
+            None if unit.functions[callee].body.is_none() => {
+                self.unknown(facts, classes, site, matters);
             }
-            return;
-        };
-        let args = unit.call_args(body, op);
-        let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
-        match known {
-            Known::System(SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send) => {
-                let active = args.iter().any(|arg| varies(facts, classes, func, *arg));
-                if !active || args.first().is_some_and(|to| is_terminal(unit, body, *to)) {
-                    return;
-                }
-                let in_memory = known == Known::System(SystemFn::PrintToMemory)
-                    || is_text_object(&unit.functions[callee].name);
-                match in_memory {
-                    true => self.to_memory.push(site),
-                    false if known == Known::System(SystemFn::Send) => self.to_stream.push(site),
-                    false if effects.writes.arguments != 0 => self.to_stream.push(site),
-                    false => return,
-                }
-                let goals = args
-                    .iter()
-                    .filter(|arg| facts.words.carries_pointer(func, **arg));
-                let goals = goals.filter(|arg| !varies(facts, classes, func, **arg));
-                self.goals
-                    .extend(goals.filter_map(|arg| facts.memory.class(func, *arg)));
+            Some(Known::System(
+                known @ (SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send),
+            )) => self.write(facts, classes, site, (callee, known)),
+            Some(Known::System(SystemFn::Read)) => self.read(facts, classes, site, callee),
+            Some(Known::System(SystemFn::Map)) => self.map(facts, classes, site),
+            Some(Known::System(SystemFn::MemoryStream)) => self.memory_stream = true,
+            Some(Known::Text(TextFn::ToFloat | TextFn::ToInt)) if matters => {
+                self.wanted.push(site);
             }
-            Known::System(SystemFn::Read) => {
-                self.from_stream = true;
-                let useful = |arg: &Value| {
-                    let class = facts.memory.class(func, *arg);
-                    class.is_some_and(|class| classes.is_useful(class))
-                        && facts.words.carries_pointer(func, *arg)
-                };
-                if args.iter().any(useful) {
-                    self.wanted.push(site);
-                }
+            Some(Known::Text(TextFn::ToInt)) => self.digits.push(site),
+            Some(Known::Text(
+                TextFn::Strcpy | TextFn::Strncpy | TextFn::Strcat | TextFn::Strncat,
+            )) => {
+                let args = unit.call_args(body, op);
+                let class = |arg: Option<&Value>| facts.memory.class(func, *arg?);
+                let (to, from) = (class(args.first()), class(args.get(1)));
+                self.moves
+                    .push((from.into_iter().collect(), to.into_iter().collect()));
             }
-            Known::Text(TextFn::ToFloat) if matters(op) => self.wanted.push(site),
             _ => {}
         }
+    }
+    /// A function that nothing is known of.
+    fn unknown(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        site: Site<'u>,
+        gives_number: bool,
+    ) {
+        let args = facts.unit.call_args(site.1, site.2);
+        let leads = |test: &dyn Fn(ClassId) -> bool| {
+            (args.iter()).any(|arg| leads_to(facts, site.0, *arg, Depth::Any, test))
+        };
+        if gives_number || leads(&|class| classes.is_useful(class)) {
+            self.unknown.push(site);
+        }
+        if leads(&|class| classes.is_varied(class)) {
+            self.to_stream.push(site);
+        }
+    }
+    fn write(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        site: Site<'u>,
+        (callee, known): (FuncId, SystemFn),
+    ) {
+        let (func, body, op) = site;
+        let unit = facts.unit;
+        let args = unit.call_args(body, op);
+        let name = unit.functions[callee].name.as_str();
+        let is_object = is_text_object(name);
+        let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
+        let written: Vec<ClassId> = (args.iter().enumerate())
+            .filter(|(index, _)| effects.writes.argument(*index))
+            .flat_map(|(_, arg)| reached(facts, func, *arg, Depth::Any))
+            .collect();
+        if is_object {
+            let behind = args
+                .iter()
+                .flat_map(|arg| reached(facts, func, *arg, Depth::Any));
+            let result = call_result(body, op).and_then(|value| facts.memory.class(func, value));
+            let to = written.iter().copied().chain(result).collect();
+            self.moves.push((behind.collect(), to));
+        }
+        let is_active = |arg: &Value| {
+            let class = facts.memory.class(func, *arg);
+            varies(facts, classes, func, *arg)
+                || class.is_some_and(|class| self.active_lists.contains(&class))
+                || follows_addresses(name)
+                    && leads_to(facts, func, *arg, Depth::Any, |class| {
+                        classes.is_varied(class)
+                    })
+        };
+        if !args.iter().any(is_active) || is_terminal_output(unit, body, known, &args) {
+            return;
+        }
+        match known == SystemFn::PrintToMemory || is_object {
+            true => {
+                self.to_memory.push(site);
+                self.text.extend(&written);
+            }
+            false if known == SystemFn::Send || effects.writes.arguments != 0 => {
+                self.to_stream.push(site);
+                self.streams.extend(&written);
+            }
+            false => return,
+        }
+        let goals = args
+            .iter()
+            .filter(|arg| facts.words.carries_pointer(func, **arg));
+        let goals = goals.filter(|arg| !varies(facts, classes, func, **arg));
+        self.goals
+            .extend(goals.filter_map(|arg| facts.memory.class(func, *arg)));
+    }
+    fn read(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+        let (func, body, op) = site;
+        self.from_stream = true;
+        self.digits.push(site);
+        let depth = match follows_addresses(&facts.unit.functions[callee].name) {
+            true => Depth::Any,
+            false => Depth::Near,
+        };
+        let args = facts.unit.call_args(body, op);
+        let is_wanted = |arg: &Value| {
+            let class = facts.memory.class(func, *arg);
+            leads_to(facts, func, *arg, depth, |class| classes.is_useful(class))
+                || class.is_some_and(|class| self.wanted_lists.contains(&class))
+        };
+        if args.iter().any(is_wanted) {
+            self.wanted.push(site);
+        }
+        let into = args
+            .iter()
+            .flat_map(|arg| reached(facts, func, *arg, depth));
+        self.read.extend(into);
+    }
+    /// Memory of a file: what the program writes there is written to the file.
+    fn map(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>) {
+        let (func, body, op) = site;
+        let class = call_result(body, op).and_then(|value| facts.memory.class(func, value));
+        let Some(class) = class.filter(|_| !maps_no_file(facts.unit, body, op)) else {
+            // Not an error: fresh memory, or memory that nobody accesses.
+            return;
+        };
+        self.from_stream = true;
+        self.read.insert(class);
+        if classes.is_useful(class) {
+            self.wanted.push(site);
+        }
+        if classes.is_varied(class) {
+            self.to_stream.push(site);
+        }
+    }
+    /// Returns the conversions to floats that matter of integers that the program reads from text of active numbers.
+    fn conversions(
+        &self,
+        facts: Facts<'u>,
+        classes: &ClassFacts,
+        flow: &Flow,
+        texts: &Texts,
+    ) -> Vec<Site<'u>> {
+        let mut text = self.text.clone();
+        if !self.to_stream.is_empty() {
+            text.extend(&self.read);
+        }
+        if self.memory_stream {
+            text.extend(&self.streams);
+        }
+        let copies = facts.memory.copies().iter();
+        let copies = copies.map(|copy| (vec![copy.from.class], vec![copy.to.class]));
+        let moves: Vec<_> = copies.chain(self.moves.iter().cloned()).collect();
+        loop {
+            let before = text.len();
+            for (from, to) in &moves {
+                if from.iter().any(|class| text.contains(class)) {
+                    text.extend(to);
+                }
+            }
+            if text.len() == before {
+                break;
+            }
+        }
+        let read = self.digits.iter().filter(|site| {
+            let callee = facts.unit.callee(site.1, site.2);
+            let known = callee.and_then(|f| facts.unit.known(f));
+            match known {
+                Some(Known::System(_)) => !self.to_stream.is_empty(),
+                _ => texts.may_reach(facts, **site),
+            }
+        });
+        let results = read.filter_map(|site| Some((site.0, call_result(site.1, site.2)?)));
+        let results: Vec<(FuncId, Value)> = results.collect();
+        text_digits::conversions(facts, classes, flow, &text, &results)
+    }
+}
+
+/// How far addresses in memory are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Only to the memory that the argument points to.
+    Near,
+    /// Through any number of addresses in memory.
+    Any,
+}
+
+/// Returns the memory behind an argument.
+fn reached(facts: Facts<'_>, func: FuncId, arg: Value, depth: Depth) -> Vec<ClassId> {
+    if !facts.words.carries_pointer(func, arg) {
+        return Vec::new();
+    }
+    let places = facts.memory.places(func, arg).iter().flatten();
+    let mut list: Vec<ClassId> = places.map(|place| place.class).collect();
+    let mut seen: HashSet<ClassId> = list.iter().copied().collect();
+    let mut next = 0;
+    while depth == Depth::Any
+        && let Some(&class) = list.get(next)
+    {
+        next += 1;
+        let stored = facts.memory.stored(class).into_iter();
+        list.extend(stored.filter(|class| seen.insert(*class)));
+    }
+    list
+}
+
+/// Returns true if some memory behind an argument has a property.
+fn leads_to(
+    facts: Facts<'_>,
+    func: FuncId,
+    arg: Value,
+    depth: Depth,
+    has: impl Fn(ClassId) -> bool,
+) -> bool {
+    reached(facts, func, arg, depth).into_iter().any(has)
+}
+
+/// Returns true if a mapping is of fresh memory and not of a file.
+fn maps_no_file(unit: &Unit, body: &Body, op: Op) -> bool {
+    /// Linux's `MAP_ANONYMOUS`, without `MAP_SHARED`.
+    const ANONYMOUS: i64 = 0x20;
+    const SHARED: i64 = 0x01;
+    /// The position of the flags in the six arguments of `mmap`.
+    const FLAGS: usize = 3;
+    let args = unit.call_args(body, op);
+    let flags = args.get(FLAGS).and_then(|arg| body.as_int(unit, *arg));
+    args.len() == 6 && flags.is_some_and(|flags| flags & (ANONYMOUS | SHARED) == ANONYMOUS)
+}
+
+/// Returns true if an output function writes to the terminal.
+fn is_terminal_output(unit: &Unit, body: &Body, known: SystemFn, args: &[Value]) -> bool {
+    let number = args.first().and_then(|arg| body.as_int(unit, *arg));
+    match (known, number) {
+        // The numbers of the standard output and the standard error.
+        (SystemFn::Send | SystemFn::Print, Some(1 | 2)) => true,
+        (SystemFn::PrintToMemory, _) => false,
+        _ => args.iter().any(|arg| is_terminal(unit, body, *arg)),
     }
 }
 
@@ -272,6 +505,7 @@ fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
 fn varies(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, arg: Value) -> bool {
     let behind = facts.memory.class(func, arg);
     classes.value_varied(func, arg)
+        || classes.is_scrambled(func, arg)
         || facts.words.carries_pointer(func, arg)
             && behind.is_some_and(|class| classes.is_varied(class))
 }

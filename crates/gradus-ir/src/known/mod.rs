@@ -42,7 +42,9 @@ pub use markers::{MarkerFn, OWN_ADDRESS};
 pub use math::{MathFn, MathOutFn};
 pub use memory::{Allocation, AllocationSize, MemoryFn, OWN_BLOCK, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;
-pub use system::{QUESTION, SystemFn, is_stream_variable, is_text_object};
+pub use system::{
+    QUESTION, SystemFn, follows_addresses, is_stream_variable, is_string_stream, is_text_object,
+};
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
 pub use words::{

@@ -15,6 +15,10 @@ pub enum SystemFn {
     Send,
     /// Reads a stream, or what has a number, into memory.
     Read,
+    /// Maps a file, or memory of another process, into memory.
+    Map,
+    /// Opens a stream whose text lies in the program's memory.
+    MemoryStream,
     /// Ends the program.
     Exit,
     /// A failed assertion: ends the program.
@@ -55,6 +59,37 @@ pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
 /// Whether a variable of the C library holds a standard output stream.
 pub fn is_stream_variable(name: &str) -> bool {
     matches!(name, "stdout" | "stderr" | "__stdoutp" | "__stderrp")
+}
+
+/// Whether an input or output function follows addresses in the memory that it is handed: lists of buffers, Fortran's
+/// descriptors.
+pub fn follows_addresses(name: &str) -> bool {
+    // table
+    const LISTS: &[&str] = &[
+        "writev",
+        "pwritev",
+        "pwritev64",
+        "sendmsg",
+        "readv",
+        "preadv",
+        "preadv64",
+        "recvmsg",
+    ];
+    LISTS.contains(&name) || name.starts_with("_FortranAio")
+}
+
+/// Whether a function belongs to a stream of C++ whose text lies in the program's memory.
+pub fn is_string_stream(name: &str) -> bool {
+    // table
+    const TYPES: &[&str] = &[
+        "basic_stringstreamI",
+        "basic_ostringstreamI",
+        "basic_stringbufI",
+        "St12strstreambuf",
+        "St10ostrstream",
+        "St9strstream",
+    ];
+    name.starts_with("_ZN") && TYPES.iter().any(|part| name.contains(part))
 }
 
 /// All arguments: those of a `printf` may be read through `%s`.
@@ -100,6 +135,9 @@ pub(super) const ROWS: &[Row] = &[
             "vfprintf",
             "__vfprintf_chk",
             "dprintf",
+            "vdprintf",
+            "__dprintf_chk",
+            "__vdprintf_chk",
         ],
         SystemFn::Print,
         TELL.writing(&[0]),
@@ -115,7 +153,19 @@ pub(super) const ROWS: &[Row] = &[
         TELL.writing(&[3]),
     ),
     row(
-        &["write", "pwrite", "pwrite64", "send", "sendto"],
+        &[
+            "write",
+            "pwrite",
+            "pwrite64",
+            "send",
+            "sendto",
+            "writev",
+            "pwritev",
+            "pwritev64",
+            "sendmsg",
+            "mq_send",
+            "msgsnd",
+        ],
         SystemFn::Send,
         TELL.waiting(),
     ),
@@ -164,14 +214,57 @@ pub(super) const ROWS: &[Row] = &[
             "pread64",
             "recv",
             "recvfrom",
+            "readv",
+            "preadv",
+            "preadv64",
+            "recvmsg",
+            "mq_receive",
+            "msgrcv",
+            "fread_unlocked",
+            "fgets_unlocked",
+            "fgetc_unlocked",
+            "getc_unlocked",
+            "getchar_unlocked",
+            "_IO_getc",
+            "getdelim",
+            "__getdelim",
+            "vscanf",
+            "vfscanf",
+            "__isoc99_vscanf",
+            "__isoc99_vfscanf",
+            "__isoc23_vscanf",
+            "__isoc23_vfscanf",
+            "__read_chk",
+            "__pread_chk",
+            "__pread64_chk",
+            "__recv_chk",
+            "__recvfrom_chk",
+            "__fread_chk",
+            "__fread_unlocked_chk",
+            "__fgets_chk",
+            "__fgets_unlocked_chk",
         ],
         SystemFn::Read,
         READING.waiting(),
     ),
     row(
-        &["sscanf", "__isoc99_sscanf", "__isoc23_sscanf", "ungetc"],
+        &[
+            "sscanf",
+            "__isoc99_sscanf",
+            "__isoc23_sscanf",
+            "vsscanf",
+            "__isoc99_vsscanf",
+            "__isoc23_vsscanf",
+            "ungetc",
+        ],
         SystemFn::Read,
         READING,
+    ),
+    row(&["mmap", "mmap64", "shmat"], SystemFn::Map, READING),
+    row(
+        &["fmemopen", "open_memstream", "open_wmemstream"],
+        SystemFn::MemoryStream,
+        READING.keeping(&[0, 1]),
     ),
     row(
         &[
@@ -362,6 +455,9 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
         "_ZNSi10_M_extractI",
         "_ZNSirsE",
         "_ZNSi4readE",
+        "_ZNSi7getlineE",
+        "_ZSt7getlineIcSt11char_traitsIcE",
+        "_ZStrsIcSt11char_traitsIcE",
         "_ZNSt3__113basic_istreamIcNS_11char_traitsIcEEErsE",
         "_ZNSt3__113basic_istreamIcNS_11char_traitsIcEEE4readE",
     ];

@@ -1,0 +1,75 @@
+//! Digits of text that the program converts to numbers itself: `number = 10 * number + (text[i] - '0')`.
+//!
+//! Characters of text that active numbers were written to are sources. The bit edges of [`Flow`] propagate sources
+//! through integer arithmetic and memory. Each conversion to a float that matters is a reading of the text.
+//! Comparisons, lengths and addresses are steps and have no bit edges.
+
+use crate::activity::{ClassFacts, Facts};
+use crate::flow::{Flow, FlowNode, ValueAccess, value_accesses};
+use crate::memory::ClassId;
+use crate::seen;
+use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Value};
+use std::collections::HashSet;
+
+/// Width of a character.
+const CHARACTER_BITS: u32 = 8;
+
+/// Returns the conversions of integers that are made of characters in `text`, or of `results`, to floats that matter.
+pub(crate) fn conversions<'u>(
+    facts: Facts<'u>,
+    classes: &ClassFacts,
+    flow: &Flow,
+    text: &HashSet<ClassId>,
+    results: &[(FuncId, Value)],
+) -> Vec<(FuncId, &'u Body, Op)> {
+    let results = results.iter();
+    let mut sources: Vec<FlowNode> = results
+        .filter_map(|(func, value)| flow.value_node(*func, *value))
+        .collect();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let named = seen::names_accesses(facts.unit, body);
+        for op in body.walk(body.root()) {
+            value_accesses(facts.unit, body, op, |access| {
+                let ValueAccess::Load { ptr, value } = access else {
+                    // Not an error: only loads read text.
+                    return;
+                };
+                let places = facts.memory.places(func, ptr).iter().flatten();
+                let mut places = places.filter(|place| text.contains(&place.class));
+                if may_be_text(facts, body, op, value, named) && places.next().is_some() {
+                    sources.extend(flow.value_node(func, value));
+                }
+            });
+        }
+    }
+    if sources.is_empty() {
+        return Vec::new();
+    }
+    let made = flow.scrambled(&[], sources);
+    let mut found = Vec::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            let OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP | CastOp::BitCast) = body.kind(op)
+            else {
+                continue;
+            };
+            let (from, to) = (body.operand(op, 0), body.result(op));
+            let is_made = flow.value_node(func, from).is_some_and(|node| made[node]);
+            let is_float = facts.unit.types.float_kind(body.ty(to)).is_some();
+            if is_made && is_float && classes.value_useful(func, to) {
+                found.push((func, body, op));
+            }
+        }
+    }
+    found
+}
+
+/// Returns true if a load may read characters: the front end does not name another type. `named` says that the front
+/// end names types in this body.
+fn may_be_text(facts: Facts<'_>, body: &Body, op: Op, value: Value, named: bool) -> bool {
+    match facts.unit.types.int_bits(body.ty(value)) {
+        Some(CHARACTER_BITS) => true,
+        Some(_) => named && !seen::of_access(facts.unit, body, op).has_integer(),
+        None => false,
+    }
+}
