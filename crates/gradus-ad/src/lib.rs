@@ -18,6 +18,7 @@
 mod alloc;
 mod by_value;
 pub mod calculus;
+mod caller_outputs;
 mod closure_facts;
 mod copy_back;
 mod descriptors;
@@ -215,6 +216,7 @@ fn make(
             apart: dispatch.apart,
         });
     }
+    caller_outputs::check(unit, closure, variant)?;
     let make_facts = |unit: &Unit, chosen| {
         MakeFacts {
             unit,
