@@ -69,3 +69,11 @@ pub(crate) fn check(
         None => Ok(()),
     }
 }
+
+/// Returns true if a gradient by one call is zero because its outputs lie in blocks that the function allocates.
+pub(crate) fn has_no_cotangent(unit: &Unit, closure: &ClosureFacts, variant: &Variant) -> bool {
+    variant.mode == Mode::Combined
+        && variant.outermost
+        && variant.result == ResultActivity::Const
+        && gradus_analysis::writes_only_own_blocks(closure.view(unit), &closure.classes)
+}

@@ -257,6 +257,7 @@ fn make(
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
+        unseeded: caller_outputs::has_no_cotangent(unit, closure, variant),
         ..Report::of(unit, closure, &facts, (&plan, &body))
     };
     if matches!(variant.mode, Mode::Augmented | Mode::Return) {

@@ -121,6 +121,8 @@ pub struct ClassFacts {
     handed_over: Vec<bool>,
     /// Blocks of pointers into which addresses are only stored.
     only_written: BTreeSet<ClassId>,
+    /// Memory that an argument with a shadow leads to.
+    given: Vec<bool>,
     /// The memory reachable from a result that has a shadow.
     returned: BTreeSet<ClassId>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
@@ -234,6 +236,7 @@ impl ClassFacts {
             found.findings.push(finding);
         }
         found.returned = returned;
+        found.given = sources.iter().map(|source| source.dup).collect();
         let elsewhere = crate::elsewhere::findings(facts, &found);
         found.findings.extend(elsewhere);
         let converted = crate::fraction::findings(facts, &found, &found.flow, &bits.whole);
@@ -285,6 +288,10 @@ impl ClassFacts {
             .get(class.index())
             .copied()
             .unwrap_or(false)
+    }
+    /// Returns true if an argument with a shadow leads to the class.
+    pub fn is_given(&self, class: ClassId) -> bool {
+        self.given.get(class.index()).copied().unwrap_or(false)
     }
     /// Returns true if the result of the request leads to the class, and the caller gets the result's shadow.
     pub fn is_returned(&self, class: ClassId) -> bool {

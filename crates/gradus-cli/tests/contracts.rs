@@ -184,3 +184,37 @@ fn what_the_header_says_holds() {
     let said = text(&succeeds(Command::new("./forward").current_dir(&at)).stdout);
     assert_eq!(said, "47.5 4 0\n");
 }
+
+/// Outputs that the function allocates have no cotangents in a gradient by one call.
+#[test]
+fn an_output_that_the_function_allocates_is_refused() {
+    let at = folder("allocated_outputs");
+    write(
+        &at,
+        "o.c",
+        "#include <stdint.h>
+         #include <stdlib.h>
+         void behind(const double *x, double **y, int n) { *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; }
+         double *given(const double *x, int n) { double *y = malloc(n * 8); for (int i = 0; i < n; i++) y[i] = x[i] * x[i]; return y; }
+         void number(const double *x, uintptr_t o, int n) { double *y = (double *)o; for (int i = 0; i < n; i++) y[i] = x[i] * x[i]; }
+         void either(const double *x, double **y, int n) { if (!*y) *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; }
+         double both(const double *x, double **y, int n) { *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; return (*y)[0]; }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        for (function, cause) in [
+            ("behind", "blocks that it allocates"),
+            ("given", "let the caller allocate the output"),
+            ("number", "an integer that is cast to a pointer"),
+        ] {
+            let line = format!("grad o.c -f {function} --wrt x -o o.o -- {level}");
+            let said = refuses(&at, &line, "GRD0019");
+            assert!(said.contains(cause), "{line}: {said}");
+        }
+        for function in ["either", "both"] {
+            accepts(
+                &at,
+                &format!("grad o.c -f {function} --wrt x -o o.o -- {level}"),
+            );
+        }
+    }
+}
