@@ -7,6 +7,7 @@
 //! and lends itself the variant's symbol only while its body is made ([`Roots::begin`], [`Roots::end`]).
 
 pub(crate) mod abi;
+pub(crate) mod c_layout;
 pub(crate) mod c_names;
 pub(crate) mod calls;
 pub(crate) mod grad;
