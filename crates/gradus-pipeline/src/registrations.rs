@@ -46,7 +46,11 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
             && registration_named(name) == Some(None)
     };
     let refuse = |(name, span): (String, Option<SourceSpan>)| {
-        marks::refused(&name, "is no word of the call interface", span)
+        let why = match name.contains("__enzyme_") {
+            true => "is no word of the call interface",
+            false => "is not supported under this prefix or the other",
+        };
+        marks::refused(&name, why, span)
     };
     host.undefined(&unknown).into_iter().map(refuse).collect()
 }
