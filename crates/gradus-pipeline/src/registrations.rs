@@ -5,6 +5,8 @@
 //! [`Registrations::state`] tells the unit once it is imported, and gives the rules that the worklist
 //! asks ([`crate::requests::rules`]).
 
+mod contradictions;
+
 use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
@@ -114,6 +116,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
         }
     }
     marks.settle(host, &instructions, &mut found);
+    marks.findings.extend(contradictions::of(host, &found));
     match marks.findings.is_empty() {
         true => Ok(found),
         false => Err(marks.findings),
