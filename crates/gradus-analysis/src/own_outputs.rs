@@ -23,6 +23,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
+                    // Not an error: loads write nothing.
                     return;
                 };
                 let numbers = facts.words.carries_float(func, value);

@@ -80,6 +80,7 @@ pub(crate) fn arguments(
 pub(crate) fn definition(unit: &Unit, func: FuncId, index: usize, tag: &str) -> Option<String> {
     let attrs = unit.attrs(unit.functions[func].attrs);
     let Some(AttrValue::Type(ty)) = attrs.param(index, "byval") else {
+        // Not an error: the parameter is passed in registers.
         return None;
     };
     let mut text = format!("{tag} {{\n");

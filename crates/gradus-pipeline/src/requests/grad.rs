@@ -560,6 +560,7 @@ fn nameable(unit: &Unit, setting: &Setting<'_>, derivative: &Derivative) -> Resu
         argument.or_else(|| parts.find(|p| p.c_type == NAMELESS).map(|p| p.name.clone()))
     });
     let Some(name) = nameless else {
+        // Not an error: C has all types.
         return Ok(());
     };
     let message = format!("`{name}` is passed in a form that has no type in C");
