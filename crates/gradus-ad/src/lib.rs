@@ -18,6 +18,7 @@
 mod alloc;
 mod by_value;
 pub mod calculus;
+mod caller_outputs;
 mod closure_facts;
 mod copy_back;
 mod descriptors;
@@ -215,6 +216,7 @@ fn make(
             apart: dispatch.apart,
         });
     }
+    caller_outputs::check(unit, closure, variant)?;
     let make_facts = |unit: &Unit, chosen| {
         MakeFacts {
             unit,
@@ -255,6 +257,7 @@ fn make(
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
+        unseeded: caller_outputs::has_no_cotangent(unit, closure, variant),
         ..Report::of(unit, closure, &facts, (&plan, &body))
     };
     if matches!(variant.mode, Mode::Augmented | Mode::Return) {

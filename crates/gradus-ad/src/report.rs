@@ -72,6 +72,8 @@ pub struct Report {
     pub block_bytes: Option<u64>,
     /// True if no value is active and no active value is written to memory: the derivative is zero.
     pub idle: bool,
+    /// True if all outputs lie in blocks that the function allocates, where a gradient by one call finds no cotangents.
+    pub unseeded: bool,
 }
 
 impl Report {
@@ -126,6 +128,7 @@ impl Report {
             versions: false,
             block_bytes: None,
             idle: is_idle(closure, facts),
+            unseeded: false,
         }
     }
 }

@@ -121,6 +121,10 @@ pub struct ClassFacts {
     handed_over: Vec<bool>,
     /// Blocks of pointers into which addresses are only stored.
     only_written: BTreeSet<ClassId>,
+    /// Memory that an argument with a shadow leads to.
+    given: Vec<bool>,
+    /// The memory reachable from a result that has a shadow.
+    returned: BTreeSet<ClassId>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     surely_freed: HashSet<ClassId>,
     functions: HashSet<FuncId>,
@@ -180,6 +184,17 @@ impl ClassFacts {
                 outputs.extend(flow.result_node(request.root));
             }
         }
+        let returned = match request.result {
+            true => crate::outliving::returned(facts, request.root),
+            false => BTreeSet::new(),
+        };
+        // The caller reads tangents from the shadow of a returned block, or adds cotangents there.
+        for &class in &returned {
+            outputs.push(flow.class_node(class));
+            if facts.words.seen_anywhere(class).has_float() {
+                inputs.push(flow.class_node(class));
+            }
+        }
         let mut found = ClassFacts {
             varied: flow.reach(&inputs, true),
             useful: flow.reach(&outputs, false),
@@ -213,6 +228,15 @@ impl ClassFacts {
         });
         let outliving = crate::outliving::findings(facts, &found);
         found.findings.extend(outliving);
+        let bare = |class: &ClassId| {
+            sources[class.index()].constant && facts.words.seen_anywhere(*class).has_float()
+        };
+        if let Some(class) = returned.iter().copied().find(bare) {
+            let finding = crate::unshadowed::returned(facts, request.root, class);
+            found.findings.push(finding);
+        }
+        found.returned = returned;
+        found.given = sources.iter().map(|source| source.dup).collect();
         let elsewhere = crate::elsewhere::findings(facts, &found);
         found.findings.extend(elsewhere);
         let converted = crate::fraction::findings(facts, &found, &found.flow, &bits.whole);
@@ -264,6 +288,14 @@ impl ClassFacts {
             .get(class.index())
             .copied()
             .unwrap_or(false)
+    }
+    /// Returns true if an argument with a shadow leads to the class.
+    pub fn is_given(&self, class: ClassId) -> bool {
+        self.given.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Returns true if the result of the request leads to the class, and the caller gets the result's shadow.
+    pub fn is_returned(&self, class: ClassId) -> bool {
+        self.returned.contains(&class)
     }
     /// The calls of the closure that may free blocks of the class.
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {

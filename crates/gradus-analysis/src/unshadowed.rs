@@ -80,6 +80,29 @@ fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> boo
     origins.iter().any(is_unseen) && globals.any(|global| is_exported(global) && is_read(global))
 }
 
+/// Refuses a result whose shadow is asked for and that may lead to numbers without a shadow. The shadow of such a
+/// pointer is the pointer itself: the caller would take the numbers for derivatives.
+pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagnostic {
+    let unit = facts.unit;
+    let name = name_of(unit, root);
+    let origins = &facts.memory.get(class).origins;
+    let variable = origins.iter().find_map(|origin| match origin {
+        Origin::Global(global) => Some(&unit.globals[*global].name),
+        _ => None,
+    });
+    let behind = match variable {
+        Some(variable) => format!("`{variable}`, which has no shadow"),
+        None => "memory without a shadow".to_string(),
+    };
+    let message = format!(
+        "the shadow of the result of `{name}` is asked for, and the result may lead to {behind}"
+    );
+    Diagnostic::error(Code::BadRequest, message)
+        .in_function(name)
+        .at(unit.functions[root].span.clone(), "defined here")
+        .help("mark the argument that leads there as dup, or the result as `enzyme_const_return`")
+}
+
 /// Warns that a read by another path may read a value written to const memory.
 fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
@@ -223,7 +246,7 @@ fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
 }
 
 /// Returns the value from which an address is computed by offsets.
-fn base_of(body: &Body, address: Value) -> Option<Value> {
+pub(crate) fn base_of(body: &Body, address: Value) -> Option<Value> {
     let mut base = address;
     while let Some(def) = body.def_op(base) {
         match body.kind(def) {

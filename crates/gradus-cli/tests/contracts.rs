@@ -184,3 +184,89 @@ fn what_the_header_says_holds() {
     let said = text(&succeeds(Command::new("./forward").current_dir(&at)).stdout);
     assert_eq!(said, "47.5 4 0\n");
 }
+
+/// Functions that take and return structures. The header defines what the source has no tag for; the cotangent of a
+/// structure is an argument for each number.
+#[test]
+fn structures_by_value_have_prototypes_that_can_be_called() {
+    let at = folder("structures_in_headers");
+    write(
+        &at,
+        "s.c",
+        "#include <complex.h>
+         typedef struct { double a, b; } two; typedef struct { double a[5]; int k; } five;
+         typedef struct { float x, y, z; } vec; typedef struct { double d; int i; } mixed;
+         two pair(double x, double y) { two r = {x * y, x}; return r; }
+         vec three(float x) { vec r = {x, x * x, 1}; return r; }
+         mixed with_int(double x) { mixed r = {x * x, 3}; return r; }
+         double complex squared(double complex z) { return z * z; }
+         double product(two p, int n) { return p.a * p.b * n; }
+         double large(five p) { return p.a[0] * p.a[1] * p.k; }\n",
+    );
+    let names = ["pair", "three", "with_int", "squared", "product", "large"];
+    let functions: Vec<String> = names.iter().map(|name| format!("-f {name}")).collect();
+    let functions = functions.join(" ");
+    for mode in ["forward", "reverse"] {
+        accepts(
+            &at,
+            &format!("grad s.c {functions} --mode {mode} -o {mode}.o"),
+        );
+        for (compiler, file) in [("clang-22", "h.c"), ("clang++-22", "h.cpp")] {
+            write(&at, file, &format!("#include \"{mode}.h\"\n"));
+            shell(&at, &format!("{compiler} -Wall -Werror -c {file} -o h.o"));
+        }
+    }
+    write(
+        &at,
+        "main.c",
+        "#include \"reverse.h\"
+         #include <stdio.h>
+         int main(void) {
+             struct pair_adj p = pair_vjp(3, 5, 10, 100);
+             float t = three_vjp(3, 1, 10, 100);
+             double w = with_int_vjp(3, 10);
+             struct squared_adj z = squared_vjp(2, 3, 1, 0);
+             struct product_adj q = product_vjp(3, 5, 2, 1);
+             struct large_argument0 l = {{3, 5}, 2}, m = {{0}};
+             large_vjp(l, &m, 1);
+             printf(\"%g %g  %g  %g  %g %g  %g %g  %g %g\\n\", p.x, p.y, t, w, z.z_0, z.z_1, q.p_0, q.p_1, m.member0[0], m.member0[1]);
+         }\n",
+    );
+    shell(&at, "clang-22 -Wall -Werror main.c reverse.o -o main");
+    let said = text(&succeeds(Command::new("./main").current_dir(&at)).stdout);
+    assert_eq!(said, "150 30  61  60  4 -6  10 6  10 6\n");
+}
+
+/// Outputs that the function allocates have no cotangents in a gradient by one call.
+#[test]
+fn an_output_that_the_function_allocates_is_refused() {
+    let at = folder("allocated_outputs");
+    write(
+        &at,
+        "o.c",
+        "#include <stdint.h>
+         #include <stdlib.h>
+         void behind(const double *x, double **y, int n) { *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; }
+         double *given(const double *x, int n) { double *y = malloc(n * 8); for (int i = 0; i < n; i++) y[i] = x[i] * x[i]; return y; }
+         void number(const double *x, uintptr_t o, int n) { double *y = (double *)o; for (int i = 0; i < n; i++) y[i] = x[i] * x[i]; }
+         void either(const double *x, double **y, int n) { if (!*y) *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; }
+         double both(const double *x, double **y, int n) { *y = malloc(n * 8); for (int i = 0; i < n; i++) (*y)[i] = x[i] * x[i]; return (*y)[0]; }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        for (function, cause) in [
+            ("behind", "blocks that it allocates"),
+            ("given", "let the caller allocate the output"),
+            ("number", "an integer that is cast to a pointer"),
+        ] {
+            let line = format!("grad o.c -f {function} --wrt x -o o.o -- {level}");
+            let said = refuses(&at, &line, "GRD0019");
+            assert!(said.contains(cause), "{line}: {said}");
+        }
+        for function in ["either", "both"] {
+            accepts(
+                &at,
+                &format!("grad o.c -f {function} --wrt x -o o.o -- {level}"),
+            );
+        }
+    }
+}

@@ -21,6 +21,14 @@ use llvm_sys::{
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
+unsafe extern "C" {
+    fn gr_variable_attributes(
+        variable: LLVMValueRef,
+        list: *mut LLVMAttributeRef,
+        room: usize,
+    ) -> usize;
+}
+
 /// The form of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkForm {
@@ -79,6 +87,7 @@ impl Host {
         };
         for variable in self.variables() {
             reader.metadata_of_global(variable, Bearer::Variable);
+            reader.attributes_of_variable(variable);
         }
         for function in self.functions() {
             reader.function(function);
@@ -390,6 +399,15 @@ impl Reader {
                 });
             }
         }
+    }
+
+    fn attributes_of_variable(&mut self, variable: LLVMValueRef) {
+        let count = unsafe { gr_variable_attributes(variable, null_mut(), 0) };
+        let mut list = vec![null_mut(); count];
+        // SAFETY: the list has room for as many attributes as the variable has.
+        unsafe { gr_variable_attributes(variable, list.as_mut_ptr(), count) };
+        let bearer = Bearer::Variable(unsafe { name_of(variable) });
+        self.attributes(&list, &bearer, None);
     }
 
     fn metadata_of_global(&mut self, global: LLVMValueRef, bearer: fn(String) -> Bearer) {

@@ -397,6 +397,16 @@ void gr_drop_definition(LLVMValueRef value) {
   g->setVisibility(GlobalValue::DefaultVisibility);
   g->setDSOLocal(false);
 }
+// The attributes of a variable: as many as there is room for are stored. Returns how many there are.
+size_t gr_variable_attributes(LLVMValueRef variable, LLVMAttributeRef *list, size_t room) {
+  size_t count = 0;
+  for (Attribute a : unwrap<GlobalVariable>(variable)->getAttributes()) {
+    if (count < room)
+      list[count] = wrap(a);
+    ++count;
+  }
+  return count;
+}
 void gr_erase_global(LLVMValueRef value) { unwrap<GlobalValue>(value)->eraseFromParent(); }
 
 // Whether a name is made of the words that C names its integers with.

@@ -17,10 +17,10 @@ use crate::worklist::{self, Made};
 use crate::{
     GradRequest, GradTask, Level, OutputKind, Task, parallel, pointees, registrations, report,
 };
-use gradus_ad::Mode;
+use gradus_ad::{Mode, Report};
 use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
-use gradus_ir::{Code, Diagnostic, FuncId, Linkage, Severity, Symbol, Unit};
+use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Linkage, OpKind, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
 
@@ -238,22 +238,53 @@ fn own_functions(task: &Task, unit: &mut Unit) {
 /// Warnings for derivatives that are zero whatever the arguments.
 fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
-        is_zero(root, made).then(|| {
-            let primal = &unit.functions[root.variant.func];
-            let name = primal.source_name.as_ref().unwrap_or(&primal.name);
-            let message = format!(
-                "the derivative of `{name}` is zero: no active input reaches an active output"
-            );
-            Diagnostic::warning(Code::ZeroDerivative, message)
-                .at(root.span.clone().or(primal.span.clone()), "asked for here")
-                .help("look at the markers, or at `--wrt` and `--inactive`")
-        })
+        let primal = &unit.functions[root.variant.func];
+        let name = primal.source_name.as_ref().unwrap_or(&primal.name);
+        let (why, help) = if holds(root, made, |report| report.unseeded) {
+            (
+                "its outputs lie in blocks that it allocates, and such blocks have no cotangents",
+                OWN_OUTPUT,
+            )
+        } else if !holds(root, made, |report| report.idle) {
+            return None;
+        } else {
+            (
+                "no active input reaches an active output",
+                help_on_output(unit, root),
+            )
+        };
+        let message = format!("the derivative of `{name}` is zero: {why}");
+        let finding = Diagnostic::warning(Code::ZeroDerivative, message);
+        let place = root.span.clone().or(primal.span.clone());
+        Some(finding.at(place, "asked for here").help(help))
     };
     roots.list.iter().filter_map(of_root).collect()
 }
 
-/// Returns true if a derivative is zero for all arguments.
-fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
+/// The help on an output that the function allocates.
+const OWN_OUTPUT: &str = "let the caller allocate the output and pass its address with a shadow; in calls, \
+                          `__enzyme_augmentfwd` gives the shadow of a new block, for cotangents before `__enzyme_reverse`";
+
+/// Returns the help on a gradient without an active output: where the function puts what it computes.
+fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
+    let primal = &unit.functions[root.variant.func];
+    let result = unit.result_type(primal.ty);
+    let is_gradient = root.variant.mode == Mode::Combined;
+    let casts = |body: &Body| {
+        let mut ops = body.walk(body.root());
+        ops.any(|op| matches!(body.kind(op), OpKind::Cast(CastOp::IntToPtr)))
+    };
+    if is_gradient && result.is_some_and(|ty| unit.types.is_ptr(ty)) {
+        OWN_OUTPUT
+    } else if primal.body.as_deref().is_some_and(casts) {
+        "an integer that is cast to a pointer has no shadow: declare the argument as a pointer"
+    } else {
+        "look at the markers, or at `--wrt` and `--inactive`"
+    }
+}
+
+/// Returns true if a fact holds for the derivative of a root, whatever version of it runs.
+fn holds(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
     let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
@@ -264,12 +295,12 @@ fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
         made.variant.func == root.variant.func && made.variant.mode == root.variant.mode
     };
     // If a test selects one of two versions, the versions decide.
-    let idle = match whole.report.versions {
-        true => others.iter().filter(of_root).all(|made| made.report.idle),
-        false => whole.report.idle,
+    let holds = match whole.report.versions {
+        true => others.iter().filter(of_root).all(|made| fact(&made.report)),
+        false => fact(&whole.report),
     };
     // An augmented primal has no derivative; its return sweep is requested too.
-    idle && root.variant.mode != Mode::Augmented
+    holds && root.variant.mode != Mode::Augmented
 }
 
 /// Tells the program the sizes of its tapes.
@@ -408,7 +439,8 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Mad
         let mut roots = requests.roots.list.iter();
         let root = roots.find(|root| root.func == wrapped.root);
         Derivative {
-            is_zero: root.is_some_and(|root| is_zero(root, made)),
+            is_zero: root
+                .is_some_and(|root| holds(root, made, |report| report.idle || report.unseeded)),
             ..wrapped.derivative.clone()
         }
     };

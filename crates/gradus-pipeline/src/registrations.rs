@@ -5,6 +5,8 @@
 //! [`Registrations::state`] tells the unit once it is imported, and gives the rules that the worklist
 //! asks ([`crate::requests::rules`]).
 
+mod contradictions;
+
 use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
@@ -46,7 +48,11 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
             && registration_named(name) == Some(None)
     };
     let refuse = |(name, span): (String, Option<SourceSpan>)| {
-        marks::refused(&name, "is no word of the call interface", span)
+        let why = match name.contains("__enzyme_") {
+            true => "is no word of the call interface",
+            false => "is not supported under this prefix or the other",
+        };
+        marks::refused(&name, why, span)
     };
     host.undefined(&unknown).into_iter().map(refuse).collect()
 }
@@ -110,6 +116,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
         }
     }
     marks.settle(host, &instructions, &mut found);
+    marks.findings.extend(contradictions::of(host, &found));
     match marks.findings.is_empty() {
         true => Ok(found),
         false => Err(marks.findings),

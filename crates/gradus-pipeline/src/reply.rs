@@ -73,6 +73,8 @@ pub struct Derivative {
     pub primal_prototype: String,
     /// The arguments that are addresses of Fortran descriptors.
     pub descriptors: Vec<String>,
+    /// The definitions in C of structures by value for which the source has no name.
+    pub structures: Vec<String>,
     /// True if the derivative is zero for all arguments.
     pub is_zero: bool,
 }

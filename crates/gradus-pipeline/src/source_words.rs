@@ -235,6 +235,20 @@ fn number(bytes: &[u8]) -> usize {
     at
 }
 
+/// Returns an attribute's name without the two underscores on each side that keep it apart from macros.
+fn between_underscores(name: &str) -> &str {
+    let inner = name
+        .strip_prefix("__")
+        .and_then(|name| name.strip_suffix("__"));
+    inner.filter(|inner| !inner.is_empty()).unwrap_or(name)
+}
+
+/// Returns true if a name is a word of the interface with underscores on one side only.
+fn is_half_open(name: &str) -> bool {
+    let inner = name.trim_matches('_');
+    inner != name && interface_word(inner).is_some()
+}
+
 /// Words that begin a statement that declares nothing.
 const NO_DECLARATION: [&str; 11] = [
     "return", "goto", "case", "delete", "throw", "if", "while", "for", "switch", "else", "do",
@@ -292,12 +306,18 @@ impl<'s> Keeper<'s, '_> {
             let item = at;
             let qualified = self.text(item + 1) == "::";
             let name = if qualified { item + 2 } else { item };
-            let written = self.text(name);
-            let word = match (scope.is_empty(), self.text(item)) {
+            let written = between_underscores(self.text(name));
+            let word = match (scope.is_empty(), between_underscores(self.text(item))) {
                 (true, _) => interface_word(written),
                 (false, "enzyme" | "gradus") if qualified => Some(written),
                 _ => None,
             };
+            if word.is_none() && scope.is_empty() && is_half_open(written) {
+                self.refuse(
+                    name,
+                    "is no attribute of the call interface: write it without underscores around it, or with two on each side",
+                );
+            }
             if self.text(item) == "using" && matches!(self.text(item + 1), "enzyme" | "gradus") {
                 self.refuse(
                     item + 1,

@@ -301,6 +301,7 @@ impl<'a> MakeFacts<'a> {
     /// The allocations whose blocks are left in memory of the caller: they may be reached from there, and nothing
     /// frees blocks of their class but what frees others at the function's end, or it may free older ones only. The
     /// shadow of a block that the function itself frees then, in the end, is left, too: nobody needs it any more.
+    /// Blocks that a requested derivative returns with their shadows are left, too: the caller frees both.
     fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
         let classes = &self.closure.classes;
         let others = |site: &(FuncId, Op)| {
@@ -313,9 +314,10 @@ impl<'a> MakeFacts<'a> {
             matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
                 && !deferred.contains_key(op)
                 && class.is_some_and(|class| {
-                    classes.is_handed_over(class)
-                        && (classes.frees(class).iter().all(others)
-                            || !classes.is_surely_freed(class))
+                    classes.is_returned(class)
+                        || classes.is_handed_over(class)
+                            && (classes.frees(class).iter().all(others)
+                                || !classes.is_surely_freed(class))
                 })
         };
         body.walk(body.root()).filter(left).collect()

@@ -285,7 +285,7 @@ fn return_alone(
     if inputs.variant.tape != TapeOwner::Derivative {
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
         let own = mark::of(out.unit, inputs.variant, plan);
-        mark::check(out, at, own);
+        mark::check(out, inputs.variant, at, own);
         // It is used up: another return sweep on it is a mistake.
         mark::write(out, at, 0);
     }

@@ -8,20 +8,25 @@
 
 use super::plan::Plan;
 use crate::out::{Out, Space};
-use crate::variant::Variant;
+use crate::variant::{Mode, Variant};
 use gradus_ir::{
-    AttrSet, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol, Unit, Value,
+    AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol,
+    Unit, Value,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The function that ends the program where a tape is not the one expected.
 const MISFIT: &str = "__gradus1_tape_misfit";
 const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
-                       the same activities and size, or was used before\n";
+                       the same activities, words and size, or was used before\n";
 /// The file of error messages.
 const STANDARD_ERROR: i64 = 2;
 
-/// The number that stands for a plan; never zero.
+/// The bit of a mark that says that products are strong. A return sweep without the word does not take such a tape;
+/// with the word it takes both.
+const STRONG: i64 = 2;
+
+/// The number that stands for a plan; never zero. An augmented primal with strong products adds [`STRONG`].
 pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
     let mut hasher = DefaultHasher::new();
     let name = &unit.functions[variant.func].name;
@@ -33,7 +38,9 @@ pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
     for node in &plan.kept {
         format!("{node:?} {:?}", plan.homes.get(node)).hash(&mut hasher);
     }
-    (hasher.finish() | 1) as i64
+    let own = (hasher.finish() | 1) as i64 & !STRONG;
+    let strong = variant.strong_zero && variant.mode == Mode::Augmented;
+    own | if strong { STRONG } else { 0 }
 }
 
 /// Writes a mark.
@@ -42,10 +49,14 @@ pub fn write(out: &mut Out<'_>, at: Value, mark: i64) {
     out.store(mark, at, Space::Tape, None);
 }
 
-/// Ends the program where the mark is another one.
-pub fn check(out: &mut Out<'_>, at: Value, mark: i64) {
+/// Ends the program where the mark is another one than `variant` takes.
+pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
     let long = out.unit.types.int(64);
-    let found = out.load(long, at, Space::Tape, None);
+    let mut found = out.load(long, at, Space::Tape, None);
+    if variant.strong_zero {
+        let others = out.build().i64(!STRONG);
+        found = out.build().binary(BinaryOp::And, found, others);
+    }
     let mark = out.build().i64(mark);
     let wrong = out.build().icmp(IntPredicate::Ne, found, mark);
     end_where(&mut out.build(), wrong);

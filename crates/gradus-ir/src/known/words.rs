@@ -765,7 +765,23 @@ pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
 
 /// Returns true if a symbol belongs to the interface by its name alone, even if its word is unknown.
 pub fn is_reserved(name: &str) -> bool {
-    name.contains("__enzyme_")
+    name.contains("__enzyme_") || is_other_spelling(name)
+}
+
+/// Returns true if a symbol is a call of the table under the prefix `__gradus_`, alone or with an ending of its own.
+/// The run-time library has names with this prefix, too.
+fn is_other_spelling(symbol: &str) -> bool {
+    let Some((_, rest)) = symbol.split_once("__gradus_") else {
+        // Not an error: the symbol has no prefix of the interface.
+        return false;
+    };
+    let is_word = |row: &Word| {
+        let word = row.word.strip_prefix("__enzyme_");
+        let tail = word.and_then(|word| rest.strip_prefix(word));
+        let ends = tail.is_some_and(|tail| !tail.starts_with(char::is_lowercase));
+        matches!(row.means, Use::Call(_)) && ends
+    };
+    WORDS.iter().any(is_word)
 }
 
 /// Returns true if a function of the program is a hook that the other interface calls.

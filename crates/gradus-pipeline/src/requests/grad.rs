@@ -6,6 +6,7 @@
 //! results come back as a structure, by the target's rules ([`abi`]).
 
 use super::abi::{self, Returned, leaves};
+use super::c_layout::{self, NAMELESS, Passed};
 use super::c_names;
 use super::calls::frame_memory;
 use super::header::CTypes;
@@ -64,9 +65,19 @@ pub(crate) fn wrap(
     let parts = parts(unit, setting, &signature).map_err(one)?;
     let returned = how_returned(unit, setting, &signature).map_err(one)?;
     let span = unit.functions[setting.primal].span.clone();
+    let passed = c_layout::passed(unit, &signature);
+    let derivative = describe(unit, setting, &variant, &passed, name.clone(), parts);
+    nameable(unit, setting, &derivative).map_err(one)?;
     let root = roots.root(unit, &variant, span);
-    make(unit, setting, &variant, &signature, root, &name, returned);
-    let derivative = describe(unit, setting, &variant, &signature, name, parts);
+    make(
+        unit,
+        setting,
+        &variant,
+        (&signature, &passed),
+        root,
+        &name,
+        returned,
+    );
     Ok(Wrapped {
         derivative,
         root,
@@ -315,13 +326,13 @@ fn make(
     unit: &mut Unit,
     setting: &Setting<'_>,
     variant: &Variant,
-    signature: &Signature,
+    (signature, passed): (&Signature, &[Passed]),
     root: FuncId,
     name: &str,
     returned: Option<Returned>,
 ) {
     let all = results_type(unit, signature);
-    let mut params: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let mut params: Vec<TypeId> = passed.iter().map(|one| one.ty).collect();
     let in_memory = returned == Some(Returned::InMemory);
     if in_memory {
         let pointer = unit.types.ptr();
@@ -333,11 +344,17 @@ fn make(
         _ => unit.types.void(),
     };
     let ty = unit.types.func(result_ty, params.clone());
-    let attrs = attributes(unit, variant.func, signature, in_memory.then_some(all));
+    let attrs = attributes(
+        unit,
+        variant.func,
+        (signature, passed),
+        in_memory.then_some(all),
+    );
     let func = unit.declare(name, ty, attrs);
     let mut body = Body::new(&params);
     let args: Vec<Value> = body.params()[usize::from(in_memory)..].to_vec();
     let mut build = Builder::new(unit, &mut body);
+    let args = c_layout::arguments(&mut build, signature, passed, &args);
     let call = build.call(root, &args);
     let result = build.body.results(call).first().copied();
     let value = match (returned, result) {
@@ -354,7 +371,7 @@ fn make(
         _ => result,
     };
     build.return_(value);
-    let names = argument_names(unit, setting, signature);
+    let names = argument_names(unit, setting, passed);
     let function = &mut unit.functions[func];
     function.body = Some(Box::new(body));
     function.linkage = Linkage::External;
@@ -369,7 +386,7 @@ fn make(
 fn attributes(
     unit: &Unit,
     primal: FuncId,
-    signature: &Signature,
+    (signature, passed): (&Signature, &[Passed]),
     result_in_memory: Option<TypeId>,
 ) -> AttrSet {
     const PASSING: &[&str] = &["byval", "signext", "zeroext", "inreg", "align", "noext"];
@@ -382,7 +399,7 @@ fn attributes(
         };
         set.params.push(vec![sret]);
     }
-    for (role, _) in &signature.params {
+    for Passed { role, .. } in passed {
         let list = match role {
             ParamRole::Primal(i) => own.params.get(*i).map_or(&[][..], Vec::as_slice),
             _ => &[],
@@ -423,28 +440,32 @@ fn lane_name(setting: &Setting<'_>, stem: &str, lane: u32) -> String {
     }
 }
 
-fn argument_names(unit: &Unit, setting: &Setting<'_>, signature: &Signature) -> Vec<String> {
+fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<String> {
     let suffix = match setting.request.mode {
         Mode::Forward => "tan",
         Mode::Reverse => "adj",
     };
-    let name = |role: &ParamRole| match role {
+    let name = |one: &Passed| match &one.role {
         ParamRole::Primal(i) => param_name(unit, setting.primal, *i),
         ParamRole::Shadow(i, lane) => {
             let own = param_name(unit, setting.primal, *i);
             lane_name(setting, &format!("{own}_{suffix}"), *lane)
         }
-        ParamRole::Cotangent(lane) => lane_name(setting, "result_adj", *lane),
+        ParamRole::Cotangent(lane) => {
+            let whole = lane_name(setting, "result_adj", *lane);
+            match one.part {
+                Some((_, number)) => format!("{whole}_{number}"),
+                None => whole,
+            }
+        }
         ParamRole::Tape => "tape".to_string(),
     };
-    let params = signature.params.iter();
-    let (own, others): (Vec<_>, Vec<_>) = params
-        .map(|(role, _)| *role)
-        .enumerate()
-        .partition(|(_, role)| matches!(role, ParamRole::Primal(_)));
+    let params = passed.iter().copied().enumerate();
+    let (own, others): (Vec<_>, Vec<_>) =
+        params.partition(|(_, one)| matches!(one.role, ParamRole::Primal(_)));
     // The primal's own names come first; other names give way.
-    let order: Vec<(usize, ParamRole)> = own.into_iter().chain(others).collect();
-    let made = c_names::distinct(order.iter().map(|(_, role)| name(role)).collect());
+    let order: Vec<(usize, Passed)> = own.into_iter().chain(others).collect();
+    let made = c_names::distinct(order.iter().map(|(_, one)| name(one)).collect());
     let mut placed: Vec<(usize, String)> = order.iter().map(|(at, _)| *at).zip(made).collect();
     placed.sort();
     placed.into_iter().map(|(_, name)| name).collect()
@@ -506,11 +527,52 @@ fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
         .then(|| (super::header::c_type_of(unit, elem), numbers.len() as u64))
 }
 
+/// Returns the definitions of the structures by value for which the source has no name in C.
+fn structures(unit: &Unit, setting: &Setting<'_>) -> Vec<String> {
+    let primal = setting.primal;
+    let types = unit.param_types(unit.functions[primal].ty);
+    let of_param = |(index, ty): (usize, &TypeId)| {
+        let c_type = setting.c_types.param(unit, primal, index, *ty);
+        let made = setting.c_types.is_made(unit, primal, index);
+        made.then(|| c_layout::definition(unit, primal, index, &c_type))?
+    };
+    types.iter().enumerate().filter_map(of_param).collect()
+}
+
+/// Checks that the header can spell the derivative.
+///
+/// # Errors
+/// GRD0017: a value of a type that has no name in C, and a structure by value without a definition.
+fn nameable(unit: &Unit, setting: &Setting<'_>, derivative: &Derivative) -> Result<(), Diagnostic> {
+    let primal = setting.primal;
+    let undefined = |(index, argument): (usize, &Argument)| {
+        let defined = |text: &String| text.starts_with(&format!("{} {{", argument.c_type));
+        let made = setting.c_types.is_made(unit, primal, index);
+        (made && !derivative.structures.iter().any(defined)).then(|| argument.name.clone())
+    };
+    let mut own = derivative.primal.iter().enumerate();
+    let nameless = own.find_map(undefined).or_else(|| {
+        let mut arguments = derivative.arguments.iter();
+        let argument = arguments
+            .find(|a| a.c_type == NAMELESS)
+            .map(|a| a.name.clone());
+        let mut parts = derivative.results.iter();
+        argument.or_else(|| parts.find(|p| p.c_type == NAMELESS).map(|p| p.name.clone()))
+    });
+    let Some(name) = nameless else {
+        // Not an error: C has all types.
+        return Ok(());
+    };
+    let message = format!("`{name}` is passed in a form that has no type in C");
+    let help = "pass the structure by its address, or give its type a tag: `struct point { … }`";
+    Err(finding(unit, setting, Code::BadRequest, message).help(help))
+}
+
 fn describe(
     unit: &Unit,
     setting: &Setting<'_>,
     variant: &Variant,
-    signature: &Signature,
+    passed: &[Passed],
     name: String,
     results: Vec<Part>,
 ) -> Derivative {
@@ -540,9 +602,9 @@ fn describe(
     let is_descriptor = |i: &usize| setting.c_types.is_descriptor(unit, primal, *i);
     let descriptors = (0..own.len()).filter(is_descriptor);
     let descriptors = descriptors.map(|i| own[i].name.clone()).collect();
-    let names = argument_names(unit, setting, signature);
-    let arguments = signature.params.iter().zip(names);
-    let arguments = arguments.map(|(&(role, ty), name)| {
+    let names = argument_names(unit, setting, passed);
+    let arguments = passed.iter().zip(names);
+    let arguments = arguments.map(|(&Passed { role, ty, .. }, name)| {
         let role_is_own = matches!(role, ParamRole::Primal(_));
         let (c_type, role) = match role {
             ParamRole::Primal(i) => (setting.c_types.param(unit, primal, i, ty), active(i)),
@@ -580,6 +642,7 @@ fn describe(
         prototype: String::new(),
         primal_prototype: String::new(),
         descriptors,
+        structures: structures(unit, setting),
         is_zero: false,
     };
     let result = unit.result_type(unit.functions[primal].ty);

@@ -92,6 +92,16 @@ impl CTypes {
         }
     }
 
+    /// Returns true if the tag of a structure by value is made up: the source names none.
+    pub(crate) fn is_made(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        let number = self.number(unit, func, index);
+        let known = number.and_then(|n| self.arguments.get(n)?.as_ref());
+        let by_value = known.is_some_and(|t| t.starts_with("struct ") && !t.ends_with('*'));
+        let is_descriptor = known.is_some_and(|known| known == DESCRIPTOR);
+        attrs.param(index, "byval").is_some() && !by_value && !is_descriptor
+    }
+
     /// Of the shadow or tangent of a parameter: what is pointed to can be written.
     pub(crate) fn shadow(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
         let own = self.param(unit, func, index, ty);
@@ -110,7 +120,14 @@ impl CTypes {
         let attrs = unit.attrs(unit.functions[func].attrs);
         match &self.result {
             Some(known) if attrs.param(0, "sret").is_none() => known.clone(),
-            _ => ty.map_or("void".to_string(), |ty| c_type_of(unit, ty)),
+            _ => match ty.map(|ty| (ty, unit.types.get(ty))) {
+                Some((_, Type::Struct { .. } | Type::Array { .. })) => {
+                    let name = c_names::identifier(&unit.functions[func].name);
+                    format!("struct {name}_result")
+                }
+                Some((ty, _)) => c_type_of(unit, ty),
+                None => "void".to_string(),
+            },
         }
     }
 }
@@ -130,6 +147,7 @@ pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
         Type::Void => "void".to_string(),
         Type::Int(1) => "bool".to_string(),
         Type::Int(bits @ (8 | 16 | 32 | 64)) => format!("int{bits}_t"),
+        Type::Int(128) => "__int128".to_string(),
         Type::Float(FloatKind::F32) => "float".to_string(),
         Type::Float(FloatKind::F64) => "double".to_string(),
         Type::Float(FloatKind::X86F80) => "long double".to_string(),
@@ -198,6 +216,12 @@ pub(crate) fn header(derivatives: &[Derivative]) -> String {
     text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     let mut tags = BTreeSet::new();
     for derivative in derivatives {
+        for made in &derivative.structures {
+            let tag = struct_tag(made).unwrap_or_default();
+            if tags.insert(tag.to_string()) {
+                let _ = write!(text, "\n{made}");
+            }
+        }
         let types = derivative.arguments.iter().map(|a| &a.c_type);
         for tag in types.filter_map(|t| struct_tag(t)) {
             if tags.insert(tag.to_string()) {

@@ -7,14 +7,15 @@
 //! and lends itself the variant's symbol only while its body is made ([`Roots::begin`], [`Roots::end`]).
 
 pub(crate) mod abi;
+pub(crate) mod c_layout;
 pub(crate) mod c_names;
 pub(crate) mod calls;
 pub(crate) mod grad;
 pub(crate) mod header;
 pub(crate) mod rules;
 
-use gradus_ad::Variant;
-use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};
+use gradus_ad::{Mode, Variant};
+use gradus_ir::{Code, Diagnostic, FuncId, SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -75,6 +76,39 @@ impl Roots {
             span,
         });
         func
+    }
+
+    /// Refuses return sweeps without `strong_zero` whose augmented run has the word: it says how the return sweep
+    /// multiplies.
+    pub(crate) fn weaker_sweeps(&self, unit: &Unit) -> Vec<Diagnostic> {
+        let key = |variant: &Variant| {
+            let args = variant.args.clone();
+            (variant.func, variant.width, args, variant.result)
+        };
+        let of_mode = |mode: Mode, strong: bool| {
+            let roots = self.list.iter();
+            roots
+                .filter(move |root| root.variant.mode == mode && root.variant.strong_zero == strong)
+        };
+        let weaker = of_mode(Mode::Return, false).filter(|root| {
+            let own = key(&root.variant);
+            let pairs = |mode, strong| of_mode(mode, strong).any(|r| key(&r.variant) == own);
+            pairs(Mode::Augmented, true)
+                && !pairs(Mode::Augmented, false)
+                && !pairs(Mode::Return, true)
+        });
+        let refuse = |root: &Root| {
+            let function = &unit.functions[root.variant.func];
+            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let message = format!(
+                "`strong_zero` in the augmented run of `{name}`, and not in its return sweep"
+            );
+            Diagnostic::error(Code::BadRequest, message)
+                .in_function(name)
+                .at(root.span.clone(), "asked for here")
+                .help("give the word to `__enzyme_reverse`, too")
+        };
+        weaker.map(refuse).collect()
     }
 
     /// Lends a root's function the symbol under which its variant is looked up.

@@ -90,6 +90,7 @@ fn derivative(mode: Mode) -> Derivative {
         prototype: String::new(),
         primal_prototype: "double cubes(const double *x, double s, double *y, int n)".into(),
         descriptors: Vec::new(),
+        structures: Vec::new(),
         is_zero: false,
     }
 }

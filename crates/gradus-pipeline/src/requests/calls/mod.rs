@@ -82,6 +82,7 @@ pub(crate) fn lower(
             lowered.changed.push(site);
         }
     }
+    lowered.findings.extend(roots.weaker_sweeps(unit));
     lowered
 }
 

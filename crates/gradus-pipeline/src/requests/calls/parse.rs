@@ -6,6 +6,7 @@
 //! of them. Without a marker floating point is `out` in reverse and `dup` in forward mode, a pointer is
 //! `dup`, an integer `const`. A call that does not fit the function is refused at its line.
 
+mod conflicts;
 mod split;
 
 use super::markers::{Origin, origin, unknown_name};
@@ -132,8 +133,10 @@ struct Parser<'a> {
     passed: Vec<Passed>,
     shadows: Vec<Vec<Passed>>,
     result_place: Option<(Value, TypeId)>,
-    const_return: bool,
-    dup_return: bool,
+    /// The words on the result that the call holds.
+    on_result: Vec<Marker>,
+    /// The words with a value that the call holds.
+    with_value: Vec<Marker>,
     interleaved: bool,
     /// True if an argument was read.
     begun: bool,
@@ -179,8 +182,8 @@ pub(crate) fn parse(
         passed: Vec::new(),
         shadows: Vec::new(),
         result_place,
-        const_return: false,
-        dup_return: false,
+        on_result: Vec::new(),
+        with_value: Vec::new(),
         interleaved: false,
         begun: false,
         not_overwritten: false,
@@ -338,13 +341,11 @@ impl<'a> Parser<'a> {
         let mut activity = None;
         while let Some(&Token::Marker(marker)) = self.tokens.get(self.next) {
             self.next += 1;
+            self.note(marker)?;
             match marker {
                 Marker::Width => self.width()?,
                 Marker::PrimalReturn => self.variant.primal_result = true,
-                Marker::ConstReturn => self.const_return = true,
-                Marker::DupReturn => self.dup_return = true,
                 Marker::StrongZero => self.variant.strong_zero = true,
-                Marker::NoReturn => self.variant.primal_result = false,
                 Marker::Interleave if !self.begun => self.interleaved = true,
                 Marker::Interleave => {
                     let message = "`interleave` stands inside the arguments";
@@ -368,7 +369,11 @@ impl<'a> Parser<'a> {
                         "leave `nofree` out, and do the augmented run again for another sweep";
                     return Err(self.call.bad(Code::SplitMode, message).help(help));
                 }
-                Marker::ActiveReturn | Marker::NoEffect | Marker::NoFree => {}
+                Marker::ConstReturn
+                | Marker::DupReturn
+                | Marker::ActiveReturn
+                | Marker::NoReturn => {}
+                Marker::NoEffect | Marker::NoFree => {}
                 Marker::Unsupported(name) => {
                     let message = format!("the marker `enzyme_{name}` is not supported");
                     let help = "leave the marker out; `docs/interface-words.md` lists the words that are honoured";
@@ -517,6 +522,9 @@ impl<'a> Parser<'a> {
             // The shadow of a structure in memory is given by its address anyhow.
             let referred = self.by_reference;
             let by_value = by_value.or(referred.filter(|_| what == ARGUMENT || taken.is_none()));
+            if let (Some(given), true) = (referred, what == ARGUMENT) {
+                self.fits_reference(given, group, taken)?;
+            }
             values.push(match (by_value, taken) {
                 (Some(bytes), Some(taken)) if bytes == self.size_bytes(taken) => {
                     Passed::CopyOf(value, taken)
@@ -626,9 +634,12 @@ impl<'a> Parser<'a> {
         let Some(ty) = unit.result_type(unit.functions[self.primal].ty) else {
             unreachable!("the type of a function is a function type");
         };
-        if self.const_return || unit.types.is_void(ty) {
+        self.note_words_behind()?;
+        self.words_fit_result(ty)?;
+        if self.on_result.contains(&Marker::ConstReturn) || unit.types.is_void(ty) {
             return Ok(());
         }
+        let dup_return = self.on_result.contains(&Marker::DupReturn);
         let scalar = matches!(unit.types.get(ty), Type::Float(_));
         self.variant.result = match (carries_float(unit, ty), unit.types.is_ptr(ty)) {
             (true, _) if self.reverse && !scalar => {
@@ -637,7 +648,7 @@ impl<'a> Parser<'a> {
                 return Err(self.bad(message).help(help));
             }
             (true, _) => ResultActivity::Active,
-            (false, true) if !self.reverse || self.dup_return => ResultActivity::Dup,
+            (false, true) if !self.reverse || dup_return => ResultActivity::Dup,
             _ => ResultActivity::Const,
         };
         Ok(())

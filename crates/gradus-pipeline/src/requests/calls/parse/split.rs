@@ -61,6 +61,10 @@ impl Parser<'_> {
         }
         self.split()?;
         let left = self.tokens.len() - self.next;
+        let late = self.tokens.get(self.next..).unwrap_or_default();
+        if let Some(marker) = late.iter().find_map(Token::with_value) {
+            return Err(self.comes_late(marker));
+        }
         if left > 0 {
             let message = format!("{left} more arguments than `{}` takes", self.name());
             let help = "each `dup` takes the argument and its shadow; others take one value";

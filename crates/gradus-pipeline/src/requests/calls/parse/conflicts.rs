@@ -1,0 +1,163 @@
+//! Words of one call that contradict each other, that do not fit the function, or that come too late.
+
+use super::{Marker, Parser, Token};
+use gradus_ad::carries_float;
+use gradus_ir::{Diagnostic, TypeId};
+use std::ops::Range;
+
+/// Pairs of words on the result that cannot both hold.
+const CONTRADICTIONS: [(Marker, Marker); 4] = [
+    (Marker::NoReturn, Marker::PrimalReturn),
+    (Marker::ConstReturn, Marker::ActiveReturn),
+    (Marker::ConstReturn, Marker::DupReturn),
+    (Marker::ActiveReturn, Marker::DupReturn),
+];
+
+/// Returns the name of a word on the result, or of a word with a value.
+fn name(marker: Marker) -> Option<&'static str> {
+    Some(match marker {
+        Marker::NoReturn => "noret",
+        Marker::PrimalReturn => "primal_return",
+        Marker::ConstReturn => "const_return",
+        Marker::ActiveReturn => "active_return",
+        Marker::DupReturn => "dup_return",
+        Marker::Width => "width",
+        Marker::Tape => "tape",
+        Marker::Allocated => "allocated",
+        Marker::ByReference => "byref",
+        // Not an error: other words do not say anything of the result, and have no value.
+        _ => return None,
+    })
+}
+
+impl Token {
+    /// Returns the word if a value belongs to it.
+    pub(super) fn with_value(&self) -> Option<Marker> {
+        match self {
+            Token::Marker(marker @ (Marker::Width | Marker::Tape | Marker::Allocated)) => {
+                Some(*marker)
+            }
+            Token::Marker(_) | Token::Value(..) => None,
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// Notes a word of the call.
+    ///
+    /// # Errors
+    /// GRD0017: a word that contradicts an earlier one, and a second value for a word.
+    pub(super) fn note(&mut self, marker: Marker) -> Result<(), Diagnostic> {
+        let Some(word) = name(marker) else {
+            // Not an error: the word says nothing of the result.
+            return Ok(());
+        };
+        if Token::Marker(marker).with_value().is_some() {
+            if self.with_value.contains(&marker) {
+                let message = format!("`{word}` stands twice in the call");
+                return Err(self.bad(message).help("give the word once"));
+            }
+            self.with_value.push(marker);
+            return Ok(());
+        }
+        let other = |earlier: &&Marker| {
+            let pairs = [(**earlier, marker), (marker, **earlier)];
+            pairs.iter().any(|pair| CONTRADICTIONS.contains(pair))
+        };
+        if let Some(earlier) = self.on_result.iter().find(other).and_then(|m| name(*m)) {
+            let message = format!("`{earlier}` and `{word}` contradict each other");
+            return Err(self.bad(message).help("leave one of the words out"));
+        }
+        self.on_result.push(marker);
+        Ok(())
+    }
+
+    /// Notes the words on the result that stand behind the arguments.
+    pub(super) fn note_words_behind(&mut self) -> Result<(), Diagnostic> {
+        let behind = self.tokens[self.next.min(self.tokens.len())..].to_vec();
+        let words = behind.iter().filter_map(|token| match token {
+            Token::Marker(marker) if token.with_value().is_none() => Some(*marker),
+            Token::Marker(_) | Token::Value(..) => None,
+        });
+        words.into_iter().try_for_each(|marker| self.note(marker))
+    }
+
+    /// Checks that the words on the result fit a result of type `ty`.
+    ///
+    /// # Errors
+    /// GRD0017: `dup_return` without a pointer, `active_return` without a number.
+    pub(super) fn words_fit_result(&self, ty: TypeId) -> Result<(), Diagnostic> {
+        let unit = self.call.unit;
+        if self.param_type_attr(0, "sret").is_some() {
+            return Ok(());
+        }
+        let parts = crate::requests::abi::leaves(unit, ty);
+        let has_pointer = parts.iter().any(|(_, part)| unit.types.is_ptr(*part));
+        let misfit = |word: &str, wanted: &str| {
+            let message = format!("`{word}`, and `{}` does not return {wanted}", self.name());
+            Err(self.bad(message).help("leave the word out"))
+        };
+        if self.on_result.contains(&Marker::DupReturn) && !has_pointer {
+            return misfit("dup_return", "a pointer");
+        }
+        if self.on_result.contains(&Marker::ActiveReturn) && !carries_float(unit, ty) {
+            return misfit("active_return", "a number");
+        }
+        Ok(())
+    }
+
+    /// Checks that `byref` states the size of a structure that the function takes by value.
+    ///
+    /// # Errors
+    /// GRD0017: another size, and a parameter that is a pointer or a number.
+    pub(super) fn fits_reference(
+        &self,
+        given: u64,
+        group: &Range<usize>,
+        in_memory: Option<TypeId>,
+    ) -> Result<(), Diagnostic> {
+        let (unit, types) = (self.call.unit, self.params());
+        let param = self.param_name(group.start);
+        let taken = match in_memory {
+            Some(ty) => self.size_bytes(ty),
+            None if unit.types.is_ptr(types[group.start]) && group.len() == 1 => {
+                let message = format!(
+                    "`byref` before `{param}` of `{}`, which is a pointer",
+                    self.name()
+                );
+                let help = "leave `byref` out: it takes the address of a structure that the function takes by value";
+                return Err(self.bad(message).help(help));
+            }
+            // Registers take eight bytes each. The last one may be filled in part.
+            None => {
+                let last = self.size_bytes(types[group.end - 1]);
+                let least = 8 * (group.len() as u64 - 1) + last;
+                match given.div_ceil(8) == group.len() as u64 && given >= least {
+                    true => given,
+                    false => least,
+                }
+            }
+        };
+        if given == taken {
+            return Ok(());
+        }
+        let message = format!(
+            "`byref` states {given} bytes for `{param}` of `{}`, which takes {taken}",
+            self.name()
+        );
+        Err(self
+            .bad(message)
+            .help(format!("give the structure's size: `sizeof({param})`")))
+    }
+
+    /// Refuses a word that stands behind the arguments and that the arguments depend on.
+    pub(super) fn comes_late(&self, marker: Marker) -> Diagnostic {
+        let word = name(marker).unwrap_or_default();
+        let message = format!(
+            "`enzyme_{word}` stands behind the arguments of `{}`",
+            self.name()
+        );
+        self.bad(message)
+            .help("write the word and its value before the first argument")
+    }
+}
