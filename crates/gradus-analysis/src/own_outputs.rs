@@ -7,9 +7,9 @@
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
-use crate::unshadowed::base_of;
 use gradus_ir::known::Known;
-use gradus_ir::{Body, Unit, Value};
+use gradus_ir::{Body, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
 
 /// Returns true if the closure writes varied numbers to blocks of its own that an argument with a shadow leads to,
 /// and to no other memory behind such arguments.
@@ -20,6 +20,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     }
     let (mut own, mut others) = (false, false);
     for (func, body) in facts.closure.bodies(facts.unit) {
+        let blocks = allocated(facts.unit, body);
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
@@ -32,7 +33,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
                 }
                 let class = facts.memory.class(func, ptr);
                 if class.is_none_or(|class| classes.is_given(class)) {
-                    let fresh = is_fresh(facts.unit, body, ptr);
+                    let fresh = blocks.contains(&base_of(body, ptr));
                     own |= fresh;
                     others |= !fresh;
                 }
@@ -42,10 +43,23 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     own && !others
 }
 
-/// Returns true if an address lies in a block that a call of the same function allocates.
-fn is_fresh(unit: &Unit, body: &Body, address: Value) -> bool {
-    let call = base_of(body, address).and_then(|base| body.def_op(base));
-    let callee = call.and_then(|call| unit.callee(body, call));
-    let known = callee.and_then(|callee| unit.known(callee));
-    matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+/// Returns the blocks that calls of a body allocate.
+fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
+    let is_allocation = |op: &Op| {
+        let known = unit.callee(body, *op).and_then(|callee| unit.known(callee));
+        matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+    };
+    let calls = body.walk(body.root()).filter(is_allocation);
+    calls.filter_map(|op| flow::given(body, op)).collect()
+}
+
+/// Returns the value from which an address is computed by offsets.
+fn base_of(body: &Body, address: Value) -> Value {
+    let mut base = address;
+    while let Some(op) = body.def_op(base)
+        && matches!(body.kind(op), OpKind::Addr { .. })
+    {
+        base = body.operand(op, 0);
+    }
+    base
 }

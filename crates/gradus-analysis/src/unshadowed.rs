@@ -246,7 +246,7 @@ fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
 }
 
 /// Returns the value from which an address is computed by offsets.
-pub(crate) fn base_of(body: &Body, address: Value) -> Option<Value> {
+fn base_of(body: &Body, address: Value) -> Option<Value> {
     let mut base = address;
     while let Some(def) = body.def_op(base) {
         match body.kind(def) {
