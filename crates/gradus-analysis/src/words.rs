@@ -659,7 +659,8 @@ impl Words {
                     .any(|kind| offset + i64::from(kind.bits() / 8) > start)
             });
         let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
-        overlaps || !named.has_integer()
+        // Of bytes in which no float begins, only the offsets tell: they may be padding.
+        overlaps || self.begin_floats(memory, place, bytes) && !named.has_integer()
     }
     /// Whether a value is a vector of integers that carries floats.
     pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
@@ -684,18 +685,25 @@ impl Words {
     }
     /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
     pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
-        let at = |k: i64| MemoryPlace {
-            class: place.class,
-            offset_bytes: place.offset_bytes.saturating_add(k),
-        };
-        let inside = |k| self.seen(memory, at(k)).has_float();
         // A float that begins before the place may reach into it.
         let reaches = |k: i64| {
-            let mut kinds = self.seen(memory, at(-k)).floats();
+            let mut kinds = self.seen(memory, moved(place, -k)).floats();
             kinds.any(|kind| i64::from(kind.bits() / 8) > k)
         };
-        (0..bytes.min(u64::from(ACCESS_MAX)) as i64).any(inside)
-            || (1..FLOAT_BYTES_MAX).any(reaches)
+        self.begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
+    }
+    /// Returns true if floats may begin in so many bytes at a place.
+    fn begin_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        let mut offsets = 0..bytes.min(u64::from(ACCESS_MAX)) as i64;
+        offsets.any(|k| self.seen(memory, moved(place, k)).has_float())
+    }
+}
+
+/// Returns the place `bytes` further on.
+fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
+    MemoryPlace {
+        class: place.class,
+        offset_bytes: place.offset_bytes.saturating_add(bytes),
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{accepts, folder, refuses, text, write};
+use support::{accepts, folder, refuses, write};
 
 const PROGRAM: &str = r#"
 #include <stdint.h>
