@@ -243,6 +243,7 @@ mod tests {
         let found = check("crates/gradus-ad/src/reverse/x.rs", text, &mut counts);
         assert_eq!(found.len(), 1);
         assert!(limits(&counts).is_empty());
+        let text = "fn f() -> Option<u8> {\n    let Some(x) = y else { return None };\n}\n";
         let found = check("crates/gradus-new/src/x.rs", text, &mut counts);
         assert!(found.is_empty());
         assert_eq!(limits(&counts).len(), 1);
