@@ -10,6 +10,7 @@ use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::fortran;
 use crate::further_args;
+use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
 use crate::memory::ClassId;
@@ -18,7 +19,7 @@ use crate::pieces;
 use crate::prints;
 use crate::seen;
 use crate::strangers;
-use crate::words::{CopyKind, LaneKind};
+use crate::words::{CopyKind, Lane, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
     AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
@@ -199,7 +200,14 @@ impl Finder<'_> {
                     self.masked_address(op);
                 }
             }
-            OpKind::Cast(_) if self.is_remade(body.result(op)) => self.bits(op),
+            OpKind::Cast(_) if self.is_remade(body.result(op)) || self.is_reinterpreted(op) => {
+                self.bits(op);
+            }
+            OpKind::ExtractElement
+                if self.activity.active(body.result(op)) && !self.is_extracted(op) =>
+            {
+                self.bits(op);
+            }
             OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
                 let result = body.result(op);
                 let lanes = self.facts.words.lanes(self.func, result);
@@ -227,6 +235,34 @@ impl Finder<'_> {
         self.facts.words.carries_float(self.func, value)
             && self.classes.is_scrambled(self.func, value)
             && self.classes.value_useful(self.func, value)
+    }
+    /// Returns true if a cast reads the bits of varied floats as floats of another format that matter.
+    fn is_reinterpreted(&self, op: Op) -> bool {
+        let (from, to) = (self.body.operand(op, 0), self.body.result(op));
+        let lanes = [from, to].map(|value| self.facts.words.lanes(self.func, value));
+        matches!(self.body.kind(op), OpKind::Cast(CastOp::BitCast))
+            && lanes.iter().all(|lanes| !lanes.is_empty())
+            && lanes[0] != lanes[1]
+            && self.classes.value_varied(self.func, from)
+            && self.classes.value_useful(self.func, to)
+    }
+    /// Returns true if the lanes of an extracted element are whole lanes of the vector.
+    fn is_extracted(&self, op: Op) -> bool {
+        let (unit, body) = (self.facts.unit, self.body);
+        let (vector, result) = (body.operand(op, 0), body.result(op));
+        let whole = self.facts.words.lanes(self.func, vector);
+        let bits = lanes::image_bits(unit, body.ty(result));
+        let index = body.as_int(unit, body.operand(op, 1));
+        let lanes = self.facts.words.lanes(self.func, result);
+        lanes.iter().all(|lane| match index {
+            Some(index) => whole.iter().any(|other| {
+                other.kind == lane.kind && other.bit == index as u32 * bits + lane.bit
+            }),
+            None => {
+                let same = |other: &Lane| other.kind == lane.kind && other.bit % bits == lane.bit;
+                whole.iter().all(same)
+            }
+        })
     }
     /// Numbers that become part of a float in memory. What the front end names an integer member of a
     /// structure does not, unless it was made from the bits of a float: no float is read there later.

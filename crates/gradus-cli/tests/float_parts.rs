@@ -46,6 +46,12 @@ LANES(lane_of_other, i4, b[1] |= 0x80000000; b[3] ^= b[1] & 0x80000000)
 LANES(lane_at, i4, b[n & 3] ^= 0x80000000)
 LANES(wholes_swapped, l2, b = __builtin_shufflevector(b, b, 1, 0))
 LANES(whole_sign, l2, b[1] ^= (long)1 << 63)
+double other_format(const double *x, int n) { v2 a = { x[0] * x[1], x[0] }; f4 b = (f4)a; return b[1] * x[0]; }
+double wider_format(const double *x, int n) {
+    f4 a = { (float)x[0], (float)(x[0] * x[1]), 1, n }; v2 b = (v2)a; return b[0] * x[0]; }
+double half_at(const double *x, int n) {
+    v2 a = { x[0] * x[1], x[0] }; i4 b = (i4)a; int h = b[n & 3]; float f; memcpy(&f, &h, 4); return f * x[0]; }
+LANES(whole_at, l2, long t = b[n & 1]; b[n & 1] = b[0]; b[0] = t)
 double of_floats(const double *x, int n) {
     f4 a = { (float)x[0], (float)(x[0] * x[1]), 1, n }; s8 b = (s8)a; b[1] ^= 0x8000; a = (f4)b;
     return a[0] + a[1];
@@ -70,9 +76,12 @@ const REFUSED: &[&str] = &[
     "lane_of_other",
     "lane_at",
     "of_floats",
+    "other_format",
+    "wider_format",
+    "half_at",
 ];
 
-const RIGHT: &[&str] = &["moved", "wholes_swapped", "whole_sign"];
+const RIGHT: &[&str] = &["moved", "wholes_swapped", "whole_sign", "whole_at"];
 
 #[test]
 fn parts_of_floats_that_integers_replace_are_refused() {

@@ -5,6 +5,34 @@ mod support;
 use support::{accepts, folder, refuses, write};
 
 /// What is not seen may change variables that other files see, and have handlers called.
+/// An unknown callee may return the address of an exported variable that is read later.
+#[test]
+fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
+    let at = folder("unseen_exported");
+    let program = |state: &str| {
+        format!(
+            "{state} double state[10]; extern double *first(int);
+             void keep(int i) {{ state[i] = 1; }}
+             void f(const double *x, double *y, int which) {{
+                 double *p = first(which); *p = x[0] * x[0]; *y = state[3] * x[0]; }}\n"
+        )
+    };
+    write(&at, "exported.c", &program(""));
+    write(&at, "own.c", &program("static"));
+    for level in ["-O0", "-O2"] {
+        let said = refuses(
+            &at,
+            &format!("grad exported.c -f f -o out.o -- {level}"),
+            "GRD0005",
+        );
+        assert!(
+            said.contains("`first`") && said.contains("exported.c:4"),
+            "{said}"
+        );
+        accepts(&at, &format!("grad own.c -f f -o out.o -- {level}"));
+    }
+}
+
 #[test]
 fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
     let at = folder("elsewhere");
