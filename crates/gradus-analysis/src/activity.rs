@@ -241,6 +241,8 @@ impl ClassFacts {
         found.findings.extend(elsewhere);
         let converted = crate::fraction::findings(facts, &found, &found.flow, &bits.whole);
         found.findings.extend(converted);
+        let formats = crate::stored_formats::findings(facts, &found);
+        found.findings.extend(formats);
         let cuts = crate::text_cut::findings(facts, &found, &found.flow);
         found.findings.extend(cuts);
         found.findings.extend(crate::places::findings(facts));

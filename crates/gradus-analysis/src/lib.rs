@@ -81,6 +81,7 @@ mod prints;
 mod retyped;
 mod rounding;
 mod seen;
+mod stored_formats;
 mod strangers;
 mod summary;
 mod surely_freed;

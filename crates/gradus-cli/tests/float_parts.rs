@@ -52,6 +52,28 @@ double wider_format(const double *x, int n) {
 double half_at(const double *x, int n) {
     v2 a = { x[0] * x[1], x[0] }; i4 b = (i4)a; int h = b[n & 3]; float f; memcpy(&f, &h, 4); return f * x[0]; }
 LANES(whole_at, l2, long t = b[n & 1]; b[n & 1] = b[0]; b[0] = t)
+double memory_as_floats(const double *x, int n) {
+    double a[8], s = 0; for (int i = 0; i < n; i++) a[i] = x[i] * x[i];
+    for (int i = 0; i < n; i++) { float f; memcpy(&f, (char *)(a + i) + 4, 4); s += f; }
+    return s; }
+double copied_as_floats(const double *x, int n) {
+    double a[8], s = 0; float b[16]; for (int i = 0; i < n; i++) a[i] = x[i] * x[i];
+    memcpy(b, a, sizeof b); for (int i = 0; i < n; i++) s += b[2 * i + 1]; return s; }
+double memory_as_doubles(const double *x, int n) {
+    float a[16]; double s = 0; for (int i = 0; i < 2 * n; i++) a[i] = x[i / 2] * (i + 1);
+    for (int i = 0; i < n; i++) { double f; memcpy(&f, (char *)(a + 2 * i), 8); s += f * 1e-3; }
+    return s; }
+union either { double d; float f[2]; };
+double used_again(const double *x, int n) {
+    union either u[8]; double s = 0;
+    for (int i = 0; i < n; i++) u[i].d = x[i] * x[i]; for (int i = 0; i < n; i++) s += u[i].d;
+    for (int i = 0; i < n; i++) u[i].f[1] = 0.5f; for (int i = 0; i < n; i++) s += u[i].f[1] * x[i];
+    return s; }
+struct two { double d; float f; } ;
+double side_by_side(const double *x, int n) {
+    struct two a[8], b[8]; double s = 0;
+    for (int i = 0; i < n; i++) a[i] = (struct two){ x[i] * x[i], (float)i };
+    memcpy(b, a, sizeof b); for (int i = 0; i < n; i++) s += b[i].d * b[i].f; return s; }
 double of_floats(const double *x, int n) {
     f4 a = { (float)x[0], (float)(x[0] * x[1]), 1, n }; s8 b = (s8)a; b[1] ^= 0x8000; a = (f4)b;
     return a[0] + a[1];
@@ -79,9 +101,19 @@ const REFUSED: &[&str] = &[
     "other_format",
     "wider_format",
     "half_at",
+    "memory_as_floats",
+    "copied_as_floats",
+    "memory_as_doubles",
 ];
 
-const RIGHT: &[&str] = &["moved", "wholes_swapped", "whole_sign", "whole_at"];
+const RIGHT: &[&str] = &[
+    "moved",
+    "wholes_swapped",
+    "whole_sign",
+    "whole_at",
+    "used_again",
+    "side_by_side",
+];
 
 #[test]
 fn parts_of_floats_that_integers_replace_are_refused() {
