@@ -1,4 +1,4 @@
-//! The C library's memory functions, as derivatives call them.
+//! Declarations of the C library's memory functions, and allocation of zeroed blocks, for derivatives.
 
 use crate::out::Out;
 use crate::tape::layout::widen;
@@ -6,28 +6,28 @@ use gradus_ir::known::{AllocationSize, OWN_BLOCK};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};
 
-/// `malloc`.
+/// Declares `malloc`.
 pub fn malloc_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long]);
     unit.declare("malloc", ty, AttrSet::default())
 }
 
-/// `calloc`.
+/// Declares `calloc`.
 pub fn calloc_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long, long]);
     unit.declare("calloc", ty, AttrSet::default())
 }
 
-/// `free`.
+/// Declares `free`.
 pub fn free_function(unit: &mut Unit) -> FuncId {
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let ty = unit.types.func(void, vec![ptr]);
     unit.declare("free", ty, AttrSet::default())
 }
 
-/// `llvm.memset`, with a 64-bit length.
+/// Declares `llvm.memset` with a 64-bit length.
 pub fn memset_function(unit: &mut Unit) -> FuncId {
     let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
     let (bit, void) = (unit.types.int(1), unit.types.void());
@@ -35,7 +35,7 @@ pub fn memset_function(unit: &mut Unit) -> FuncId {
     unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
 }
 
-/// `llvm.memcpy`, with a 64-bit length.
+/// Declares `llvm.memcpy` with a 64-bit length.
 pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let (bit, void) = (unit.types.int(1), unit.types.void());
@@ -43,14 +43,14 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
 }
 
-/// Allocates a block of `bytes` bytes for the derivative itself.
+/// Allocates `bytes` bytes of heap memory that is private to the derivative.
 pub fn block(b: &mut Builder<'_>, bytes: Value) -> Value {
     let malloc = malloc_function(b.unit);
     let call = b.call(malloc, &[bytes]);
     own(b.body, call)
 }
 
-/// Allocates a zeroed block of `bytes` bytes for the derivative itself.
+/// Allocates `bytes` bytes of zeroed heap memory that is private to the derivative.
 pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
     if planted(Mutant::HeapShadowNotZeroed) {
         return block(&mut out.build(), bytes);
@@ -61,14 +61,14 @@ pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
     own(&mut out.body, call)
 }
 
-/// Marks an allocation as the derivative's, by the name [`OWN_BLOCK`].
+/// Marks an allocation as the derivative's by the name [`OWN_BLOCK`].
 fn own(body: &mut Body, call: Op) -> Value {
     body.ops[call].name = Some(OWN_BLOCK.into());
     body.result(call)
 }
 
-/// Returns the bytes of a block's shadow, or zero if `block` is null. Callers use it if the program tests the block
-/// for null.
+/// Returns the size in bytes of a block's shadow, or zero if `block` is null. Callers use the function if the
+/// program tests the block for null.
 pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
     let ptr = out.body.ty(block);
     let long = out.unit.types.int(64);
@@ -79,8 +79,8 @@ pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
     out.build().select(given, bytes, none)
 }
 
-/// The bytes of a block's shadow: as many as the block has room for, where the program asks for that as it makes blocks
-/// larger or smaller. All that fits is copied then.
+/// Returns the size in bytes of a block's shadow. If the program declares `malloc_usable_size`, the result is
+/// the usable size of the block, because the program may copy all usable bytes when it resizes blocks.
 pub fn with_room(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
     let room = out.unit.function("malloc_usable_size");
     let Some(room) = room.filter(|func| !out.unit.functions[*func].defined) else {
@@ -91,7 +91,8 @@ pub fn with_room(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
     widen(out, room)
 }
 
-/// The arguments of an allocation whose product is its size; `None` where they do not tell it.
+/// Returns the arguments of an allocation whose product is the size; `None` if the arguments do not determine
+/// the size.
 pub fn size_factors(size: AllocationSize, args: &[Value]) -> Option<Vec<Value>> {
     let arg = |i: u8| args[usize::from(i)];
     match size {
@@ -101,7 +102,7 @@ pub fn size_factors(size: AllocationSize, args: &[Value]) -> Option<Vec<Value>> 
     }
 }
 
-/// The product of sizes, in 64 bits.
+/// Emits the product of sizes, in 64 bits.
 pub fn product(out: &mut Out<'_>, factors: &[Value]) -> Value {
     let mut product = None;
     for &factor in factors {

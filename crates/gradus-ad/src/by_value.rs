@@ -1,13 +1,12 @@
-//! Arguments passed by value in memory become copies of the callee's own, so that a derivative never
-//! writes what belongs to its caller.
+//! Copies of `byval` arguments in the callee, by which a derivative never writes memory of the caller.
 //!
-//! Runs on the primal before anything is asked about it; the meaning stays the same.
+//! Runs on the primal before any analysis and preserves the meaning of the primal.
 
 use crate::alloc;
 use gradus_ir::{AttrValue, Body, Builder, FuncId, Op, TypeId, Unit, Value};
 
-/// Gives every `byval` parameter of `func`, whose body is `body`, a copy at the body's beginning;
-/// gives their number.
+/// Copies every `byval` parameter of `func` at the beginning of `body`, the function's body. Returns the
+/// number of copies.
 pub fn expand_by_value(unit: &mut Unit, func: FuncId, body: &mut Body) -> usize {
     let attrs = unit.attrs(unit.functions[func].attrs).clone();
     let params: Vec<(Value, TypeId)> = body

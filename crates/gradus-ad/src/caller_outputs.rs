@@ -1,17 +1,19 @@
-//! Outputs that the function makes itself, as a caller of the derivative sees them: blocks behind its result or behind
-//! an argument, and variables that its result leads to. Cotangents reach such memory only if the shadow is there
-//! before the return sweep, and stays as the caller left it.
+//! Outputs in memory that the differentiated function allocates, as seen by a caller of the derivative.
+//!
+//! Such outputs are blocks behind the result or an argument, and global variables that the result points to.
+//! Cotangents reach an output only if the shadow exists before the reverse pass and keeps the caller's
+//! values.
 
 use crate::closure_facts::ClosureFacts;
 use crate::variant::{Mode, ResultActivity, Variant};
 use gradus_analysis::{ClassState, Origin};
 use gradus_ir::{Code, Diagnostic, GlobalId, Unit};
 
-/// Refuses a result with a shadow if cotangents cannot be put there.
+/// Refuses a result with a shadow that cannot receive cotangents.
 ///
 /// # Errors
-/// In a gradient by one call, a result that leads to memory of the function. In the split interface, a result that
-/// leads to a variable, whose shadow the return sweep begins by clearing.
+/// In combined mode, a result that points to memory of the function. In split mode, a result that points to a
+/// global variable: the reverse pass begins by clearing the variable's shadow.
 pub(crate) fn check(
     unit: &Unit,
     closure: &ClosureFacts,
@@ -70,7 +72,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if a gradient by one call is zero because its outputs lie in blocks that the function allocates.
+/// Returns true if a combined gradient is zero because all outputs lie in blocks that the function allocates.
 pub(crate) fn has_no_cotangent(unit: &Unit, closure: &ClosureFacts, variant: &Variant) -> bool {
     variant.mode == Mode::Combined
         && variant.outermost

@@ -1,5 +1,5 @@
-//! What is known about everything that one request can reach, found once before any derivative is
-//! made.
+//! Whole-program facts for one request: analyses of the reachable call graph, run once before any derivative
+//! is built.
 
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
@@ -7,18 +7,18 @@ use gradus_analysis::{
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 
-/// The function that a request asks to differentiate, and what its arguments are.
+/// The function to differentiate, with the activity of arguments and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The function.
     pub func: FuncId,
-    /// One for each parameter.
+    /// Activity per parameter.
     pub args: Vec<ArgActivity>,
-    /// What its result is.
+    /// Activity of the result.
     pub result: ResultActivity,
 }
 
-/// Facts about all that a request can reach. Valid as long as the primals are not edited.
+/// Facts about the call graph of a request. The facts are valid as long as no primal is edited.
 #[derive(Clone, Debug)]
 pub struct ClosureFacts {
     pub(crate) closure: Closure,
@@ -31,11 +31,11 @@ pub struct ClosureFacts {
 }
 
 impl ClosureFacts {
-    /// Looks at everything that `root` can reach.
+    /// Analyses the call graph of `root`.
     ///
     /// # Errors
-    /// What is wrong with the request's memory: globals that cannot have shadows, active values in
-    /// memory that the request calls inactive.
+    /// Conflicts in the request's memory: globals that cannot have shadows, and active values in memory that
+    /// the request declares inactive.
     pub fn of(unit: &Unit, root: &Root) -> Result<ClosureFacts, Vec<Diagnostic>> {
         let closure = Closure::of(unit, &[root.func]);
         let memory = Memory::of(unit, &closure);
@@ -70,31 +70,31 @@ impl ClosureFacts {
         })
     }
 
-    /// What the user should be told although nothing is refused.
+    /// Returns the warnings of the analyses.
     pub fn warnings(&self) -> &[Diagnostic] {
         self.classes.findings()
     }
 
-    /// The functions in question, callees before callers.
+    /// Returns the functions of the call graph, callees before callers.
     pub fn functions(&self) -> &[FuncId] {
         self.closure.functions()
     }
 
-    /// Whether a global has a shadow in which floats carry derivatives.
+    /// Returns true if a global has a shadow in which floats carry derivatives.
     pub(crate) fn carries_floats(&self, unit: &Unit, global: GlobalId) -> bool {
         let class = self.memory.global(global).map(|place| place.class);
         self.classes.global(self.view(unit), global) == ShadowState::Real
             && class.is_some_and(|class| self.classes.holds_active_floats(class))
     }
 
-    /// Returns true if a function of the closure writes active values to memory.
+    /// Returns true if a function of the call graph writes active values to memory.
     pub(crate) fn writes_active_memory(&self) -> bool {
         let mut classes = self.memory.classes().map(|(class, _)| class);
         classes
             .any(|class| self.classes.is_written(class) && self.classes.holds_active_floats(class))
     }
 
-    /// Whether the memory of a global may hold pointers.
+    /// Returns true if the memory of a global may hold pointers.
     pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
         let place = self.memory.global(global);
         place.is_some_and(|place| self.words.seen_anywhere(place.class).has_pointer())

@@ -1,8 +1,9 @@
-//! Undoing a copy of numbers: `t = to[i]; to[i] = 0; from[i] += t`, as functions of the language
-//! emitted beside the derivatives that use them and merged by the linker.
+//! Reversal of float copies: GIR functions that compute `t = to[i]; to[i] = 0; from[i] += t` on shadow
+//! memory.
 //!
-//! For `memcpy` the two ends are disjoint or equal, and one pass in place is right for both. For
-//! `memmove` they may overlap: all of `to` is read and cleared before anything is added.
+//! The functions are emitted next to the derivatives that call them, with `linkonce_odr` linkage. The two
+//! ends of a `memcpy` are disjoint or equal: one in-place loop is right for both cases. The ends of a
+//! `memmove` may overlap: the function reads and clears all of `to` before the first addition to `from`.
 
 use crate::alloc;
 use crate::differential::SUM_IN_MEMORY;
@@ -11,7 +12,7 @@ use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value,
 };
 
-/// The function `(to, from, bytes)` for numbers of a format.
+/// Returns the function `(to, from, bytes)` for floats of one format.
 pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
     let how = if overlap { "move" } else { "copy" };
     let name = format!(

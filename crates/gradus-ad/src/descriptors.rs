@@ -1,9 +1,10 @@
-//! Fortran's array descriptors: a derivative checks that a shadow has the strides of its array.
+//! Run-time check of Fortran array descriptors: the shadow of an array must have the strides of the array.
 //!
-//! A derivative indexes a shadow with the strides from the array's own descriptor. A caller may pass a section as
-//! an assumed-shape array, and another section as its shadow. The derivative therefore begins by comparing both
-//! descriptors, dimension by dimension, and ends the program if they disagree. The comparison covers only
-//! dimensions whose stride the function reads. The layout is flang's `CFI_cdesc_t`: three words per dimension.
+//! A derivative indexes a shadow with the strides of the array's own descriptor. A caller may pass a section
+//! as an assumed-shape array, and another section as the shadow. The derivative therefore begins by comparing
+//! both descriptors, dimension by dimension, and ends the program on a mismatch. The comparison covers only
+//! dimensions whose stride the function reads. The layout is flang's `CFI_cdesc_t`: three 64-bit fields per
+//! dimension.
 
 use crate::dispatch;
 use crate::out::{Out, Space};
@@ -11,17 +12,17 @@ use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{BinaryOp, Body, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// flang's name for the members of descriptors.
+/// flang's TBAA name for descriptor members.
 const MEMBER: &str = "descriptor member";
-/// The offset of the first dimension.
+/// Offset of the first dimension.
 const FIRST_BYTES: i64 = 24;
-/// The size of a dimension.
+/// Size of a dimension.
 const DIMENSION_BYTES: i64 = 24;
-/// The offsets of the extent and the stride in a dimension.
+/// Offsets of the extent and the stride within a dimension.
 const EXTENT_BYTES: i64 = 8;
 const STRIDE_BYTES: i64 = 16;
 
-/// Compares the descriptor of each argument that has a shadow with the descriptor of that shadow.
+/// Compares the descriptor of each argument that has a shadow with the descriptor of the shadow.
 pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signature, body: &Body) {
     if !variant.outermost || variant.mode == Mode::Return {
         return;
@@ -50,8 +51,8 @@ pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signatur
     }
 }
 
-/// Returns the dimensions of a parameter's array whose strides the function, or a callee that receives the
-/// descriptor, reads.
+/// Returns the dimensions of a parameter's array whose strides are read by the function, or by a callee that
+/// receives the descriptor.
 fn strided(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
     let mut seen = HashSet::new();
@@ -99,15 +100,15 @@ fn is_member(unit: &Unit, body: &Body, op: Op) -> bool {
     integer && tag.is_some_and(|tag| unit.tbaa_types[tag.access].name == MEMBER)
 }
 
-/// Returns the bytes by which an address computation moves, if they are known.
+/// Returns the constant offset in bytes of an address computation; `None` if the offset is not constant.
 fn bytes_on(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     let address = unit.layout.address(unit, body, op)?;
     let single = address.terms.is_empty() && address.base == body.operand(op, 0);
     single.then_some(address.offset)
 }
 
-/// Builds a condition: the array is absent, or its shadow has the same strides and at least the same extents. The
-/// stride of a dimension with at most one element is ignored.
+/// Builds the condition for a valid shadow: the array is absent, or the shadow has equal strides and at least
+/// equal extents. The stride of a dimension with at most one element is ignored.
 fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i64>) -> Value {
     let (ptr, long) = (out.unit.types.ptr(), out.unit.types.int(64));
     let start = out.load(ptr, array, Space::Primal, None);
@@ -131,7 +132,7 @@ fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i
     out.build().binary(BinaryOp::Or, absent, all)
 }
 
-/// Loads the word at `at_bytes` from two descriptors.
+/// Loads the 64-bit field at `at_bytes` from both descriptors.
 fn both(out: &mut Out<'_>, descriptors: [Value; 2], at_bytes: i64) -> [Value; 2] {
     let long = out.unit.types.int(64);
     let spaces = [Space::Primal, Space::Shadow];

@@ -1,8 +1,7 @@
 //! Arithmetic on tangents and adjoints.
 //!
-//! A tangent or adjoint has the type of its value. Its floating-point parts carry the number;
-//! other parts are zero. An integer that carries floats in byte lanes has an adjoint that carries
-//! theirs in the same lanes.
+//! A tangent or adjoint has the type of its primal value. Float parts carry derivatives; other parts are
+//! zero. The adjoint of an integer that carries floats in bit ranges carries adjoints in equal bit ranges.
 
 use crate::facts::Facts;
 use crate::facts::FloatLane;
@@ -10,14 +9,14 @@ use crate::out::Out;
 use gradus_ir::known::ReduceFn;
 use gradus_ir::{AttrSet, BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
-/// The sum of two adjoints of `of`. Nobody wrote down in which order adjoints are added up: such sums may
-/// be regrouped.
+/// Emits the sum of two adjoints of `of`. The source prescribes no order of adjoint accumulation: the sum may
+/// be reassociated.
 pub fn accumulate(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
     with_flags(out, Flags::REASSOC, |out| add(out, facts, of, a, b))
 }
 
-/// The sum of what shadow memory holds and an adjoint of `of`. Where that memory was just cleared, the sum
-/// is the adjoint.
+/// Emits the sum of the value in shadow memory and an adjoint of `of`. If the memory was just cleared, the
+/// sum folds to the adjoint.
 pub fn accumulate_in_memory(
     out: &mut Out<'_>,
     facts: &Facts<'_>,
@@ -28,12 +27,12 @@ pub fn accumulate_in_memory(
     with_flags(out, SUM_IN_MEMORY, |out| add(out, facts, of, old, more))
 }
 
-/// As [`accumulate_in_memory`], of floats or vectors of floats.
+/// Emits the sum of [`accumulate_in_memory`] for floats or float vectors.
 pub fn accumulate_floats(out: &mut Out<'_>, old: Value, more: Value) -> Value {
     with_flags(out, SUM_IN_MEMORY, |out| out.build().fadd(old, more))
 }
 
-/// The sum of the lanes of a vector of floats, in whatever order.
+/// Emits the sum of the lanes of a float vector, in any order.
 pub fn sum_of_lanes(out: &mut Out<'_>, vector: Value) -> Value {
     let ty = out.body.ty(vector);
     let elem = out.unit.types.scalar(ty);
@@ -57,12 +56,12 @@ fn with_flags(out: &mut Out<'_>, flags: Flags, make: impl FnOnce(&mut Out<'_>) -
     sum
 }
 
-/// What may be done to sums in shadow memory: the sign of one that is zero means nothing, either. Sums of
-/// values say no such thing, as it adds nothing there, and LLVM's time for long sums that say both grows
-/// faster than their length.
+/// Fast-math flags of sums in shadow memory: reassociation, and an insignificant sign of zero. Sums of SSA
+/// values carry no `nsz`, which would gain nothing: LLVM's compile time for long sums with both flags is
+/// superlinear.
 pub const SUM_IN_MEMORY: Flags = Flags::REASSOC.with(Flags::NSZ);
 
-/// The sum of two adjoints of `of`, as it is written.
+/// Emits the sum of two adjoints of `of` without further flags.
 fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
     let ty = out.body.ty(a);
     if let Some(lanes) = facts.lanes(of).map(<[FloatLane]>::to_vec) {
@@ -71,7 +70,7 @@ fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> V
     add_typed(out, ty, a, b)
 }
 
-/// The sum of two adjoints of type `ty`, part by part.
+/// Emits the member-wise sum of two adjoints of type `ty`.
 pub fn add_typed(out: &mut Out<'_>, ty: TypeId, a: Value, b: Value) -> Value {
     if is_zero(out, a) {
         return b;
@@ -96,7 +95,7 @@ pub fn add_typed(out: &mut Out<'_>, ty: TypeId, a: Value, b: Value) -> Value {
     }
 }
 
-/// Sums of the members of aggregates; nesting is that of types and so bounded by the source.
+/// Emits sums of aggregate members. The recursion depth is the nesting of types, which the source bounds.
 fn add_parts(out: &mut Out<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
     let mut sum = a;
     for &part in parts {
@@ -116,7 +115,7 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
     if let (Type::Vector { elem, len, .. }, [first, ..]) = (out.unit.types.get(ty).clone(), lanes) {
         return add_as_floats(out, (elem, len), first.kind, a, b);
     }
-    // Beside the lanes stay the bits of the first, which may be those of shadow memory.
+    // Bits outside the float ranges remain those of the first operand, which may be a value in shadow memory.
     let bits: u32 = lanes.iter().map(|lane| lane.kind.bits()).sum();
     let whole = out.unit.types.int_bits(ty) == Some(bits);
     let mut sum = if whole { out.build().zero(ty) } else { a };
@@ -134,8 +133,8 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
     sum
 }
 
-/// The sum of two vectors of integers whose floats are all of one format and where such a vector's elements
-/// are; other parts are zero, as floats too.
+/// Emits the sum of two integer vectors whose bit ranges are floats of one format at the elements of a float
+/// vector. Other parts are zero, as floats too.
 fn add_as_floats(
     out: &mut Out<'_>,
     (elem, len): (TypeId, u32),
@@ -155,7 +154,7 @@ fn add_as_floats(
     out.build().cast(CastOp::BitCast, sum, ty)
 }
 
-/// The float in a byte lane of an integer.
+/// Extracts the float in a bit range of an integer.
 pub fn lane_float(out: &mut Out<'_>, lane: &FloatLane, value: Value) -> Value {
     let ty = out.body.ty(value);
     let shift = out.build().int(ty, i128::from(lane.bit));
@@ -166,7 +165,7 @@ pub fn lane_float(out: &mut Out<'_>, lane: &FloatLane, value: Value) -> Value {
     out.build().cast(CastOp::BitCast, cut, float)
 }
 
-/// An integer of type `ty` with a float in a byte lane and zeros elsewhere.
+/// Returns an integer of type `ty` with a float in one bit range and zeros elsewhere.
 pub fn float_lane(out: &mut Out<'_>, lane: &FloatLane, float: Value, ty: TypeId) -> Value {
     let bits = out.unit.types.int(lane.kind.bits());
     let raw = out.build().cast(CastOp::BitCast, float, bits);
@@ -175,7 +174,7 @@ pub fn float_lane(out: &mut Out<'_>, lane: &FloatLane, float: Value, ty: TypeId)
     out.build().binary(BinaryOp::Shl, wide, shift)
 }
 
-/// Whether a value is the constant zero, of either sign or of any aggregate.
+/// Returns true if a value is the constant zero, of either sign or of any aggregate type.
 pub fn is_zero(out: &Out<'_>, value: Value) -> bool {
     use gradus_ir::ConstKind;
     let Some(id) = out.body.as_const(value) else {
@@ -192,7 +191,7 @@ pub fn is_zero(out: &Out<'_>, value: Value) -> bool {
     true
 }
 
-/// `part` where `guard` holds, else zero.
+/// Emits a select of `part` if `guard` holds, else zero.
 pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
     let Some(guard) = guard else { return part };
     let ty = out.body.ty(part);
@@ -200,14 +199,15 @@ pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
     out.build().select(guard, part, zero)
 }
 
-/// One, of the type of a seed; `None` where that is no float.
+/// Returns one, in the type of a seed; `None` for types other than floats.
 pub fn unit_seed(out: &mut Out<'_>, seed: Value) -> Option<Value> {
     let ty = out.body.ty(seed);
     out.unit.types.float_kind(ty)?;
     Some(out.build().float(ty, 1.0))
 }
 
-/// `part` where a factor of it (its seed, or its slope) is not zero, else zero.
+/// Emits the strong-zero form: a select of `part` if `factor` (seed or partial derivative) is non-zero, else
+/// zero.
 pub fn strong(out: &mut Out<'_>, factor: Value, part: Value) -> Value {
     let ty = out.body.ty(factor);
     if out.body.ty(part) != ty || out.unit.types.float_kind(ty).is_none() {

@@ -1,10 +1,10 @@
-//! Calls through pointers: a small function that leads to the derivative of what is called.
+//! Indirect calls: a dispatch function that calls the derivative of the actual callee.
 //!
-//! The analyses know which functions an address may lead to. For each such call there is a function
-//! that takes the address beside the call's arguments, compares it with these in turn, and calls the
-//! derivative that belongs to it: one variant of each function serves all calls by address, its
-//! pointers with or without shadows, its numbers active. One that works on no derivatives is called as
-//! it is. An address that leads elsewhere ends the program with a message: zero would be a guess.
+//! Points-to analysis yields the possible callees of an address. Each indirect call has a dispatch function,
+//! which takes the address next to the call's arguments. The dispatch function compares the address with each
+//! possible callee and calls the matching derivative. One generic variant per callee serves all indirect
+//! calls: pointers with or without shadows, active floats. An inactive callee is called as it is. An unknown
+//! address ends the program with a message, because a zero derivative would be a guess.
 
 use crate::facts::Facts;
 use crate::out::Out;
@@ -18,10 +18,10 @@ use gradus_ir::{
     Value,
 };
 
-/// How the symbols of these functions begin while one root's derivatives are made.
+/// Symbol prefix of the dispatch functions while the derivatives of one root are built.
 pub const CALL_PREFIX: &str = "__gradus1_call_";
 
-/// The variant of a function that serves calls by its address.
+/// Returns the variant of a function that serves indirect calls.
 pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
     let ty = unit.functions[func].ty;
     let args: Vec<ArgActivity> = (unit.param_types(ty).iter())
@@ -65,7 +65,8 @@ fn result(unit: &Unit, ty: Option<TypeId>) -> ResultActivity {
     }
 }
 
-/// Whether calls of functions of a type can be served so: no argument mixes numbers and pointers.
+/// Returns true if indirect calls of a function type can be dispatched: no aggregate argument or result holds
+/// a pointer, and the type is not variadic.
 pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
     let Type::Func {
         params,
@@ -78,7 +79,7 @@ pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
     !variadic && (params.iter().chain([result])).all(|ty| !hides_pointer(unit, *ty))
 }
 
-/// Whether a structure holds a pointer.
+/// Returns true if an aggregate type holds a pointer.
 fn hides_pointer(unit: &Unit, ty: TypeId) -> bool {
     let mut stack = match unit.types.get(ty) {
         Type::Ptr(_) => Vec::new(),
@@ -95,17 +96,17 @@ fn hides_pointer(unit: &Unit, ty: TypeId) -> bool {
     false
 }
 
-/// What a call through a pointer calls instead.
+/// Replacement of an indirect call.
 pub(crate) struct Dispatch {
-    /// It takes the address, then what `signature` says.
+    /// The dispatch function. Parameters: the address, then the parameters of `signature`.
     pub func: FuncId,
-    /// Of the derivatives.
+    /// Signature of the derivatives.
     pub signature: Signature,
-    /// The derivatives that it calls.
+    /// Derivatives that the dispatch function calls.
     pub needs: Vec<Variant>,
 }
 
-/// The function for a call through a pointer, `None` where nothing is known that it could call.
+/// Returns the dispatch function of an indirect call; `None` if no possible callee is known.
 pub(crate) fn function(
     unit: &mut Unit,
     facts: &Facts<'_>,
@@ -157,13 +158,13 @@ pub(crate) fn function(
     })
 }
 
-/// The function that ends the program where a call is made that cannot be.
+/// Returns the function that ends the program at a call that cannot be dispatched.
 pub(crate) fn stop(unit: &mut Unit, facts: &Facts<'_>, op: Op) -> FuncId {
     let text = message(unit, facts, op);
     stop_saying(unit, &text)
 }
 
-/// A function that says something and ends the program.
+/// Returns a function that prints `text` and ends the program.
 pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
     let void = unit.types.void();
     let ty = unit.types.func(void, vec![]);
@@ -173,7 +174,7 @@ pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
     unit.define(name, ty, Linkage::Internal, body)
 }
 
-/// Emits a test that says something and ends the program unless `fine` is true.
+/// Emits a test that prints `text` and ends the program unless `fine` is true.
 pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
     let stop = stop_saying(out.unit, text);
     let mut b = out.build();
@@ -186,7 +187,7 @@ pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
     b.restore(back);
 }
 
-/// What is said where an address leads elsewhere.
+/// Returns the message for an unknown callee address.
 fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
     let place = match unit.span(facts.body.ops[op].loc) {
         Some(span) => format!("{}:{}: ", span.file, span.line),
@@ -205,13 +206,14 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// One comparison after the other, each inside the `else` of the one before.
+    /// Emits one comparison per target, each within the `else` arm of the comparison before.
     fn choose(&mut self, targets: &[(FuncId, bool)], needs: &[Variant]) {
         let address = self.b.body.params()[0];
         let mut variants = needs.iter();
         let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
         for &(func, active) in targets {
-            // It was asked before whether the address is one of these.
+            // Library functions with a rule of their own: `calculus::call_by_name` compares the address with
+            // them beforehand.
             if (self.b.unit.known(func)).is_some_and(Known::is_called_by_name) {
                 continue;
             }
@@ -249,7 +251,7 @@ impl Maker<'_> {
         self.b.body.results(call).first().copied()
     }
 
-    /// A function that carries no derivatives: its pointers' shadows are its pointers.
+    /// Calls an inactive function directly. The shadow of each pointer result is the pointer itself.
     fn as_it_is(&mut self, func: FuncId) -> Option<Value> {
         let is_return = self
             .signature
@@ -289,7 +291,7 @@ impl Maker<'_> {
     }
 }
 
-/// Says what it is, and ends the program.
+/// Prints a message and ends the program.
 fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
     let (ptr, int, long) = (
         b.unit.types.ptr(),
@@ -308,7 +310,7 @@ fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
     b.op(OpKind::Unreachable, &[], &[], 0);
 }
 
-/// A message as a constant of the module.
+/// Adds a message as a constant of the module.
 fn text(b: &mut Builder<'_>, message: &str) -> Value {
     let unit = &mut *b.unit;
     let name = unit.fresh_name("__gradus1_message");

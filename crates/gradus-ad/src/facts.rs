@@ -1,6 +1,6 @@
-//! What the derivative of one body may rely on: the analyses' answers as tables of this crate.
+//! Analysis results that the derivative of one body relies on, as tables of this crate.
 //!
-//! Made before anything is built, so that building may change the unit.
+//! The tables are filled before any emission, because emission changes the unit.
 
 pub mod backwards;
 pub mod carried_loads;
@@ -35,34 +35,34 @@ pub(crate) use make::MakeFacts;
 pub(crate) use own_adds::{is_independent, is_of_iteration};
 pub use replay::Repeatable;
 
-/// A copy of more words than this is not written out word by word, nor one period of it.
+/// Limit on the number of memory cells that a copy expands to, in total or per period.
 const MOST_WORDS: usize = 256;
 
-/// A float in the bits of an integer.
+/// A float in a bit range of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatLane {
-    /// Bits from the least significant one.
+    /// First bit, counted from the least significant bit.
     pub bit: u32,
-    /// Its format.
+    /// Float format.
     pub kind: FloatKind,
 }
 
-/// What an earlier plan of the same derivative chose.
+/// Choices of an earlier plan for the same derivative.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
-    /// The loops whose iterations are run again in the return sweep.
+    /// Loops whose iterations are recomputed in the reverse pass.
     pub replayed: BTreeMap<Op, Repeatable>,
-    /// The allocations whose blocks are freed where the program frees them.
+    /// Allocations whose blocks are freed at the program's own `free`.
     pub freed_at_once: BTreeSet<Op>,
 }
 
-/// What a derivative of one body relies on.
+/// Facts about one body, read by tape plan, forward pass and reverse pass.
 pub struct Facts<'a> {
     /// The primal.
     pub body: &'a Body,
-    /// Whose body it is.
+    /// The function of the body.
     pub func: FuncId,
-    /// Tangents or cotangents that go along at once.
+    /// Number of tangents or cotangents in a batch.
     pub width: usize,
     active: Vec<bool>,
     shadows: Vec<ShadowState>,
@@ -73,7 +73,7 @@ pub struct Facts<'a> {
     lost: HashMap<Op, lost::Lost>,
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
-    /// Of allocations whose frees wait: the addresses in blocks that hold numbers only.
+    /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
     of_numbers: HashMap<Op, HashSet<Value>>,
     left: HashSet<Op>,
     on_heap: HashSet<Op>,
@@ -83,7 +83,7 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
-    /// Those of them that touch no memory but what they read.
+    /// Subset of `redone_calls` whose only effect on memory is reads.
     reading_calls: HashSet<Op>,
     overwritten: HashMap<Op, Vec<bool>>,
     by_address: HashMap<Op, Vec<(FuncId, bool)>>,
@@ -94,7 +94,7 @@ pub struct Facts<'a> {
     torn: HashSet<Op>,
     own_adds: HashSet<Op>,
     from_globals: HashSet<Op>,
-    /// The snapshots that may be made.
+    /// Candidate snapshots.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
     backwards: HashMap<Value, backwards::Backwards>,
@@ -104,23 +104,23 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether a number carries a derivative.
+    /// Returns true if a value carries a derivative.
     pub fn active(&self, value: Value) -> bool {
         self.active
             .get(gradus_ir::Entity::index(value))
             .copied()
             .unwrap_or(false)
     }
-    /// Whether a pointer has, or may have, a shadow other than itself.
+    /// Returns true if a pointer has, or may have, a shadow that differs from the pointer.
     pub fn has_shadow(&self, value: Value) -> bool {
         self.shadow_state(value) != ShadowState::None
     }
-    /// Whether a pointer's shadow may be the pointer itself.
+    /// Returns true if the shadow of a pointer may be the pointer itself.
     pub fn shadow_may_be_primal(&self, value: Value) -> bool {
         self.shadow_state(value) == ShadowState::Maybe
     }
-    /// The address that a pointer was computed from: one is its own shadow where the other is, and what
-    /// is asked of the first does not change with the index.
+    /// Returns the base of a chain of address computations. An address is its own shadow exactly if its base
+    /// is, and the test on the base is invariant in the index.
     pub fn start_of(&self, ptr: Value) -> Value {
         let mut start = ptr;
         while let Some(op) = self.body.def_op(start)
@@ -137,42 +137,43 @@ impl Facts<'_> {
             .copied()
             .unwrap_or_default()
     }
-    /// The floats in the bits of an integer; `None` for other values.
+    /// Returns the floats in the bit ranges of an integer; `None` for other values.
     pub fn lanes(&self, value: Value) -> Option<&[FloatLane]> {
         self.lanes.get(&value).map(Vec::as_slice)
     }
-    /// Whether a value carries floats.
+    /// Returns true if a value carries floats.
     pub fn holds_float(&self, unit: &Unit, value: Value) -> bool {
         crate::variant::carries_float(unit, self.body.ty(value)) || self.lanes.contains_key(&value)
     }
-    /// Whether a value carries pointers.
+    /// Returns true if a value carries pointers.
     pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
         unit.types.is_ptr(self.body.ty(value)) || self.pointer_lanes.contains(&value)
     }
-    /// Whether a global whose address is part of a constant has a shadow.
+    /// Returns true if a global whose address is part of a constant has a shadow.
     pub fn is_shadowed(&self, global: GlobalId) -> bool {
         self.shadowed.contains(&global)
     }
-    /// Whether what a load read is still there in the return sweep.
+    /// Returns true if the memory that a load reads is unchanged in the reverse pass.
     pub fn is_stable(&self, op: Op) -> bool {
         self.stable.contains(&op)
     }
-    /// The snapshot from which a load can be done again.
+    /// Returns the snapshot from which a load can be recomputed.
     pub fn snapshot_of(&self, load: Op) -> Option<usize> {
         self.served.get(&load).copied()
     }
-    /// The snapshot in which a load leaves what it read.
+    /// Returns the snapshot that a load fills with the loaded values.
     pub fn filled_by(&self, load: Op) -> Option<usize> {
         let number = self.snapshot_of(load)?;
         (self.snapshots[number].filler == Some(load)).then_some(number)
     }
-    /// What a copy or fill of bytes moves.
+    /// Returns the kinds of memory cells that a copy or fill moves.
     pub fn copy_kind(&self, op: Op) -> CopyKind {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
     }
-    /// What a copy of words of several kinds moves: all its words where it is short and of constant size,
-    /// else those before the first period and of one. `None` where these are too many or there is no period, or
-    /// where a copy overlaps whose periods begin behind a head.
+    /// Returns the memory cells of a copy of mixed types. A short copy of constant size is expanded to all
+    /// cells; otherwise the result holds the head before the first period, and one period. Returns `None` if
+    /// the cells are too many, if the copy has no period, or if an overlapping copy has a head before the
+    /// first period.
     pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
         let CopyKind::Words { words, period } = self.copy_kind(op) else {
             return None;
@@ -195,7 +196,7 @@ impl Facts<'_> {
             overlap,
         })
     }
-    /// The finding for a copy of bytes that is not understood.
+    /// Returns the diagnostic for a byte copy of unknown memory types.
     pub fn unknown_copy(&self, unit: &Unit, op: Op) -> Diagnostic {
         Diagnostic::error(
             Code::UnknownMemoryType,
@@ -204,48 +205,49 @@ impl Facts<'_> {
         .at(unit.span(self.body.ops[op].loc), "copied here")
         .help("copy field by field, or with a type that says what the bytes are")
     }
-    /// Whether a fill overwrites pointers.
+    /// Returns true if a fill may overwrite pointers.
     pub fn fills_pointers(&self, op: Op) -> bool {
         !matches!(self.copy_kind(op), CopyKind::Floats(_) | CopyKind::Nothing)
     }
-    /// Whether undoing an op takes anything.
+    /// Returns true if the reversal of an op emits code.
     pub fn has_work(&self, op: Op) -> bool {
         self.work.contains(&op)
     }
-    /// The active values from outside that an op's regions use actively.
+    /// Returns the active values defined outside an op's regions and used actively inside.
     pub fn outer_active(&self, op: Op) -> &[Value] {
         self.outer.get(&op).map_or(&[], Vec::as_slice)
     }
-    /// Whether a call's callee has a derivative of its own.
+    /// Returns true if a call is active and has a derivative variant of its callee.
     pub fn is_active_call(&self, op: Op) -> bool {
         self.calls.contains_key(&op)
     }
-    /// What a call through a pointer may lead to, and whether each works on derivatives; `None` for
-    /// other calls, and for those that work on none.
+    /// Returns the possible callees of an indirect call, each with its activity; `None` for direct calls and
+    /// for inactive calls.
     pub fn pointer_targets(&self, op: Op) -> Option<&[(FuncId, bool)]> {
         self.by_address.get(&op).map(Vec::as_slice)
     }
-    /// Whether a call goes through a pointer that can only be null, and works on derivatives.
+    /// Returns true if an active call goes through a pointer that can only be null.
     pub fn is_never_made(&self, op: Op) -> bool {
         self.never_made.contains(&op)
     }
-    /// Whether nobody reads what a store writes.
+    /// Returns true if the value that a store writes is never read.
     pub fn is_dead_store(&self, op: Op) -> bool {
         self.dead_stores.contains(&op)
     }
-    /// Whether an op stands on a way out of the function other than its return.
+    /// Returns true if an op lies on a no-return path.
     pub fn is_doomed(&self, op: Op) -> bool {
         self.doomed.contains(&op)
     }
-    /// The value that a call, or an invoke with its handler beside it, gives.
+    /// Returns the result of a call. The result of an invoke comes from its normal path.
     pub fn given(&self, op: Op) -> Option<Value> {
         gradus_analysis::given(self.body, op)
     }
-    /// Whether a call may throw into a handler that goes on, after it wrote what carries derivatives.
+    /// Returns true if a call may throw after a write to active memory, and a handler in the active extent
+    /// catches the exception.
     pub fn is_torn(&self, op: Op) -> bool {
         self.torn.contains(&op)
     }
-    /// The finding for such a call.
+    /// Returns the diagnostic for a call that may throw after a write to active memory.
     pub fn torn_call(&self, unit: &Unit, op: Op) -> Diagnostic {
         let what = self.describe(unit, op);
         let message = format!(
@@ -255,15 +257,16 @@ impl Facts<'_> {
             .at(unit.span(self.body.ops[op].loc), "called here")
             .help("check before anything is written, or let the exception leave the function that is differentiated")
     }
-    /// Whether no other iteration of the parallel loops around a load adds to its place.
+    /// Returns true if no other iteration of the enclosing parallel loops accumulates into the location of a
+    /// load.
     pub fn adds_alone(&self, load: Op) -> bool {
         self.own_adds.contains(&load)
     }
-    /// Whether a call works on derivatives and nothing is known of its own derivative.
+    /// Returns true if a call is active and its callee has no known derivative.
     pub fn is_unhandled_call(&self, op: Op) -> bool {
         self.unhandled_calls.contains(&op)
     }
-    /// The finding for such a call.
+    /// Returns the diagnostic for an active call without a known derivative.
     pub fn unhandled_call(&self, unit: &Unit, op: Op) -> Diagnostic {
         let code = match unit.callee(self.body, op) {
             Some(_) => Code::UnknownCallee,
@@ -277,7 +280,7 @@ impl Facts<'_> {
             )
             .help("give the source of what is called, or mark its arguments inactive")
     }
-    /// The finding for a structure that has no derivative yet.
+    /// Returns the diagnostic for a region op that has no derivative.
     pub fn unhandled_structure(&self, unit: &Unit, op: Op) -> Diagnostic {
         let (code, what, help) = match self.body.kind(op) {
             OpKind::Invoke(_) => (
@@ -295,28 +298,31 @@ impl Facts<'_> {
             .at(unit.span(self.body.ops[op].loc), "here")
             .help(help)
     }
-    /// Whether a call is done again by its whole derivative in the return sweep: it writes nothing,
-    /// and what it read is still there.
+    /// Returns true if the whole derivative of a call runs in the reverse pass: the call has no side effects,
+    /// and the memory that the call reads is unchanged.
     pub fn redo_call(&self, op: Op) -> bool {
         self.redone_calls.contains(&op)
     }
-    /// Whether such a call touches no memory but what it reads.
+    /// Returns true if the only effect of a recomputed call on memory is reads.
     pub(crate) fn only_reads(&self, op: Op) -> bool {
         self.reading_calls.contains(&op)
     }
-    /// Whether the stack that another derivative's tape is, of this state, lives and dies in this body: then
-    /// nothing is given back of it before the return sweep. Others are ordinary memory.
+    /// Returns true if the tape stack of another derivative, with the given state, is allocated and freed in
+    /// this body. The derivative then pops nothing of such a stack before the reverse pass. Any other tape
+    /// stack is ordinary memory.
     pub fn stack_stays(&self, state: Value) -> bool {
         self.body.def_op(state).is_some_and(|made| {
             let in_frame = matches!(self.body.kind(made), OpKind::Alloca(_));
             in_frame || self.deferred_free_of(made).is_some()
         })
     }
-    /// Whether what an allocation makes is left in memory of the caller, with its shadow.
+    /// Returns true if a block and its shadow outlive the call, because memory of the caller may hold their
+    /// addresses.
     pub fn is_left(&self, allocation: Op) -> bool {
         self.left.contains(&allocation)
     }
-    /// The source location of what gives a node: of a carried value, that of its loop.
+    /// Returns the source location of the op that defines a forward value. The location of a carried value is
+    /// that of its loop.
     pub fn location(&self, node: Node) -> Option<LocId> {
         let op = match node {
             Node::Primal(value) | Node::Shadow(value) => match self.body.values[value].def {
@@ -329,7 +335,7 @@ impl Facts<'_> {
         };
         self.body.ops[op].loc
     }
-    /// The type of a node, and the number of its values: one, or one for each shadow.
+    /// Returns the type of a forward value, and the number of values: one, or one per shadow.
     pub fn node_type(&self, unit: &mut Unit, node: Node) -> (TypeId, usize) {
         match node {
             Node::Primal(value) => (self.body.ty(value), 1),
@@ -338,7 +344,7 @@ impl Facts<'_> {
             _ => (unit.types.ptr(), 1),
         }
     }
-    /// The type that a node has in memory.
+    /// Returns the type of a forward value in memory.
     pub fn kept_type(&self, unit: &mut Unit, node: Node, width: u32) -> TypeId {
         let (ty, lanes) = self.node_type(unit, node);
         let ty = match unit.types.get(ty) {
@@ -350,7 +356,7 @@ impl Facts<'_> {
             _ => unit.types.array(ty, u64::from(width)),
         }
     }
-    /// The bytes that keeping a node once takes.
+    /// Returns the bytes per save of a forward value.
     pub fn kept_bytes(&self, unit: &Unit, node: Node, width: u32) -> u64 {
         match node {
             Node::Primal(value) => unit.layout.size_bytes(unit, self.body.ty(value)),
@@ -358,7 +364,7 @@ impl Facts<'_> {
             _ => 8,
         }
     }
-    /// What an op is called in a message.
+    /// Returns the name of an op for messages.
     pub fn describe(&self, unit: &Unit, op: Op) -> String {
         match self.body.kind(op) {
             OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(self.body, op) {
@@ -380,7 +386,7 @@ impl Facts<'_> {
     }
 }
 
-/// The words of a copy of so many bytes, one period after the other; `None` where they are too many.
+/// Expands the cells of a copy of `size` bytes, period by period; `None` if the cells are too many.
 fn written_out(words: &[CopiedWord], period: Option<Period>, size: u64) -> Option<Vec<CopiedWord>> {
     let (from, period) = match period {
         Some(period) => (period.from_bytes, period.bytes.max(1)),

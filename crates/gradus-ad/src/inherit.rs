@@ -1,9 +1,9 @@
-//! What a derivative inherits from its primal's attributes.
+//! Attributes that a derivative inherits from its primal.
 //!
-//! *Permissions* (what lets the optimiser do more) are dropped unless listed here; *restrictions*
-//! are kept. String attributes (`no-builtins`, `target-cpu`, `denormal-fp-math`, `frame-pointer` …)
-//! restrict or describe the target and are kept, except the fast-math ones, which promise that
-//! values are never infinite or not a number: `sqrt'(0) = ∞` would become poison.
+//! *Permissions* (attributes that allow the optimiser more) are dropped unless listed here; *restrictions*
+//! are preserved. String attributes (`no-builtins`, `target-cpu`, `denormal-fp-math`, `frame-pointer` …)
+//! restrict or describe the target and are preserved, except fast-math attributes. A promise of finite values
+//! would turn `sqrt'(0) = ∞` into poison.
 
 use crate::variant::{ParamRole, Variant};
 use gradus_ir::{Attr, AttrSet, AttrValue, FuncId, Unit};
@@ -35,7 +35,7 @@ const RESTRICTIONS: &[&str] = &[
     "optforfuzzing",
 ];
 
-/// String attributes that promise something of the primal's numbers alone.
+/// String attributes that promise properties of the primal's floats only.
 const PROMISES: &[&str] = &[
     "no-infs-fp-math",
     "no-nans-fp-math",
@@ -44,14 +44,14 @@ const PROMISES: &[&str] = &[
     "approx-func-fp-math",
 ];
 
-/// Parameter attributes that belong to the way an argument is passed.
+/// Parameter attributes of the calling convention.
 const CONVENTION: &[&str] = &["signext", "zeroext", "inreg", "noext"];
 
-/// LLVM's inliner takes derivatives of up to this cost into their callers: their primal parts are
-/// then merged where several derivatives are taken at one point, as for the rows of a Jacobian.
+/// Cost threshold up to which LLVM's inliner inlines derivatives. After inlining, LLVM merges the primal
+/// parts of several derivatives at one point, for example the rows of a Jacobian.
 const INLINE_THRESHOLD: u32 = 6000;
 
-/// Gives the derivative `func` its attributes.
+/// Sets the attributes of the derivative `func`.
 pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {
     let primal = unit.attrs(unit.functions[variant.func].attrs).clone();
     let signature = variant.signature(unit);

@@ -1,14 +1,15 @@
-//! Pointers that global variables keep from one derivative to the next, and the shadows beside them.
+//! Pointers that global variables hold across derivatives, and the validity of their shadows.
 //!
-//! A derivative that stores a pointer in a global variable stores its shadow in the variable's shadow. The program may
-//! replace the pointer later, outside derivatives; the shadow then belongs to the pointer that was there before, and
-//! adjoints would go to the wrong memory without a word. A third variable, the *witness*, tells: each outermost
-//! derivative ends its forward sweep with a copy of the pointers to the witness, and begins by comparing the two.
-//! The shadow of a pointer that differs becomes null. A derivative that follows it then ends the program with a
-//! message (`facts/from_globals.rs`), and `static_pointers` leads it on where it points to a variable that is known.
+//! A derivative that stores a pointer in a global variable stores the pointer's shadow in the variable's
+//! shadow. The program may replace the pointer later, outside of derivatives. The shadow then belongs to the
+//! old pointer, and adjoints would silently go to the wrong memory. A third variable, the *witness*, detects
+//! the change: each outermost derivative copies the pointers to the witness at the end of its forward pass,
+//! and begins by comparing both. The shadow of a changed pointer becomes null. A derivative that dereferences
+//! the null shadow ends the program with a message (`facts/from_globals.rs`). `static_pointers` rebinds the
+//! shadow if the pointer points to a known variable.
 //!
 //! # Invariants
-//! Outside derivatives, the shadow of a kept pointer belongs to the pointer in the witness.
+//! Outside of derivatives, the shadow of a stored pointer belongs to the pointer in the witness.
 
 use crate::closure_facts::ClosureFacts;
 use crate::out::{Out, Space};
@@ -19,10 +20,10 @@ use crate::variant::{Mode, Variant};
 use gradus_analysis::{MemoryPlace, Origin};
 use gradus_ir::{BinaryOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
 
-/// A variable with more pointers than this at uneven distances is refused: each stretch of them is a loop.
+/// Limit on the number of strided ranges of pointers in a variable: each range is emitted as a loop.
 const STRETCH_MAX: usize = 256;
 
-/// Pointers at equal distances in a global variable.
+/// A strided range of pointers in a global variable.
 pub(crate) struct Kept {
     pub(crate) global: GlobalId,
     start_bytes: u64,
@@ -30,10 +31,10 @@ pub(crate) struct Kept {
     count: u64,
 }
 
-/// The pointers that a variant compares with their witnesses.
+/// Returns the pointers that a variant compares with their witnesses.
 ///
 /// # Errors
-/// GRD0033: a variable whose pointers stand at too many uneven distances.
+/// GRD0033: a variable whose pointers lie at too many uneven distances.
 pub(crate) fn kept(
     unit: &Unit,
     closure: &ClosureFacts,
@@ -62,7 +63,7 @@ fn too_uneven(unit: &Unit, global: GlobalId) -> Diagnostic {
     ))
 }
 
-/// The offsets in bytes of the pointers in a variable whose shadows a derivative may follow.
+/// Returns the byte offsets of the pointers in a variable whose shadows a derivative may dereference.
 fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
     let place = closure.memory.global(global);
     let place =
@@ -97,7 +98,7 @@ fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
     (0..whole).step_by(width as usize).filter(is_kept).collect()
 }
 
-/// Gathers offsets at equal distances.
+/// Groups offsets into strided ranges.
 fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
     let mut list: Vec<Kept> = Vec::new();
     for &offset in offsets {
@@ -120,7 +121,8 @@ fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
     list
 }
 
-/// At the start of a derivative: the shadow of a pointer that differs from its witness becomes null, in all lanes.
+/// Emits, at the start of a derivative, the reset of stale shadows: the shadow of a pointer that differs from
+/// its witness becomes null, in the whole batch.
 pub(crate) fn forget_replaced(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
     let forward = variant.mode == Mode::Forward;
     for kept in list {
@@ -144,7 +146,7 @@ pub(crate) fn forget_replaced(out: &mut Out<'_>, variant: &Variant, list: &[Kept
     }
 }
 
-/// At the end of a derivative's forward sweep: the witnesses take over the pointers.
+/// Emits, at the end of the forward pass, the copy of the pointers to the witnesses.
 pub(crate) fn note(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
     let forward = variant.mode == Mode::Forward;
     for kept in list {
@@ -157,7 +159,7 @@ pub(crate) fn note(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
     }
 }
 
-/// The addresses of a pointer and of its witness.
+/// Returns the addresses of a pointer and of its witness.
 fn pair(out: &mut Out<'_>, global: GlobalId, forward: bool, offset: Value) -> [Value; 2] {
     let witness = witness_global(out.unit, global, forward);
     [global, witness].map(|global| place(out, global, offset))
@@ -168,7 +170,7 @@ fn place(out: &mut Out<'_>, global: GlobalId, offset: Value) -> Value {
     out.build().byte_addr(start, offset)
 }
 
-/// Emits `make` for the offset in bytes of each pointer.
+/// Emits `make` for the byte offset of each pointer.
 fn for_each(out: &mut Out<'_>, kept: &Kept, make: impl FnOnce(&mut Out<'_>, Value)) {
     let start = out.build().i64(kept.start_bytes as i64);
     if kept.count == 1 {

@@ -1,17 +1,17 @@
-//! Derivatives: the primal in, its JVP or VJP out.
+//! Automatic differentiation of GIR functions: from a primal function to its JVP or VJP.
 //!
-//! [`differentiate`] makes one [`Variant`] of one function from facts about the whole closure
-//! ([`ClosureFacts`]) and says which variants of callees it needs; it never runs a pass. The
-//! formulas of single ops stand in [`calculus`] and nowhere else.
+//! [`differentiate`] builds one [`Variant`] of one function from facts about the whole call graph
+//! ([`ClosureFacts`]) and reports the variants of callees that the derivative requires. The crate runs no
+//! compiler pass. The formulas of single ops lie in [`calculus`] alone.
 //!
-//! | module | says |
+//! | module | subject |
 //! |---|---|
-//! | `variant` | the key of a derivative and the signature that follows from it |
-//! | `facts` | what the analyses know about one body, as tables |
-//! | `sweep` | the forward sweep: primal, shadows, tangents, tape |
-//! | `reverse` | the return sweep: every op undone |
-//! | `node`, `tape` | what the return sweep may ask for; what is kept, where |
-//! | `inherit` | which attributes a derivative takes over |
+//! | `variant` | the key of a derivative, and its signature |
+//! | `facts` | analysis results for one body, as tables |
+//! | `sweep` | the forward pass: primal, shadows, tangents, tape |
+//! | `reverse` | the reverse pass: the adjoint of every op |
+//! | `node`, `tape` | forward values that the reverse pass may require; the tape plan and tape layout |
+//! | `inherit` | attributes that a derivative inherits |
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -61,37 +61,38 @@ use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
 use std::collections::HashSet;
 
-/// How derivatives are made. Every fact or choice that an optimisation rests on can be switched
-/// off.
+/// Options of differentiation. Every fact or choice that an optimisation rests on can be switched off.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Axiom S1 is stated to LLVM: primal memory, shadow memory and tape never overlap.
+    /// States axiom S1 to LLVM by alias scopes: primal memory, shadow memory and tape never overlap.
     pub alias_scopes: bool,
-    /// A kept value costs by the loops that it varies in, not by those that it stands in.
+    /// Computes the cost of a saved value from the loops that the value varies in, not from all enclosing
+    /// loops.
     pub variance_cost: bool,
-    /// A minimum cut chooses between keeping and recomputing; else all that is asked for is kept.
+    /// Chooses between saving and recomputing by a min-cut. Otherwise every required value is saved.
     pub recompute: bool,
-    /// A condition may be kept, one byte, instead of what it was computed from.
+    /// Lets the tape hold a condition, one byte, instead of the operands of the condition.
     pub conditions: bool,
-    /// The cut weighs shadow pointers, too; else each that is asked for is kept.
+    /// Includes shadow pointers in the min-cut. Otherwise every required shadow pointer is saved.
     pub shadow_pointers: bool,
-    /// What is pushed in loops lies on a stack of segments; else each piece is a block of the heap.
+    /// Pushes values from loops of unknown trip count to a LIFO stack of segments. Otherwise each piece is a
+    /// heap block.
     pub segment_stack: bool,
-    /// Arrays may be copied as a whole, so that loads from them can be done again.
+    /// Copies whole arrays (snapshots), from which overwritten loads can be recomputed.
     pub snapshots: bool,
-    /// A test at run time picks between two bodies where disjoint arguments pay.
+    /// Emits two versions and a run-time alias check where disjoint arguments are profitable.
     pub versioning: bool,
-    /// Iterations of a loop that write scratch memory only are run again in the return sweep, where that
-    /// pays, and nothing of them is kept.
+    /// Recomputes loop iterations in the reverse pass where profitable. The tape then holds nothing of such
+    /// loops. A candidate loop writes scratch memory only.
     pub replay: bool,
-    /// Replay is weighed against keeping; else each loop is replayed that can be.
+    /// Weighs loop recomputation against saving. Otherwise every recomputable loop is recomputed.
     pub replay_cost: bool,
-    /// Carried values that an iteration only adds to are run backwards instead of kept; those that it reads
-    /// from memory for the next one are read again.
+    /// Inverts inductions in the reverse pass instead of saving each carried value. Carried values that an
+    /// iteration loads for the next iteration are loaded again.
     pub backwards: bool,
-    /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
+    /// Differentiates a call without side effects as a whole in the reverse pass, without a tape.
     pub redo_calls: bool,
-    /// Blocks of which the return sweep reads nothing are freed where the program frees them.
+    /// Frees blocks at the primal's own `free` where the reverse pass reads nothing of the block.
     pub early_frees: bool,
 }
 
@@ -115,39 +116,41 @@ impl Default for Options {
     }
 }
 
-/// A derivative that was made.
+/// Result of [`differentiate`].
 #[derive(Clone, Debug)]
 pub struct Derived {
     /// The function: declared by [`Variant::declare`], now with a body.
     pub func: FuncId,
-    /// The variants of callees that it calls.
+    /// Variants of callees that the function calls.
     pub needs: Vec<Variant>,
-    /// What was decided.
+    /// Decisions taken for the variant.
     pub report: Report,
-    /// Whether it must not run beside others that add to the same shadow memory.
+    /// True if the derivative must not run concurrently with other derivatives that add to the same shadow
+    /// memory.
     pub exclusive: bool,
-    /// The line of the primal that is the reason, if it is known.
+    /// Primal source location that causes [`exclusive`](Derived::exclusive), if known.
     pub alone_for: Option<SourceSpan>,
-    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    /// Atomic accesses to shadow memory, with the known alignment in bytes.
     pub atomics: Vec<(gradus_ir::Op, u32)>,
-    /// Where it tests and calls one of two versions: the pairs of its parameters behind which memory must be
-    /// disjoint. A caller who knows that may call [`Versions::Disjoint`] itself. Empty where there is no test,
-    /// or one of more than parameters.
+    /// Pairs of parameters whose memory must be disjoint, where the function tests and calls one of two
+    /// versions. A caller that knows the pairs to be disjoint may call [`Versions::Disjoint`] directly. Empty
+    /// if there is no check, or if the check covers more than parameters.
     pub apart: Vec<(usize, usize)>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// When all derivatives of a root are made: loops that call one which must not run beside others are
-/// serial, and a derivative that runs alone adds without atomics. Returns those that may run concurrently.
+/// Resolves atomics once all derivatives of a root are built. Loops that call an exclusive derivative become
+/// serial, and a derivative that never runs concurrently adds without atomics. Returns the functions that may
+/// run concurrently.
 pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     reverse::parallel::settle(unit, made)
 }
 
-/// Makes a variant: builds its body and puts it into the unit.
+/// Builds the body of a variant and adds the function to the unit.
 ///
 /// # Errors
-/// What stands in the way, each with its code and source line.
+/// Diagnostics with code and source line for each construct that cannot be differentiated.
 pub fn differentiate(
     unit: &mut Unit,
     closure: &ClosureFacts,
@@ -177,7 +180,7 @@ pub fn differentiate(
     })
 }
 
-/// A derivative's body, and what goes with it.
+/// The body of a derivative with the by-products of building the body.
 struct Made {
     body: gradus_ir::Body,
     needs: Vec<Variant>,
@@ -277,8 +280,8 @@ fn make(
     })
 }
 
-/// Checks that a derivative may begin by setting shadows of variables. It may not if the threads of a kernel run
-/// it.
+/// Checks that a derivative may begin by setting shadows of global variables. Such a derivative is refused if
+/// the threads of a kernel run it.
 fn sets_for_itself(
     unit: &Unit,
     variant: &Variant,
@@ -296,7 +299,7 @@ fn sets_for_itself(
         .next();
     let shared = first.filter(|_| variant.concurrent && variant.outermost);
     let Some(global) = shared else {
-        // Not an error: no kernel runs the derivative, or it sets no shadow.
+        // Not an error: no kernel runs the derivative, or the derivative sets no shadow.
         return Ok(());
     };
     let function = &unit.functions[variant.func];

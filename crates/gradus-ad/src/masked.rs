@@ -1,4 +1,4 @@
-//! The operands of masked loads and stores, in LLVM's newer and older forms.
+//! Operands of masked loads and stores, in LLVM's newer and older forms.
 
 use gradus_ir::known::{Known, MaskedFn};
 use gradus_ir::{Body, Op, Unit, Value};
@@ -6,22 +6,22 @@ use gradus_ir::{Body, Op, Unit, Value};
 /// A masked access.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskedAccess {
-    /// Which.
+    /// The intrinsic.
     pub function: MaskedFn,
-    /// The address or addresses.
+    /// The address, or the vector of addresses.
     pub ptr: Value,
-    /// Where in the operand list the address stands.
+    /// Operand index of the address.
     pub ptr_index: usize,
-    /// Which lanes are accessed.
+    /// The mask of accessed lanes.
     pub mask: Value,
-    /// What a load gives in the other lanes, or what a store writes.
+    /// The pass-through of a load, or the stored value.
     pub data: Value,
-    /// Where in the operand list that stands.
+    /// Operand index of `data`.
     pub data_index: usize,
 }
 
-/// Takes a call of a masked load or store apart. Loads are `ptr, [align,] mask, otherwise`, stores
-/// `value, ptr, [align,] mask`.
+/// Decomposes a call of a masked load or store. Loads are `ptr, [align,] mask, passthru`, stores are `value,
+/// ptr, [align,] mask`.
 pub fn masked_access(unit: &Unit, body: &Body, op: Op) -> Option<MaskedAccess> {
     let Some(Known::Masked(function)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
         return None;

@@ -1,54 +1,54 @@
-//! What the return sweep may ask of the forward sweep, and how each can be had again.
+//! Forward values: the values of the forward pass that the reverse pass may require, and their availability.
 //!
-//! A [`Node`] is kept on the tape, or recomputed from other nodes, or at hand anyway. [`source`]
-//! says which is possible; the tape plan chooses.
+//! A [`Node`] is saved on the tape, recomputed from other forward values, or available anyway. [`source`]
+//! returns the possibilities; the tape plan chooses.
 
 use crate::facts::Facts;
 use gradus_ir::known::{Known, MathFn, MathOutFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// Something of the forward sweep.
+/// A value of the forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
-    /// A value of the primal.
+    /// An SSA value of the primal.
     Primal(Value),
     /// The shadow of a pointer.
     Shadow(Value),
-    /// How often a `loop` ran, a 64-bit integer.
+    /// Trip count of a `loop`, a 64-bit integer.
     Count(Op),
-    /// The tape that the callee of a call left.
+    /// The tape that the callee of a call returned.
     CalleeTape(Op),
-    /// The first element of a tape array, by its number in the plan.
+    /// Address of the first element of a tape array, by number in the plan.
     Base(usize),
-    /// The room of a tape array, by its number in the plan: where it lies while it is short.
+    /// Tail slot of a tape array, by number in the plan: memory of a short array.
     Room(usize),
     /// The frame of a loop's last iteration.
     LastFrame(Op),
-    /// A snapshot, by its number in the facts: its block, moved so that what lay some bytes after the
-    /// snapshot's root lies as many bytes after this.
+    /// A snapshot, by number in the facts: the address of its block, moved such that offsets relative to the
+    /// snapshot's root apply unchanged.
     Snapshot(usize),
-    /// The block of a snapshot.
+    /// Address of the block of a snapshot.
     SnapshotBlock(usize),
 }
 
-/// How a node can be had in the return sweep.
+/// Availability of a forward value in the reverse pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// It is at hand: a constant, a parameter, a reversed loop's index.
+    /// Available without tape: a constant, a parameter, or the index of a reversed loop.
     AtHand,
-    /// Only by keeping it.
+    /// Available only if saved.
     KeepOnly,
-    /// By doing its op again; the cost in units of one addition.
+    /// Recomputable; the cost is in units of one addition.
     Recompute {
-        /// What that takes.
+        /// Inputs of the recomputation.
         from: SmallVec<[Node; 4]>,
-        /// What that costs.
+        /// Cost of the recomputation.
         cost: u64,
     },
 }
 
-/// How `node` can be had in the return sweep.
+/// Returns the availability of `node` in the reverse pass.
 pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
     match node {
         Node::Primal(value) => primal_source(unit, facts, value),
@@ -57,7 +57,7 @@ pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
     }
 }
 
-/// The region in which a node comes to be; `None` for constants.
+/// Returns the region in which a forward value is defined; `None` for constants.
 pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
     match node {
         Node::Primal(value) | Node::Shadow(value) => facts.body.region_of(value),
@@ -96,7 +96,7 @@ fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
     }
 }
 
-/// A load from memory that is overwritten later, of which a snapshot may be made.
+/// Returns the availability of a load from memory that is overwritten later, by a snapshot.
 fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
     let Some(number) = facts.snapshot_of(load) else {
         return Source::KeepOnly;
@@ -105,14 +105,14 @@ fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
     for op in address_chain(facts, load, number) {
         from.extend(facts.body.operands(op).skip(1).map(Node::Primal));
     }
-    // Where copies of one size lie side by side, that size leads to them.
+    // Adjacent copies of constant size are addressed through that size.
     let fixed = |size: &Value| facts.varying_loops(Node::Primal(*size)).is_empty();
     let size = facts.snapshots[number].size().filter(fixed);
     from.extend(size.map(Node::Primal));
     Source::Recompute { from, cost: 3 }
 }
 
-/// The address computations from a snapshot's root to what a load reads, outermost last.
+/// Returns the address computations from a snapshot's root to the address of a load, from the root outwards.
 pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
     let mut chain = Vec::new();
     let mut at = facts.body.operand(load, 0);
@@ -126,7 +126,7 @@ pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
     chain
 }
 
-/// What doing an op again costs; `None` where that might give something else.
+/// Returns the cost of recomputing an op; `None` if a second execution may yield another result.
 fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
     match kind {
         OpKind::Binary(BinaryOp::FDiv) => Some(8),
@@ -147,7 +147,7 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
     }
 }
 
-/// What doing an op costs, in units of one addition.
+/// Returns the cost of an op in units of one addition.
 pub fn cost_of_op(unit: &Unit, facts: &Facts<'_>, op: Op) -> u64 {
     let kind = facts.body.kind(op);
     match kind {
@@ -167,7 +167,7 @@ fn math_cost(function: MathFn) -> u64 {
     }
 }
 
-/// A result of an `if` whose arms merely choose among values that exist outside.
+/// Returns the availability of a result of an `if` whose arms only choose among values defined outside.
 fn merge_source(facts: &Facts<'_>, op: Op, index: u32, node: fn(Value) -> Node) -> Source {
     match merge_choices(facts, op, index) {
         Some((condition, [yes, no])) => Source::Recompute {
@@ -178,7 +178,7 @@ fn merge_source(facts: &Facts<'_>, op: Op, index: u32, node: fn(Value) -> Node) 
     }
 }
 
-/// The condition and the two choices of such an `if`.
+/// Returns the condition and the two choices of such an `if`.
 pub fn merge_choices(facts: &Facts<'_>, op: Op, index: u32) -> Option<(Value, [Value; 2])> {
     let body = facts.body;
     let around = body.parent(op)?;
@@ -234,8 +234,8 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
     }
 }
 
-/// The operands whose shadows give the shadow of an op's result when it is done again; `None` where it is
-/// not.
+/// Returns the operands whose shadows determine the shadow of an op's result by re-execution of the op;
+/// `None` if re-execution does not yield the shadow.
 pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
     use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
     match body.kind(op) {
@@ -250,7 +250,7 @@ pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'stat
     }
 }
 
-/// What an op is done with to give the shadow of its result.
+/// Returns the inputs of an op that is re-executed on shadows.
 pub(crate) fn shadow_inputs<'a>(
     body: &'a Body,
     op: Op,

@@ -1,4 +1,4 @@
-//! The derivative under construction: its body and the place where ops go.
+//! Builder of a derivative: body, insertion point, and metadata of memory accesses.
 
 use crate::report::ParallelLoop;
 use gradus_ir::{
@@ -7,11 +7,10 @@ use gradus_ir::{
 };
 use smallvec::SmallVec;
 
-/// One value for each tangent or cotangent that goes along (the variant's width).
+/// One value per tangent or cotangent of a batch (the variant's width).
 pub type Lanes = SmallVec<[Value; 1]>;
 
-/// The alias scopes of a derivative (memory axiom S1): primal memory, shadow memory and tape
-/// never overlap.
+/// Alias scopes of a derivative (memory axiom S1): primal memory, shadow memory and tape never overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Scopes {
     primal: ScopeId,
@@ -19,44 +18,45 @@ pub struct Scopes {
     tape: ScopeId,
 }
 
-/// Whose memory an access goes to.
+/// The memory space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// The program's.
+    /// Memory of the primal.
     Primal,
-    /// The memory beside it.
+    /// Shadow memory.
     Shadow,
     /// The tape.
     Tape,
 }
 
-/// The derivative under construction.
+/// A derivative under construction.
 #[derive(Debug)]
 pub struct Out<'u> {
     /// The unit that holds primal and derivative.
     pub unit: &'u mut Unit,
-    /// The derivative's code.
+    /// Body of the derivative.
     pub body: Body,
-    /// Where the next op goes.
+    /// Insertion point.
     pub place: (Region, Option<Op>),
-    /// The location of ops to come.
+    /// Source location of the next ops.
     pub loc: Option<LocId>,
-    /// The fast-math flags of ops to come.
+    /// Fast-math flags of the next ops.
     pub fast: Flags,
-    /// Whether it must not run beside others that add to the same shadow memory.
+    /// True if the derivative must not run concurrently with other derivatives that add to the same shadow
+    /// memory.
     pub exclusive: bool,
-    /// The place in the primal that is the reason, if it is known.
+    /// Primal location that causes `exclusive`, if known.
     pub alone_for: Option<LocId>,
-    /// The loops of the return sweep whose iterations may run at once.
+    /// Loops of the reverse pass whose iterations may run concurrently.
     pub parallel: Vec<ParallelLoop>,
-    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    /// Atomic accesses to shadow memory, with the known alignment in bytes.
     pub atomics: Vec<(Op, u32)>,
     scopes: Option<Scopes>,
 }
 
 impl<'u> Out<'u> {
-    /// An empty derivative whose parameters have the given types; with `scopes`, accesses state
-    /// axiom S1.
+    /// Creates an empty derivative with parameters of the given types. With `scopes`, accesses state axiom
+    /// S1.
     pub fn new(unit: &'u mut Unit, params: &[TypeId], scopes: bool) -> Self {
         let body = Body::new(params);
         let place = (body.root(), None);
@@ -74,7 +74,7 @@ impl<'u> Out<'u> {
             scopes,
         }
     }
-    /// A builder at the current place.
+    /// Returns a builder at the insertion point.
     pub fn build(&mut self) -> Builder<'_> {
         let mut builder = Builder::new(self.unit, &mut self.body);
         builder.restore(self.place);
@@ -82,13 +82,13 @@ impl<'u> Out<'u> {
         builder.fast = self.fast;
         builder
     }
-    /// Takes location and inheritable fast-math flags from a primal op.
+    /// Copies location and inheritable fast-math flags from a primal op.
     pub fn follow(&mut self, primal: &Body, op: Op) {
         self.loc = primal.ops[op].loc;
         self.fast = primal.ops[op].flags.and(Flags::FAST_ALGEBRA);
     }
-    /// What is stated about an access of `space` that stands for a primal access with `meta`. What
-    /// only the host understands (ranges, non-null loads, debug information) is not inherited.
+    /// Returns the metadata of an access to `space` that corresponds to a primal access with `meta`. Metadata
+    /// that only the host understands (ranges, non-null loads, debug information) is not inherited.
     pub fn access_meta(&mut self, meta: Option<MetaId>, space: Space) -> Option<MetaId> {
         let mut new = match (meta, space) {
             (Some(id), Space::Primal) => Meta {
@@ -113,12 +113,12 @@ impl<'u> Out<'u> {
         }
         self.unit.intern_meta(new)
     }
-    /// States that the op that gives `value` is an access of `space`.
+    /// Marks `op` as an access to `space`.
     pub fn mark_access(&mut self, op: Op, meta: Option<MetaId>, space: Space) {
         let meta = self.access_meta(meta, space);
         self.body.ops[op].meta = meta;
     }
-    /// A load of `ty` from `space`, standing for a primal access with `meta`.
+    /// Emits a load of `ty` from `space` that corresponds to a primal access with `meta`.
     pub fn load(&mut self, ty: TypeId, ptr: Value, space: Space, meta: Option<MetaId>) -> Value {
         let value = self.build().load(ty, ptr);
         if let Some(op) = self.body.def_op(value) {
@@ -127,7 +127,7 @@ impl<'u> Out<'u> {
         }
         value
     }
-    /// A store to `space`, standing for a primal access with `meta`.
+    /// Emits a store to `space` that corresponds to a primal access with `meta`.
     pub fn store(&mut self, value: Value, ptr: Value, space: Space, meta: Option<MetaId>) -> Op {
         let op = self.build().store(value, ptr);
         self.mark_access(op, meta, space);
@@ -140,7 +140,7 @@ impl<'u> Out<'u> {
             access.align_bytes = access.align_bytes.min(MOST_ALIGN_BYTES);
         }
     }
-    /// Sets bytes to zero.
+    /// Emits a `memset` of `bytes` bytes to zero.
     pub fn clear(&mut self, at: Value, bytes: Value, space: Space) {
         let memset = crate::alloc::memset_function(self.unit);
         let (byte, bit) = (self.unit.types.int(8), self.unit.types.int(1));
@@ -150,7 +150,7 @@ impl<'u> Out<'u> {
         self.mark_access(call, None, space);
     }
 
-    /// The alignment of an access op, put onto another of the tape or of shadow memory as far as it holds
+    /// Sets the alignment of a tape or shadow access to that of another access, as far as it is guaranteed
     /// there.
     pub fn set_align(&mut self, op: Op, align_bytes: u32) {
         if let Some(access) = access_of(&mut self.body, op) {
@@ -159,9 +159,9 @@ impl<'u> Out<'u> {
     }
 }
 
-/// What is certain of an address beside the program's own memory. On the tape, frames may follow a word;
-/// shadows are an allocator's or the caller's, who know nothing of wide vectors, and where a program rounds
-/// an address up, the same step leads elsewhere in the shadow.
+/// Alignment that is guaranteed outside of primal memory. Tape frames may follow an 8-byte value. Shadows
+/// come from an allocator, or from a caller without knowledge of wide vectors. If a program rounds an address
+/// up, the same offset may be unaligned in the shadow.
 const MOST_ALIGN_BYTES: u32 = 8;
 
 fn access_of(body: &mut Body, op: Op) -> Option<&mut Access> {

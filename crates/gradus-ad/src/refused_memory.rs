@@ -1,10 +1,10 @@
-//! Allocation failures in a derivative: its tape, its snapshots and the shadows of blocks.
+//! Allocation failures in a derivative: tape, snapshots and shadows of blocks.
 //!
-//! A derivative allocates with `malloc` and `calloc`, so that analyses and LLVM recognise its blocks. Its calls
-//! carry the name [`OWN_BLOCK`]; the program's own calls do not, and keep their meaning. After all derivatives are
-//! made, each such call gets a test. If the block is null and its size is not zero, the program prints the size and
-//! the largest row of the tape, and aborts. The tape's stack returns null if it cannot grow, and leaves the
-//! requested bytes in its state.
+//! A derivative allocates with `malloc` and `calloc`, so that analyses and LLVM recognise the blocks. Calls
+//! of a derivative carry the name [`OWN_BLOCK`]; calls of the program do not, and keep their meaning. Once
+//! all derivatives are built, each named call gets a test. If the block is null and the size is not zero, the
+//! program prints the size and the largest entry of the tape report, and aborts. The tape stack returns null
+//! if growth fails, and leaves the requested number of bytes in its state.
 
 use crate::alloc;
 use gradus_ir::known::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
@@ -13,15 +13,15 @@ use gradus_ir::{
     Symbol, Unit, Value,
 };
 
-/// The function that ends the program. Several files may define it.
+/// The function that ends the program. Several files may define the function.
 const REFUSED: &str = "__gradus1_no_memory";
-/// The version that also prints the largest row of the tape of this file's derivatives.
+/// Version of the function that also prints the largest entry of the tape report of this file's derivatives.
 const REFUSED_WITH_ROW: &str = "__gradus1_no_memory_for_tape";
-/// The file descriptor of standard error.
+/// File descriptor of standard error.
 const STANDARD_ERROR: i128 = 2;
 
-/// Tests all blocks that derivatives allocate for themselves in `functions`. `row` describes the largest row of
-/// their tape and may be empty. The functions that end the program are appended to `functions`.
+/// Tests all private blocks of the derivatives in `functions`. `row` describes the largest entry of the tape
+/// report and may be empty. The functions that end the program are appended to `functions`.
 pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str) {
     let mut ends = Vec::new();
     for &func in &*functions {
@@ -44,15 +44,15 @@ pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str
     functions.extend(ends);
 }
 
-/// The place that holds the number of bytes that a call requests.
+/// Source of the number of bytes that a call requests.
 #[derive(Clone, Copy)]
 enum Size {
     Arguments(AllocationSize),
-    /// The state of the tape's stack.
+    /// The state of the tape stack.
     State,
 }
 
-/// Returns the size that a call requests, if a derivative allocates for itself by it.
+/// Returns the size that a call requests, if the call allocates a private block of a derivative.
 fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
@@ -70,7 +70,8 @@ fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     }
 }
 
-/// Inserts the test after a call. Returns the function that ends the program. A region does not end with a call.
+/// Inserts the test after a call. Returns the function that ends the program. A region never ends with a
+/// call.
 fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Option<FuncId> {
     let next = body.next(call)?;
     let refused = refused_function(unit, row);
@@ -123,7 +124,7 @@ fn bytes_of(b: &mut Builder<'_>, size: AllocationSize, args: &[Value]) -> Value 
     product.unwrap_or_else(|| b.i64(1))
 }
 
-/// Returns the function that ends the program. Its parameter is the number of requested bytes.
+/// Returns the function that ends the program. The parameter is the number of requested bytes.
 fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
     let (name, linkage) = match row.is_empty() {
         true => (REFUSED, Linkage::LinkOnceOdr),
@@ -142,14 +143,14 @@ fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
     unit.define(name, ty, linkage, body)
 }
 
-/// Builds the body: it prints the refused size and ends the program.
+/// Builds a body that prints the refused size and ends the program.
 fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     let bytes = b.body.params()[0];
     let (ptr, int) = (b.unit.types.ptr(), b.unit.types.int(32));
     let plain = b.unit.types.func(int, vec![int, ptr]);
     let print_ty = b.unit.types.with_further_args(plain);
     let print = b.unit.declare("dprintf", print_ty, AttrSet::default());
-    // A program may have another function of that name; the message is left out then.
+    // A program may define another function of the same name; the message is left out then.
     if b.unit.functions[print].ty == print_ty && !b.unit.functions[print].defined {
         let format = message(b.unit, name, row);
         let id = b.unit.consts.intern(
@@ -170,7 +171,7 @@ fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     b.op(OpKind::Unreachable, &[], &[], 0);
 }
 
-/// Returns the text as a format string of `dprintf`.
+/// Returns the message as a format string of `dprintf`.
 fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
     let name = format!("{name}_text");
     if let Some(Symbol::Global(known)) = unit.symbol(&name) {
@@ -189,8 +190,8 @@ mod tests {
     use super::*;
     use gradus_interp::{Machine, Value as Run};
 
-    /// The program's own call stays unchanged. The derivative's call gets a test, which passes if there is memory
-    /// or if nothing was requested.
+    /// The program's call stays unchanged. The derivative's call gets a test, which passes if memory is
+    /// available or if zero bytes were requested.
     #[test]
     fn own_blocks_are_tested_and_the_programs_are_not() {
         let mut unit = Unit::default();

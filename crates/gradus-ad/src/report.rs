@@ -1,4 +1,4 @@
-//! The report of one derivative: what is active, what the tape keeps and why, what it costs.
+//! Report of one derivative: active values, saved values with reasons, and cost.
 
 use crate::closure_facts::ClosureFacts;
 use crate::facts::{Facts, is_independent};
@@ -8,76 +8,76 @@ use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
-/// A value that the tape keeps.
+/// A value saved on the tape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Where it is computed.
+    /// Source location of the definition.
     pub span: Option<SourceSpan>,
-    /// What it is.
+    /// Description of the value.
     pub what: String,
-    /// Bytes of one.
+    /// Bytes per save.
     pub bytes: u64,
-    /// How often there is one: the lengths of the loops it varies in, outermost first, in the
-    /// program's words.
+    /// Number of saves: the trip counts of the loops in which the value varies, outermost first, in the
+    /// program's terms.
     pub times: Vec<String>,
-    /// All bytes of it, by the estimate of trip counts that the plan was made with.
+    /// Total bytes, by the plan's estimate of trip counts.
     pub total_bytes: f64,
-    /// Where it lies: `slot`, `array`, `frame`.
+    /// Save location: `slot`, `array` or `frame`.
     pub place: &'static str,
-    /// Why it could not be recomputed.
+    /// Reason for saving instead of recomputing.
     pub why: String,
 }
 
-/// A parallel loop in the return sweep, or all of it in a function that such a loop calls.
+/// A parallel loop in the reverse pass, or a whole function that such a loop calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParallelLoop {
-    /// Where the loop stands; `None` for a function.
+    /// Source location of the loop; `None` for a function.
     pub span: Option<SourceSpan>,
-    /// The reversed loop, as long as the derivative stays as it was made.
+    /// The reversed loop, valid until the derivative is transformed.
     pub(crate) mirror: Option<Op>,
-    /// The lines of the loads whose adjoints are added by plain adds, and by atomic ones.
+    /// Lines of the loads with plain adjoint accumulation, and of the loads with atomic accumulation.
     pub adds: [Vec<u32>; 2],
-    /// The lines of the loads whose adjoints parts of the loop add up for themselves, and of those that parts add
-    /// plainly as neighbours take turns.
+    /// Lines of the loads with privatised accumulation per chunk, and of the loads with two-phase
+    /// accumulation (even chunks, then odd chunks).
     pub in_parts: [Vec<u32>; 2],
-    /// How many adjoints of numbers from outside are summed up.
+    /// Number of reductions of adjoints of floats defined outside.
     pub sums: usize,
-    /// Whether its iterations run at once.
+    /// True if the iterations run concurrently.
     pub at_once: bool,
 }
 
-/// What was decided about one derivative.
+/// Decisions about one derivative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The symbol of the primal.
+    /// Symbol of the primal.
     pub function: String,
-    /// How many numbers are active, and how many there are.
+    /// Number of active float values, and of all float values.
     pub active_values: (usize, usize),
-    /// What the tape keeps.
+    /// Values saved on the tape.
     pub kept: Vec<Kept>,
-    /// Arithmetic ops and math calls of the primal and of the derivative, as they stand in the text.
+    /// Static count of arithmetic ops and math calls in the primal and in the derivative.
     pub ops: (usize, usize),
-    /// The same, each times the iterations of the loops around it, by the plan's estimate.
+    /// The counts of `ops` weighted with the trip counts of enclosing loops, by the plan's estimate.
     pub runs: (f64, f64),
-    /// Pointers whose activity is asked at run time.
+    /// Number of pointers whose activity is tested at run time.
     pub asked_at_run_time: usize,
-    /// The loops whose iterations are run again in the return sweep, and whether the forward sweep leaves
-    /// them out.
+    /// Recomputed loops, and whether the forward pass omits the loop.
     pub replayed: Vec<(Option<SourceSpan>, bool)>,
-    /// The parallel loops of the return sweep.
+    /// Parallel loops of the reverse pass.
     pub parallel: Vec<ParallelLoop>,
-    /// Whether a test at run time picks between two bodies.
+    /// True if a run-time alias check chooses between two versions.
     pub versions: bool,
-    /// The bytes of the first block of an augmented run's tape.
+    /// Bytes of the first block of the augmented primal's tape.
     pub block_bytes: Option<u64>,
     /// True if no value is active and no active value is written to memory: the derivative is zero.
     pub idle: bool,
-    /// True if all outputs lie in blocks that the function allocates, where a gradient by one call finds no cotangents.
+    /// True if all outputs lie in blocks that the function allocates: a combined gradient then receives no
+    /// cotangents.
     pub unseeded: bool,
 }
 
 impl Report {
-    /// A report that says nothing yet.
+    /// Creates an empty report.
     pub(crate) fn new(unit: &Unit, func: gradus_ir::FuncId) -> Report {
         Report {
             function: unit.functions[func].name.clone(),
@@ -85,7 +85,7 @@ impl Report {
         }
     }
 
-    /// The report of a derivative.
+    /// Creates the report of a derivative.
     pub(crate) fn of(
         unit: &Unit,
         closure: &ClosureFacts,
@@ -134,7 +134,7 @@ impl Report {
 }
 
 impl Report {
-    /// Notes which loops of the return sweep kept their independence when all derivatives were there.
+    /// Records the loops of the reverse pass that remain independent once all derivatives are built.
     pub fn settle(&mut self, derivative: &Body) {
         for one in &mut self.parallel {
             let Some(mirror) = one.mirror else {
@@ -152,8 +152,8 @@ impl Report {
 }
 
 impl Report {
-    /// Notes that adds of loads on these lines are atomic no more: `way` 0 where they go to sums of parts of their
-    /// loops, 1 where parts take turns.
+    /// Records that the adds of loads on `lines` are no longer atomic: `way` 0 for privatised accumulation, 1
+    /// for two-phase accumulation.
     pub fn settle_adds(&mut self, lines: &[u32], way: usize) {
         for line in lines {
             for one in self.parallel.iter_mut().filter(|one| one.at_once) {
@@ -168,9 +168,9 @@ impl Report {
     }
 }
 
-/// Returns true if a function has no active value, and neither it nor a callee writes active values to memory. An
-/// active value of a callee comes from an active argument or ends in an active result of the call, unless memory
-/// passes it on.
+/// Returns true if a function has no active value, and neither the function nor a callee writes active values
+/// to memory. An active value of a callee comes from an active argument or reaches an active result, unless
+/// it passes through memory.
 fn is_idle(closure: &ClosureFacts, facts: &Facts<'_>) -> bool {
     let body = facts.body;
     let mut params = body.params().iter();
@@ -256,7 +256,8 @@ fn why_not_again(unit: &Unit, facts: &Facts<'_>, node: Node) -> String {
     why.to_string()
 }
 
-/// How often a loop runs, in the program's words: a number, an argument's name, or the line of the loop.
+/// Returns the trip count of a loop in the program's terms: a constant, an argument's name, or the line of
+/// the loop.
 fn length(unit: &Unit, facts: &Facts<'_>, at: Op) -> String {
     let by_line = || match unit.span(facts.body.ops[at].loc) {
         Some(span) => format!("iterations of line {}", span.line),
@@ -268,7 +269,7 @@ fn length(unit: &Unit, facts: &Facts<'_>, at: Op) -> String {
     }
 }
 
-/// The text of a trip count: a constant, an argument, or one of them and a constant more or less.
+/// Returns the text of a trip count: a constant, an argument, or an argument plus a constant.
 fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
     const MOST_STEPS: usize = 16;
     let (body, mut at, mut more) = (facts.body, value, 0i64);
@@ -311,8 +312,8 @@ fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
     None
 }
 
-/// How many arithmetic ops and math calls a body holds, and how many run, with loops of unknown
-/// length taken as the plan takes them.
+/// Returns the number of arithmetic ops and math calls in a body: static, and weighted with the plan's
+/// estimate of trip counts.
 fn arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
     let mut weights: HashMap<Region, f64> = HashMap::from([(body.root(), 1.0)]);
     let (mut count, mut runs) = (0, 0.0);

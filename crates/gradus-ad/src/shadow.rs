@@ -1,4 +1,4 @@
-//! Shadows of constants that are or hold addresses: null, functions, globals.
+//! Shadows of constants that are or contain addresses: null, functions, globals.
 
 use crate::facts::Facts;
 use crate::out::{Lanes, Out};
@@ -7,9 +7,9 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The shadows of a constant: that of a global's address is the same place of its shadow global; null,
-/// functions and unspecified addresses are their own shadows. Of vectors and structures that is so part by
-/// part, and numbers in them have none.
+/// Returns the shadow of a constant per batch element. The shadow of a global's address is the same offset in
+/// the shadow global. Null, functions and unspecified addresses are their own shadows. The rules apply
+/// element-wise to vectors and structs; floats become zero.
 ///
 /// # Errors
 /// A constant that only the host understands.
@@ -55,10 +55,10 @@ fn in_lane(unit: &mut Unit, facts: &Facts<'_>, forward: bool, id: ConstId, lane:
     made[&id]
 }
 
-/// The shadow of a global variable in a lane: of the same type, merged with those of other modules
-/// that differentiate uses of the same variable. At start-up numbers in it are zero, and pointers
-/// point to the shadows of what the variable's own point to; what never changes is its own shadow.
-/// Tangents and adjoints have memory of their own: a program may use both modes in turn.
+/// Returns the shadow of a global variable for one batch element. The shadow has the type of the variable and
+/// is merged by the linker with the shadows in other modules. The initialiser holds zero for floats; pointers
+/// point to the shadows of the variable's pointees, and constant globals are their own shadows. Tangents and
+/// adjoints have separate shadows: a program may alternate between both modes.
 pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> GlobalId {
     let kind = if forward { "tangent" } else { "shadow" };
     let (shadow, fresh) = declare(unit, global, kind, lane);
@@ -86,8 +86,8 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
     shadow
 }
 
-/// The witness of a global variable: it holds the pointers that the shadow's pointers belong to
-/// (`kept_pointers`). At start-up it holds what the variable holds.
+/// Returns the witness of a global variable, which holds the pointers that the shadow's pointers belong to
+/// (`kept_pointers`). The initialiser is that of the variable.
 pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> GlobalId {
     let kind = if forward { "tangent_of" } else { "shadow_of" };
     let (witness, fresh) = declare(unit, global, kind, 0);
@@ -99,7 +99,7 @@ pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> Globa
     witness
 }
 
-/// The global of a kind that stands beside another, zero all over, and whether it is new.
+/// Declares the companion global of a kind, initialised to zero. Returns the global, and true if it is new.
 fn declare(unit: &mut Unit, global: GlobalId, kind: &str, lane: usize) -> (GlobalId, bool) {
     let primal = unit.globals[global].clone();
     let name = match lane {

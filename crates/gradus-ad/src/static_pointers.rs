@@ -1,10 +1,9 @@
-//! Pointers in global variables at the start of a derivative that a program asks for.
+//! Pointers in global variables at the start of a requested derivative.
 //!
-//! The shadow of such a pointer leads, at start-up, to the shadow of what the variable's own leads to, and goes along
-//! where a derivative sets that. The program moves the variable's own alone: in other functions, in a call of the
-//! same function without derivatives, in a derivative of the other mode. So each derivative begins by leading the
-//! shadow to where it belongs. Where the variable's own then leads elsewhere than to variables that are known, the
-//! program ends with a message.
+//! At start-up, the shadow of such a pointer points to the shadow of the pointee, and derivatives update both
+//! together. The program may update the pointer alone: in other functions, in a call of the primal, or in a
+//! derivative of the other mode. Each derivative therefore begins by rebinding the shadow to the shadow of
+//! the current pointee. If the pointer points to no known variable, the program ends with a message.
 
 use crate::closure_facts::ClosureFacts;
 use crate::dispatch;
@@ -17,33 +16,33 @@ use gradus_ir::{
     BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Linkage, Unit, Value,
 };
 
-/// What lies free behind a variable that a pointer in another may lead to: its end, and a few places before another's
-/// start, are then no place of another one.
+/// Tail padding in bytes of a variable that a pointer in another variable may point to. With the padding, the
+/// end of a variable, and addresses just before the next one, never belong to another variable.
 const ROOM_BYTES: u32 = 64;
 
-/// Why programs end here.
+/// Reasons for ending the program.
 const WITHOUT_SHADOW: &str = "memory without a shadow";
 const UNCLEAR: &str = "the end of a variable of another file, or to the start of the next one,";
 
-/// More comparisons than this at the start of a derivative are refused.
+/// Limit on the number of comparisons at the start of a derivative; more are refused.
 const MOST_COMPARISONS: usize = 1 << 12;
 
 /// A pointer in a global variable.
 pub(crate) struct Led {
     pub(crate) global: GlobalId,
     offset_bytes: u64,
-    /// The variables that it may lead to.
+    /// Possible pointees.
     targets: Vec<GlobalId>,
-    /// Those of them without shadows: where it leads there, its shadow does, too.
+    /// Possible pointees without shadows: the shadow pointer then equals the pointer.
     plain: Vec<GlobalId>,
-    /// Whether it leads nowhere else, as far as the functions go that are differentiated.
+    /// True if the pointer has no other pointee, as far as the differentiated functions show.
     is_closed: bool,
 }
 
-/// The pointers that a variant begins by leading to where they belong.
+/// Returns the pointers that a variant rebinds at its start.
 ///
 /// # Errors
-/// A variable with more pointers than can be compared with all that they may lead to.
+/// A variable whose pointers require too many comparisons with possible pointees.
 pub(crate) fn led(
     unit: &Unit,
     closure: &ClosureFacts,
@@ -123,7 +122,7 @@ fn led_word(
     })
 }
 
-/// Leads the shadows to where they belong, in all lanes.
+/// Emits the rebinding of the shadows, for the whole batch.
 pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
     for led in list {
         let ptr = out.unit.types.ptr();
@@ -141,7 +140,8 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
             let at = address(out, shadow, led.offset_bytes);
             let before = out.load(ptr, at, Space::Shadow, None);
             let mut leads = before;
-            // One past a variable's end is what lies there only if nothing else does.
+            // The address one past the end of a variable belongs to the variable only if no other variable
+            // starts there.
             for bound in [IntPredicate::Ule, IntPredicate::Ult] {
                 for &target in &led.targets {
                     let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
@@ -160,8 +160,9 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
     }
 }
 
-/// Whether the shadow does not lead to the end of a variable where the pointer leads to the start of the next one as
-/// well: which of them is meant is not known. `None` where there is room between all of them.
+/// Returns true at run time unless the binding is ambiguous: the shadow points to the end of one variable's
+/// shadow, while the pointer also is the start of the next variable. Returns `None` if all possible pointees
+/// have tail padding.
 fn is_clear(
     out: &mut Out<'_>,
     own: Value,
@@ -188,13 +189,13 @@ fn is_clear(
     clear
 }
 
-/// Whether room can be left behind a variable: only this file defines it.
+/// Returns true if a variable can have tail padding: only this file defines it.
 fn has_room(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     variable.defined && matches!(variable.linkage, Linkage::Internal | Linkage::External)
 }
 
-/// Whether a pointer leads to `target`, and the shadow of one that does.
+/// Emits a test of whether a pointer points into `target`, and the corresponding shadow pointer.
 fn moved_to(
     out: &mut Out<'_>,
     own: Value,
@@ -209,7 +210,7 @@ fn moved_to(
             let of_target = shadow_global(out.unit, target, forward, lane);
             let start = address(out, of_target, 0);
             let moved = out.build().byte_addr(start, offset);
-            // Nothing is promised where it leads elsewhere.
+            // No address flags: the pointer may lie outside of the target.
             out.build().set_flags(moved, Flags::default());
             moved
         }
@@ -217,7 +218,7 @@ fn moved_to(
     (inside, moved)
 }
 
-/// Whether an address is null, or a small number or one less than zero that stands for something else.
+/// Emits a test for null and for small integers of either sign, which serve as markers instead of addresses.
 fn leads_nowhere(out: &mut Out<'_>, own: Value) -> Value {
     const PAGE_BYTES: i64 = 4096;
     let long = out.unit.types.int(64);
@@ -228,7 +229,7 @@ fn leads_nowhere(out: &mut Out<'_>, own: Value) -> Value {
     out.build().icmp(IntPredicate::Ult, moved, pages)
 }
 
-/// Whether an address lies in a variable, and how far from its start.
+/// Emits a test of whether an address lies in a variable, and the offset from the variable's start.
 fn is_inside(
     out: &mut Out<'_>,
     own: Value,
@@ -245,7 +246,7 @@ fn is_inside(
     (out.build().icmp(bound, offset, size), offset)
 }
 
-/// Ends the program with a message where a pointer leads elsewhere.
+/// Ends the program with a message if a pointer points elsewhere.
 fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, (global, why): (GlobalId, &str)) {
     let function = &out.unit.functions[variant.func];
     let function = function.source_name.as_ref().unwrap_or(&function.name);

@@ -1,9 +1,9 @@
-//! Shadows of global variables at the start of a derivative that a program asks for.
+//! Shadows of global variables at the start of a requested derivative.
 //!
-//! What a global holds when the function is called is no input of the derivative, and what it holds
-//! afterwards no output: tangents and cotangents of it begin as zero, each time. Without this the adjoint
-//! of the initial contents would stay in the shadow and count as a cotangent in the next call.
-//! Pointers in shadows stay: they lead to the shadows of what the variable's own point to.
+//! The contents of a global at the call are no input of the derivative, and the contents after the call are
+//! no output: their tangents and cotangents start as zero in each call. Without the reset, the adjoint of the
+//! initial contents would remain in the shadow and act as a cotangent in the next call. Pointers in shadows
+//! remain: they point to the shadows of the variable's pointees.
 
 use crate::closure_facts::ClosureFacts;
 use crate::out::{Out, Space};
@@ -11,20 +11,20 @@ use crate::shadow::shadow_global;
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Code, Diagnostic, GlobalId, Type, TypeId, Unit, Value};
 
-/// More numbers than this among pointers are refused: each is cleared by a store.
+/// Limit on the number of floats among pointers; more are refused, because each float is cleared by a store.
 const MOST_STORES: usize = 4096;
 
 /// A global whose shadow is cleared.
 pub(crate) struct Cleared {
     pub(crate) global: GlobalId,
-    /// Where its numbers lie, in bytes, and their types; none where all bytes may be cleared.
+    /// Byte offsets and types of the floats; `None` if all bytes may be cleared.
     numbers: Option<Vec<(u64, TypeId)>>,
 }
 
-/// The globals whose shadows a variant begins by clearing.
+/// Returns the globals whose shadows a variant clears at its start.
 ///
 /// # Errors
-/// Where numbers cannot be told from pointers, or are too many among them.
+/// Floats that cannot be distinguished from pointers, or too many floats among pointers.
 pub(crate) fn cleared(
     unit: &Unit,
     closure: &ClosureFacts,
@@ -63,7 +63,8 @@ fn mixed(unit: &Unit, global: GlobalId) -> Diagnostic {
     ))
 }
 
-/// Where the numbers of a type lie; `None` for bytes that may be anything, and for too many.
+/// Returns offsets and types of the floats in a type; `None` for byte arrays of unknown contents, and above
+/// the limit.
 fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
     let mut found = Vec::new();
     let mut open = vec![(0, ty)];
@@ -82,7 +83,7 @@ fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
                 open.extend(fields.iter().enumerate().map(field));
             }
             Type::Array { len, elem } => {
-                // Fewer bytes than a number has are padding.
+                // Arrays shorter than a float are padding.
                 let bytes = matches!(unit.types.get(*elem), Type::Int(8)) && *len >= 8;
                 if bytes || usize::try_from(*len).ok()? > MOST_STORES {
                     return None;
@@ -97,7 +98,7 @@ fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
     Some(found)
 }
 
-/// Clears the shadows in all lanes.
+/// Emits the clearing of the shadows, for the whole batch.
 pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
     for Cleared { global, numbers } in list {
         for lane in 0..variant.width as usize {
@@ -123,7 +124,7 @@ pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
     }
 }
 
-/// The address of a place in a global variable.
+/// Returns the address at an offset in a global variable.
 pub(crate) fn address(out: &mut Out<'_>, global: GlobalId, offset: u64) -> Value {
     let ptr = out.unit.types.ptr();
     let kind = gradus_ir::ConstKind::Global {

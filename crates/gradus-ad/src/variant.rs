@@ -1,24 +1,24 @@
-//! Variants: which derivative of which function, and how it is called.
+//! Variants: the key of a derivative, and its signature.
 //!
-//! A variant is a key. Its signature follows from the key alone, so that a call can be made before
-//! the derivative's body exists.
+//! The signature follows from the key alone. A call can therefore be emitted before the derivative's body
+//! exists.
 
 use gradus_ir::{FuncId, Function, Type, TypeId, Unit};
 
-/// What a derivative does.
+/// The mode of a derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
     /// JVP: primal and tangents together.
     Forward,
-    /// VJP: forward sweep and return sweep in one function.
+    /// VJP: forward pass and reverse pass in one function.
     Combined,
-    /// The forward sweep alone; leaves a tape.
+    /// Augmented primal: the forward pass alone; returns a tape.
     Augmented,
-    /// The return sweep alone; takes the tape.
+    /// The reverse pass alone; receives the tape.
     Return,
 }
 
-/// What an argument is to a derivative.
+/// Activity of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArgActivity {
     /// Inactive.
@@ -27,53 +27,53 @@ pub enum ArgActivity {
     Dup,
     /// A pointer whose shadow may be the pointer itself, which then is inactive.
     Maybe,
-    /// A pointer with a shadow, whose primal contents nobody reads afterwards.
+    /// A pointer with a shadow, whose primal contents are not read after the call.
     DupNoNeed,
-    /// A value: with a tangent in forward mode, its adjoint is returned in reverse mode.
+    /// An active value: with a tangent in forward mode, with a returned adjoint in reverse mode.
     Active,
 }
 
-/// What the result is to a derivative.
+/// Activity of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ResultActivity {
-    /// Inactive, or there is none.
+    /// Inactive, or no result.
     Const,
     /// A value with a tangent or cotangent.
     Active,
     /// A pointer with a shadow.
     Dup,
-    /// An aggregate of both: pointers with shadows, and values with tangents or cotangents.
+    /// An aggregate of pointers with shadows and of values with tangents or cotangents.
     Both,
 }
 
 impl ResultActivity {
-    /// Whether values in it have tangents or cotangents.
+    /// Returns true if values in the result have tangents or cotangents.
     pub fn is_active(self) -> bool {
         matches!(self, ResultActivity::Active | ResultActivity::Both)
     }
 }
 
-/// Which assumption about memory a derivative is made under.
+/// Aliasing assumption of a derivative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Versions {
-    /// A test at run time picks between the other two, where that pays.
+    /// A run-time alias check chooses between the other two versions, if profitable.
     #[default]
     Test,
-    /// The pointers that the test tells apart point to disjoint memory.
+    /// The pointers that the check compares point to disjoint memory.
     Disjoint,
-    /// None.
+    /// No assumption.
     Plain,
 }
 
-/// In whose hands the tape of a split derivative is.
+/// Owner of the tape of a split derivative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TapeOwner {
-    /// In those of another derivative, which calls both sweeps.
+    /// Another derivative, which calls both augmented primal and reverse pass.
     #[default]
     Derivative,
-    /// In the program's: it is handed the tape and hands it on.
+    /// The program: it receives the tape and passes it to the reverse pass.
     Program,
-    /// In the program's, which also gives the memory of its first block.
+    /// The program, which also provides the memory of the first block.
     ProgramsMemory,
 }
 
@@ -82,72 +82,72 @@ pub enum TapeOwner {
 pub struct Variant {
     /// The primal.
     pub func: FuncId,
-    /// What the derivative does.
+    /// Mode.
     pub mode: Mode,
-    /// How many tangents or cotangents go along at once; at least 1.
+    /// Number of tangents or cotangents in a batch; at least 1.
     pub width: u32,
-    /// One for each parameter of the primal.
+    /// Activity per parameter of the primal.
     pub args: Vec<ArgActivity>,
-    /// What the result is.
+    /// Activity of the result.
     pub result: ResultActivity,
-    /// Whether the derivative returns the primal's result too.
+    /// True if the derivative also returns the primal's result.
     pub primal_result: bool,
-    /// Per parameter: whether the memory behind it may be overwritten between the forward and the
-    /// return sweep by somebody else. Matters to split variants only.
+    /// Per parameter: true if other code may overwrite the memory behind the parameter between forward pass
+    /// and reverse pass. Relevant to split mode only.
     pub overwritten: Vec<bool>,
-    /// In whose hands the tape is. Matters to split variants only.
+    /// Owner of the tape. Relevant to split mode only.
     pub tape: TapeOwner,
-    /// Which assumption it is made under; matters to derivatives with a return sweep only.
+    /// Aliasing assumption. Relevant to derivatives with a reverse pass only.
     pub versions: Versions,
-    /// Whether adjoint products are strong: zero times anything is zero.
+    /// True if adjoint products are strong: zero times anything is zero.
     pub strong_zero: bool,
-    /// Whether several runs of it may add to the same shadow memory at once: adds to memory that is not
-    /// its own are atomic. Matters to derivatives with a return sweep only.
+    /// True if several runs may add to the same shadow memory concurrently: adds to memory that is not
+    /// private to the run are atomic. Relevant to derivatives with a reverse pass only.
     pub concurrent: bool,
-    /// Whether the program itself calls it: shadows of global variables then begin as zero.
+    /// True if the program itself calls the derivative: shadows of global variables then start as zero.
     pub outermost: bool,
 }
 
-/// What a parameter of a derivative is.
+/// Role of a derivative's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamRole {
-    /// Parameter so-and-so of the primal.
+    /// Parameter of the primal, by index.
     Primal(usize),
-    /// The shadow or tangent of a primal's parameter, in a lane.
+    /// Shadow or tangent of a primal parameter, for one batch element.
     Shadow(usize, u32),
-    /// The cotangent of the result, in a lane.
+    /// Cotangent of the result, for one batch element.
     Cotangent(u32),
     /// The tape.
     Tape,
 }
 
-/// A part of what a derivative returns.
+/// Role of a member of a derivative's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultRole {
     /// The tape.
     Tape,
     /// The primal's result.
     Primal,
-    /// The shadow or tangent of the result, in a lane.
+    /// Shadow or tangent of the result, for one batch element.
     Shadow(u32),
-    /// The adjoint of a primal's parameter, in a lane.
+    /// Adjoint of a primal parameter, for one batch element.
     Adjoint(usize, u32),
 }
 
-/// How a derivative is called.
+/// Signature of a derivative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Its parameters in order.
+    /// Parameters in order.
     pub params: Vec<(ParamRole, TypeId)>,
-    /// The parts of its result in order: none makes `void`, one stands alone, several form a
-    /// structure.
+    /// Members of the result in order. The result type is `void` for no member, the member's type for one
+    /// member, and a struct for several members.
     pub results: Vec<(ResultRole, TypeId)>,
-    /// The function type.
+    /// Function type.
     pub ty: TypeId,
 }
 
 impl Variant {
-    /// The signature that follows from this key.
+    /// Returns the signature of the variant.
     pub fn signature(&self, unit: &mut Unit) -> Signature {
         let primal_ty = unit.functions[self.func].ty;
         let primal_result = unit
@@ -177,12 +177,12 @@ impl Variant {
         }
     }
 
-    /// Whether it takes the primal's further arguments: where it has a forward sweep.
+    /// Returns true if the derivative takes the primal's variadic arguments: if it has a forward pass.
     pub(crate) fn takes_further_args(&self, unit: &Unit) -> bool {
         unit.types.takes_further_args(unit.functions[self.func].ty) && self.mode != Mode::Return
     }
 
-    /// Whether it may begin with a test that decides between two versions of it.
+    /// Returns true if the derivative may begin with a run-time check that chooses between two versions.
     pub(crate) fn may_test(&self, unit: &Unit) -> bool {
         match self.mode {
             _ if self.takes_further_args(unit) => false,
@@ -192,7 +192,7 @@ impl Variant {
         }
     }
 
-    /// Whether it is an augmented run whose tape begins in memory that the program gives.
+    /// Returns true for an augmented primal whose tape begins in memory that the program provides.
     fn fills_given_memory(&self) -> bool {
         self.mode == Mode::Augmented && self.tape == TapeOwner::ProgramsMemory
     }
@@ -260,7 +260,7 @@ impl Variant {
         results
     }
 
-    /// The symbol of the derivative: the primal's name and what tells variants apart.
+    /// Returns the symbol of the derivative: the encoded key and the primal's name.
     pub fn symbol(&self, unit: &Unit) -> String {
         let mode = match self.mode {
             Mode::Forward => "jvp",
@@ -301,7 +301,7 @@ impl Variant {
         )
     }
 
-    /// The function of this variant: declared under its symbol where it is new.
+    /// Returns the function of the variant, and declares the function if it is new.
     pub fn declare(&self, unit: &mut Unit) -> FuncId {
         let symbol = self.symbol(unit);
         if let Some(func) = unit.function(&symbol) {
@@ -326,8 +326,8 @@ impl Variant {
         func
     }
 
-    /// What a debugger calls the parameters: the primal's names, and these with `_adj`, `_tan` or
-    /// `_shadow`.
+    /// Returns the parameter names for debuggers: the primal's names, with `_adj`, `_tan` or `_shadow`
+    /// appended for shadows.
     fn param_names(&self, primal: &Function, signature: &Signature) -> Vec<Option<String>> {
         let beside = match self.mode {
             Mode::Forward => "_tan",
@@ -362,8 +362,7 @@ fn activity_letter(activity: ArgActivity) -> char {
     }
 }
 
-/// Whether values of a type can carry a derivative by themselves: floats, and vectors and
-/// aggregates of them.
+/// Returns true if values of a type can carry a derivative: floats, and vectors and aggregates of floats.
 pub fn carries_float(unit: &Unit, ty: TypeId) -> bool {
     let mut stack = vec![ty];
     while let Some(ty) = stack.pop() {

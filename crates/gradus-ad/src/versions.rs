@@ -1,12 +1,13 @@
-//! Versions at run time: one test decides between two bodies.
+//! Versioning: a run-time alias check chooses between two versions of a derivative.
 //!
-//! What one argument points to may, as far as the compiler knows, be overwritten through another;
-//! then every load from it has to be kept. Where the bytes touched behind both are known at entry,
-//! a test of disjointness picks the body that may assume it (memory axiom S2 forbids to promise it).
+//! Without the check, memory behind one argument may be overwritten through another argument, and every load
+//! from it must be saved. If the accessed ranges behind both arguments are known at entry, a disjointness
+//! test selects the version that assumes disjoint memory. Memory axiom S2 forbids to assume disjointness
+//! without a test.
 //!
-//! Of a derivative in two sweeps the forward one tests, and its tape tells the return sweep what it
-//! found: the tape of the version for memory that overlaps is handed on one byte past its start, where
-//! no tape lies.
+//! In split mode, the augmented primal executes the test, and the tape pointer passes the result to the
+//! reverse pass. The tape pointer of the overlapping version is returned with an offset of one byte, where no
+//! tape starts.
 
 use crate::closure_facts::ClosureFacts;
 use crate::facts::{Chosen, MakeFacts};
@@ -19,23 +20,24 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// What a test needs: extents, the pairs to tell apart, and the ops to do first.
+/// A run-time alias check: extents, pairs to compare, and ops to execute beforehand.
 pub(crate) struct Test {
     pub extents: Extents,
     pub pairs: Vec<(usize, usize)>,
     pub early: Vec<Op>,
 }
 
-/// A body that tests and calls one of the two versions.
+/// A body that executes the check and calls one of two versions.
 pub(crate) struct Dispatch {
     pub body: Body,
-    /// The two versions, that for disjoint memory first.
+    /// The two versions; the version for disjoint memory comes first.
     pub needs: Vec<Variant>,
     /// See [`crate::Derived::apart`].
     pub apart: Vec<(usize, usize)>,
 }
 
-/// The body that tests and calls one of the two versions; `None` where there is nothing to test.
+/// Builds the body that executes the check and calls one of two versions; `None` if no check is possible or
+/// profitable.
 pub(crate) fn dispatch(
     unit: &mut Unit,
     primal: &Body,
@@ -110,7 +112,7 @@ pub(crate) fn dispatch(
     })
 }
 
-/// What the forward sweep gives, its tape marked.
+/// Returns the augmented primal's result with a tagged tape pointer.
 fn marked(out: &mut Out<'_>, signature: &Signature, given: Value, mark: Value) -> Value {
     if signature.results.len() == 1 {
         return moved(out, given, mark);
@@ -120,7 +122,7 @@ fn marked(out: &mut Out<'_>, signature: &Signature, given: Value, mark: Value) -
     out.build().insert(given, tape, &[0])
 }
 
-/// An address so many bytes on, which need not lie in the same block, or in any.
+/// Emits an address at a byte offset, without `inbounds`.
 fn moved(out: &mut Out<'_>, address: Value, bytes: Value) -> Value {
     let source = out.unit.types.int(8);
     let ty = out.body.ty(address);
@@ -128,7 +130,7 @@ fn moved(out: &mut Out<'_>, address: Value, bytes: Value) -> Value {
     out.build().value(kind, &[address, bytes], ty)
 }
 
-/// Whether the tape says that memory was found disjoint; takes the mark off it among the arguments.
+/// Emits the test of the tag: true if the memory was disjoint. Removes the tag from the tape argument.
 fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
     let mut roles = signature.params.iter();
     let number = roles.position(|(role, _)| *role == ParamRole::Tape);
@@ -146,7 +148,8 @@ fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
     disjoint
 }
 
-/// The pairs of a test as parameters of the derivative; empty where one is of something else.
+/// Returns the pairs of a check as parameters of the derivative; empty if any pair involves memory other than
+/// that of parameters.
 fn apart(primal: &Body, test: &Test, signature: &Signature) -> Vec<(usize, usize)> {
     let position = |number: usize| {
         let Root::Value(value) = test.extents.roots[number].root else {
@@ -172,7 +175,7 @@ struct Tester<'a, 'u> {
 }
 
 impl Tester<'_, '_> {
-    /// Whether all pairs are disjoint.
+    /// Emits the whole check: true if all pairs are disjoint and all conditions hold.
     fn all(&mut self, test: &Test) -> Value {
         for &op in &test.early {
             let operands: Vec<Value> = self.primal.operands(op).map(|v| self.value(v)).collect();
@@ -194,7 +197,7 @@ impl Tester<'_, '_> {
         all
     }
 
-    /// Whether a range lies where a condition wants it.
+    /// Emits the test that a range lies within a condition's bounds.
     fn holds(&mut self, extents: &Extents, condition: &Condition) -> Value {
         let (low, high) = condition.range;
         let (low, high) = (self.bound(extents, low), self.bound(extents, high));
@@ -221,7 +224,8 @@ impl Tester<'_, '_> {
         }
     }
 
-    /// Whether the bytes touched behind two pointers are disjoint, and their bounds can be trusted.
+    /// Emits the test that the accessed ranges behind two pointers are disjoint, and that their bounds lie
+    /// within ±2⁶².
     fn disjoint(&mut self, extents: &Extents, a: usize, b: usize) -> Value {
         let (a_from, a_to, a_sane) = self.range(extents, a);
         let (b_from, b_to, b_sane) = self.range(extents, b);
@@ -233,8 +237,8 @@ impl Tester<'_, '_> {
         build.binary(BinaryOp::And, apart, sane)
     }
 
-    /// From where to where bytes are touched, as 128-bit addresses; and whether the bounds lie where
-    /// they can be trusted.
+    /// Emits start and end of an accessed range as 128-bit addresses, and the test that the bounds lie within
+    /// ±2⁶².
     fn range(&mut self, extents: &Extents, number: usize) -> (Value, Value, Value) {
         let extent = &extents.roots[number];
         let start = self.root(extent.root);
@@ -272,7 +276,7 @@ impl Tester<'_, '_> {
         build.cast(CastOp::ZExt, address, wide)
     }
 
-    /// A bound; those that it is made from come before it in the list.
+    /// Emits a bound. Operands of a bound precede it in the list.
     fn bound(&mut self, extents: &Extents, wanted: BoundId) -> Value {
         for number in 0..=wanted.0 {
             let id = BoundId(number);

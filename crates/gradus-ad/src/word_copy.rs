@@ -1,10 +1,11 @@
-//! Copies of words of several kinds, made and undone in shadow memory: structures with numbers, pointers
-//! and integers side by side.
+//! Typed copies in shadow memory and their reversal: copies of memory cells of several types, for example of
+//! structs with floats, pointers and integers.
 //!
-//! Where the number of words is known and small they are written out; else a loop runs over their period.
-//! The ends of a `memmove` may overlap: a period then reads all its words before it writes any, and the
-//! loop begins at the end from which nothing is overwritten before it is read. Undoing goes the other way. Words
-//! before the first period, the head of a structure that ends in an array, go first where they cannot overlap.
+//! A small, known number of cells is expanded. Otherwise a loop runs over the period of the cells. The ends
+//! of a `memmove` may overlap: a period then reads all its cells before it writes any. The loop starts at the
+//! end from which no cell is overwritten before it is read. The reversal runs in the opposite direction.
+//! Cells before the first period (the head of a struct that ends in an array) go first, and only where the
+//! ends cannot overlap.
 
 use crate::differential;
 use crate::out::{Out, Space};
@@ -13,30 +14,30 @@ use gradus_analysis::{CopiedWord, LaneKind, Period};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
 
-/// The words that a copy moves.
+/// The memory cells of a copy.
 #[derive(Debug)]
 pub struct WordCopy {
-    /// Them all, or those of the first period and before it, in order.
+    /// All cells, or the head and the first period, in order.
     pub words: Vec<CopiedWord>,
-    /// How they repeat, up to the size of the copy.
+    /// Period of the cells, up to the size of the copy.
     pub period: Option<Period>,
-    /// Whether the two ends may overlap.
+    /// True if the two ends may overlap.
     pub overlap: bool,
 }
 
-/// What the copy of a number is beside the primal one.
+/// Treatment of float cells in the shadow copy.
 #[derive(Clone, Copy, Debug)]
 pub enum Numbers {
-    /// Nothing: reverse mode.
+    /// No copy: reverse mode.
     Stay,
     /// Zero: the source is inactive.
     Zero,
-    /// The source's tangent, under this condition where there is one, else zero.
+    /// The source's tangent under the condition, if any, else zero.
     Tangents(Option<Value>),
 }
 
-/// Where a period begins: in the shadows of both ends, and how many bytes are left from there where they
-/// may be less than the period.
+/// Start of a period: addresses in the shadows of both ends, and the remaining bytes if fewer than a period
+/// may remain.
 struct Start {
     to: Value,
     from: Value,
@@ -44,7 +45,7 @@ struct Start {
 }
 
 impl WordCopy {
-    /// Copies the pointers of shadow memory, and the numbers as is said.
+    /// Emits the copy of pointer cells in shadow memory, and of float cells as `numbers` specifies.
     pub fn make(&self, out: &mut Out<'_>, to: Value, from: Value, bytes: Value, numbers: Numbers) {
         let moved = |out: &mut Out<'_>, kind| match (kind, numbers) {
             (LaneKind::Pointer, _) => Some(out.unit.types.ptr()),
@@ -71,8 +72,8 @@ impl WordCopy {
         });
     }
 
-    /// Moves the adjoints of the copy's numbers back to the original's, where that has some, under the
-    /// condition `real`.
+    /// Emits the move of the adjoints of the copy's floats back to the original, if it has a shadow, under
+    /// the condition `real`.
     pub fn undo(
         &self,
         out: &mut Out<'_>,
@@ -109,7 +110,7 @@ impl WordCopy {
         );
     }
 
-    /// The words that are read before any of them is written.
+    /// Returns groups of cells: all cells of a group are read before any of them is written.
     fn groups<'w>(&self, words: &'w [CopiedWord]) -> impl Iterator<Item = &'w [CopiedWord]> {
         let size = match self.overlaps() {
             true => words.len(),
@@ -122,8 +123,8 @@ impl WordCopy {
         self.overlap && !planted(Mutant::OverlapForgotten)
     }
 
-    /// Runs `make` for what stands before the first period and for each period, from the end that is right for a copy
-    /// or, `backwards`, for undoing it.
+    /// Runs `make` for the head and for each period, in the direction for a copy or, with `backwards`, for
+    /// its reversal.
     fn run(
         &self,
         out: &mut Out<'_>,
@@ -160,7 +161,8 @@ impl WordCopy {
 }
 
 impl Start {
-    /// What lies behind the first `head` of so many bytes, and how many these are: none where there are no more.
+    /// Returns the start and the size of the bytes after the first `head` bytes; the size is zero if no bytes
+    /// remain.
     fn behind(&self, out: &mut Out<'_>, head: u64, bytes: Value) -> (Start, Value) {
         let head = out.build().i64(head as i64);
         let more = out.build().icmp(IntPredicate::Ugt, bytes, head);
@@ -175,7 +177,7 @@ impl Start {
         (start, rest)
     }
 
-    /// Runs `make` for each period of so many bytes, beginning with the last one where that is said.
+    /// Runs `make` for each period, starting with the last period if `from_last` holds.
     fn each_period(
         &self,
         out: &mut Out<'_>,
@@ -206,7 +208,7 @@ impl Start {
         out.place = outside;
     }
 
-    /// What a copy leaves of a word beside the primal one.
+    /// Emits the shadow value of a cell that a copy reads.
     fn read(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId, numbers: Numbers) -> Value {
         let there = self.when_there(out, word, Some(ty), |out| {
             let at = address(out, self.from, word);
@@ -228,7 +230,7 @@ impl Start {
             _ => value,
         }
     }
-    /// The adjoint of the copy of a word, which has none any more.
+    /// Emits the adjoint of a copied cell and clears the cell's shadow.
     fn take(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId) -> Value {
         let taken = self.when_there(out, word, Some(ty), |out| {
             let at = address(out, self.to, word);
@@ -242,7 +244,7 @@ impl Start {
         };
         taken
     }
-    /// Adds to the adjoint of the original of a word.
+    /// Emits the accumulation into the adjoint of the original cell.
     fn give(&self, out: &mut Out<'_>, word: CopiedWord, adjoint: Value) {
         let ty = out.body.ty(adjoint);
         self.when_there(out, word, None, |out| {
@@ -253,7 +255,7 @@ impl Start {
             None
         });
     }
-    /// Runs `make` where the copy goes as far as the word's end.
+    /// Runs `make` under the condition that the copy includes the whole cell.
     fn when_there(
         &self,
         out: &mut Out<'_>,
@@ -273,7 +275,7 @@ impl Start {
     }
 }
 
-/// Runs `make` under a condition, or always; its value is zero where the condition fails.
+/// Runs `make` under a condition, or unconditionally. The result is zero if the condition fails.
 fn when(
     out: &mut Out<'_>,
     condition: Option<Value>,

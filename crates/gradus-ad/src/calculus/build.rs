@@ -1,7 +1,7 @@
-//! The formulas read as code: tangents, contributions to adjoints, and calls of math functions.
+//! Formulas as code: tangents, adjoint contributions, and calls of math functions.
 //!
-//! Math functions are emitted as LLVM intrinsics where there are any, so that errno stays out of
-//! the derivative, else as the C library's with the attributes of a function of its arguments.
+//! Math functions are emitted as LLVM intrinsics if possible, which keeps errno out of the derivative.
+//! Otherwise the C library's function is called, with the attributes of a pure function.
 
 use super::digamma;
 use super::formulas::Function;
@@ -10,16 +10,16 @@ use super::{Argument, Rule};
 use gradus_ir::known::MathFn;
 use gradus_ir::{AttrSet, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value};
 
-/// The primal's values that a formula is built from.
+/// Primal values that a formula is built from.
 struct Primal<'a> {
     args: &'a [Option<Value>],
     result: Option<Value>,
 }
 
 impl Rule {
-    /// What argument `i` adds to its adjoint: the sum of `seed · ∂result/∂argument`, of the
-    /// argument's type. `None` where it is zero everywhere. `args` and `result` are the primal's
-    /// values, at least those in [`Rule::uses`]; `seed` is the adjoint of the result.
+    /// Emits the contribution to the adjoint of argument `i`: the sum of `seed · ∂result/∂argument`, in the
+    /// argument's type. Returns `None` if the contribution is zero everywhere. `args` and `result` are the
+    /// primal's values, at least those in [`Rule::uses`]; `seed` is the adjoint of the result.
     pub fn build_adjoint(
         &self,
         b: &mut Builder<'_>,
@@ -45,8 +45,8 @@ impl Rule {
         Some(self.converted(b, sum, self.args[i].ty))
     }
 
-    /// The tangent of the result: the sum over all arguments of `tangent · ∂result/∂argument`.
-    /// `None` where it is zero: no tangent is given, or none counts.
+    /// Emits the tangent of the result: the sum of `tangent · ∂result/∂argument` over all arguments. Returns
+    /// `None` if the sum is zero, because no tangent is given or all partials are zero.
     pub fn build_tangent(
         &self,
         b: &mut Builder<'_>,
@@ -105,7 +105,7 @@ impl Rule {
         sum
     }
 
-    /// `∂result/∂argument i` alone; `None` where it is zero everywhere or the result is a pair.
+    /// Emits `∂result/∂argument i` alone; `None` if the partial is zero everywhere or the result is a pair.
     pub fn build_partial(
         &self,
         b: &mut Builder<'_>,
@@ -130,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// A conversion's seed comes in the one format and leaves in the other.
+    /// Converts a seed from one float format to the other, for float conversions only.
     fn converted(&self, b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
         if self.function != Function::Convert {
             return value;
@@ -155,7 +155,7 @@ impl Rule {
         self.build_node(b, formula, formula.root, primal, seed)
     }
 
-    /// Emits what node `root` of a formula needs, in order.
+    /// Emits the nodes on which node `root` of a formula depends, in order.
     fn build_node(
         &self,
         b: &mut Builder<'_>,
@@ -250,7 +250,7 @@ impl Rule {
         }
     }
 
-    /// An integer as a float of the formulas' type; one integer serves all lanes.
+    /// Converts an integer to the float type of the formulas; a scalar is broadcast to all lanes.
     fn float_of(&self, b: &mut Builder<'_>, n: Value) -> Value {
         let int_ty = b.body.ty(n);
         let ty = self.float_ty().unwrap_or(int_ty);
@@ -270,13 +270,13 @@ impl Rule {
     }
 }
 
-/// Whether a value is the number one: a seed often is.
+/// Returns true if a value is the constant one, as seeds often are.
 fn is_one(b: &Builder<'_>, value: Value) -> bool {
     let id = b.body.as_const(value);
     id.and_then(|id| super::number(b.unit, id)) == Some(1.0)
 }
 
-/// The nodes that node `root` needs, in order.
+/// Returns the nodes on which node `root` depends, in order.
 fn needed(formula: &Formula, root: usize) -> Vec<usize> {
     let mut need = vec![false; root + 1];
     need[root] = true;
@@ -291,7 +291,7 @@ fn needed(formula: &Formula, root: usize) -> Vec<usize> {
     (0..=root).filter(|&id| need[id]).collect()
 }
 
-/// Whether `f` can be called on floats of type `ty`.
+/// Returns true if `f` can be called on floats of type `ty`.
 pub(super) fn exists(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
     let Some(kind) = unit.types.float_kind(ty) else {
         return false;
@@ -304,18 +304,18 @@ pub(super) fn exists(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
     }
 }
 
-/// Whether `f` can be called on floats of type `ty` and an integer of type `int`.
+/// Returns true if `f` can be called on floats of type `ty` and an integer of type `int`.
 pub(super) fn exists_with(unit: &Unit, f: MathFn, ty: TypeId, int: TypeId) -> bool {
     exists(unit, f, ty) && (!is_wide(unit, int) || is_in_c(unit, f, ty))
 }
 
-/// Whether C has `f` of floats of type `ty`.
+/// Returns true if C has `f` for floats of type `ty`.
 fn is_in_c(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
     let suffix = unit.types.float_kind(ty).and_then(c_suffix);
     unit.types.scalar(ty) == ty && suffix.is_some() && f.c_name().is_some()
 }
 
-/// Whether a type is that of integers of another width than that of `int` in C.
+/// Returns true if an integer type has a width other than that of C's `int`.
 fn is_wide(unit: &Unit, ty: TypeId) -> bool {
     unit.types.int_bits(ty).is_some_and(|bits| bits != 32)
 }
@@ -329,21 +329,21 @@ fn c_suffix(kind: FloatKind) -> Option<&'static str> {
     }
 }
 
-/// `f(args)` of a function that gives a float: all floats are of one type, which is the result's;
-/// integers as [`MathFn::params`] says. The call takes the builder's fast-math flags.
+/// Emits `f(args)` for a function with a float result. All floats have the type of the result; integers are
+/// as [`MathFn::params`] specifies. The call has the builder's fast-math flags.
 pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
     let float = f.params().find('f').unwrap_or_default();
     let float = b.body.ty(args[float]);
     math_call_giving(b, f, args, float)
 }
 
-/// `f(args)` with a result of type `result`, such as the integer that `lround` gives.
+/// Emits `f(args)` with a result of type `result`, for example the integer of `lround`.
 pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: TypeId) -> Value {
     let types: Vec<TypeId> = args.iter().map(|v| b.body.ty(*v)).collect();
     let float = f.params().find('f').map_or(result, |at| types[at]);
     let wide_int = types.iter().any(|ty| is_wide(b.unit, *ty));
     let (name, intrinsic) = match f.intrinsic() {
-        // The back end has no intrinsic for an exponent of another width than int's.
+        // The back end has no intrinsic for an exponent of a width other than that of `int`.
         Some(stem) if !wide_int || !is_in_c(b.unit, f, float) => {
             (f.intrinsic_symbol(b.unit, stem, &types, result), true)
         }
@@ -375,7 +375,7 @@ mod tests {
     use gradus_ir::known::MathFn;
     use gradus_ir::{FloatKind, Unit};
 
-    /// C has `scalbln` of three formats, none of vectors, and no power by an integer.
+    /// C has `scalbln` for three scalar formats, and no power with an integer exponent.
     #[test]
     fn a_function_of_a_wide_integer_exists_where_c_has_it() {
         let mut unit = Unit::default();

@@ -1,8 +1,8 @@
-//! The page of formulas of complex functions: `f'(x + iy) = u + iv` from arguments and result.
+//! Formulas of complex functions: `f'(x + iy) = u + iv` in terms of arguments and result.
 //!
-//! An analytic function's four partial derivatives are two numbers (Cauchy and Riemann): the real
-//! part changes by `u` with the real and by `−v` with the imaginary part of its argument, the
-//! imaginary part by `v` and `u`. Each formula is `(u, v)`.
+//! By the Cauchy–Riemann equations, two numbers determine the four partial derivatives of an analytic
+//! function. The partials of the real part are `u` and `−v`; the partials of the imaginary part are `v` and
+//! `u`. Each formula is `(u, v)`.
 
 use super::formulas::Given;
 use super::page::E;
@@ -10,7 +10,7 @@ use gradus_ir::known::{ComplexFn, MathFn};
 
 type Complex<'p> = (E<'p>, E<'p>);
 
-/// `d · ∂resultⱼ/∂argᵢ`; arguments are real and imaginary parts in turn.
+/// Returns `d · ∂resultⱼ/∂argᵢ`. Arguments alternate between real and imaginary parts.
 pub(super) fn times_partial<'p>(f: ComplexFn, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
     let z = (g.args[0], *g.args.get(1)?);
     let (u, v) = match (f, i / 2) {
@@ -31,7 +31,7 @@ pub(super) fn times_partial<'p>(f: ComplexFn, i: usize, j: usize, g: &Given<'p>)
     })
 }
 
-/// `f'` at `z`, where the function is `r`.
+/// Returns `f'` at `z`, where the result of the function is `r`.
 // table
 fn derivative<'p>(f: ComplexFn, z: Complex<'p>, r: Complex<'p>) -> Option<Complex<'p>> {
     let (x, y) = z;
@@ -66,7 +66,7 @@ fn derivative<'p>(f: ComplexFn, z: Complex<'p>, r: Complex<'p>) -> Option<Comple
     })
 }
 
-/// `w z^(w−1)`, from the power itself.
+/// Returns `w z^(w−1)`, computed from the power `r`.
 fn by_base<'p>(z: Complex<'p>, w: Complex<'p>, r: Complex<'p>) -> Complex<'p> {
     times(times(w, r), reciprocal(z))
 }

@@ -1,9 +1,9 @@
-//! The digamma function ψ, which no C library has: emitted as a function of the IR.
+//! The digamma function ψ, emitted as a GIR function because no C library has it.
 //!
-//! For a ≤ 0 by reflection, ψ(a) = ψ(1 − a) − π/tan(πa), with a reduced to its distance from the
-//! nearest integer first. Then upwards, ψ(z) = ψ(z + 1) − 1/z, until z ≥ 10, and there by the
-//! asymptotic series ln z − 1/2z − Σ B₂ₖ/(2k z²ᵏ) up to k = 7 (Abramowitz and Stegun 6.3.18),
-//! whose first term left out is below 5e-17. The body is made of ops that have derivatives.
+//! Arguments a ≤ 0 are reflected: ψ(a) = ψ(1 − a) − π/tan(πa), where a is first reduced to the distance from
+//! the nearest integer. The recurrence ψ(z) = ψ(z + 1) − 1/z then raises z to at least 10. There the
+//! asymptotic series ln z − 1/2z − Σ B₂ₖ/(2k z²ᵏ) is summed up to k = 7 (Abramowitz and Stegun 6.3.18). The
+//! first omitted term is below 5e-17. The body consists of differentiable ops.
 
 use super::build::math_call;
 use gradus_ir::known::MathFn;
@@ -13,7 +13,7 @@ use gradus_ir::{
 
 const NAME: &str = "__gradus1_digamma";
 
-/// Where the series is good.
+/// Lower bound of the argument of the asymptotic series.
 const FAR: f64 = 10.0;
 
 /// B₂ₖ/2k for k = 1 … 7.
@@ -27,7 +27,7 @@ const SERIES: [f64; 7] = [
     1.0 / 12.0,
 ];
 
-/// Whether ψ can be called on floats of type `ty`.
+/// Returns true if ψ can be called on floats of type `ty`.
 pub(super) fn exists(unit: &Unit, ty: TypeId) -> bool {
     matches!(
         unit.types.get(ty),
@@ -35,7 +35,7 @@ pub(super) fn exists(unit: &Unit, ty: TypeId) -> bool {
     )
 }
 
-/// ψ(a), computed in binary64.
+/// Emits ψ(a), computed in binary64.
 pub(super) fn call(b: &mut Builder<'_>, a: Value) -> Value {
     let ty = b.body.ty(a);
     let double = b.unit.types.f64();
@@ -88,7 +88,7 @@ fn body(unit: &mut Unit, double: TypeId) -> Body {
     body
 }
 
-/// z + n ≥ 10 and `start` − Σ 1/(z + i) over i < n.
+/// Emits the recurrence: returns z + n ≥ 10 and `start` − Σ 1/(z + i) over i < n.
 fn climb(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value, Value) {
     let (far, one) = (b.float(double, FAR), b.float(double, 1.0));
     let near = b.fcmp(FloatPredicate::Olt, z, far);
@@ -112,7 +112,7 @@ fn climb(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value,
     (b.body.results(op)[0], b.body.results(op)[1])
 }
 
-/// ln z − 1/2z − Σ B₂ₖ/(2k z²ᵏ).
+/// Emits ln z − 1/2z − Σ B₂ₖ/(2k z²ᵏ).
 fn series(b: &mut Builder<'_>, double: TypeId, z: Value) -> Value {
     let one = b.float(double, 1.0);
     let inverse = b.fdiv(one, z);

@@ -1,11 +1,16 @@
-//! Functions without a formula of their own, written with such as have one. Math functions that
-//! give a second result behind a pointer: `sincos(a, &s, &c)`, `modf(a, &w)` and `frexp(a,
-//! &e)` → LLVM's pairs and stores, `lgamma_r` and `remquo` → a call for the number
-//! beside that for the integer. Complex functions of single precision → those of double precision. Sorting and searching → loops. Reductions of a vector's lanes by product,
-//! minimum or maximum, gathers and scatters → the lanes one by one. Sines beside cosines → pairs. Loops that add by comparing and exchanging → atomic sums. `realloc` → `malloc`, a copy,
-//! `free`; Rust's likewise. Calls through pointers whose targets can be read off → direct calls.
+//! Legalisation before differentiation: rewrites calls without a formula into ops with a formula.
 //!
-//! Runs on the primal before anything is asked about it; the meaning stays the same.
+//! - Math functions with an out-parameter: `sincos(a, &s, &c)`, `modf(a, &w)` and `frexp(a, &e)` become
+//!   LLVM's pair intrinsics and stores. `lgamma_r` and `remquo` get a separate call for the float result.
+//! - Complex functions in single precision are computed in double precision.
+//! - `qsort` and `bsearch` become loops.
+//! - Vector reductions by product, minimum or maximum, gathers and scatters become scalar code per lane.
+//! - A sine and a cosine of one angle become a pair.
+//! - Compare-exchange loops that add become atomic sums.
+//! - `realloc` becomes `malloc`, a copy and `free`; Rust's reallocation likewise.
+//! - Indirect calls with a short list of possible callees become direct calls.
+//!
+//! Runs on the primal before any analysis and preserves the meaning of the primal.
 
 use super::build::math_call;
 use super::{gather, sines, sorting, targets, updates};
@@ -15,7 +20,7 @@ use gradus_ir::{
     TypeId, Unit, Value,
 };
 
-/// Rewrites all such calls of a body; gives their number.
+/// Rewrites all such calls of a body. Returns the number of rewritten calls.
 pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
     let known = |op: Op| {
         let plain = matches!(body.kind(op), OpKind::Call(_));
@@ -65,7 +70,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
     count + sines::pair(unit, body) + updates::sum_up(unit, body)
 }
 
-/// Makes calls through pointers direct where their targets can be read off; gives their number.
+/// Devirtualises indirect calls with a short list of possible callees. Returns the number of calls.
 fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
     let listed = |op: Op| Some((op, targets::targets(unit, body, op)?));
     let calls: Vec<(Op, Vec<FuncId>)> = body.walk(body.root()).filter_map(listed).collect();
@@ -83,7 +88,8 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
     calls.len()
 }
 
-/// The call's result, where it has one; `None` where the call stays.
+/// Expands a math function with an out-parameter. Returns the result of the call, if it has one; `None` if
+/// the call remains.
 fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<Option<Value>> {
     let ty = b.body.ty(args[0]);
     let suffix = match b.unit.types.get(ty) {
@@ -116,8 +122,8 @@ fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<O
     }
 }
 
-/// The same number by a function that gives nothing else; the call stays for the integer that it
-/// leaves behind its pointer.
+/// Emits a call of a function that returns only the float. The original call remains for the integer behind
+/// its pointer.
 fn beside(b: &mut Builder<'_>, op: Op, f: MathFn, args: &[Value]) -> Option<Option<Value>> {
     if !b.body.has_uses(b.body.result(op)) {
         return None;
@@ -129,7 +135,7 @@ fn beside(b: &mut Builder<'_>, op: Op, f: MathFn, args: &[Value]) -> Option<Opti
     Some(Some(math_call(b, f, args)))
 }
 
-/// The angle of a complex number.
+/// Emits the argument (angle) of a complex number.
 fn argument(b: &mut Builder<'_>, args: &[Value]) -> Option<Value> {
     match args {
         [x, y] => Some(math_call(b, MathFn::Atan2, &[*y, *x])),
@@ -141,8 +147,8 @@ fn argument(b: &mut Builder<'_>, args: &[Value]) -> Option<Value> {
     }
 }
 
-/// A function of complex numbers of single precision, whose parts come two in a vector, but those of factors one by
-/// one: that of double precision, rounded.
+/// Emits a single-precision complex function as the double-precision function with rounding. A complex number
+/// is a vector of two floats, except that the factors of products and quotients are passed as scalars.
 fn in_doubles(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Option<Value> {
     let ty = b.body.ty(b.body.result(op));
     let Type::Vector { len: 2, .. } = b.unit.types.get(ty) else {
@@ -181,7 +187,7 @@ fn in_doubles(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Opti
     Some(result)
 }
 
-/// A lane of a vector of two.
+/// Extracts a lane of a vector of two.
 fn lane(b: &mut Builder<'_>, vector: Value, number: i64) -> Option<Value> {
     let Type::Vector { elem, len: 2, .. } = *b.unit.types.get(b.body.ty(vector)) else {
         return None;
@@ -190,8 +196,8 @@ fn lane(b: &mut Builder<'_>, vector: Value, number: i64) -> Option<Value> {
     Some(b.value(OpKind::ExtractElement, &[vector, at], elem))
 }
 
-/// The lanes of a vector combined one by one, in their order; `None` for a reduction that has a
-/// derivative as it is, or is none of floats.
+/// Emits a sequential reduction over the lanes of a vector. Returns `None` for a reduction that has a
+/// derivative, or has no floats.
 fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
     let combine = match f {
         ReduceFn::Fmul => None,
@@ -232,8 +238,8 @@ fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
     sum
 }
 
-/// A fresh block with the contents of the old one, which is freed: what `realloc` does, without its
-/// hope of staying in place. Null where there is no memory; the old block then stays.
+/// Emits `realloc` as allocation, copy and `free`, never in place. If the allocation fails, the result is
+/// null and the old block remains.
 fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let (ptr, size) = (b.body.ty(old), b.body.ty(bytes));
     let void = b.unit.types.void();
@@ -258,7 +264,7 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     fresh
 }
 
-/// The same of Rust's allocator, whose functions are told sizes and alignment.
+/// Emits Rust's reallocation, whose functions receive sizes and alignment.
 fn reallocate_rust(b: &mut Builder<'_>, op: Op, args: &[Value]) -> Option<Value> {
     const NAME: &str = "__rust_realloc";
     let &[old, old_bytes, align, bytes] = args else {
@@ -266,7 +272,7 @@ fn reallocate_rust(b: &mut Builder<'_>, op: Op, args: &[Value]) -> Option<Value>
     };
     let callee = b.unit.callee(b.body, op)?;
     let called = b.unit.functions[callee].name.clone();
-    // In mangled names the length of a part stands before it.
+    // In mangled names, the length precedes each component.
     let named = |other: &str| {
         let part = |name: &str| format!("{}_{name}", name.len());
         match called == NAME {
@@ -312,7 +318,7 @@ fn memory_call(b: &mut Builder<'_>, name: &str, result: TypeId, args: &[Value]) 
     b.body.result(call)
 }
 
-/// The call of a function that gives its number and a second one as a pair.
+/// Emits a call of a function that returns its result and a second value as a pair.
 pub(super) fn pair_call(b: &mut Builder<'_>, name: &str, a: Value, second: TypeId) -> Value {
     let ty = b.body.ty(a);
     let pair = b.unit.types.tuple(vec![ty, second]);

@@ -1,10 +1,11 @@
-//! The page of formulas: for each op, what a seed `d` becomes on its way through it.
+//! The formula page: per op, the product of a seed `d` with each partial derivative.
 //!
-//! `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
-//! expression in its cheapest form. Linear in `d`; `None` is a gap (see [`GAPS`]).
+//! A formula is `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
+//! expression in its cheapest form. Formulas are linear in `d`; `None` is a gap (see [`GAPS`]).
 //!
-//! A quotient's seed is multiplied by the reciprocal of what was divided by: that does not wait for the
-//! seed, leaves loops in which it does not change, and is one for all that were divided by the same.
+//! A quotient multiplies the seed by the reciprocal of the divisor. The reciprocal does not depend on the
+//! seed, can be hoisted out of loops in which the divisor is invariant, and is shared by all quotients with
+//! one divisor.
 
 use super::complex;
 use super::page::E;
@@ -13,10 +14,10 @@ use gradus_ir::known::{ComplexFn, MathFn};
 use gradus_ir::mutant::{Mutant, planted};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 
-/// Functions of floats without a derivative here.
+/// Float functions without a derivative.
 pub const GAPS: &[MathFn] = &[];
 
-/// The function that an op computes, as the calculus sees it.
+/// The function that an op computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Add,
@@ -25,9 +26,9 @@ pub(super) enum Function {
     Div,
     Rem,
     Neg,
-    /// Between formats of floats.
+    /// Conversion between float formats.
     Convert,
-    /// Whose result does not change with small changes of its arguments.
+    /// A function whose result is locally constant.
     Discrete,
     Math(MathFn),
     /// `a → {sin a, cos a}`.
@@ -42,22 +43,22 @@ pub(super) enum Function {
     ComplexMul,
     /// `a + ib, c + id → {re, im}`.
     ComplexDiv,
-    /// Another function of one or two complex numbers: `→ {re, im}`.
+    /// Any other function of one or two complex numbers: `→ {re, im}`.
     Complex(ComplexFn),
 }
 
-/// Arguments, results and seed of an op on a page.
+/// Inputs of a rule: arguments, results and seed of an op.
 pub(super) struct Given<'p> {
-    /// The arguments; those known at compile time are numbers.
+    /// Arguments; compile-time constants are numbers.
     pub(super) args: Vec<E<'p>>,
-    /// The result, or the members of a structure.
+    /// The result, or the members of a struct result.
     pub(super) results: Vec<E<'p>>,
-    /// What is multiplied.
+    /// The seed.
     pub(super) seed: E<'p>,
 }
 
 impl Function {
-    /// The number of members of its result.
+    /// Returns the number of members of the result.
     pub(super) fn results(self) -> usize {
         use Function::*;
         match self {
@@ -66,7 +67,7 @@ impl Function {
         }
     }
 
-    /// `d · ∂resultⱼ/∂argᵢ`.
+    /// Returns `d · ∂resultⱼ/∂argᵢ`.
     pub(super) fn times_partial<'p>(self, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
         let (a, y, d) = (g.args[0], g.results[0], g.seed);
         let b = g.args.get(1).copied().unwrap_or(a);
@@ -97,7 +98,7 @@ impl Function {
                 0 => d,
                 _ => d.num(0.0),
             },
-            // fraction = a · 2^−exponent, and a power of two is its own inverse's negative.
+            // fraction = a · 2^−exponent, with a locally constant exponent: the partial is fraction / a.
             (Function::Frexp, _) => match j {
                 0 => a.pick(Oeq, a.num(0.0), d, d * (y / a)),
                 _ => d.num(0.0),
@@ -109,7 +110,8 @@ impl Function {
     }
 }
 
-/// d / b by way of 1 / b. A constant so small or large that a format may not hold its reciprocal is divided by.
+/// Returns d / b as d · (1 / b). Constants whose reciprocal may overflow or underflow in a format are divided
+/// by.
 fn over<'p>(d: E<'p>, b: E<'p>) -> E<'p> {
     let middling = |b: f64| (1e-30..1e30).contains(&b.abs());
     match b.constant() {
@@ -134,8 +136,8 @@ fn complex_mul<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
     }
 }
 
-/// y = (a + ib)/(c + ie): ∂y/∂a = 1/(c + ie), ∂y/∂c = −y/(c + ie), and by the imaginary
-/// parts i times that.
+/// For y = (a + ib)/(c + ie): ∂y/∂a = 1/(c + ie) and ∂y/∂c = −y/(c + ie). The partials by the imaginary parts
+/// are i times as large.
 fn complex_div<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
     let (c, e, d) = (g.args[2], g.args[3], g.seed);
     let (re, im) = (g.results[0], g.results[1]);
@@ -152,7 +154,7 @@ fn complex_div<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
     }
 }
 
-/// `d · ∂y/∂aᵢ` of a math function. `b` and `c` are the second and third argument.
+/// Returns `d · ∂y/∂aᵢ` of a math function. `b` and `c` are the second and third argument.
 // table
 fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
     use MathFn::*;
@@ -190,7 +192,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Rsqrt => -0.5 * d * y / a,
         Cbrt => d / (3.0 * y * y), // 0: infinite
         Pow if i == 0 => pow_by_base(a, b, y, d),
-        // log 0 · 0: a power of zero does not change with the exponent
+        // log 0 · 0: a power of zero is constant in its exponent
         Pow => a.pick(Oeq, zero, zero, d * y * a.call(Log)),
         Powi => powi(a, b, d),
         Hypot if i == 0 => d / y * a, // origin: not a number
@@ -229,8 +231,8 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
     })
 }
 
-/// b·a^(b−1). A small whole exponent that is known becomes a product, so that x³ gives 3·x·x; an
-/// unknown one that happens to be 0 gives 0 also where a is 0.
+/// Returns b·a^(b−1). A small constant integer exponent becomes a product: x³ yields 3·x·x. A variable
+/// exponent that happens to be 0 yields 0 even at a = 0.
 fn pow_by_base<'p>(a: E<'p>, b: E<'p>, y: E<'p>, d: E<'p>) -> E<'p> {
     match b.constant() {
         Some(0.5) => d * (0.5 * (1.0 / y)),
@@ -242,7 +244,7 @@ fn pow_by_base<'p>(a: E<'p>, b: E<'p>, y: E<'p>, d: E<'p>) -> E<'p> {
     }
 }
 
-/// n·a^(n−1).
+/// Returns n·a^(n−1).
 fn powi<'p>(a: E<'p>, n: E<'p>, d: E<'p>) -> E<'p> {
     let power = a.call_int(MathFn::Powi, 1, -1);
     match n.constant() {
@@ -254,7 +256,7 @@ fn powi<'p>(a: E<'p>, n: E<'p>, d: E<'p>) -> E<'p> {
     }
 }
 
-/// `d·n·a^(n−1)` as a product for n = 0 … 4.
+/// Returns `d·n·a^(n−1)` as a product for n = 0 … 4.
 fn small_power<'p>(a: E<'p>, n: f64, d: E<'p>) -> Option<E<'p>> {
     Some(match n {
         0.0 => d.num(0.0),
@@ -266,8 +268,8 @@ fn small_power<'p>(a: E<'p>, n: f64, d: E<'p>) -> Option<E<'p>> {
     })
 }
 
-/// All of the seed goes to the argument that was taken: of two equal ones to the first, of an
-/// argument and a number that equals it to the number.
+/// Returns the partial of a minimum or maximum: the whole seed goes to the selected argument. Ties select the
+/// first of two variable arguments, and a constant before a variable argument.
 fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &Given<'p>) -> E<'p> {
     let (a, b, y, d) = (g.args[0], g.args[1], g.results[0], g.seed);
     let zero = d.num(0.0);
@@ -283,8 +285,8 @@ fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &Given<'p>) -> E<'
     }
 }
 
-/// Whether `∂y/∂aᵢ` is a finite number wherever all arguments are (overflow of products aside).
-/// `nonzero(k)`: argument k is a number other than zero.
+/// Returns true if `∂y/∂aᵢ` is finite wherever all arguments are, apart from overflow of products.
+/// `nonzero(k)` states that argument k is a non-zero number.
 pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
     use Function::*;
     match f {
@@ -314,8 +316,8 @@ fn math_is_finite(f: MathFn, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool 
     }
 }
 
-/// Whether the result may be infinite or not a number although all arguments are finite numbers
-/// (overflow of sums and products aside).
+/// Returns true if the result may be infinite or NaN although all arguments are finite, apart from overflow
+/// of sums and products.
 pub(super) fn result_maybe_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
     use Function::*;
     use MathFn::*;

@@ -1,19 +1,19 @@
-//! Gathers and scatters taken apart into accesses of single lanes, each under its bit of the mask.
+//! Scalarisation of gathers and scatters: accesses per lane, each under its bit of the mask.
 //!
-//! An address that a vector of indices makes becomes one address for each lane, so that no vector
-//! of pointers is left for the passes after.
+//! A vector of addresses computed from indices becomes one address per lane. No later pass then sees a vector
+//! of pointers.
 
 use gradus_ir::known::MaskedFn;
 use gradus_ir::{Access, Builder, MetaId, OpKind, Region, Type, TypeId, Value};
 
-/// A vector's lanes.
+/// Shape of a vector.
 struct Lanes {
     elem: TypeId,
     len: u32,
 }
 
-/// The value that a gather gives, or nothing for a scatter; `None` for what is neither, or has no
-/// fixed number of lanes. `args` is `ptrs, [align,] mask, otherwise` or `value, ptrs, [align,] mask`.
+/// Returns the result of a gather, or nothing for a scatter; `None` for other functions, and for scalable
+/// vectors. `args` is `ptrs, [align,] mask, passthru` or `value, ptrs, [align,] mask`.
 pub(super) fn take_apart(
     b: &mut Builder<'_>,
     f: MaskedFn,
@@ -31,7 +31,7 @@ pub(super) fn take_apart(
         }
         (MaskedFn::Scatter, [value, ptrs, .., mask]) => {
             let lanes = lanes(b, *value)?;
-            // Later lanes win where addresses are equal, as LLVM says.
+            // Later lanes overwrite earlier lanes with an equal address, as LLVM specifies.
             for k in 0..lanes.len {
                 scatter_lane(b, k, (*value, *ptrs, *mask), meta, &lanes);
             }
@@ -95,7 +95,7 @@ fn scatter_lane(
     b.restore(place);
 }
 
-/// An `if` on bit `k` of the mask.
+/// Emits an `if` on bit `k` of the mask.
 fn branch(
     b: &mut Builder<'_>,
     mask: Value,
@@ -106,14 +106,14 @@ fn branch(
     b.if_(bit, results)
 }
 
-/// Lane `k` of a vector.
+/// Extracts lane `k` of a vector.
 fn lane(b: &mut Builder<'_>, vector: Value, k: u32) -> Value {
     let ty = b.unit.types.scalar(b.body.ty(vector));
     let at = b.i64(i64::from(k));
     b.value(OpKind::ExtractElement, &[vector, at], ty)
 }
 
-/// Address `k` of a vector of them.
+/// Emits address `k` of a vector of addresses.
 fn address(b: &mut Builder<'_>, ptrs: Value, k: u32) -> Value {
     let Some(op) = b.body.def_op(ptrs) else {
         return lane(b, ptrs, k);

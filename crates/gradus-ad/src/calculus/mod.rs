@@ -1,11 +1,11 @@
-//! The calculus: derivatives of single ops, each formula written once.
+//! Derivatives of single ops: each formula is written once.
 //!
-//! [`rule`] reads an op and gives its [`Rule`]; forward mode asks it for a tangent, reverse mode
-//! for contributions to adjoints, the tape plan for what they use, the manual for the text. All
-//! of them read one page, `formulas`. Element-wise on vectors, in the op's own float format.
+//! [`rule`] returns the [`Rule`] of an op. Forward mode takes the tangent from the rule, reverse mode the
+//! adjoint contributions, the tape plan the required values, and the manual the text. All four readings
+//! evaluate one page, `formulas`. Formulas apply element-wise to vectors, in the op's float format.
 //!
-//! What only moves values about (select, shuffles, insert and extract, casts of bits, loads and
-//! stores, reductions) has no formula and is not here.
+//! Ops that only move values (select, shuffles, insert and extract, bitcasts, loads and stores, reductions)
+//! have no formula.
 
 mod build;
 mod complex;
@@ -38,8 +38,8 @@ use gradus_ir::{
 };
 use page::{Formula, Node, Page};
 
-/// What the derivative of an op by one argument reads of the primal. Constant arguments do not
-/// count: they are at hand everywhere.
+/// Primal values that a partial derivative of an op reads. Constant arguments do not count, because they are
+/// available everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Bit `i`: argument `i`.
@@ -49,7 +49,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// What either reads.
+    /// Returns the union of both uses.
     #[must_use]
     pub fn or(self, other: Uses) -> Uses {
         Uses {
@@ -57,22 +57,22 @@ impl Uses {
             result: self.result || other.result,
         }
     }
-    /// Whether argument `i` is read.
+    /// Returns true if argument `i` is read.
     pub fn arg(self, i: usize) -> bool {
         self.args >> i & 1 == 1
     }
-    /// Whether nothing is read: the op is linear in the argument, or does not depend on it.
+    /// Returns true if nothing is read: the op is linear in the argument, or independent of the argument.
     pub fn is_none(self) -> bool {
         self == Uses::default()
     }
 }
 
-/// One argument of a rule.
+/// An argument of a rule.
 #[derive(Clone, Debug)]
 struct Argument {
     ty: TypeId,
     constant: Option<ConstId>,
-    /// The number that a constant is in all its lanes.
+    /// The number that a constant holds in all its lanes.
     number: Option<f64>,
     float: bool,
 }
@@ -84,24 +84,24 @@ pub struct Rule {
     first_operand: usize,
     args: Vec<Argument>,
     result_ty: TypeId,
-    /// By argument and member of the result; empty for an argument that is no float.
+    /// Formulas by argument and member of the result; empty for non-float arguments.
     formulas: Vec<Vec<Formula>>,
 }
 
 impl Rule {
-    /// The number of arguments, those that are no floats included.
+    /// Returns the number of arguments, including non-float arguments.
     pub fn arg_count(&self) -> usize {
         self.args.len()
     }
-    /// The operand of the op that argument `i` is.
+    /// Returns the operand index of argument `i`.
     pub fn operand(&self, i: usize) -> usize {
         self.first_operand + i
     }
-    /// The arguments that are floats.
+    /// Returns the float arguments.
     pub fn float_args(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.args.len()).filter(|&i| self.args[i].float)
     }
-    /// What the derivative by argument `i` reads.
+    /// Returns the values that the partial by argument `i` reads.
     pub fn uses(&self, i: usize) -> Uses {
         let mut uses = Uses::default();
         for formula in &self.formulas[i] {
@@ -118,30 +118,28 @@ impl Rule {
         }
         uses
     }
-    /// Whether the derivative by argument `i` is zero everywhere.
+    /// Returns true if the partial by argument `i` is zero everywhere.
     pub fn zero(&self, i: usize) -> bool {
         self.formulas[i].iter().all(Formula::is_zero)
     }
-    /// Whether the derivative by argument `i` may be infinite or not a number although all
-    /// arguments are finite (overflow of products aside), so that a seed of zero does not give
-    /// zero: behind a select, its adjoint must
-    /// carry the condition. A derivative that uses an infinite value is infinite too: whoever
-    /// asks must look at the ops that the values in [`Rule::uses`] come from.
+    /// Returns true if the partial by argument `i` may be infinite or NaN although all arguments are finite,
+    /// apart from overflow of products. A zero seed then does not yield zero, and an adjoint that comes
+    /// through a select must include the condition. A partial that reads an infinite value is infinite too:
+    /// callers must also check the ops that define the values in [`Rule::uses`].
     pub fn maybe_infinite(&self, i: usize) -> bool {
         let nonzero = |k: usize| self.args[k].number.is_some_and(|n| n != 0.0);
         let formulas = &self.formulas[i];
         !formulas.iter().all(Formula::is_polynomial) && !always_finite(self.function, i, &nonzero)
     }
-    /// Whether the result may be infinite or not a number although all arguments are finite
-    /// (overflow of sums and products aside).
+    /// Returns true if the result may be infinite or NaN although all arguments are finite, apart from
+    /// overflow of sums and products.
     pub fn result_maybe_infinite(&self) -> bool {
         let nonzero = |k: usize| self.args[k].number.is_some_and(|n| n != 0.0);
         formulas::result_maybe_infinite(self.function, &nonzero)
     }
 }
 
-/// The rule of an op of floats; `None` where there is none: the op is not the calculus', or has
-/// no derivative here.
+/// Returns the rule of a float op; `None` if the op is outside of the calculus or has no derivative.
 pub fn rule(unit: &Unit, body: &Body, op: Op) -> Option<Rule> {
     let function = function(unit, body, op)?;
     let first_operand = usize::from(matches!(body.kind(op), OpKind::Call(_)));
@@ -171,7 +169,7 @@ fn is_pair(unit: &Unit, ty: TypeId) -> bool {
     matches!(unit.types.get(ty), Type::Struct { fields, .. } if fields.len() == 2)
 }
 
-/// The formulas of argument `i`, one for each member of the result.
+/// Returns the formulas of argument `i`, one per member of the result.
 fn write(function: Function, i: usize, args: &[Argument]) -> Option<Vec<Formula>> {
     if !args[i].float {
         return Some(Vec::new());
@@ -239,7 +237,7 @@ fn argument(unit: &Unit, body: &Body, value: Value) -> Argument {
     }
 }
 
-/// The number that a constant is, in all lanes; only where binary64 holds it exactly.
+/// Returns the number that a constant holds in all lanes, if binary64 represents it exactly.
 pub(crate) fn number(unit: &Unit, id: ConstId) -> Option<f64> {
     let constant = unit.constant(id);
     match &constant.kind {
@@ -265,7 +263,7 @@ pub(crate) fn number(unit: &Unit, id: ConstId) -> Option<f64> {
 }
 
 impl Rule {
-    /// Whether all functions in the formulas exist in the op's float format.
+    /// Returns true if all functions in the formulas exist in the op's float format.
     fn can_be_built(&self, unit: &Unit) -> bool {
         let Some(ty) = self.float_ty() else {
             return false;
@@ -281,11 +279,11 @@ impl Rule {
             })
         })
     }
-    /// The type that the formulas are computed in.
+    /// Returns the type in which the formulas are computed.
     fn float_ty(&self) -> Option<TypeId> {
         self.args.iter().find(|a| a.float).map(|a| a.ty)
     }
-    /// The rule's function, where it is a math function.
+    /// Returns the math function of the rule, if any.
     pub fn math(&self) -> Option<MathFn> {
         match self.function {
             Function::Math(f) => Some(f),

@@ -1,27 +1,27 @@
-//! What a formula is written in: numbers, arguments, result and seed, with the signs of arithmetic.
+//! Expression graph of a formula: numbers, arguments, result and seed, combined by arithmetic and functions.
 //!
-//! A [`Page`] collects nodes while a formula is written down; a [`Formula`] is the finished page.
-//! Nodes stand in order: each refers to earlier ones only, so that every reading (number, uses,
-//! code, text) is one loop. Writing folds what is constant and what multiplies by one.
+//! A [`Page`] collects nodes while a formula is written; a [`Formula`] is the finished page. Nodes are in
+//! topological order: each reading (number, uses, code, text) is one loop. Construction folds constants and
+//! products by one.
 
 use gradus_ir::FloatPredicate;
 use gradus_ir::known::MathFn;
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Number of a node of its page.
+/// Index of a node on its page.
 pub(super) type NodeId = usize;
 
-/// One step of a formula.
+/// A node of a formula.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     /// A number.
     Num(f64),
     /// Argument `i`.
     Arg(usize),
-    /// The result, or its member `j` where it is a structure.
+    /// The result, or member `j` of a struct result.
     Result(usize),
-    /// What is multiplied: a tangent or an adjoint.
+    /// The seed: a tangent or an adjoint.
     Seed,
     Add(NodeId, NodeId),
     Sub(NodeId, NodeId),
@@ -30,11 +30,11 @@ pub(super) enum Node {
     Neg(NodeId),
     /// A math function of floats.
     Call(MathFn, Vec<NodeId>),
-    /// A math function of a float and an integer argument plus a number (`ldexp`, `powi`).
+    /// A math function of a float and of an integer argument plus a constant (`ldexp`, `powi`).
     CallInt(MathFn, NodeId, usize, i32),
-    /// A math function of an integer argument plus a number, and a float (`jn`).
+    /// A math function of an integer argument plus a constant, and of a float (`jn`).
     IntCall(MathFn, usize, i32, NodeId),
-    /// An integer argument as a float.
+    /// An integer argument, converted to a float.
     FloatOf(usize),
     /// The digamma function.
     Digamma(NodeId),
@@ -43,7 +43,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// The nodes that it refers to.
+    /// Returns the operand nodes.
     pub(super) fn inputs(&self) -> Vec<NodeId> {
         match self {
             Node::Num(_) | Node::Arg(_) | Node::Result(_) | Node::Seed | Node::FloatOf(_) => {
@@ -58,7 +58,7 @@ impl Node {
             Node::Select(_, all) => all.to_vec(),
         }
     }
-    /// The integer argument that it reads.
+    /// Returns the integer argument that the node reads.
     pub(super) fn int_arg(&self) -> Option<usize> {
         match self {
             Node::CallInt(_, _, i, _) | Node::IntCall(_, i, _, _) | Node::FloatOf(i) => Some(*i),
@@ -67,7 +67,7 @@ impl Node {
     }
 }
 
-/// A page being written on.
+/// A page under construction.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     nodes: RefCell<Vec<Node>>,
@@ -88,7 +88,7 @@ impl Page {
     pub(super) fn num(&self, x: f64) -> E<'_> {
         self.put(Node::Num(x))
     }
-    /// The page as a formula whose value is `root`.
+    /// Finishes the page as a formula with the value `root`.
     pub(super) fn finish(&self, root: E<'_>) -> Formula {
         let nodes = self.nodes.borrow().clone();
         let mut live = vec![false; nodes.len()];
@@ -120,37 +120,37 @@ impl<'p> E<'p> {
             _ => None,
         }
     }
-    /// The number that it is, where it is one.
+    /// Returns the number of a constant expression.
     pub(super) fn constant(self) -> Option<f64> {
         self.value()
     }
     pub(super) fn num(self, x: f64) -> E<'p> {
         self.page.num(x)
     }
-    /// `f(self)`.
+    /// Returns `f(self)`.
     pub(super) fn call(self, f: MathFn) -> E<'p> {
         self.page.put(Node::Call(f, vec![self.id]))
     }
-    /// `f(self, b)`.
+    /// Returns `f(self, b)`.
     pub(super) fn call2(self, f: MathFn, b: E<'p>) -> E<'p> {
         self.page.put(Node::Call(f, vec![self.id, b.id]))
     }
-    /// `f(self, integer argument + plus)`.
+    /// Returns `f(self, integer argument + plus)`.
     pub(super) fn call_int(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
         self.page.put(Node::CallInt(f, self.id, argument, plus))
     }
-    /// `f(integer argument + plus, self)`.
+    /// Returns `f(integer argument + plus, self)`.
     pub(super) fn int_call(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
         self.page.put(Node::IntCall(f, argument, plus, self.id))
     }
-    /// The integer argument as a float.
+    /// Returns the integer argument as a float.
     pub(super) fn float_of(self, argument: usize) -> E<'p> {
         self.page.put(Node::FloatOf(argument))
     }
     pub(super) fn digamma(self) -> E<'p> {
         self.page.put(Node::Digamma(self.id))
     }
-    /// `self predicate r ? then : otherwise`.
+    /// Returns `self predicate r ? then : otherwise`.
     pub(super) fn pick(self, p: FloatPredicate, r: E<'p>, then: E<'p>, otherwise: E<'p>) -> E<'p> {
         if let (Some(l), Some(r)) = (self.value(), r.value()) {
             let holds = match p {
@@ -249,21 +249,22 @@ with_numbers!(Add add, Sub sub, Mul mul, Div div);
 /// A finished formula.
 #[derive(Clone, Debug)]
 pub(super) struct Formula {
-    /// Its nodes; each refers to earlier ones.
+    /// Nodes in topological order.
     pub(super) nodes: Vec<Node>,
-    /// Which of them its value needs.
+    /// Per node: true if the value depends on the node.
     pub(super) live: Vec<bool>,
-    /// The node that is its value.
+    /// The node of the value.
     pub(super) root: NodeId,
 }
 
 impl Formula {
-    /// The nodes that the value needs, in order.
+    /// Returns the nodes on which the value depends, in order.
     pub(super) fn live_nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         let nodes = self.nodes.iter().enumerate();
         nodes.filter(|(id, _)| self.live[*id])
     }
-    /// Whether it is made of sums and products of finite numbers and arguments alone.
+    /// Returns true if the formula consists of sums, products and selects of finite numbers, arguments and
+    /// seed.
     pub(super) fn is_polynomial(&self) -> bool {
         self.live_nodes().all(|(_, node)| {
             use Node::*;
@@ -274,7 +275,7 @@ impl Formula {
             }
         })
     }
-    /// Whether it is zero whatever the seed.
+    /// Returns true if the formula is zero for all seeds.
     pub(super) fn is_zero(&self) -> bool {
         self.nodes[self.root] == Node::Num(0.0)
     }

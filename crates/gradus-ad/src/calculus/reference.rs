@@ -1,14 +1,14 @@
-//! What functions and built code mean, in binary64: the yardstick of this folder's tests.
+//! Reference semantics in binary64 for the tests of this folder: math functions, formulas and emitted code.
 //!
-//! Math functions come from the `libm` crate, which shares nothing with the formulas; built code
-//! is run op by op.
+//! Math functions come from the standard library and the `libm` crate, which share nothing with the formulas.
+//! Emitted code is interpreted op by op.
 
 use super::page::{Formula, Node};
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, FloatPredicate, OpKind, Unit, Value};
 use std::collections::HashMap;
 
-/// `f(args)`.
+/// Evaluates `f(args)`.
 // table
 pub(super) fn math(f: MathFn, x: &[f64]) -> f64 {
     use MathFn::*;
@@ -84,7 +84,7 @@ pub(super) fn math(f: MathFn, x: &[f64]) -> f64 {
     }
 }
 
-/// By bisection of erf.
+/// Computes the inverse of erf by bisection.
 fn erfinv(a: f64) -> f64 {
     let (mut low, mut high) = (-6.0, 6.0);
     for _ in 0..100 {
@@ -97,7 +97,8 @@ fn erfinv(a: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// ψ by the limit of its recurrence far out: slow, and independent of the emitted one.
+/// Computes ψ by its recurrence up to 3000 and two series terms: slow, and independent of the emitted
+/// function.
 pub(super) fn digamma(a: f64) -> f64 {
     let pi = std::f64::consts::PI;
     if a <= 0.0 {
@@ -111,7 +112,7 @@ pub(super) fn digamma(a: f64) -> f64 {
     sum + z.ln() - 0.5 / z - 1.0 / (12.0 * z * z)
 }
 
-/// Whether a comparison holds.
+/// Evaluates a float comparison.
 #[allow(
     clippy::double_comparisons,
     clippy::neg_cmp_op_on_partial_ord,
@@ -139,7 +140,7 @@ pub(super) fn holds(p: FloatPredicate, l: f64, r: f64) -> bool {
     }
 }
 
-/// A formula's value.
+/// Evaluates a formula.
 pub(super) fn formula(f: &Formula, args: &[f64], results: &[f64], seed: f64) -> f64 {
     let mut v = vec![0.0; f.nodes.len()];
     for (id, node) in f.live_nodes() {
@@ -169,8 +170,8 @@ pub(super) fn formula(f: &Formula, args: &[f64], results: &[f64], seed: f64) -> 
     v[f.root]
 }
 
-/// The value of `wanted` after running a body's root region, which may hold `if` and `for`, with
-/// parameters `params`. Vectors are run in their first lane.
+/// Interprets a body with parameters `params` and returns the value of `wanted`. The root region may contain
+/// `if` and `for`. Vectors are evaluated in their first lane.
 pub(super) fn run(unit: &Unit, body: &Body, params: &[f64], wanted: Value) -> f64 {
     let mut machine = Machine {
         unit,
@@ -215,7 +216,7 @@ impl Machine<'_> {
             _ => 0.0,
         }
     }
-    /// Gives what the region's terminator holds.
+    /// Interprets a region and returns the operands of the terminator.
     fn region(&mut self, region: gradus_ir::Region) -> Vec<f64> {
         for op in self.body.ops_in(region) {
             let x: Vec<f64> = match self.body.kind(op) {

@@ -1,17 +1,17 @@
-//! The sine and the cosine of one angle as one op, `a → {sin a, cos a}`: each is the other's derivative.
+//! Fusion of sine and cosine of one angle into one op, `a → {sin a, cos a}`.
 //!
-//! The derivative of the pair reads its result alone; that of a sine beside a cosine would compute both
-//! again. Only calls of one region are paired, so that nothing is computed that was not.
+//! The derivative of the pair reads only the result of the pair; derivatives of separate calls would compute
+//! both functions again. Only calls in one region are fused, and no additional path computes a function.
 
 use super::expand::pair_call;
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{Body, Builder, Flags, FloatKind, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 
-/// The calls of one angle in one region, in their order; a sine is number 0, a cosine 1.
+/// Calls of one angle in one region, in order: 0 for a sine, 1 for a cosine.
 type Calls = Vec<(usize, Op)>;
 
-/// Pairs all sines and cosines of a body that stand beside each other; gives the number of pairs.
+/// Fuses all sines and cosines of one angle in one region. Returns the number of pairs.
 pub(super) fn pair(unit: &mut Unit, body: &mut Body) -> usize {
     let mut places: HashMap<(Region, Value), usize> = HashMap::new();
     let mut angles: Vec<Calls> = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn pair(unit: &mut Unit, body: &mut Body) -> usize {
     angles.len()
 }
 
-/// Whether a call is a sine (0) or a cosine (1), and of what.
+/// Matches a call of sine (0) or cosine (1), and returns the angle.
 fn angle(unit: &Unit, body: &Body, op: Op) -> Option<(usize, Value)> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
@@ -57,7 +57,7 @@ fn suffix(unit: &Unit, ty: TypeId) -> Option<&'static str> {
     }
 }
 
-/// Replaces the calls of an angle by members of one pair, where the first stood.
+/// Replaces the calls of an angle by members of one pair, at the first call.
 fn make_one(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let (_, first) = calls[0];
     let angle = unit.call_args(body, first)[0];

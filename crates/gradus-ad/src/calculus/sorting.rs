@@ -1,13 +1,14 @@
-//! `qsort` and `bsearch` written out, so that what they move and where they point is seen.
+//! Expansion of `qsort` and `bsearch` into GIR, which exposes moved elements and result pointers to the
+//! analyses.
 //!
-//! Sorting moves numbers, and their derivatives with them. The call becomes one of a function that
-//! merges runs of doubling length from one block to another and copies them back (Knuth, TAOCP 3,
-//! 5.2.4): stable, as the C library's is. Searching halves the stretch as the C library does. One
-//! such function per element size; only a size that is known gets one, as the words of an element are
-//! moved by their type.
+//! Sorting moves floats, and their derivatives move with them. The call becomes a call of a function that
+//! merges runs of doubling length from one block to another and copies them back (Knuth, TAOCP 3, 5.2.4). The
+//! merge sort is stable, like that of glibc. The search halves the range like the C library. One function is
+//! emitted per element size. Only constant sizes are expanded, because the cells of an element are moved by
+//! their type.
 //!
-//! Which elements are compared, and how often, is the C library's own affair: where a comparison leaves
-//! something behind, the call stays.
+//! The C library determines which elements are compared, and how often. If a comparison has side effects, the
+//! call remains.
 
 use gradus_ir::known::{Effects, SystemFn};
 use gradus_ir::{
@@ -16,11 +17,11 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Elements that are larger are left to the C library.
+/// Limit on the element size; the C library handles larger elements.
 const MOST_BYTES: i64 = 1 << 12;
 
-/// The result of the call that stands for a call of `qsort` or `bsearch` (`None` where it has none);
-/// `None` where the call stays.
+/// Emits the call that replaces a call of `qsort` or `bsearch`, and returns its result (`None` for `qsort`).
+/// Returns `None` if the original call remains.
 pub(super) fn call(b: &mut Builder<'_>, f: SystemFn, args: &[Value]) -> Option<Option<Value>> {
     let (func, rest) = match (f, args) {
         (SystemFn::Qsort, [_, _, size, compare]) if only_compares(b, *compare) => {
@@ -34,7 +35,7 @@ pub(super) fn call(b: &mut Builder<'_>, f: SystemFn, args: &[Value]) -> Option<O
     Some(b.body.results(call).first().copied())
 }
 
-/// What the functions here are made with.
+/// Builder of a sort or search function.
 struct Maker<'a> {
     b: Builder<'a>,
     size_bytes: i64,
@@ -47,8 +48,8 @@ fn element_bytes(b: &Builder<'_>, size: Value) -> Option<i64> {
     (1..=MOST_BYTES).contains(&bytes).then_some(bytes)
 }
 
-/// Whether all functions that a comparison may be leave nothing behind but their result: that of its name,
-/// or where it has none all that could be meant.
+/// Returns true if a comparison function has no effect except its result. If the function is not a constant,
+/// all functions of the signature of a comparison are checked.
 fn only_compares(b: &Builder<'_>, compare: Value) -> bool {
     let unit = &*b.unit;
     let named = b.body.as_const(compare).map(|id| &unit.constant(id).kind);
@@ -88,15 +89,15 @@ fn only_compares(b: &Builder<'_>, compare: Value) -> bool {
     true
 }
 
-/// Whether a type is that of a comparison: of two addresses, a number.
+/// Returns true for the function type of a comparison: two pointers.
 fn is_comparison(unit: &Unit, ty: TypeId) -> bool {
     let is_ptr = |ty: &TypeId| matches!(unit.types.get(*ty), Type::Ptr(_));
     let params = unit.param_types(ty);
     params.len() == 2 && params.iter().all(is_ptr)
 }
 
-/// Whether an outside function that a comparison calls writes at most to what it was given of the
-/// comparison's own.
+/// Returns true if an external function, called by a comparison, writes at most to local memory of the
+/// comparison.
 fn writes_only_own(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
     let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
     let args = unit.call_args(body, op);
@@ -106,7 +107,7 @@ fn writes_only_own(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
     !effects.writes.any && !effects.calls_back && args.iter().enumerate().all(is_kept)
 }
 
-/// Whether an address is that of a variable of the body's own.
+/// Returns true if an address lies in an alloca of the body.
 fn is_own(body: &Body, ptr: Value) -> bool {
     let mut base = ptr;
     while let Some(def) = body.def_op(base) {
@@ -188,7 +189,7 @@ impl Maker<'_> {
         self.b.select(less, a, b)
     }
 
-    /// `(base, count, compare)`.
+    /// Emits the sort: `(base, count, compare)`.
     fn sort(&mut self) {
         let (base, count) = (self.b.body.params()[0], self.b.body.params()[1]);
         let two = self.b.i64(2);
@@ -236,7 +237,8 @@ impl Maker<'_> {
         self.b.restore(behind);
     }
 
-    /// One element: from the left run where that is not the greater, or the right one is empty.
+    /// Emits one merge step: the element comes from the left run if it is not greater, or if the right run is
+    /// empty.
     fn merge(&mut self, region: Region, base: Value, other: Value, [middle, end]: [Value; 2]) {
         let [at, left, right] = [0, 1, 2].map(|i| self.b.body.region_params(region)[i]);
         let has_left = self.b.icmp(IntPredicate::Ult, left, middle);
@@ -280,7 +282,7 @@ impl Maker<'_> {
         self.b.restore(behind);
     }
 
-    /// `(key, base, count, compare) → element or null`.
+    /// Emits the search: `(key, base, count, compare) → element or null`.
     fn search(&mut self) {
         let [key, base, count] = [0, 1, 2].map(|i| self.b.body.params()[i]);
         let (ptr, zero) = (self.b.unit.types.ptr(), self.b.i64(0));

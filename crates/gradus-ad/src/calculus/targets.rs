@@ -1,12 +1,13 @@
-//! Calls through pointers whose few targets can be read off: from a constant table of functions,
-//! or from choices between functions. `table[i](x)` → `p == f ? f(x) : p == g ? g(x) : …`, calls
-//! that have derivatives of their own.
+//! Devirtualisation: indirect calls with a short list of possible callees become direct calls.
 //!
-//! The list is complete, since a load from a constant table gives one of its entries: the last
-//! target needs no comparison.
+//! Callees come from a constant table of functions, or from selects and branches between functions.
+//! `table[i](x)` becomes `p == f ? f(x) : p == g ? g(x) : …`, and each direct call has its own derivative.
+//! The list is complete, because a load from a constant table yields one of its entries. The last callee
+//! therefore needs no comparison.
 //!
-//! Other calls ask first whether they lead to a function of the library whose address the program takes
-//! (`integrate(sin, a, b)`, `hooks.release = free`) and which has no derivative to be found by address.
+//! All other indirect calls first compare the address with library functions whose address the program takes
+//! (`integrate(sin, a, b)`, `hooks.release = free`). Such functions have a rule and no derivative that could
+//! be found by address.
 
 use gradus_ir::known::Known;
 use gradus_ir::{
@@ -15,11 +16,11 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// Longer lists are left as they are.
+/// Limit on the number of callees.
 const MOST: usize = 16;
 
-/// The functions that a call through a pointer may reach, each once; `None` where they cannot be
-/// read off, or where the call is no plain one.
+/// Returns the possible callees of an indirect call, without duplicates; `None` if the list is unknown, or if
+/// the call has operand bundles.
 pub(super) fn targets(unit: &Unit, body: &Body, op: Op) -> Option<Vec<FuncId>> {
     let OpKind::Call(info) = body.kind(op) else {
         return None;
@@ -52,7 +53,7 @@ pub(super) fn targets(unit: &Unit, body: &Body, op: Op) -> Option<Vec<FuncId>> {
     (!found.is_empty() && found.len() <= MOST && found.iter().all(fits)).then_some(found)
 }
 
-/// Adds what a value may be: functions, or further values to look at.
+/// Adds the possible values of `value`: functions, or further values to visit.
 fn of_value(
     unit: &Unit,
     body: &Body,
@@ -79,7 +80,7 @@ fn of_value(
                 Symbol::Func(func) if r.addend == 0 => Some(func),
                 _ => None,
             });
-            // Calling anything else that the table holds is undefined.
+            // A call of any other entry of the table is undefined behaviour.
             found.extend(functions.filter(|func| unit.functions[*func].ty == signature));
         }
         _ => return None,
@@ -87,7 +88,7 @@ fn of_value(
     Some(())
 }
 
-/// The constant table that an address lies in.
+/// Returns the constant table that an address lies in.
 fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
     let mut base = address;
     while let Some(op) = body.def_op(base) {
@@ -102,7 +103,7 @@ fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
     }
 }
 
-/// The functions of the library that have rules instead of derivatives and whose addresses a unit takes, by type.
+/// Returns the library functions with a rule whose addresses a unit takes, by type.
 pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found = gradus_analysis::addressed_functions(unit);
     for functions in found.values_mut() {
@@ -112,7 +113,8 @@ pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     found
 }
 
-/// Has calls through pointers call such functions by their names; gives the number of these calls.
+/// Makes indirect calls compare the address with such functions and call them by name. Returns the number of
+/// calls.
 pub fn call_by_name(
     unit: &mut Unit,
     body: &mut Body,
@@ -140,7 +142,7 @@ pub fn call_by_name(
     calls.len()
 }
 
-/// The call as direct calls of its targets, each where the pointer is it; gives the result.
+/// Emits direct calls of all possible callees, selected by the pointer. Returns the result.
 pub(super) fn direct(
     b: &mut Builder<'_>,
     op: Op,
@@ -151,7 +153,8 @@ pub(super) fn direct(
     choose(b, op, others, Some(*last), args)
 }
 
-/// The call as direct calls of functions where the pointer is one of them, else of `last`, or as it is.
+/// Emits direct calls selected by the pointer. If no function matches, calls `last`, or the pointer itself
+/// without `last`.
 fn choose(
     b: &mut Builder<'_>,
     op: Op,

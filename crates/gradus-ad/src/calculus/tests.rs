@@ -1,11 +1,11 @@
-//! Every rule is walked: against differences, as code against as number, and for what it claims
-//! about uses, zeros and infinities. A missing derivative is red.
+//! Tests of every rule: formulas against finite differences, emitted code against formulas, and the
+//! predicates on uses, zeros and infinities. A missing derivative fails the test.
 
 use super::formulas::Function;
 use super::*;
 use gradus_ir::{AttrSet, Builder, CallInfo, FuncId};
 
-/// A function at work: its arguments' types, as `MathFn::params` says.
+/// A function under test, with its argument types as in `MathFn::params`.
 struct Case {
     name: String,
     function: Function,
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// Points inside the domain and away from kinks.
+    /// Returns points within the domain and away from kinks.
     fn points(&self) -> Vec<Vec<f64>> {
         use MathFn::*;
         let inner: &[f64] = match self.function {
@@ -87,7 +87,8 @@ impl Case {
                     .enumerate()
                     .map(move |(k, v)| {
                         let mut q = p.clone();
-                        // Apart, so that no two arguments are equal: that is a kink of min and max.
+                        // Offsets keep any two arguments distinct: equal arguments are a kink of minimum and
+                        // maximum.
                         q.push(if kind == 'f' {
                             v + 0.01 * (p.len() * k) as f64 + 0.13 * p.len() as f64
                         } else {
@@ -102,7 +103,8 @@ impl Case {
         points
     }
 
-    /// A body that computes it once on parameters of type `float` and `i32`, and its op.
+    /// Builds a body that computes the function once, on parameters of type `float` and `i32`. Returns the
+    /// body and the op.
     fn body(&self, unit: &mut Unit, float: TypeId) -> (Body, Op) {
         let int = unit.types.int(32);
         let types: Vec<TypeId> = (self.params.chars())
@@ -161,7 +163,7 @@ impl Case {
     }
 }
 
-/// Richardson's extrapolation of central differences.
+/// Computes a derivative by Richardson extrapolation of central differences.
 fn difference(f: impl Fn(f64) -> f64, x: f64) -> f64 {
     let central = |h: f64| (f(x + h) - f(x - h)) / (2.0 * h);
     let h = 1e-3 * x.abs().max(0.1);
@@ -273,7 +275,7 @@ fn what_is_used_suffices_and_is_used() {
     }
 }
 
-/// Points where derivatives may blow up.
+/// Points at which partials may be infinite or NaN.
 const ODD: [f64; 14] = [
     0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 0.25, 710.0, -745.0, 1100.0, 5e-324, 400.0, -3.0,
 ];
@@ -308,7 +310,7 @@ fn infinite_partials_are_known_by_name() {
     }
 }
 
-/// The ops built for `pow(x, n)'` with seed one, by kind.
+/// Returns number and kinds of the ops that are built for `∂pow(x, n)/∂x` with seed one.
 fn power_ops(n: f64) -> (usize, Vec<String>) {
     let mut unit = Unit::default();
     let float = unit.types.f64();
@@ -415,8 +417,8 @@ fn vectors_and_other_formats_have_the_same_rules() {
     }
 }
 
-/// Each complex function against differences, at a point of its own branch; Cauchy and Riemann are
-/// not used.
+/// Checks each complex function against finite differences, at a point of its principal branch and without
+/// the Cauchy–Riemann equations.
 #[test]
 fn complex_functions_have_the_derivatives_of_their_parts() {
     use gradus_ir::known::ComplexFn::*;
@@ -700,7 +702,7 @@ fn a_reallocation_becomes_a_block_a_copy_and_a_free() {
     assert_eq!(back, first);
 }
 
-/// A unit with a constant table of functions and a body that calls entry `i` of it on `x`.
+/// Returns a unit with a constant table of functions, and a body that calls entry `i` of the table on `x`.
 fn table_call(constant: bool) -> (Unit, Body) {
     let mut unit = Unit::default();
     let (double, ptr, int) = (unit.types.f64(), unit.types.ptr(), unit.types.int(64));

@@ -1,4 +1,4 @@
-//! The formulas read as text: the manual's table of derivatives.
+//! Formulas as text: the manual's table of derivatives.
 
 use super::formulas::{Function, Given};
 use super::page::{Formula, Node, Page};
@@ -6,7 +6,7 @@ use gradus_ir::FloatPredicate;
 use gradus_ir::known::MathFn;
 use std::fmt::Write;
 
-/// How tightly a piece of text is bound: a sum, a product, or one thing.
+/// Precedence of a piece of text: sum, product, or atom.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Bond {
     Sum,
@@ -16,7 +16,7 @@ enum Bond {
 
 const ARGS: [&str; 4] = ["a", "b", "c", "e"];
 
-/// The manual's page of derivatives: one row for each function and argument, in Markdown.
+/// Returns the manual's page of derivatives in Markdown: one row per function and argument.
 pub fn manual() -> String {
     let mut text = String::from(
         "# Derivatives\n\n\
@@ -37,7 +37,7 @@ pub fn manual() -> String {
     text
 }
 
-/// The ops that are no functions of the library.
+/// Returns the ops that are no library functions.
 fn operators() -> [(&'static str, Function, &'static str); 6] {
     [
         ("a + b", Function::Add, "ff"),
@@ -61,7 +61,7 @@ fn rows(text: &mut String, name: &str, function: Function, params: &str) {
             continue;
         };
         let formula = page.finish(root);
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "| {name} | {} | {} |", ARGS[i], read(&formula));
     }
 }

@@ -1,7 +1,9 @@
-//! Atomic sums that are written as loops, `old = *p; do new = old + x; while (!compare_exchange(p, &old, new))`: what
-//! processors without an atomic sum of such numbers do, and what C's rules make of `p += 0.5 * x` where `*p` is a
-//! `float`, as the sum is one of `double` that is rounded. Each becomes the atomic sum that it stands for. In the latter
-//! case what is added is rounded before the sum instead of after it, which differs as another order of adding does.
+//! Recognition of atomic sums written as compare-exchange loops.
+//!
+//! The pattern is `old = *p; do new = old + x; while (!compare_exchange(p, &old, new))`. Processors without
+//! an atomic float sum use the loop, and so does `p += 0.5 * x` on a `float` in C, whose sum is a rounded
+//! `double`. The loop becomes one atomic sum. In the latter case, the addend is rounded before the sum
+//! instead of after the sum, a deviation of the same kind as another order of additions.
 
 use gradus_edit::is_pure;
 use gradus_ir::known::{Known, MathFn};
@@ -15,23 +17,23 @@ struct Sum {
     at: Op,
     access: Access,
     place: Value,
-    /// The type of the number in memory.
+    /// Type of the number in memory.
     ty: TypeId,
     added: Added,
-    /// What is computed in the loop and depends on nothing in memory, in order.
+    /// Ops of the loop that do not depend on memory, in order.
     apart: Vec<Op>,
-    /// The load from the same place that the loop begins with, where nothing else uses it.
+    /// The initial load from the same location, if it has no other use.
     first: Option<Op>,
 }
 
-/// What is added.
+/// The addend.
 enum Added {
     Number(Value),
     Negative(Value),
     Product(Value, Value),
 }
 
-/// Rewrites all such loops of a body; gives their number.
+/// Rewrites all such loops of a body. Returns the number of loops.
 pub fn sum_up(unit: &mut Unit, body: &mut Body) -> usize {
     let found: Vec<Sum> = body
         .walk(body.root())
@@ -115,7 +117,7 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     })
 }
 
-/// The values of a loop's region that depend on what is in memory.
+/// Returns the values of a loop's region that depend on the contents of memory.
 fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
     let mut found = HashSet::from([old]);
     for &op in ops {
@@ -127,7 +129,8 @@ fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
     found
 }
 
-/// Whether a loop ends with its exchange, and else goes on with what that found.
+/// Returns true if a loop ends once its exchange succeeds, and otherwise continues with the value that was
+/// found.
 fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool {
     if !matches!(body.kind(end), OpKind::Repeat) || body.operand_count(end) < 2 {
         return false;
@@ -156,13 +159,13 @@ fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool 
     fails && is_found(body.operand(end, 1))
 }
 
-/// The float whose bits an integer is.
+/// Returns the float that an integer is a bitcast of.
 fn as_float(body: &Body, bits: Value) -> Option<Value> {
     let cast = body.def_op(bits)?;
     matches!(body.kind(cast), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(cast, 0))
 }
 
-/// What is added to the number in memory to get `new`.
+/// Matches `new` as the sum of the number in memory and an addend.
 fn added(
     unit: &Unit,
     body: &Body,

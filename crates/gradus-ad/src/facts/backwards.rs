@@ -1,9 +1,10 @@
-//! Carried values that run backwards: where one iteration of a loop makes the next value by adding to it, the
-//! return sweep takes that away again, and the tape need not hold one value per iteration.
+//! Invertible inductions: carried values that the reverse pass recomputes by inverting the step.
 //!
-//! What is added may differ from iteration to iteration, but must be known without the carried values of the
-//! loop. The steps wrap around: the forward sweep makes them without promises about overflow and bounds, as
-//! what the last iteration leaves, where the return sweep starts, need not be used by the program itself.
+//! If an iteration derives the next carried value by integer or address addition, the reverse pass subtracts
+//! the amount instead of reading one saved value per iteration. The amount may vary between iterations, but
+//! must be computable without the carried values of the loop. The steps wrap around: the forward pass emits
+//! them without `nuw`, `nsw` and `inbounds`. The reverse pass starts from the value after the last iteration,
+//! which the primal may never use.
 
 use super::Facts;
 use super::own_adds::is_independent;
@@ -13,30 +14,30 @@ use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// How many steps lead to the next value at most.
+/// Limit on the number of steps from a carried value to the next one.
 const STEPS: usize = 8;
-/// How many ops are looked at to see what an amount depends on.
+/// Limit on the number of ops visited while checking the inputs of an amount.
 const OPS: usize = 64;
 
-/// One step on the way from a carried value to its next one.
+/// One step from a carried value to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The op that makes it.
+    /// The op that performs the step.
     pub op: Op,
-    /// What it adds to its other operand, takes from it or combines it with.
+    /// The amount: the other operand of an addition, subtraction or xor, or the index of an address.
     pub by: Value,
 }
 
-/// A carried value that can be run backwards.
+/// A carried value whose update can be inverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backwards {
-    /// The result of the loop that holds what the last iteration left.
+    /// Result of the loop that holds the value after the last iteration.
     pub end: Value,
-    /// The steps of an iteration, in their order.
+    /// Steps of an iteration, in execution order.
     pub steps: Vec<Step>,
 }
 
-/// All carried values of a body that can be run backwards.
+/// Finds all invertible inductions of a body. Independent (parallel) loops are left out.
 pub(super) fn find(unit: &Unit, body: &Body) -> HashMap<Value, Backwards> {
     let mut found = HashMap::new();
     for lp in body.walk(body.root()) {
@@ -61,7 +62,7 @@ pub(super) fn find(unit: &Unit, body: &Body) -> HashMap<Value, Backwards> {
     found
 }
 
-/// The steps from a carried value to its next one.
+/// Returns the steps from a carried value to the next one.
 fn steps(unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<Vec<Step>> {
     let region = body.op_regions(lp)[0];
     let mut steps = Vec::new();
@@ -81,7 +82,7 @@ fn steps(unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<
     (!steps.is_empty()).then_some(steps)
 }
 
-/// What an op starts from, and the amount of the step, where it can be undone.
+/// Returns the start and the amount of an invertible op.
 fn step(unit: &Unit, body: &Body, op: Op, param: Value) -> Option<(Value, Value)> {
     let operands: SmallVec<[Value; 4]> = body.operands(op).collect();
     match (body.kind(op), operands.as_slice()) {
@@ -100,7 +101,7 @@ fn step(unit: &Unit, body: &Body, op: Op, param: Value) -> Option<(Value, Value)
     }
 }
 
-/// Whether a value is a carried one, or a few steps from it.
+/// Returns true if `value` is the carried value `param`, or at most `STEPS` steps from `param`.
 fn leads_to(body: &Body, value: Value, param: Value) -> bool {
     let mut at = value;
     for _ in 0..STEPS {
@@ -117,8 +118,8 @@ fn leads_to(body: &Body, value: Value, param: Value) -> bool {
     false
 }
 
-/// Whether a value is known in the region of a loop without the loop's carried values, and is no
-/// structure's result.
+/// Returns true if a value can be computed in the region of a loop without the carried values of the loop,
+/// from the index and from ops without regions.
 fn is_known_alone(body: &Body, region: Region, value: Value) -> bool {
     let mut seen: HashSet<Op> = HashSet::new();
     let mut work = vec![value];
@@ -156,7 +157,8 @@ fn is_known_alone(body: &Body, region: Region, value: Value) -> bool {
 }
 
 impl Facts<'_> {
-    /// How a carried value, or its shadow, can be run backwards.
+    /// Returns the inversion of a carried value or of its shadow. A shadow can be inverted if each step is an
+    /// address computation.
     pub fn backwards(&self, node: Node) -> Option<&Backwards> {
         match node {
             Node::Primal(value) => self.backwards.get(&value),
@@ -169,7 +171,7 @@ impl Facts<'_> {
         }
     }
 
-    /// How a carried value, or its shadow, can be had by running it backwards.
+    /// Returns the availability of a carried value, or of its shadow, by inversion.
     pub fn backwards_source(&self, node: Node) -> Source {
         let Some(backwards) = self.backwards(node) else {
             return Source::KeepOnly;
@@ -184,7 +186,7 @@ impl Facts<'_> {
     }
 }
 
-/// What a carried value, or its shadow, is after the last iteration.
+/// Returns the forward value that holds a carried value, or its shadow, after the last iteration.
 pub fn end_of(node: Node, backwards: &Backwards) -> Node {
     match node {
         Node::Shadow(_) => Node::Shadow(backwards.end),

@@ -1,9 +1,9 @@
-//! Carried values that an iteration reads for the next one: `end[i]` of one row is the start of the next.
+//! Reloadable carried values: `end[i]` of one row is the start of the next row.
 //!
-//! Optimisers make one load an iteration out of two, `p[i]` and `p[i + 1]`, and carry the second on. The return
-//! sweep reads `p[i]` again, so that the tape need not hold what was carried: the first iteration's stood at
-//! `p` and was read there before the loop; that of each later one was read by the iteration before it, at the
-//! place that is `p[i]` for it. Both loads must be such that they can be done again.
+//! Optimisers replace the two loads `p[i]` and `p[i + 1]` by one load per iteration and carry the second
+//! value. The reverse pass reloads `p[i]`, and the tape holds no carried values. The initial value was loaded
+//! from `p` before the loop; the value of each later iteration was loaded by the previous iteration from
+//! `p[i]`. Both loads must be recomputable.
 
 use super::Facts;
 use crate::node::{Node, Source};
@@ -12,20 +12,20 @@ use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use smallvec::smallvec;
 use std::collections::HashMap;
 
-/// A carried value that stands in memory.
+/// A carried value that memory still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarriedLoad {
-    /// The load by which an iteration reads it for the next one.
+    /// The load by which an iteration reads the value of the next iteration.
     pub load: Op,
-    /// What makes its address.
+    /// The address computation of the load.
     pub addr: Op,
-    /// Where the first one stands.
+    /// The address of the initial value.
     pub base: Value,
     /// The index of the loop.
     pub index: Value,
 }
 
-/// All such values of a body, whose stable loads are known.
+/// Finds all reloadable carried values of a body. The table of stable loads must be complete.
 pub(super) fn find(unit: &Unit, facts: &Facts<'_>) -> HashMap<Value, CarriedLoad> {
     let body = facts.body;
     let fors = body.walk(body.root());
@@ -71,7 +71,7 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
     })
 }
 
-/// The plain load that gives a value and can be done again.
+/// Returns the plain, recomputable load that defines a value.
 fn again(facts: &Facts<'_>, value: Value) -> Option<Op> {
     let op = facts.body.def_op(value)?;
     let plain = matches!(facts.body.kind(op), OpKind::Load(access) if access.is_plain());
@@ -93,11 +93,11 @@ fn is_one_more(unit: &Unit, body: &Body, value: Value, index: Value) -> bool {
 }
 
 impl Facts<'_> {
-    /// Where a carried value stands in memory.
+    /// Returns the location of a reloadable carried value.
     pub fn carried_load(&self, value: Value) -> Option<&CarriedLoad> {
         self.carried_loads.get(&value)
     }
-    /// How a carried value is read again.
+    /// Returns the availability of a carried value by reloading.
     pub fn carried_load_source(&self, value: Value) -> Option<Source> {
         let found = self.carried_load(value)?;
         Some(Source::Recompute {

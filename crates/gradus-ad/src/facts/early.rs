@@ -1,26 +1,27 @@
-//! Values that can be computed before their ops are reached: trip counts of inner loops, wanted
-//! where an array over a whole nest is made.
+//! Early availability: values that can be computed before control reaches their ops.
+//!
+//! Tape arrays over a whole loop nest require the trip counts of inner loops at the allocation.
 
 use super::Facts;
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Longer chains are not computed twice.
+/// Limit on the number of ops in a chain that is computed early.
 const LONGEST: usize = 24;
 
-/// How long an array is in one dimension: as a loop's trip count, and so much more.
+/// The length of one dimension of a tape array: a loop's trip count plus a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
     /// The loop.
     pub of: Op,
-    /// What is added.
+    /// The constant.
     pub more: i64,
 }
 
 impl Facts<'_> {
-    /// How often a `for` runs at most, known just before `anchor`, which contains it: its trip count, where
-    /// that can be computed there; else, where it is the index of a loop around it and a number more, the
-    /// most that this comes to.
+    /// Returns an upper bound of a `for` loop's trip count, computable just before the enclosing op `anchor`.
+    /// The bound is the trip count itself if available there. Otherwise a trip count of the form "index of an
+    /// enclosing loop plus constant" is bounded by the maximum of that sum.
     pub fn length_at(&self, unit: &Unit, op: Op, anchor: Op) -> Option<Length> {
         if self.trip_known_at(op, anchor) {
             return Some(Length { of: op, more: 0 });
@@ -31,7 +32,7 @@ impl Facts<'_> {
         (around.contains(&of) && self.trip_known_at(of, anchor)).then_some(Length { of, more })
     }
 
-    /// The loop whose index plus a number, which is not negative, a value is.
+    /// Matches `value` as the index of a loop plus a non-negative constant.
     fn index_plus(&self, unit: &Unit, value: Value) -> Option<(Op, i64)> {
         let body = self.body;
         let number = |value: Value| {
@@ -52,7 +53,7 @@ impl Facts<'_> {
                 let Some(carried) = at.checked_sub(1) else {
                     return Some((lp, 0));
                 };
-                // It is carried along and grows by one.
+                // A carried value that increases by one.
                 let end = body.last(region)?;
                 if !matches!(body.kind(end), OpKind::Yield) {
                     return None;
@@ -68,14 +69,14 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether the trip count of a `for` can be computed just before `anchor`, which contains it.
+    /// Returns true if the trip count of a `for` loop can be computed just before the enclosing op `anchor`.
     pub fn trip_known_at(&self, op: Op, anchor: Op) -> bool {
         is_known_before(self.body, self.body.operand(op, 0), anchor)
     }
 
-    /// The conditions of branches that `op` stands in, inside of `anchor`, as far as they can be computed
-    /// just before `anchor`; each with the truth value that leads to `op`. Where one does not hold, `op`
-    /// is not reached, and its trip count may mean nothing.
+    /// Returns the branch conditions that enclose `op` within `anchor` and can be computed just before
+    /// `anchor`, each with the truth value of the arm that contains `op`. If a guard fails, control does not
+    /// reach `op`, and the trip count of `op` may be meaningless.
     pub fn guards_known_at(&self, op: Op, anchor: Op) -> Vec<(Value, bool)> {
         let mut guards = Vec::new();
         let mut at = op;
@@ -94,13 +95,13 @@ impl Facts<'_> {
         guards
     }
 
-    /// The ops to do, in order, to have `value` where values that satisfy `have` are at hand.
+    /// Returns the ops, in order, that compute `value` from values that satisfy `have`.
     pub fn early_ops(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Vec<Op> {
         chain(self.body, value, have).unwrap_or_default()
     }
 }
 
-/// Whether a value is visible just before `at`, or can be computed there from what is.
+/// Returns true if a value is visible just before `at`, or can be computed there from visible values.
 pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
     let Some(home) = body.parent(at) else {
         return false;
@@ -112,7 +113,7 @@ pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
     chain(body, value, &visible).is_some()
 }
 
-/// Whether a value can be computed where those are visible for which `visible` says so.
+/// Returns true if a value can be computed from the values that satisfy `visible`.
 pub(super) fn is_known_where(body: &Body, value: Value, visible: &dyn Fn(Value) -> bool) -> bool {
     chain(body, value, visible).is_some()
 }

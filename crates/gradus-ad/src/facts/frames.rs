@@ -1,8 +1,8 @@
-//! Stack memory that must outlive its frame, or its iteration.
+//! Stack lifetime: allocas whose memory must outlive their frame, or their iteration.
 //!
-//! A return sweep works on the memory of the forward sweep. Where it is another function, that lies on the
-//! heap. Where both are one, arrays of a loop's iterations do, whose length is found at run time and whose
-//! memory the iteration gives back at its end; on the stack a long loop would leave no room.
+//! The reverse pass accesses memory of the forward pass. In split mode the reverse pass is another function,
+//! and all allocas move to the heap. In combined mode, allocas in loops move to the heap if the body contains
+//! `stackrestore`: an iteration frees such memory at its end, and a long loop would overflow the stack.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -11,7 +11,7 @@ use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{Body, Op, OpKind};
 
 impl MakeFacts<'_> {
-    /// Fills in the stack allocations whose memory lies on the heap in the derivative.
+    /// Collects the allocas that the derivative allocates on the heap.
     pub(super) fn on_heap(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
         let gives_back =
@@ -36,8 +36,8 @@ fn is_in_loop(body: &Body, op: Op) -> bool {
 }
 
 impl Facts<'_> {
-    /// Whether the memory of a stack allocation lies on the heap in the derivative, and is freed where the
-    /// allocation is undone.
+    /// Returns true if the derivative allocates an alloca on the heap, and frees the block at the reversal of
+    /// the alloca.
     pub fn is_on_heap(&self, alloca: Op) -> bool {
         self.on_heap.contains(&alloca)
     }

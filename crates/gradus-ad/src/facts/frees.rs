@@ -1,7 +1,9 @@
-//! Frees. One that stands beside the allocation of its block *waits* until the return sweep undoes that
-//! allocation, so that loads from the block can be done again. Where a first plan does none of them again, it need
-//! not wait: the facts are made once more with that block freed where the program frees it, and what was read from
-//! it before counts as lost.
+//! Deferred frees.
+//!
+//! A `free` in the region of its allocation is deferred until the reverse pass reverses the allocation, which
+//! keeps loads from the block recomputable. The deferral is unneeded if a first plan recomputes no load of
+//! the block. The facts are then rebuilt with the block freed at the program's own `free`, and earlier loads
+//! from the block count as clobbered.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -13,7 +15,8 @@ use gradus_ir::{Body, Op, OpKind, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 impl MakeFacts<'_> {
-    /// Frees that stand beside the allocation whose block they free.
+    /// Finds the allocations with exactly one `free` in the same region, mapped to the `free`. A `free` on
+    /// another no-return path does not count.
     pub(super) fn deferred(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
         let mut found = HashMap::new();
         for op in body.walk(body.root()) {
@@ -51,14 +54,13 @@ impl MakeFacts<'_> {
         )
     }
 
-    /// Lets those frees wait no more of which an earlier plan found that they need not.
+    /// Removes the deferrals that an earlier plan found unneeded.
     pub(super) fn free_at_once(&self, facts: &mut Facts<'_>) {
         let at_once = &self.chosen.freed_at_once;
         facts.deferred.retain(|made, _| !at_once.contains(made));
     }
 
-    /// Fills in the blocks that hold numbers only, are known to nobody else and whose frees wait, each with all
-    /// addresses in it.
+    /// Records the addresses within each private block that holds no pointers and whose `free` is deferred.
     pub(super) fn blocks_of_numbers(&self, facts: &mut Facts<'_>) {
         let waiting: Vec<Op> = facts.deferred.keys().copied().collect();
         for made in waiting {
@@ -73,15 +75,16 @@ impl MakeFacts<'_> {
 }
 
 impl Facts<'_> {
-    /// Whether a free waits for the return sweep.
+    /// Returns true if a `free` is deferred to the reverse pass.
     pub fn is_deferred_free(&self, op: Op) -> bool {
         self.deferred.values().any(|free| *free == op)
     }
-    /// The free that waits until an allocation is undone.
+    /// Returns the `free` that is deferred to the reversal of an allocation.
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
         self.deferred.get(&allocation).copied()
     }
-    /// The allocations whose blocks need not wait: the return sweep of a plan reads nothing in them again.
+    /// Returns the allocations whose frees need no deferral: the reverse pass of `plan` reads nothing from
+    /// the blocks.
     pub fn needless_waits(&self, plan: &Plan) -> BTreeSet<Op> {
         let needless = |addresses: &HashSet<Value>| {
             addresses.iter().all(|address| {
@@ -96,7 +99,7 @@ impl Facts<'_> {
             .map(|(made, _)| *made)
             .collect()
     }
-    /// Whether the return sweep of a plan does an op again, or all that is around it.
+    /// Returns true if the reverse pass of `plan` recomputes an op, or recomputes an enclosing loop.
     fn is_done_again(&self, plan: &Plan, op: Op) -> bool {
         let in_replay = |region| self.replayed_around(region).is_some();
         let loaded = match self.body.kind(op) {

@@ -1,7 +1,7 @@
-//! Pointers that a derivative loads from global variables and follows in shadow memory.
+//! Pointers that a derivative loads from global variables and dereferences in shadow memory.
 //!
-//! A pointer that the program stored outside of derivatives has no shadow. A derivative must not follow the null
-//! shadow of a pointer that is not null: it ends the program with a message.
+//! A pointer that the program stored outside of derivatives has no shadow. A derivative must not dereference
+//! the null shadow of a non-null pointer: it ends the program with a message.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -21,7 +21,7 @@ impl MakeFacts<'_> {
         facts.from_globals = body.walk(body.root()).filter(is_tested).collect();
     }
 
-    /// Returns true if an address may lead to a global variable that is not constant.
+    /// Returns true if an address may point to a global variable that is not constant.
     fn is_of_global(&self, ptr: Value) -> bool {
         let memory = &self.closure.memory;
         let Some(class) = memory.class(self.variant.func, ptr) else {
@@ -63,7 +63,7 @@ impl MakeFacts<'_> {
                     OpKind::Addr { .. } | OpKind::Select | OpKind::Freeze | OpKind::Cast(_) => {
                         work.extend(results.iter().filter(|value| carries(value)));
                     }
-                    // The value leaves the op that encloses it, or escapes.
+                    // The value is a result of the enclosing op, or escapes.
                     _ => return true,
                 }
             }
@@ -73,7 +73,8 @@ impl MakeFacts<'_> {
 }
 
 impl Facts<'_> {
-    /// Returns true if the derivative tests the shadow of `load`: a global variable may hold a pointer without one.
+    /// Returns true if the derivative tests the shadow of `load`: a global variable may hold a pointer
+    /// without a shadow.
     pub fn may_lack_shadow(&self, load: Op) -> bool {
         self.from_globals.contains(&load)
     }

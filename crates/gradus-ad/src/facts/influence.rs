@@ -1,13 +1,12 @@
-//! What depends on a value by way of values alone.
+//! Forward slices over SSA values: the values that depend on a value.
 
 use gradus_ir::known::Known;
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// The values that depend on some values, these among them; `None` where more depends on them than
-/// values: memory, a branch, how often a loop runs, a call that does something. Where `results` is not
-/// given, returning one of them counts as doing something. What is carried by `around` is followed
-/// inside of it only.
+/// Returns the values that depend on `from`, including `from`; `None` if memory, a branch, a trip count or a
+/// call with effects depends on them. A return counts as an effect unless `may_return` is set. Values carried
+/// by the loop `around` are followed within that loop only.
 pub(crate) fn influence(
     unit: &Unit,
     body: &Body,
@@ -32,7 +31,7 @@ pub(crate) fn influence(
     Some(found)
 }
 
-/// Whether an op does nothing but compute its results; `errno` does not count.
+/// Returns true if the only effect of an op is its results. `errno` is ignored.
 pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     let function = matches!(known, Some(Known::Math(_) | Known::Integer(_)));
@@ -42,7 +41,7 @@ pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// What an operand of a `for` or `loop` becomes.
+/// Returns the values that an operand of a `for` or `loop` flows into.
 fn entered(body: &Body, at: Use) -> Option<Vec<Value>> {
     let counted = matches!(body.kind(at.op), OpKind::For { .. });
     let index = at.index as usize;
@@ -56,7 +55,7 @@ fn entered(body: &Body, at: Use) -> Option<Vec<Value>> {
     }
 }
 
-/// What an operand of a terminator becomes.
+/// Returns the values that an operand of a terminator flows into.
 fn handed_on(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
     let region = body.parent(at.op)?;
     let owner = body.owner(region)?;

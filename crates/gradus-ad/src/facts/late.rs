@@ -1,9 +1,12 @@
-//! Late shadows: blocks whose shadows the forward sweep has no use for. The return sweep makes them, zeroed, when
-//! it comes to the region that the block was allocated in, and frees them where it undoes the allocation: so
-//! that they are not memory that every step of a program holds from one sweep to the other.
+//! Lazy shadows: shadows of blocks that only the reverse pass requires.
 //!
-//! The forward sweep uses a shadow where addresses are written to it, read from it or handed on: it goes without
-//! where all uses of a block are accesses to numbers, copies of numbers, comparisons and frees.
+//! The reverse pass allocates a lazy shadow, zeroed, when it enters the region of the block's allocation, and
+//! frees the shadow at the reversal of the allocation. Steps of a program therefore hold no shadow memory
+//! between forward pass and reverse pass.
+//!
+//! The forward pass requires a shadow if addresses are written to the shadow, read from it, or escape. A
+//! shadow is lazy if all uses of its block are accesses to non-pointers, copies of non-pointers, comparisons
+//! and frees.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -15,7 +18,7 @@ use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
 impl MakeFacts<'_> {
-    /// Fills in the blocks whose shadows are made late, and the addresses in them.
+    /// Collects the blocks with lazy shadows and the addresses within them.
     pub(super) fn late_shadows(&self, facts: &mut Facts<'_>) {
         if self.variant.mode == Mode::Forward {
             return;
@@ -31,7 +34,8 @@ impl MakeFacts<'_> {
         }
     }
 
-    /// The block with a shadow that an allocation of known size gives, where nobody else is handed it.
+    /// Returns the block of an allocation of known size, if the block has a shadow and does not outlive the
+    /// call.
     fn sized_block(&self, facts: &Facts<'_>, op: Op) -> Option<Value> {
         let Some(Known::Memory(function)) = self.known(facts.body, op) else {
             return None;
@@ -46,7 +50,8 @@ impl MakeFacts<'_> {
         (sized && own && facts.has_shadow(block)).then_some(block)
     }
 
-    /// A block and all addresses in it; `None` where the forward sweep needs one of their shadows.
+    /// Returns a block and all addresses within; `None` if the forward pass requires a shadow of such an
+    /// address.
     pub(super) fn addresses_in(&self, facts: &Facts<'_>, block: Value) -> Option<HashSet<Value>> {
         let body = facts.body;
         let mut found = HashSet::from([block]);
@@ -68,7 +73,7 @@ impl MakeFacts<'_> {
         Some(found)
     }
 
-    /// Whether a use of an address is none of its shadow in the forward sweep.
+    /// Returns true if a use of an address does not require the shadow in the forward pass.
     fn is_of_numbers(&self, facts: &Facts<'_>, at: Use) -> bool {
         let body: &Body = facts.body;
         let holds_pointer = |value: Value| facts.holds_pointer(self.unit, value);
@@ -100,11 +105,11 @@ impl MakeFacts<'_> {
 }
 
 impl Facts<'_> {
-    /// Whether the shadow of an address is there in the return sweep only.
+    /// Returns true if the shadow of an address exists in the reverse pass only.
     pub fn is_shadow_late(&self, address: Value) -> bool {
         self.late.contains(&address)
     }
-    /// Of a block whose shadow is made late, the numbers whose product is its size.
+    /// Returns the factors of the size of a block with a lazy shadow.
     pub fn late_size(&self, unit: &Unit, block: Value) -> Option<Vec<Value>> {
         let op = self.body.def_op(block)?;
         if !self.is_shadow_late(block) || !matches!(self.body.kind(op), OpKind::Call(_)) {

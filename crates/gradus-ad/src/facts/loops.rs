@@ -1,4 +1,4 @@
-//! Loops around regions and values: how often, and in which of them something varies.
+//! Loop information: enclosing loops, estimated trip counts, and the loops in which a value varies.
 
 use super::Facts;
 use super::own_adds::is_independent;
@@ -7,15 +7,15 @@ use crate::node::{Node, home_region};
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
-/// The trips of a loop of which nothing is known.
+/// Assumed trip count of a loop without a known bound.
 const UNKNOWN_TRIPS: f64 = 1000.0;
 
-/// Whether an op runs its region any number of times.
+/// Returns true if an op is a loop.
 pub(crate) fn is_loop(kind: &OpKind) -> bool {
     matches!(kind, OpKind::For { .. } | OpKind::Loop { .. })
 }
 
-/// The loops around a region, outermost first.
+/// Returns the loops that enclose a region, outermost first.
 pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
     let mut loops = Vec::new();
     let mut at = Some(region);
@@ -28,8 +28,8 @@ pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
     loops
 }
 
-/// Whether each iteration of a counted loop waits for the one before to add to a number, in the order that the
-/// program says.
+/// Returns true if a counted loop has a serial sum: a float addition to a carried value, without
+/// reassociation.
 pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let (OpKind::For { .. }, Some(end)) = (body.kind(lp), body.last(region)) else {
@@ -50,11 +50,11 @@ pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
 }
 
 impl Facts<'_> {
-    /// The loops around a region, outermost first.
+    /// Returns the loops that enclose a region, outermost first.
     pub fn loops_around(&self, region: Region) -> Vec<Op> {
         loops_around(self.body, region)
     }
-    /// The loops in which a node varies, outermost first.
+    /// Returns the loops in which a forward value varies, outermost first.
     pub fn varying_loops(&self, node: Node) -> Vec<Op> {
         match node {
             Node::Primal(value) | Node::Shadow(value) => {
@@ -71,11 +71,11 @@ impl Facts<'_> {
             Node::Base(_) | Node::Room(_) => Vec::new(),
         }
     }
-    /// An estimate of the trips of a loop.
+    /// Estimates the trip count of a loop.
     pub fn trips(&self, unit: &Unit, op: Op) -> f64 {
         trips(unit, self.body, op)
     }
-    /// An estimate of how often a node is kept.
+    /// Estimates the number of saves of a forward value.
     pub fn variations(&self, unit: &Unit, node: Node) -> f64 {
         let varying = self.varying_loops(node);
         let kept = match home_region(self, node) {
@@ -84,16 +84,16 @@ impl Facts<'_> {
         };
         kept.iter().map(|l| self.trips(unit, *l)).product()
     }
-    /// The loops in which a node of a region is kept once per iteration: those in which it varies, and those
-    /// whose iterations may run at once without all coming there. Where all of them come, one can keep it for
-    /// all.
+    /// Returns the loops that contribute a dimension to the saves of a forward value defined in `region`.
+    /// Such a loop varies the value, or is independent and does not reach `region` equally often in all
+    /// iterations. If all iterations reach the region, one iteration can save the value for all.
     pub fn kept_in(&self, region: Region, varying: &[Op]) -> Vec<Op> {
         let kept = |lp: &Op| {
             varying.contains(lp) || is_independent(self.body, *lp) && !self.all_come(*lp, region)
         };
         self.loops_around(region).into_iter().filter(kept).collect()
     }
-    /// Whether every iteration of a loop comes to a region inside as often as the others.
+    /// Returns true if every iteration of a loop reaches an inner region equally often.
     fn all_come(&self, lp: Op, mut region: Region) -> bool {
         let body = self.body;
         while body.owner(region) != Some(lp) {
@@ -114,8 +114,8 @@ impl Facts<'_> {
         }
         true
     }
-    /// An estimate of how many numbers all copies of a snapshot hold. Of a whole block, the load that
-    /// runs through the fewest loops says most: others may read it in any order.
+    /// Estimates the number of floats in all copies of a snapshot. For a whole block, the load with the
+    /// smallest estimate decides, because the other loads may visit elements repeatedly.
     pub fn snapshot_numbers(&self, unit: &Unit, number: usize) -> f64 {
         let snapshot = &self.snapshots[number];
         let region = self.body.parent(snapshot.anchor);
@@ -134,7 +134,7 @@ impl Facts<'_> {
         let size = match snapshot.extent {
             Extent::Addresses(_) => sizes.fold(1.0, f64::max),
             Extent::Bytes(bytes) => bytes as f64 / 8.0,
-            // A load from one place in it tells nothing of its size.
+            // A load from a single location does not indicate the size of the block.
             Extent::Block(_) => match sizes.fold(f64::INFINITY, f64::min) {
                 size if size <= 1.0 => UNKNOWN_TRIPS,
                 size => size,
@@ -142,7 +142,7 @@ impl Facts<'_> {
         };
         size.max(1.0) * self.executions(unit, region)
     }
-    /// An estimate of how often a region runs.
+    /// Estimates the number of executions of a region.
     pub fn executions(&self, unit: &Unit, region: Option<Region>) -> f64 {
         let Some(region) = region else { return 1.0 };
         self.loops_around(region)
@@ -150,14 +150,14 @@ impl Facts<'_> {
             .map(|l| self.trips(unit, *l))
             .product()
     }
-    /// The outermost loop around `inner`, or itself, that lies inside `outer`.
+    /// Returns the outermost loop within `outer` that encloses `inner`, or `inner` itself.
     pub fn outermost_below(&self, inner: Op, outer: Option<Op>) -> Op {
         self.loops_between(inner, outer)
             .first()
             .copied()
             .unwrap_or(inner)
     }
-    /// The loops strictly between two loops, outermost first.
+    /// Returns the loops strictly between two loops, outermost first.
     pub fn loops_between(&self, inner: Op, outer: Option<Op>) -> Vec<Op> {
         let around = self
             .body
@@ -170,7 +170,7 @@ impl Facts<'_> {
     }
 }
 
-/// An estimate of how often the regions of an op run each time that it does.
+/// Estimates how often the regions of an op run per execution of the op.
 pub(crate) fn trips(unit: &Unit, body: &Body, op: Op) -> f64 {
     match body.kind(op) {
         OpKind::For { trip_max } => {

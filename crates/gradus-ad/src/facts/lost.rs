@@ -1,4 +1,4 @@
-//! What becomes of memory after it was read: whether it is the same in the return sweep, and else why it is not.
+//! Clobbered loads: decides whether memory is unchanged in the reverse pass, and records the cause otherwise.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -7,19 +7,20 @@ use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, Unit};
 
-/// Why memory is not the same in the return sweep.
+/// The cause of a change of memory before the reverse pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// An op may overwrite it.
+    /// An op may overwrite the memory.
     Overwritten(Op),
-    /// An op may free it, or ends its life.
+    /// An op may free the memory or end its lifetime.
     Freed(Op),
-    /// Others may change it between the two sweeps.
+    /// The caller may change the memory between forward pass and reverse pass.
     Returned,
 }
 
 impl MakeFacts<'_> {
-    /// Why what a load read is not there in the return sweep; `None` where it is.
+    /// Returns the cause for which a load cannot be recomputed in the reverse pass; `None` if the load is
+    /// stable.
     pub(super) fn lost(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Option<Lost> {
         let region = facts.body.parent(op);
         let iteration = region.and_then(|region| facts.replayed_around(region));
@@ -28,8 +29,9 @@ impl MakeFacts<'_> {
             .filter(|_| !planted(Mutant::OverwrittenLoadRedone))
     }
 
-    /// Why memory is not the same in the return sweep; `None` where it is. Frees that wait, and ends of lifetimes and
-    /// of arrays on the stack, which derivatives leave out, do no harm.
+    /// Returns the cause of a change of memory before the reverse pass; `None` if the memory is unchanged.
+    /// Deferred frees, lifetime markers and stack restores do not count, because derivatives drop or defer
+    /// them.
     pub(super) fn loss(&self, facts: &Facts<'_>, fate: &Fate) -> Option<Lost> {
         let body = facts.body;
         let waits = |free: &Op| {
@@ -56,7 +58,7 @@ impl MakeFacts<'_> {
 }
 
 impl Facts<'_> {
-    /// Why what a load read is not there in the return sweep, in words.
+    /// Returns the cause for which a load cannot be recomputed, as text.
     pub fn loss_of(&self, unit: &Unit, load: Op) -> String {
         let file = |op: Op| unit.span(self.body.ops[op].loc).map(|span| span.file);
         let at = |op: Op| match unit.span(self.body.ops[op].loc) {

@@ -1,4 +1,4 @@
-//! Making the tables: asks the analyses once, in one walk over the body for each table.
+//! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
 
 use super::{Chosen, Facts, FloatLane};
 use crate::Options;
@@ -18,21 +18,21 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What the tables are made from.
+/// Inputs of the tables.
 pub(crate) struct MakeFacts<'a> {
     pub unit: &'a Unit,
     pub closure: &'a ClosureFacts,
     pub variant: &'a Variant,
     pub options: &'a Options,
-    /// What an earlier plan chose.
+    /// Choices of an earlier plan.
     pub chosen: Chosen,
 }
 
 impl<'a> MakeFacts<'a> {
-    /// The tables.
+    /// Builds the tables.
     ///
     /// # Errors
-    /// Why the variant cannot be differentiated.
+    /// Diagnostics for a variant that cannot be differentiated.
     pub fn make<'b>(&self, body: &'b Body) -> Result<Facts<'b>, Vec<Diagnostic>> {
         let activity = self.activity();
         let errors: Vec<Diagnostic> = activity.findings().to_vec();
@@ -103,7 +103,7 @@ impl<'a> MakeFacts<'a> {
         self.calls(&mut facts, &activity, &clobbers);
         self.late_shadows(&mut facts);
         self.blocks_of_numbers(&mut facts);
-        // After the calls are known: derivatives of those that read add to shadow memory, too.
+        // Runs after `calls`: derivatives of callees that read memory also accumulate into shadow memory.
         self.own_adds(&mut facts, &alias);
         if self.options.backwards {
             facts.backwards = super::backwards::find(self.unit, body);
@@ -137,7 +137,8 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// What alias analysis may assume: where the test has been passed, what it tested.
+    /// Returns the assumptions of the alias analysis. In the disjoint version, the assumptions include all
+    /// pairs that the run-time check compared.
     fn alias_options(&self, body: &Body) -> AliasOptions {
         let plain = self.plain_options(body);
         if self.variant.versions != Versions::Disjoint {
@@ -155,7 +156,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// The test that would let loads be made again; `None` where none is worth while.
+    /// Returns the run-time alias check that would make loads recomputable; `None` if no check is profitable.
     pub fn test(&self, body: &Body) -> Option<Test> {
         let alias = self.alias(body, &self.plain_options(body));
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
@@ -205,7 +206,7 @@ impl<'a> MakeFacts<'a> {
         )
     }
 
-    /// The globals with shadows whose addresses are parts of a body's constants.
+    /// Returns the globals with shadows whose addresses are parts of a body's aggregate constants.
     fn shadowed(&self, body: &Body) -> HashSet<GlobalId> {
         let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
         let aggregate =
@@ -227,7 +228,7 @@ impl<'a> MakeFacts<'a> {
         found
     }
 
-    /// Only addresses, and what carries them, have shadows.
+    /// Returns the shadow state of a value. Only addresses, and values that carry addresses, have shadows.
     fn shadow(&self, activity: &BodyActivity, value: Value) -> ShadowState {
         activity.shadow(value)
     }
@@ -273,7 +274,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Which loads can be done again, and what copies move.
+    /// Records recomputable loads, clobber causes of other loads, and the kinds of cells that copies move.
     fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             match facts.body.kind(op) {
@@ -298,10 +299,13 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// The allocations whose blocks are left in memory of the caller: they may be reached from there, and nothing
-    /// frees blocks of their class but what frees others at the function's end, or it may free older ones only. The
-    /// shadow of a block that the function itself frees then, in the end, is left, too: nobody needs it any more.
-    /// Blocks that a requested derivative returns with their shadows are left, too: the caller frees both.
+    /// Returns the allocations whose blocks outlive the call.
+    ///
+    /// Memory of the caller may hold the address of such a block. In addition, one of two conditions holds:
+    /// all frees of the block's alias set belong to deferred frees of this function, or no free of the alias
+    /// set is certain to free the block. The shadow of a block that the function itself frees is then kept,
+    /// too, although unneeded. Blocks that a requested derivative returns with their shadows also outlive the
+    /// call: the caller frees both.
     fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
         let classes = &self.closure.classes;
         let others = |site: &(FuncId, Op)| {
@@ -323,7 +327,7 @@ impl<'a> MakeFacts<'a> {
         body.walk(body.root()).filter(left).collect()
     }
 
-    /// Stores whose memory nobody reads: not the function, and by `dupnoneed` not its caller.
+    /// Records stores whose memory is never read: not by the function, and not by the caller, by `dupnoneed`.
     fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
         const MOST_QUESTIONS: usize = 1 << 20;
         let body = facts.body;
@@ -369,7 +373,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Copies of arrays that could serve loads whose memory is overwritten.
+    /// Finds the snapshots that could serve loads from overwritten memory.
     fn find_snapshots(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
         let body = facts.body;
         let is_unstable = |op: &Op| match body.kind(*op) {
@@ -384,8 +388,9 @@ impl<'a> MakeFacts<'a> {
             clobbers,
         };
         (facts.snapshots, facts.served) = finder.find(&unstable);
-        // Memory that each iteration of a replayed loop writes anew is near, and a loop that adds up what it
-        // reads waits for its sum. Elsewhere a copy in bulk is made faster than the same numbers one by one.
+        // A load fills the snapshot in two cases only. In a recomputed loop, the iteration has just written
+        // the memory, which is still in the processor's cache. In a loop with a serial sum, the sum limits
+        // the speed. Elsewhere a bulk copy is faster than single stores.
         for number in 0..facts.snapshots.len() {
             let anchor = facts.snapshots[number].anchor;
             let replayed = |region| facts.replayed_around(region).is_some();
@@ -396,8 +401,8 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// For each argument of a call: whether the memory that the call reads behind it may be another in the return
-    /// sweep. Where it reads none, it does not matter.
+    /// Returns, per argument of a call, whether the memory that the call reads behind the argument may change
+    /// before the reverse pass. The entry of an argument without reads is true and without consequence.
     fn overwritten(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Vec<bool> {
         let args = self.unit.call_args(facts.body, op);
         let region = facts.body.parent(op);
@@ -485,7 +490,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Whether a call goes through a pointer that can only be null.
+    /// Returns true if a call goes through a pointer that can only be null.
     fn is_never_made(&self, body: &Body, op: Op) -> bool {
         let memory = &self.closure.memory;
         body.kind(op).call_info().is_some()
@@ -493,7 +498,7 @@ impl<'a> MakeFacts<'a> {
             && !memory.leads_elsewhere(self.variant.func, op)
     }
 
-    /// What a call through a pointer may lead to, where derivatives can be passed through it.
+    /// Returns the possible callees of an indirect call, if the dispatch function supports the signature.
     fn pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
         let signature = body.kind(op).call_info()?.signature;
         let callees = self.closure.memory.callees(self.variant.func, op);
@@ -507,7 +512,7 @@ impl<'a> MakeFacts<'a> {
         Some(callees.iter().map(|func| (*func, active(*func))).collect())
     }
 
-    /// Whether a call of an outside function is undone by a rule of its own.
+    /// Returns true if a call of a known external function has its own reverse rule.
     fn has_rule(&self, body: &Body, op: Op) -> bool {
         let by_kind = matches!(
             self.known(body, op),
@@ -527,7 +532,7 @@ impl<'a> MakeFacts<'a> {
                 .is_some_and(|known| known.effects().inactive)
     }
 
-    /// In which loops each value varies.
+    /// Records the loops in which each value varies.
     fn varying(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
         let variance = Variance::of(clobbers, &self.closure.effects);
         for value in facts.body.values.ids() {
@@ -538,7 +543,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Which ops take undoing, and the structures around them.
+    /// Records the ops whose reversal emits code, and the region ops that enclose them.
     fn work(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
         for op in body.walk(body.root()) {
@@ -582,7 +587,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// The active values that regions take from outside.
+    /// Records the active values that regions use from outside.
     fn outer(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
         let mut seen: HashSet<(Op, Value)> = HashSet::new();
@@ -612,7 +617,7 @@ impl<'a> MakeFacts<'a> {
     }
 }
 
-/// Whether a call with a handler never comes back otherwise than into that.
+/// Returns true if an invoke has no normal path.
 fn never_returns(body: &Body, op: Op) -> bool {
     let end = body.op_regions(op).first().and_then(|r| body.last(*r));
     matches!(body.kind(op), OpKind::Invoke(_))
@@ -630,7 +635,7 @@ fn in_analysis(activity: ArgActivity) -> gradus_analysis::ArgActivity {
 }
 
 impl Facts<'_> {
-    /// The variant of a callee that a call asks for.
+    /// Returns the variant of the callee that a call requires.
     pub fn call_variant(
         &self,
         unit: &Unit,
@@ -693,8 +698,8 @@ impl Facts<'_> {
     }
 }
 
-/// Whether memory that a test tells apart is read in nested loops: a copy of it is shorter than all that
-/// they read.
+/// Returns true if nested loops load from memory that the run-time check compares. A snapshot is then shorter
+/// than the sequence of loaded values.
 fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
     let roots: Vec<Root> = (found.pairs.iter())
         .flat_map(|&(a, b)| [a, b])

@@ -1,18 +1,19 @@
-//! Which adds of a reversed parallel loop may be plain ones.
+//! Exclusive adjoint accumulation in parallel loops: decides which adds may be plain.
 //!
-//! A load of an iteration becomes an add to shadow memory, and two iterations that read one place would
-//! add to it at once. No other iteration adds to the place of a load if
-//! - the iteration allocated the memory: its shadow is the mirrored iteration's; or
-//! - its own iteration surely writes there by a plain write: another one that read it would race, and
-//!   shadows meet only where primals meet (but not where iterations may write the same to one place); or
-//! - all loads of the loop that may go to the same shadow memory have one injective subscript: they
-//!   start at the same address, and what one iteration reads lies within one step of the loop's index.
+//! The adjoint of an iteration's load is an add to shadow memory. Two iterations that read one location would
+//! add concurrently. No other iteration adds to the location of a load if one condition holds:
+//! - The iteration allocated the memory. The shadow is then allocated by the reversed iteration.
+//! - The same iteration always writes the location by a plain store. A read in another iteration would be a
+//!   data race in the primal, and shadows overlap only where primals overlap (S2p). Exception: loops whose
+//!   iterations may write equal values to one location.
+//! - All loads of the loop that may share the shadow object have one injective subscript: they start at one
+//!   address, and the locations of an iteration lie within one step of the loop's index.
 //!
-//! Where several runs of a whole derivative may add at once, the same holds of the function as of an
-//! iteration, and memory that a run allocated is its own.
+//! If several runs of a whole derivative may add concurrently, the conditions apply to a run instead of an
+//! iteration, and memory that the run allocated is private.
 //!
-//! Shadows of different arguments may coincide, so that different arguments count as one memory here.
-//! Everywhere else the add is atomic.
+//! Shadows of different arguments may coincide (S2). All arguments and globals therefore count as one shadow
+//! object. Any other add is atomic.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -22,18 +23,18 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// Memory whose shadow is other memory than that of all other classes.
+/// A set of shadow objects that is disjoint from all other sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Arguments and globals.
     Outside,
     /// One allocation of this function.
     Own(Value),
-    /// Anything.
+    /// Any memory.
     Unknown,
 }
 
-/// A load in a loop, with its address as a function of the loop's index.
+/// A load in a loop, with its address as an affine form in the loop's index.
 struct Load {
     op: Op,
     class: Class,
@@ -42,7 +43,7 @@ struct Load {
 }
 
 impl MakeFacts<'_> {
-    /// Fills in the loads whose adds may be plain.
+    /// Collects the loads whose adjoint accumulations may be plain.
     pub(super) fn own_adds(&self, facts: &mut Facts<'_>, alias: &Alias<'_>) {
         let body = facts.body;
         let mut shared: HashSet<Op> = HashSet::new();
@@ -68,7 +69,8 @@ impl MakeFacts<'_> {
         facts.own_adds = all.difference(&shared).copied().collect();
     }
 
-    /// Where several runs of the derivative add at once: the loads of memory that is not this run's.
+    /// Records shared loads if several runs of the derivative may add concurrently: memory that is neither
+    /// allocated nor always written by the run is shared.
     fn of_this_run(&self, facts: &Facts<'_>, all: &mut HashSet<Op>, shared: &mut HashSet<Op>) {
         let body = facts.body;
         for op in body.walk(body.root()).filter(|op| becomes_add(facts, *op)) {
@@ -81,7 +83,7 @@ impl MakeFacts<'_> {
         }
     }
 
-    /// The loads of a loop that become adds.
+    /// Returns the loads of a loop that become adds.
     fn loads(&self, facts: &Facts<'_>, alias: &Alias<'_>, lp: Op) -> Vec<Load> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
@@ -103,7 +105,8 @@ impl MakeFacts<'_> {
         body.walk(region).filter(adds).map(load).collect()
     }
 
-    /// Whether a loop calls functions of the program that read memory: their derivatives add there, too.
+    /// Returns true if a loop calls functions of the program that read memory: the derivatives of such
+    /// callees also add to shadow memory.
     fn calls_read(&self, facts: &Facts<'_>, lp: Op) -> bool {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
@@ -130,7 +133,7 @@ impl MakeFacts<'_> {
         }
     }
 
-    /// Whether no other iteration of `lp` adds to the place of a load.
+    /// Returns true if no other iteration of `lp` adds to the location of a load.
     fn is_own(
         &self,
         alias: &Alias<'_>,
@@ -156,7 +159,8 @@ impl MakeFacts<'_> {
         self.has_one_subscript(alias, lp, &group)
     }
 
-    /// Whether all of `group` start at one address and stay within one step of the index of `lp`.
+    /// Returns true if all loads of `group` start at one address and stay within one step of the index of
+    /// `lp`.
     fn has_one_subscript(&self, alias: &Alias<'_>, lp: Op, group: &[&Load]) -> bool {
         let forms: Option<Vec<&Affine>> = group.iter().map(|load| load.form.as_ref()).collect();
         let Some((forms, first)) = forms.and_then(|f| f.first().copied().map(|first| (f, first)))
@@ -177,16 +181,17 @@ impl MakeFacts<'_> {
                 && form.invariant == first.invariant
                 && form.terms == first.terms
         };
-        // Modulo 2⁶⁴ one place may have two subscripts. Not where each iteration reads its part, next to the
-        // part before it: all of these lie in one object, which is no longer than half of that.
+        // Modulo 2⁶⁴, one location may have two subscripts. The exception is a gapless partition, in which
+        // the part of each iteration starts at the end of the previous part: all parts lie in one object of
+        // fewer than 2⁶³ bytes.
         let exact = forms.iter().all(|form| form.exact);
         let gapless = exact || group.iter().all(|load| comes_by_always(alias, lp, load.op));
         gapless && forms.iter().all(same) && steps_over(self, alias, lp, first, element, !exact)
     }
 }
 
-/// Whether one step of the index of `lp` goes over all that an iteration touches: `element` bytes, as many
-/// of them as the innermost loop inside of it runs, as many such rows as the loop around that one runs, and so on.
+/// Returns true if one step of the index of `lp` exceeds the bytes that an iteration touches: `element` bytes
+/// times the trip counts of the inner loops, from the innermost loop outwards.
 fn steps_over(
     make: &MakeFacts<'_>,
     alias: &Alias<'_>,
@@ -215,8 +220,8 @@ fn steps_over(
     touched.is_within(alias.body, own)
 }
 
-/// Bytes that are touched, in a product with values that are made outside of the loops; what steps over them
-/// goes no further, where it must be `gapless`.
+/// A number of touched bytes: a constant times loop-invariant values. If `gapless`, a step must equal the
+/// extent.
 struct Extent {
     bytes: i64,
     factors: Vec<Value>,
@@ -224,7 +229,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Whether one step of a loop's index goes over it.
+    /// Returns true if one step of a loop's index is at least as long as the extent.
     fn is_within(&self, body: &Body, term: &AffineTerm) -> bool {
         let sorted = |factors: &[Value]| {
             let mut factors: Vec<Value> = factors.iter().map(|v| stripped(body, *v)).collect();
@@ -239,14 +244,14 @@ impl Extent {
         step.is_some_and(over) && sorted(&term.factors) == sorted(&self.factors)
     }
 
-    /// What all runs of a loop touch together, of which each touches this one step further on; `None` where
-    /// they overlap, or go down.
+    /// Returns the union of the extents of all iterations of a loop, each one step further; `None` if the
+    /// extents overlap or the step is negative.
     fn times(&self, make: &MakeFacts<'_>, alias: &Alias<'_>, row: &AffineTerm) -> Option<Extent> {
         if row.coefficient < 0 || !self.is_within(alias.body, row) {
             return None;
         }
         let trips = alias.body.operand(row.lp, 0);
-        // Where gaps do no harm, neither does the one that fewer runs leave.
+        // If gaps are allowed, a trip count below the maximum leaves only a larger gap.
         let most = match alias.body.as_int(make.unit, trips) {
             None if !self.gapless => trip_max(make.unit, alias.body, row.lp),
             known => known.and_then(|n| u64::try_from(n).ok()),
@@ -268,7 +273,8 @@ impl Extent {
     }
 }
 
-/// What the index of a loop with so many runs stays below wherever it has one: also of `0 if c else m`.
+/// Returns an upper bound of the index of a loop that runs at all: for a trip count `0 if c else m`, the
+/// bound is `m`.
 fn most_trips(alias: &Alias<'_>, mut trips: Value) -> Value {
     let (unit, body) = (alias.unit, alias.body);
     let is_zero = |value: Value| body.as_int(unit, value) == Some(0);
@@ -285,8 +291,8 @@ fn most_trips(alias: &Alias<'_>, mut trips: Value) -> Value {
     trips
 }
 
-/// Whether all iterations of a loop come by a load equally often: between the two stand only loops and branches
-/// on what was made before the loop.
+/// Returns true if all iterations of a loop execute a load equally often: only loops and branches enclose the
+/// load, with trip counts and conditions from before the loop.
 fn comes_by_always(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
     let body = alias.body;
     let is_before = |value: Value| match body.values[value].def {
@@ -304,7 +310,7 @@ fn comes_by_always(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
     })
 }
 
-/// A value without the widenings around it.
+/// Strips integer extensions.
 fn stripped(body: &Body, mut value: Value) -> Value {
     while let Some(op) = body.def_op(value).filter(|op| {
         matches!(
@@ -317,12 +323,12 @@ fn stripped(body: &Body, mut value: Value) -> Value {
     value
 }
 
-/// Whether a loop says that its iterations are independent.
+/// Returns true if a loop is marked as independent (parallel).
 pub(crate) fn is_independent(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
 }
 
-/// The pointer that an address is computed from.
+/// Returns the base pointer of a chain of address computations.
 fn base(body: &Body, mut pointer: Value) -> Value {
     while let Some(op) = body.def_op(pointer)
         && matches!(body.kind(op), OpKind::Addr { .. })
@@ -332,7 +338,7 @@ fn base(body: &Body, mut pointer: Value) -> Value {
     pointer
 }
 
-/// Whether an address leads to memory that the present iteration of a loop allocated.
+/// Returns true if an address points to memory that the current iteration of a loop allocated.
 pub(crate) fn is_of_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) -> bool {
     let made = body.def_op(base(body, pointer));
     made.is_some_and(|made| {
@@ -343,14 +349,14 @@ pub(crate) fn is_of_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) 
     })
 }
 
-/// Whether an op gives new memory.
+/// Returns true if an op allocates memory.
 fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     matches!(body.kind(op), OpKind::Alloca(_))
         || matches!(known, Some(Known::Memory(f)) if f.allocation().is_some_and(|a| a.replaces.is_none()))
 }
 
-/// Whether a load becomes an add to shadow memory.
+/// Returns true if the adjoint of a load is an add to shadow memory.
 fn becomes_add(facts: &Facts<'_>, op: Op) -> bool {
     let body = facts.body;
     matches!(body.kind(op), OpKind::Load(_))
@@ -358,8 +364,8 @@ fn becomes_add(facts: &Facts<'_>, op: Op) -> bool {
         && facts.has_shadow(body.operand(op, 0))
 }
 
-/// Whether every run of the region `inside` that comes to a load writes to the same address: a plain
-/// store through the same pointer in the load's region or in one around it.
+/// Returns true if every execution of the region `inside` that reaches a load also writes the loaded address:
+/// by a plain store through the same pointer, in the load's region or in an enclosing region.
 fn is_written(body: &Body, inside: Region, load: Op) -> bool {
     let ptr = body.operand(load, 0);
     let loaded = body.ty(body.result(load));

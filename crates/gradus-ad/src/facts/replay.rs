@@ -1,8 +1,9 @@
-//! Replay: loops whose iterations are run again in the return sweep, one by one, each before it is
-//! undone, so that nothing of them need be kept from one sweep to the other.
+//! Loop recomputation: loops whose iterations the reverse pass recomputes one by one, each before its
+//! reversal. The tape holds no values of such a loop.
 //!
-//! An iteration can be run again if it writes scratch memory only ([`super::scratch`]), if what else it
-//! reads is still there in the return sweep, and if nothing that matters comes from the iteration before.
+//! An iteration can be recomputed under three conditions. First, the iteration writes scratch memory only
+//! ([`super::scratch`]). Second, all other memory that the iteration reads is unchanged in the reverse pass.
+//! Third, no required value depends on the previous iteration.
 
 use super::Facts;
 use super::influence::influence;
@@ -13,19 +14,19 @@ use gradus_analysis::{Alias, Clobbers};
 use gradus_ir::{Body, Op, OpKind, Region, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A loop whose iterations can be run again.
+/// A loop whose iterations can be recomputed.
 #[derive(Clone, Debug, Default)]
 pub struct Repeatable {
-    /// Values from outside that an iteration takes.
+    /// Values defined outside and used by an iteration.
     pub inputs: Vec<Value>,
-    /// Carried values that matter only where they are what they were before the loop, and that value.
+    /// Carried values that equal their initial value at every use, mapped to the initial value.
     pub constant: HashMap<Value, Value>,
-    /// What depends on carried values otherwise: it must not be asked for.
+    /// Values that depend on any other carried value. The reverse pass must not require such a value.
     pub unknown: HashSet<Value>,
 }
 
 impl MakeFacts<'_> {
-    /// Fills in the loops whose iterations can be run again: the outermost ones.
+    /// Collects the outermost recomputable loops.
     pub(super) fn repeatable(
         &self,
         facts: &mut Facts<'_>,
@@ -66,7 +67,8 @@ impl MakeFacts<'_> {
         facts.repeatable = found;
     }
 
-    /// What becomes of the values that a loop carries; `None` where an iteration needs one of them.
+    /// Classifies the carried values of a loop; `None` if memory or control flow of an iteration depends on a
+    /// carried value.
     fn carried(&self, facts: &Facts<'_>, lp: Op) -> Option<Repeatable> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
@@ -94,8 +96,8 @@ impl MakeFacts<'_> {
     }
 }
 
-/// Whether a carried value, where it is read, is what it was before the loop: it only goes on, always
-/// or in one arm of an `if` whose condition is the same in each iteration.
+/// Returns true if every use of a carried value sees the initial value: the value is yielded unchanged,
+/// always or in one arm of an `if` with a loop-invariant condition.
 fn stays(facts: &Facts<'_>, lp: Op, param: Value, next: Value) -> bool {
     let body = facts.body;
     let Some(op) = body
@@ -122,7 +124,7 @@ fn stays(facts: &Facts<'_>, lp: Op, param: Value, next: Value) -> bool {
     goes_on && arms.len() <= 1 && !varies(body.operand(op, 0))
 }
 
-/// The values from outside that the ops of a loop's region take; no constants.
+/// Returns the values used in a loop's region but defined outside, except constants.
 fn inputs(body: &Body, lp: Op) -> Vec<Value> {
     let inside = body.op_regions(lp)[0];
     let mut seen = HashSet::new();
@@ -132,7 +134,7 @@ fn inputs(body: &Body, lp: Op) -> Vec<Value> {
         .collect()
 }
 
-/// Whether a value, no constant, is made outside of a loop.
+/// Returns true if a value is defined outside of a loop and is no constant.
 fn is_from_outside(body: &Body, lp: Op, value: Value) -> bool {
     let inside = body.op_regions(lp)[0];
     body.region_of(value)
@@ -140,11 +142,11 @@ fn is_from_outside(body: &Body, lp: Op, value: Value) -> bool {
 }
 
 impl Facts<'_> {
-    /// What running an iteration of a loop again takes, if it is run again.
+    /// Returns the requirements of recomputing an iteration of `lp`, if the loop is recomputed.
     pub fn replayed(&self, lp: Op) -> Option<&Repeatable> {
         self.replayed.get(&lp)
     }
-    /// The values from outside of a replayed loop that making snapshots inside of it may take.
+    /// Returns the values, defined outside of a recomputed loop, that the snapshots in the loop require.
     pub fn snapshot_inputs(&self, lp: Op) -> Vec<Value> {
         let inside = self.body.op_regions(lp)[0];
         let made_inside = |anchor: Op| {
@@ -158,7 +160,7 @@ impl Facts<'_> {
             .filter(|value| is_from_outside(self.body, lp, *value))
             .collect()
     }
-    /// The loop around a region whose iterations are run again.
+    /// Returns the enclosing recomputed loop of a region.
     pub fn replayed_around(&self, region: Region) -> Option<Op> {
         if self.replayed.is_empty() {
             return None;
@@ -170,15 +172,16 @@ impl Facts<'_> {
                 .filter(|op| self.replayed.contains_key(op))
         })
     }
-    /// All loops whose iterations are run again.
+    /// Returns all recomputed loops.
     pub fn all_replayed(&self) -> &BTreeMap<Op, Repeatable> {
         &self.replayed
     }
-    /// The loops whose iterations could be run again.
+    /// Returns all recomputable loops.
     pub fn all_repeatable(&self) -> &BTreeMap<Op, Repeatable> {
         &self.repeatable
     }
-    /// Of some loops around a region, those that run within one iteration of the replayed loop around it.
+    /// Filters the loops that enclose a region: retains the loops within one iteration of the enclosing
+    /// recomputed loop.
     pub fn within_replay(&self, region: Region, loops: Vec<Op>) -> Vec<Op> {
         let Some(around) = self.replayed_around(region) else {
             return loops;

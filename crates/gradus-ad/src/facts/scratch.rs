@@ -1,17 +1,18 @@
-//! Scratch memory of a loop: what an iteration leaves there, no later one reads.
+//! Scratch memory of a loop: values that an iteration leaves there are never read by a later iteration.
 //!
-//! An object is scratch memory of a loop if
-//! 1. the function makes it before the loop, uninitialised, and nobody else can reach it;
-//! 2. only the loop accesses it; outside it is freed, or its life ends;
-//! 3. every write of the loop to it either follows a read of the same place in the same iteration, or
-//!    writes the same places in each iteration, and before every read of the object: the write's
-//!    address, how often it runs and under which conditions do not vary in the loops that surround both
-//!    write and read, up to where the object is made.
+//! An object is scratch memory of a loop under three conditions:
+//! 1. The function allocates the object before the loop, uninitialised, and the address does not escape.
+//! 2. Only the loop accesses the object. Outside of the loop, the object is freed or its lifetime ends.
+//! 3. Every write of the loop to the object is of one of two kinds. A write of the first kind follows a read
+//!    of the same location in the same iteration. A write of the second kind writes the same locations in
+//!    each iteration, and before every read of the object. Its address, trip counts and conditions do not
+//!    vary in the loops that enclose both write and read, up to the allocation of the object.
 //!
-//! Then a read gives what the same iteration wrote. Take the first read of a place that an iteration has
-//! not written before. No write of the second kind goes to the place in any iteration, as it would have
-//! in this one, before the read. So only writes of the first kind may have, and the first of these
-//! follows a read of the place, which nothing had written: it was uninitialised.
+//! A read then yields a value of the same iteration. Proof: take the first read of a location that the
+//! iteration has not written before. No write of the second kind writes the location in any iteration,
+//! because it would have done so in this iteration, before the read. Only writes of the first kind can have
+//! written the location. The first of them follows a read of the location, which was uninitialised at that
+//! point.
 
 use super::Facts;
 use super::influence::computes;
@@ -23,27 +24,27 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, HashSet};
 
-/// The ops of a loop that write an object, and those that read it.
+/// The ops of a loop that write an object, and the ops that read it.
 #[derive(Default)]
 pub(super) struct Accesses {
     pub writes: Vec<Op>,
     pub reads: Vec<Op>,
 }
 
-/// Asks about the memory of one loop.
+/// Queries on the memory of one loop.
 pub(super) struct Scratch<'a> {
     pub unit: &'a Unit,
     pub facts: &'a Facts<'a>,
     pub alias: &'a Alias<'a>,
     pub clobbers: &'a Clobbers<'a>,
     pub effects: &'a Effects,
-    /// The objects that the caller is given.
+    /// Objects returned to the caller.
     pub returned: &'a HashSet<ObjectId>,
 }
 
 impl Scratch<'_> {
-    /// Whether a loop writes its scratch memory and no other, and reads what it wrote there in the same
-    /// iteration, or what can be read again in the return sweep.
+    /// Returns true if a loop writes scratch memory only, and each read goes to scratch memory or to memory
+    /// that is unchanged in the reverse pass.
     pub fn suffices(&self, lp: Op) -> bool {
         let Some(objects) = self.accesses_in(lp) else {
             return false;
@@ -68,13 +69,13 @@ impl Scratch<'_> {
                 .all(|(id, accesses)| self.is_scratch(lp, *id, accesses))
     }
 
-    /// The objects that an access may go to.
+    /// Returns the objects that an access may touch.
     pub fn objects(&self, access: &MemoryAccess) -> Vec<ObjectId> {
         let set = self.alias.objects(access).unwrap_or_default();
         set.iter().map(|target| target.object).collect()
     }
 
-    /// By object, what in a loop accesses it; `None` where something is not understood.
+    /// Returns the accesses of a loop by object; `None` if the loop contains an unsupported op.
     fn accesses_in(&self, lp: Op) -> Option<BTreeMap<ObjectId, Accesses>> {
         let body = self.facts.body;
         let mut found: BTreeMap<ObjectId, Accesses> = BTreeMap::new();
@@ -104,7 +105,7 @@ impl Scratch<'_> {
         Some(found)
     }
 
-    /// Whether doing an op again is done by a forward sweep as by the primal.
+    /// Returns true if the forward pass executes an op exactly as the primal does.
     fn is_understood(&self, op: Op) -> bool {
         let body = self.facts.body;
         let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
@@ -112,7 +113,7 @@ impl Scratch<'_> {
             return false;
         }
         match body.kind(op) {
-            // It may choose otherwise the second time.
+            // A second execution may choose another value.
             OpKind::Freeze => false,
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
             OpKind::Yield | OpKind::Repeat => true,
@@ -146,8 +147,8 @@ impl Scratch<'_> {
         self.is_left_alone_outside(lp, object) && self.is_written_anew(made, accesses)
     }
 
-    /// Whether all accesses of a loop to an object that `made` makes are such that what an iteration leaves
-    /// there, no later one reads.
+    /// Returns true if no iteration reads a value of an earlier iteration from the object that `made`
+    /// allocates.
     pub fn is_written_anew(&self, made: Op, accesses: &Accesses) -> bool {
         accesses.writes.iter().all(|write| {
             let comes_before = |read: &Op| self.is_written_before(made, *write, *read);
@@ -157,7 +158,8 @@ impl Scratch<'_> {
         })
     }
 
-    /// The op of the function that makes an object, before a loop, with nothing in it, for itself alone.
+    /// Returns the op that allocates an object in this function before a loop, uninitialised and without
+    /// escape.
     pub fn made_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let op = match self.alias.points_to.object(object) {
@@ -181,8 +183,8 @@ impl Scratch<'_> {
         (own && !nest.contains(lp, op)).then_some(op)
     }
 
-    /// Whether nothing outside of a loop reads or writes an object, and whether it lives on in the return
-    /// sweep.
+    /// Returns true if nothing outside of a loop reads or writes an object, and the object lives on in the
+    /// reverse pass.
     fn is_left_alone_outside(&self, lp: Op, object: ObjectId) -> bool {
         let body = self.facts.body;
         let all = body.walk(body.root());
@@ -200,7 +202,7 @@ impl Scratch<'_> {
         })
     }
 
-    /// Whether a store comes after a load of the same place, of no fewer bytes.
+    /// Returns true if a store follows a load of the same location with at least as many bytes.
     fn follows_a_read(&self, write: Op) -> bool {
         let body = self.facts.body;
         let OpKind::Store(_) = body.kind(write) else {
@@ -222,8 +224,8 @@ impl Scratch<'_> {
         })
     }
 
-    /// Whether a write comes before a read and writes the same places in every iteration of the loops
-    /// around both in which the object, made by `made`, is the same.
+    /// Returns true if a write precedes a read, and writes the same locations in every iteration of the
+    /// common loops within the lifetime of the object that `made` allocates.
     fn is_written_before(&self, made: Op, write: Op, read: Op) -> bool {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let (Some(first), Some(then)) = (

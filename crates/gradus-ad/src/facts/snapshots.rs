@@ -1,15 +1,15 @@
-//! Snapshots: an array copied as a whole, so that loads from it can be done again although it is
-//! overwritten later.
+//! Snapshots: copies of whole arrays, from which loads can be recomputed although the array is overwritten
+//! later.
 //!
-//! A load that is not stable may still be stable during one run of a loop `at` (nothing in it
-//! writes there, or each place only after it was read). A copy of the memory, made just before that loop,
-//! then serves it. Loads in several such loops of one region share a copy as long as nothing in between
-//! writes there; a branch around the first of them is no hindrance where a whole allocation is copied. What
-//! is copied must be certainly readable: a whole allocation of known size, or the stretch from the
-//! lowest to the highest address that unconditional affine loads touch.
+//! A load that is not stable may be stable during one execution of a loop `at`: nothing in the loop writes
+//! the loaded location, or each location is written only after its load. A copy of the memory, made just
+//! before the loop, then serves the load. Loads in several such loops of one region share a copy as long as
+//! nothing in between writes the memory. A branch around the first loop does not prevent sharing if a whole
+//! allocation is copied. The copied bytes must be dereferenceable: a whole allocation of known size, or the
+//! range from the lowest to the highest address of unconditional affine loads.
 //!
-//! Where the first loop runs through all that the loads touch, and reads each place once, it may make the copy
-//! on its way: a load leaves what it read.
+//! If the first loop reads each of the loaded locations exactly once, the loop itself may fill the copy: the
+//! load stores each loaded value (the *filler*).
 
 use super::early::{is_known_before, is_known_where};
 use super::loops::is_loop;
@@ -19,26 +19,26 @@ use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// How much is copied.
+/// The extent of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The whole block: so many bytes from the root.
+    /// The whole block: this number of bytes from the root.
     Block(Value),
-    /// So many bytes from the root, known now.
+    /// A constant number of bytes from the root.
     Bytes(u64),
-    /// What these loads touch.
+    /// The locations of these loads.
     Addresses(Vec<Touched>),
 }
 
-/// What a load, or loads some bytes apart, touch while the loops around them run.
+/// The locations of a load, or of loads at constant distances, over all iterations of the enclosing loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The address as an affine function of the loops' indices: of the first of them.
+    /// Address of the first load as an affine form in the loops' indices.
     pub form: Affine,
-    /// The bytes from there to the end of the last one.
+    /// Bytes from that address to the end of the last load.
     pub bytes: u64,
-    /// The loops around it, up to the one that the snapshot serves: where one of them does not run at
-    /// all, nothing is touched.
+    /// Enclosing loops up to the loop that the snapshot serves. If the trip count of any of them is zero,
+    /// nothing is touched.
     pub loops: Vec<Op>,
 }
 
@@ -51,7 +51,8 @@ impl Touched {
         self.loops.iter().map(|lp| body.operand(*lp, 0))
     }
 
-    /// Takes in what lies a constant number of bytes from it, in all iterations; false where `other` does not.
+    /// Extends the range by `other` if both lie at a constant distance in all iterations. Returns false
+    /// otherwise.
     fn takes_in(&mut self, other: &Touched) -> bool {
         let (own, of_other) = (&self.form, &other.form);
         let alike = self.loops == other.loops
@@ -77,28 +78,28 @@ impl Touched {
     }
 }
 
-/// A copy that may be made.
+/// A candidate snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// It is made just before this loop.
+    /// The copy is made just before this loop.
     pub anchor: Op,
-    /// The pointer that its addresses are relative to, known there.
+    /// Base pointer of the addresses, available at the anchor.
     pub root: Value,
-    /// The loads that it serves.
+    /// Loads that the snapshot serves.
     pub loads: Vec<Op>,
-    /// How much is copied.
+    /// Extent of the copy.
     pub extent: Extent,
-    /// The load that leaves what it reads in the copy, so that nothing is copied before.
+    /// The load that fills the copy with the loaded values, in place of a bulk copy.
     pub filler: Option<Op>,
-    /// Whether only the loop that it is made before reads it, and does not change what it reads.
+    /// True if only the anchor loop reads the copy, and does not overwrite the copied memory.
     pub serves_one_loop: bool,
-    /// Whether the region that it is made in may work in the copy from the start, so that nothing is copied
+    /// True if the region of the anchor may use the tape memory in place of the object, and nothing is copied
     /// ([`super::worked_in`]).
     pub worked_in: bool,
 }
 
 impl Snapshot {
-    /// The size of the block that is copied as a whole, where that is a value.
+    /// Returns the size of the block if a whole block of variable size is copied.
     pub fn size(&self) -> Option<Value> {
         match self.extent {
             Extent::Block(size) => Some(size),
@@ -106,7 +107,7 @@ impl Snapshot {
         }
     }
 
-    /// The values that making it takes, but for trip counts that are computed early.
+    /// Returns the values that the copy requires, except trip counts that are computed early.
     pub fn inputs(&self, body: &Body) -> Vec<Value> {
         let mut found = vec![self.root];
         match &self.extent {
@@ -123,7 +124,7 @@ impl Snapshot {
     }
 }
 
-/// How a load runs through memory with a loop: so many times, by steps of so many bytes from a place.
+/// The progression of a load over one loop: trip count, and step in bytes from a start.
 #[derive(PartialEq)]
 struct Run {
     root: Value,
@@ -134,7 +135,7 @@ struct Run {
     bytes: u64,
 }
 
-/// Looks for snapshots that serve unstable loads.
+/// Finds snapshots that serve unstable loads.
 pub(super) struct Finder<'a> {
     pub unit: &'a Unit,
     pub body: &'a Body,
@@ -143,7 +144,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// All snapshots, and which one serves a load.
+    /// Returns all snapshots, and the snapshot that serves each load.
     pub fn find(&self, unstable: &[Op]) -> (Vec<Snapshot>, HashMap<Op, usize>) {
         let mut found: Vec<Snapshot> = Vec::new();
         let mut open: HashMap<(Region, Value), usize> = HashMap::new();
@@ -180,7 +181,7 @@ impl Finder<'_> {
                         }
                     }
                 }
-                // What it reads may be kept as it is read, one by one.
+                // The values may be saved one by one as they are loaded.
                 None if in_place => {}
                 None => {
                     open.insert((region, root), found.len());
@@ -207,7 +208,8 @@ impl Finder<'_> {
         (found, serving)
     }
 
-    /// Where a snapshot is made if it serves a load in the loop `at`, too; `None` where it cannot.
+    /// Returns the anchor of a snapshot that also serves a load in the loop `at`; `None` if sharing is
+    /// impossible.
     fn shared_anchor(&self, snapshot: &Snapshot, load: Op, at: Op, extent: &Extent) -> Option<Op> {
         let anchor = self.around(snapshot.anchor, self.body.parent(at)?)?;
         let raised = anchor != snapshot.anchor;
@@ -227,7 +229,7 @@ impl Finder<'_> {
         shared.then_some(anchor)
     }
 
-    /// An op of a region: `op` itself, or a branch that it stands in.
+    /// Returns `op`, or the enclosing branch of `op` that lies in `region`.
     fn around(&self, op: Op, region: Region) -> Option<Op> {
         let mut at = op;
         while self.body.parent(at)? != region {
@@ -239,7 +241,8 @@ impl Finder<'_> {
         Some(at)
     }
 
-    /// The load of a snapshot's first loop that reads, each once, all places that any of its loads reads.
+    /// Returns the load in the anchor loop that reads, exactly once each, all locations that the snapshot's
+    /// loads read.
     fn filler(&self, snapshot: &Snapshot) -> Option<Op> {
         let inside = *self.body.op_regions(snapshot.anchor).first()?;
         let region = self.body.parent(snapshot.anchor)?;
@@ -253,8 +256,8 @@ impl Finder<'_> {
         (run.root == snapshot.root && snapshot.loads.iter().all(same)).then_some(filler)
     }
 
-    /// How a load runs through memory with one loop, known before the op of `region` that it stands in, if
-    /// no place is read twice.
+    /// Returns the progression of a load over one loop, known before the enclosing op in `region`, if no
+    /// location is read twice.
     fn run(&self, load: Op, region: Region) -> Option<Run> {
         let mut top = load;
         while self.body.parent(top)? != region {
@@ -283,8 +286,8 @@ impl Finder<'_> {
         layout.store_bytes(self.unit, self.body.ty(value))
     }
 
-    /// Whether what is copied for a loop can be found, and read, before an earlier one: all that tells
-    /// where it lies is known there, and the loop surely follows.
+    /// Returns true if the copied bytes for the loop `at` can be addressed and read at the earlier `anchor`:
+    /// all inputs of the extent are available there, and control surely reaches the loop.
     fn can_be_read_at(&self, extent: &Extent, anchor: Op, at: Op) -> bool {
         let Extent::Addresses(all) = extent else {
             return true;
@@ -302,9 +305,10 @@ impl Finder<'_> {
         self.clobbers.reads_of(load).first()
     }
 
-    /// The outermost loop during which nothing changes what `load` reads, where its address is a
-    /// chain of address computations from a pointer known before that loop, and that pointer; else the loop
-    /// around it where that changes each place after it was read, and then true.
+    /// Returns the outermost loop that does not change the location of `load`, and the base pointer of the
+    /// load's address. The address must be a chain of address computations from a pointer that is available
+    /// before the loop. Otherwise returns the enclosing loop if the loop overwrites each location only after
+    /// the load; the flag is then true.
     fn place(&self, load: Op) -> Option<(Op, Value, bool)> {
         let access = self.read(load)?;
         let root = self.chain_root(self.body.operand(load, 0))?;
@@ -323,8 +327,8 @@ impl Finder<'_> {
         best
     }
 
-    /// Whether a loop changes what a load in it reads only after that: by stores to the load's own address,
-    /// which is another one in each iteration.
+    /// Returns true if a loop overwrites loaded locations only after the load: by stores to the load's
+    /// address, which differs in each iteration.
     fn overwritten_in_place(&self, load: Op, access: &MemoryAccess, at: Op) -> bool {
         let region = self.body.op_regions(at)[0];
         let (ptr, bytes) = (
@@ -372,7 +376,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether nothing from `from` to before `to`, two ops of one region, writes what `load` reads.
+    /// Returns true if no op from `from` up to `to`, both in one region, writes the location of `load`.
     fn unwritten_until(&self, load: Op, from: Op, to: Op) -> bool {
         let Some(access) = self.read(load) else {
             return false;
@@ -394,7 +398,7 @@ impl Finder<'_> {
         self.block(root).or_else(|| self.addresses(load, at, root))
     }
 
-    /// The size of the allocation that a pointer is the start of.
+    /// Returns the size of the allocation that a pointer is the start of.
     fn block(&self, root: Value) -> Option<Extent> {
         let op = self.body.def_op(root)?;
         match self.body.kind(op) {
@@ -419,7 +423,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The address as an affine function of the loops inside `at`, if every iteration loads.
+    /// Returns the address as an affine form in the loops within `at`, if every iteration executes the load.
     fn addresses(&self, load: Op, at: Op, root: Value) -> Option<Extent> {
         let mut inner = load;
         while inner != at {

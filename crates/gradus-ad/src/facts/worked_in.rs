@@ -1,15 +1,18 @@
-//! Copies that need not be made: scratch memory of which every iteration of a loop has a piece of the tape, to
-//! work in from the start.
+//! In-place snapshots: scratch memory that is replaced by a piece of the tape in every iteration, with no
+//! copy.
 //!
-//! A snapshot is a copy of an object as it is at the end of an iteration of a loop if
-//! 1. it is made in a region that each iteration runs once or not at all: the loop's own, or a branch's in it;
-//! 2. nobody accesses the object outside of this region, and nothing later in it than the snapshot writes there;
-//! 3. the object is scratch memory of the loop ([`super::scratch`]): what an iteration leaves there, no later one
-//!    reads.
+//! A snapshot is a copy of an object at the end of a loop iteration under three conditions:
+//! 1. The anchor region is executed at most once per iteration: the loop's own region, or a branch's region
+//!    within.
+//! 2. Nothing accesses the object outside of the region, and no op after the snapshot in the region writes
+//!    the object.
+//! 3. The object is scratch memory of the loop ([`super::scratch`]): no iteration reads values of earlier
+//!    iterations.
 //!
-//! Then the region may have the object in the place of the copy, if all accesses are plain loads and stores, and
-//! the region uses the object's address for them alone: addresses made before it would lead to the object
-//! elsewhere. A load that the return sweep does again without the snapshot would, too.
+//! The region may then use the copy in place of the object. All accesses must be plain loads and stores, and
+//! the region must use the object's address for nothing else: addresses computed before the region point to
+//! the original object. A load that the reverse pass recomputes without the snapshot would also read the
+//! original object.
 
 use super::Facts;
 use super::make::MakeFacts;
@@ -22,16 +25,16 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What accesses an object.
+/// All accesses to an object.
 #[derive(Default)]
 struct AllAccesses {
     accesses: Accesses,
-    /// Nothing is known of some of them but that they are there.
+    /// True if accesses other than plain loads and stores exist.
     others: bool,
 }
 
 impl MakeFacts<'_> {
-    /// Finds the snapshots that the iterations they are made in may work in.
+    /// Marks the snapshots whose anchor region may work in place.
     pub(super) fn worked_in(
         &self,
         facts: &mut Facts<'_>,
@@ -57,7 +60,7 @@ impl MakeFacts<'_> {
         let found: Vec<bool> = facts.snapshots.iter().map(worked_in).collect();
         let mut taken = HashSet::new();
         for (snapshot, worked_in) in facts.snapshots.iter_mut().zip(found) {
-            // Two copies of an object in one iteration: the first one is worked in.
+            // If an iteration copies an object twice, only the first copy is used in place.
             snapshot.worked_in = worked_in && taken.insert(snapshot.root);
             if snapshot.worked_in {
                 snapshot.filler = None;
@@ -71,7 +74,7 @@ struct WorkedIn<'a> {
 }
 
 impl WorkedIn<'_> {
-    /// What accesses the objects of the body.
+    /// Returns the accesses to all objects of the body.
     fn all_accesses(&self) -> HashMap<ObjectId, AllAccesses> {
         let (unit, body) = (self.scratch.unit, self.scratch.facts.body);
         let mut found: HashMap<ObjectId, AllAccesses> = HashMap::new();
@@ -93,7 +96,7 @@ impl WorkedIn<'_> {
         found
     }
 
-    /// Some if an iteration may work in the copy that it makes.
+    /// Returns `Some` if an iteration may work in the copy.
     fn is_worked_in(
         &self,
         snapshot: &Snapshot,
@@ -137,7 +140,7 @@ impl WorkedIn<'_> {
         fits.then_some(())
     }
 
-    /// Whether all that stands around a region, up to where an object is made, runs it one time after the other.
+    /// Returns true if all ops that enclose a region, up to the allocation of an object, run serially.
     fn is_of_one_thread(&self, made: Op, region: Region) -> bool {
         let body = self.scratch.facts.body;
         let mut at = Some(region);
@@ -158,8 +161,8 @@ impl WorkedIn<'_> {
         true
     }
 
-    /// The loads and stores in a region whose addresses are computed in it from `root`; `None` where it uses
-    /// such an address for anything else.
+    /// Returns the loads and stores in a region whose addresses are computed there from `root`; `None` if
+    /// such an address has any other use.
     fn accesses_in(&self, region: Region, root: Value) -> Option<HashSet<Op>> {
         let (unit, body) = (self.scratch.unit, self.scratch.facts.body);
         let outside = |op: Op| (body.parent(op)).is_none_or(|at| !body.is_inside(at, region));

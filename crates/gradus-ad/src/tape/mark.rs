@@ -1,10 +1,9 @@
-//! The mark of a tape that goes through a program's own hands: what the forward sweep left must be
-//! what the return sweep expects.
+//! Tag of a tape that passes through the program: detects tapes that do not match the reverse pass.
 //!
-//! Both sweeps are made from the same facts; asked for in two places, they may still differ in what is
-//! active, or in the program around the function. The forward sweep writes a number made from the plan
-//! into the block; the return sweep compares it, and ends the program with a message where it differs:
-//! a tape of another function, of other activities, or one that was used before.
+//! Augmented primal and reverse pass are built from the same facts. Requested at two places, they may still
+//! differ in activity or in the surrounding program. The forward pass writes a number derived from the plan
+//! into the block. The reverse pass compares the number and ends the program with a message on a mismatch: a
+//! tape of another function, of other activities, or an already consumed tape.
 
 use super::plan::Plan;
 use crate::out::{Out, Space};
@@ -15,18 +14,18 @@ use gradus_ir::{
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The function that ends the program where a tape is not the one expected.
+/// The function that ends the program on a mismatched tape.
 const MISFIT: &str = "__gradus1_tape_misfit";
 const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
                        the same activities, words and size, or was used before\n";
-/// The file of error messages.
+/// File descriptor of standard error.
 const STANDARD_ERROR: i64 = 2;
 
-/// The bit of a mark that says that products are strong. A return sweep without the word does not take such a tape;
-/// with the word it takes both.
+/// Tag bit for strong products. A reverse pass without `enzyme_strong_zero` rejects such a tape; a reverse
+/// pass with the keyword accepts both kinds.
 const STRONG: i64 = 2;
 
-/// The number that stands for a plan; never zero. An augmented primal with strong products adds [`STRONG`].
+/// Returns the tag of a plan; never zero. An augmented primal with strong products sets [`STRONG`].
 pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
     let mut hasher = DefaultHasher::new();
     let name = &unit.functions[variant.func].name;
@@ -43,13 +42,13 @@ pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
     own | if strong { STRONG } else { 0 }
 }
 
-/// Writes a mark.
+/// Writes a tag.
 pub fn write(out: &mut Out<'_>, at: Value, mark: i64) {
     let mark = out.build().i64(mark);
     out.store(mark, at, Space::Tape, None);
 }
 
-/// Ends the program where the mark is another one than `variant` takes.
+/// Ends the program if the tag differs from the expected tag of `variant`.
 pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
     let long = out.unit.types.int(64);
     let mut found = out.load(long, at, Space::Tape, None);
@@ -62,7 +61,7 @@ pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
     end_where(&mut out.build(), wrong);
 }
 
-/// Ends the program with the message where `wrong` holds.
+/// Ends the program with the message if `wrong` holds.
 pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
     let misfit = misfit_function(b.unit);
     let (_, yes, no) = b.if_(wrong, &[]);
@@ -85,13 +84,13 @@ fn misfit_function(unit: &mut Unit) -> FuncId {
     unit.define(MISFIT.to_string(), ty, Linkage::LinkOnceOdr, body)
 }
 
-/// Says the message and ends the program.
+/// Emits the message and the end of the program.
 fn build_misfit(b: &mut Builder<'_>) {
     let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
     let (int, long) = (b.unit.types.int(32), b.unit.types.int(64));
     let write_ty = b.unit.types.func(long, vec![int, ptr, long]);
     let write = b.unit.declare("write", write_ty, AttrSet::default());
-    // A program may have another function of that name: then nothing is said.
+    // A program may define another function of the same name; the message is left out then.
     if b.unit.functions[write].ty == write_ty {
         let global = message(b.unit);
         let kind = ConstKind::Global { global, offset: 0 };

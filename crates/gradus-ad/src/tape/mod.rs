@@ -1,8 +1,11 @@
-//! The tape: what a forward sweep leaves for its return sweep.
+//! The tape: memory in which the forward pass saves values for the reverse pass.
 //!
-//! [`plan`] decides what is kept and where, [`layout`] reads and writes it, [`stack`] is the
-//! memory of what cannot be sized beforehand, [`pages`] what it asks of the system, [`mincut`] the algorithm behind the decision, [`mark`]
-//! what tells the tapes apart that go through a program's own hands.
+//! - [`plan`] decides which values are saved, and at which location.
+//! - [`layout`] emits the reads and writes.
+//! - [`stack`] is the memory for values whose number is unknown beforehand.
+//! - [`pages`] requests huge pages from the system.
+//! - [`mincut`] is the algorithm behind the decision.
+//! - [`mark`] identifies tapes that pass through the program.
 
 pub mod layout;
 pub mod mark;
