@@ -2,13 +2,13 @@
 //!
 //! *Permissions* (attributes that allow the optimiser more) are dropped unless listed here; *restrictions*
 //! are preserved. String attributes (`no-builtins`, `target-cpu`, `denormal-fp-math`, `frame-pointer` …)
-//! restrict or describe the target and are preserved, except fast-math attributes. A promise of finite values
-//! would turn `sqrt'(0) = ∞` into poison.
+//! restrict or describe the target and are preserved. Fast-math attributes are dropped: a promise of finite
+//! values would make `sqrt'(0) = ∞` poison.
 
 use crate::variant::{ParamRole, Variant};
 use gradus_ir::{Attr, AttrSet, AttrValue, FuncId, Unit};
 
-/// Function attributes that restrict, by LLVM's names.
+/// Restricting function attributes, by LLVM's names.
 const RESTRICTIONS: &[&str] = &[
     "nobuiltin",
     "noinline",
@@ -35,7 +35,7 @@ const RESTRICTIONS: &[&str] = &[
     "optforfuzzing",
 ];
 
-/// String attributes that promise properties of the primal's floats only.
+/// String attributes that promise properties of primal floats only.
 const PROMISES: &[&str] = &[
     "no-infs-fp-math",
     "no-nans-fp-math",
@@ -48,7 +48,7 @@ const PROMISES: &[&str] = &[
 const CONVENTION: &[&str] = &["signext", "zeroext", "inreg", "noext"];
 
 /// Cost threshold up to which LLVM's inliner inlines derivatives. After inlining, LLVM merges the primal
-/// parts of several derivatives at one point, for example the rows of a Jacobian.
+/// parts of several derivatives at one point, as in the rows of a Jacobian.
 const INLINE_THRESHOLD: u32 = 6000;
 
 /// Sets the attributes of the derivative `func`.

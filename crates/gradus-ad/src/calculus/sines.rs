@@ -1,7 +1,7 @@
 //! Fusion of sine and cosine of one angle into one op, `a → {sin a, cos a}`.
 //!
 //! The derivative of the pair reads only the result of the pair; derivatives of separate calls would compute
-//! both functions again. Only calls in one region are fused, and no additional path computes a function.
+//! both functions again. Calls are fused within a region, and no path computes more functions than before.
 
 use super::expand::pair_call;
 use gradus_ir::known::{Known, MathFn};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// Calls of one angle in one region, in order: 0 for a sine, 1 for a cosine.
 type Calls = Vec<(usize, Op)>;
 
-/// Fuses all sines and cosines of one angle in one region. Returns the number of pairs.
+/// Fuses sines and cosines of one angle in one region. Returns the number of pairs.
 pub(super) fn pair(unit: &mut Unit, body: &mut Body) -> usize {
     let mut places: HashMap<(Region, Value), usize> = HashMap::new();
     let mut angles: Vec<Calls> = Vec::new();

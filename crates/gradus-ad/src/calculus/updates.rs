@@ -2,8 +2,8 @@
 //!
 //! The pattern is `old = *p; do new = old + x; while (!compare_exchange(p, &old, new))`. Processors without
 //! an atomic float sum use the loop, and so does `p += 0.5 * x` on a `float` in C, whose sum is a rounded
-//! `double`. The loop becomes one atomic sum. In the latter case, the addend is rounded before the sum
-//! instead of after the sum, a deviation of the same kind as another order of additions.
+//! `double`. The loop becomes one atomic sum. In the latter case, the addend is rounded before the addition
+//! instead of the sum after it. The deviation is like a change in the order of additions.
 
 use gradus_edit::is_pure;
 use gradus_ir::known::{Known, MathFn};
@@ -129,8 +129,8 @@ fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
     found
 }
 
-/// Returns true if a loop ends once its exchange succeeds, and otherwise continues with the value that was
-/// found.
+/// Returns true if a loop ends after a successful exchange, and otherwise continues with the value found in
+/// memory.
 fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool {
     if !matches!(body.kind(end), OpKind::Repeat) || body.operand_count(end) < 2 {
         return false;

@@ -1,31 +1,32 @@
-//! Absent values: those that hold no number at all, and such lanes of vectors.
+//! Undefined values: `poison` and `undef`, as scalars or as single vector lanes.
 //!
-//! Optimisers leave a lane `poison` where its value goes nowhere: `insertelement poison, a, 0` whose other
-//! lane is replaced later. And what the last iteration of a loop leaves is `poison` where there is none; a
-//! `select` behind the loop then takes something else. The adjoint is 0, yet 0 · poison is poison, which
-//! would reach the adjoints of what it was multiplied by, and so is `select poison, 0, 0`. A partial
-//! derivative that reads such a value is guarded by the adjoint (`guard`), a condition is frozen.
+//! Optimisers leave a lane `poison` if its value is unused: `insertelement poison, a, 0`, whose other lane is
+//! replaced later. The value after the last iteration of a loop is `poison` if the loop has no iterations,
+//! and a `select` after the loop then takes another value. The adjoint is 0, but 0 · poison is poison and
+//! would reach the adjoints of other factors; `select poison, 0, 0` is poison too. A partial derivative that
+//! reads an undefined value is therefore guarded by the adjoint (`guard`), and an undefined condition is
+//! frozen.
 //!
-//! A lane is absent where a constant says so, and in what is computed from it element by element; a scalar
-//! has one lane; of what branches give, one that is absent at the end of any arm. A loaded value and a member put
-//! into a structure have all their lanes. Vectors of more than 64 lanes are told as a whole.
+//! A lane is undefined if a constant says so, or if it is computed element-wise from an undefined lane. A
+//! scalar has one lane. A result of a branch is undefined if the value of any arm is. Loaded values and
+//! members of structs count as defined. Vectors of more than 64 lanes are treated as a whole.
 
 use gradus_ir::known::Known;
 use gradus_ir::{Body, ConstId, ConstKind, Definition, OpKind, Type, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// A bit for each lane.
+/// One bit per lane.
 type Lanes = u64;
 
-/// The absent lanes of values, found so far.
+/// Undefined lanes of values, memoised.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
     known: HashMap<Value, Lanes>,
 }
 
 impl Absent {
-    /// Whether a value, or a lane of it, is absent.
+    /// Returns true if a value has an undefined lane.
     pub fn any(&mut self, unit: &Unit, body: &Body, value: Value) -> bool {
         let mut work = vec![value];
         while let Some(&at) = work.last() {
@@ -47,7 +48,7 @@ impl Absent {
         self.known.get(&value).is_some_and(|lanes| *lanes != 0)
     }
 
-    /// The absent lanes of a value, from those of its sources.
+    /// Returns the undefined lanes of a value, from the lanes of its sources.
     fn combined(&self, unit: &Unit, body: &Body, value: Value, sources: &[Value]) -> Lanes {
         let count = lane_count(unit, body, value);
         if let Some(id) = body.as_const(value) {
@@ -95,7 +96,7 @@ impl Absent {
     }
 }
 
-/// How many lanes a value has: one, but for vectors.
+/// Returns the number of lanes: one, except for vectors.
 fn lane_count(unit: &Unit, body: &Body, value: Value) -> u32 {
     match *unit.types.get(body.ty(value)) {
         Type::Vector { len, .. } => u32::try_from(len).unwrap_or(u32::MAX),
@@ -103,7 +104,7 @@ fn lane_count(unit: &Unit, body: &Body, value: Value) -> u32 {
     }
 }
 
-/// The values that decide about the lanes of a value.
+/// Returns the values that determine the lanes of a value.
 fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 3]> {
     let Definition::Result(op, index) = body.values[value].def else {
         return SmallVec::new();

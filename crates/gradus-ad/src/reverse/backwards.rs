@@ -1,7 +1,7 @@
-//! Carried values run backwards: see `facts/backwards.rs`.
+//! Inverted inductions in the reverse pass: see `facts/backwards.rs`.
 //!
-//! A reversed loop carries what each was after the primal's iteration that it is about to undo, and takes the
-//! steps of that iteration away again, the last one first.
+//! A reversed loop carries the value after the primal iteration that is reversed next, and inverts the steps
+//! of the iteration in reverse order.
 
 use super::recall::Recall;
 use super::return_sweep::ReturnSweep;
@@ -13,11 +13,11 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// The carried values of a loop, and their shadows, that run backwards; with what the last iteration
-    /// left.
+    /// Returns the carried values of a loop, and their shadows, that are recomputed by inversion, with the
+    /// value after the last iteration.
     pub(super) fn carried_backwards(&mut self, op: Op, parts: &LoopParts) -> Vec<(Node, Lanes)> {
         let Recall::Replay(replay) = &self.recall else {
-            // Not an error: the rehearsal decides which values run backwards.
+            // Not an error: the dry run decides which values are inverted.
             return Vec::new();
         };
         if self.facts.replayed(op).is_some() {
@@ -36,8 +36,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         with_end.collect()
     }
 
-    /// Undoes the steps of the iteration that begins to be undone; from then on the values are at hand.
-    /// `after` is what they were after it.
+    /// Inverts the steps of an iteration at the start of its reversal. The values are available from there
+    /// on. `after` holds the values after the iteration.
     pub(super) fn step_back(
         &mut self,
         nodes: impl Iterator<Item = Node>,
@@ -64,7 +64,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         all
     }
 
-    /// What a step started from.
+    /// Inverts one step.
     fn take_away(&mut self, step: &Step, after: Value, by: Value) -> Value {
         let kind = self.facts.body.kind(step.op).clone();
         let ty = self.out.body.ty(after);

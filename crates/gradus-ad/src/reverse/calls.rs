@@ -1,4 +1,4 @@
-//! Calls undone.
+//! Reversal of calls.
 
 use super::return_sweep::ReturnSweep;
 use crate::dispatch;
@@ -29,7 +29,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A sum over lanes: every lane gets the sum's adjoint.
+    /// Reverses a sum over lanes: every lane receives the adjoint of the sum.
     fn undo_reduce(&mut self, op: Op, function: ReduceFn) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -40,7 +40,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.refuse(op);
         }
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let args = self.out.unit.call_args(body, op);
@@ -62,8 +62,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(vector, lanes);
     }
 
-    /// The call; where the primal's may have thrown into a handler that went on, only if it came
-    /// back: else it adds nothing.
+    /// Emits the call of a derivative. If the primal call may have thrown into a handler that continues, the
+    /// derivative is called only if the primal call returned normally.
     fn call_if_made(&mut self, op: Op, func: FuncId, args: &[Value]) -> Option<Value> {
         let Some(came_back) = came_back(self.facts.body, op) else {
             let call = self.out.build().call(func, args);
@@ -88,8 +88,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.body.results(made).first().copied()
     }
 
-    /// A call of a function with a body: its return sweep is called, with the tape that its
-    /// forward sweep left; or, where its inputs are still there, its whole derivative.
+    /// Reverses a call of a function with a body: calls the reverse pass of the callee with the callee's
+    /// tape, or the callee's whole derivative if its inputs are unchanged.
     fn undo_active_call(&mut self, op: Op, callee: FuncId) {
         let mode = match self.facts.redo_call(op) {
             true => Mode::Combined,
@@ -112,7 +112,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.undo_with(op, func, &[], &signature);
     }
 
-    /// A call through a pointer: what finds the derivative finds its return sweep.
+    /// Reverses an indirect call by the dispatch function of reverse passes.
     fn undo_pointer_call(&mut self, op: Op) {
         let mode = Mode::Return;
         let found = dispatch::function(self.out.unit, self.facts, op, mode, self.variant);
@@ -124,8 +124,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.undo_with(op, found.func, &[address], &found.signature);
     }
 
-    /// Calls what undoes a call: `first`, then what the signature says. The adjoints that it gives go
-    /// to the arguments.
+    /// Calls the function that reverses a call, with `first` and the arguments of the signature. Returned
+    /// adjoints are accumulated into the call's arguments.
     fn undo_with(&mut self, op: Op, func: FuncId, first: &[Value], signature: &Signature) {
         let body = self.facts.body;
         let actual = self.out.unit.call_args(body, op);
@@ -173,7 +173,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// The result of an invoke that says whether its call came back, where its handler goes on.
+/// Returns the result of an invoke that indicates normal return, if the handler continues.
 pub(crate) fn came_back(body: &Body, op: Op) -> Option<Value> {
     let end = |number: usize| {
         let region = *body.op_regions(op).get(number)?;

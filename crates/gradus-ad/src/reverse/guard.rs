@@ -1,11 +1,10 @@
-//! Guards: if-converted code must not bring back what its source never ran.
+//! Guards: if-converted code must not contribute adjoints that its source would never compute.
 //!
-//! `x != 0 ? y/x : 0` reaches us as a division that always runs and a `select`. Where the select
-//! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
-//! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their
-//! conditions; undoing its op adds `guard ? adjoint · ∂ : 0`. Where it matters under a condition
-//! that is not at hand (selects behind selects, uses inside loops and arms, values that leave an arm
-//! and are guarded or carried there, single lanes), the guard is `adjoint != 0`.
+//! `x != 0 ? y/x : 0` arrives as an unconditional division and a `select`. If the select takes the other
+//! operand, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that is used only through selects or
+//! masked stores is *guarded* by their conditions: its reversal accumulates `guard ? adjoint · ∂ : 0`. If the
+//! condition is unavailable, the guard is `adjoint != 0`. Examples are selects behind selects, uses in loops
+//! and arms, values that leave an arm and are guarded or carried outside, and single lanes.
 
 use super::absent::Absent;
 use super::return_sweep::ReturnSweep;
@@ -16,33 +15,32 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Type, Use, Value};
 use std::collections::HashMap;
 
-/// A condition under which a value matters.
+/// A condition under which a value is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guard {
-    /// This value, or its negation.
+    /// The value or its negation.
     Condition { condition: Value, when: bool },
-    /// Some condition: where it does not hold, the adjoint is zero.
+    /// An unavailable condition: if it is false, the adjoint is zero.
     Adjoint,
-    /// None for the value itself, but it leaves an iteration: what an optimiser computed ahead for
-    /// the next one, in an arm, that one may leave out.
+    /// No condition on the value, but the value leaves an iteration. An optimiser may have computed it ahead,
+    /// in an arm, for the next iteration, which may not use it.
     Carried,
 }
 
-/// Guards of values, found so far; an empty list means unguarded.
+/// Guards of values, memoised; an empty list means unguarded.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     known: HashMap<Value, Vec<Guard>>,
-    /// Whether a value may be infinite or not a number although all that it is made from is finite.
+    /// Per value: true if the value may be infinite or NaN although all its inputs are finite.
     unbounded: HashMap<Value, bool>,
     pub absent: Absent,
 }
 
-/// Longer disjunctions are told by the adjoint.
+/// Limit on the length of a disjunction; beyond the limit, the guard is `adjoint != 0`.
 const LONGEST: usize = 4;
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// The condition, as a value of the derivative, under which a value with this adjoint matters;
-    /// `None` for always.
+    /// Emits the guard of a value with the given adjoint; `None` if the value is unguarded.
     pub(super) fn guard(&mut self, value: Value, seed: Value) -> Option<Value> {
         if planted(Mutant::GuardLost) {
             return None;
@@ -78,7 +76,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         any
     }
 
-    /// The disjunction of the conditions under which a value is used, from its users' guards.
+    /// Returns the disjunction of the conditions under which a value is used, from the guards of its users.
     fn guards_of(&mut self, value: Value) -> Vec<Guard> {
         let body = self.facts.body;
         let mut work = vec![value];
@@ -104,7 +102,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.guards.known.get(&value).cloned().unwrap_or_default()
     }
 
-    /// The value whose guards are those of a use of another: a result that the other is part of.
+    /// Returns the result whose guards apply to a use: the op's result that depends on the operand.
     fn goes_to(&self, at: Use) -> Option<Value> {
         let body = self.facts.body;
         match body.kind(at.op) {
@@ -154,7 +152,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Under which conditions a use matters: an empty list for always, `None` for never.
+    /// Returns the conditions of a use: an empty list for always, `None` for never.
     fn guard_of_use(&self, value: Value, at: Use) -> Option<Vec<Guard>> {
         let body = self.facts.body;
         if body.parent(at.op) != body.region_of(value) {
@@ -182,13 +180,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 Some(self.mask_of_store(at).map(guard).into_iter().collect())
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
-            // An optimiser computes ahead, in an arm, what a later choice may leave out.
+            // An optimiser may compute a value ahead, in an arm, and a later select may discard it.
             OpKind::Yield if self.left_by(at.op).is_some() => match of_result()?.is_empty() {
                 true => Some(Vec::new()),
                 false => Some(vec![Guard::Adjoint]),
             },
             OpKind::Yield | OpKind::Repeat => Some(vec![Guard::Carried]),
-            // Lanes that go nowhere are those whose adjoint is zero.
+            // Unused lanes have a zero adjoint.
             OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
                 let whole = body.ty(value);
                 let vector = matches!(self.out.unit.types.get(whole), Type::Vector { .. });
@@ -203,14 +201,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// The branch of which a yield ends an arm.
+    /// Returns the branch whose arm a yield terminates.
     fn left_by(&self, end: Op) -> Option<Op> {
         let body = self.facts.body;
         let owner = body.parent(end).and_then(|region| body.owner(region));
         owner.filter(|op| matches!(body.kind(*op), OpKind::If | OpKind::Switch(_)))
     }
 
-    /// The mask of a masked store, where this use is what it stores: other lanes do not matter.
+    /// Returns the mask of a masked store if the use is the stored value: masked-out lanes are unused.
     fn mask_of_store(&self, at: Use) -> Option<Value> {
         let access = masked_access(self.out.unit, self.facts.body, at.op)?;
         let stores = matches!(
@@ -220,7 +218,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         (stores && access.data_index == at.index as usize).then_some(access.mask)
     }
 
-    /// Whether an op's operands matter only where its result does.
+    /// Returns true if the operands of an op are used only through its result.
     fn passes_on(&self, op: Op) -> bool {
         let body = self.facts.body;
         match body.kind(op) {
@@ -234,8 +232,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a value may be infinite or not a number although everything that it is made from is
-    /// finite: the result of a division, or anything computed from one.
+    /// Returns true if a value may be infinite or NaN although all its inputs are finite: the result of a
+    /// division, or a value computed from one.
     pub(super) fn unbounded(&mut self, value: Value) -> bool {
         let body = self.facts.body;
         let mut work = vec![value];

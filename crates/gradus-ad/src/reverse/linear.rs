@@ -1,4 +1,4 @@
-//! Ops that only move values about: their adjoints move back.
+//! Reversal of linear ops, which move values without arithmetic: adjoints move in the opposite direction.
 
 use super::return_sweep::ReturnSweep;
 use crate::differential;
@@ -14,7 +14,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         match body.kind(op).clone() {
@@ -108,8 +108,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(vector, of_vector);
     }
 
-    /// A source lane gets the sum of the result lanes that came from it, one shuffle for each
-    /// further result lane that one source lane went to.
+    /// Reverses a shuffle: a source lane receives the sum of all result lanes that copy it. The number of
+    /// emitted shuffles is the largest number of copies of one source lane.
     fn undo_shuffle(&mut self, op: Op, mask: &[i32], seeds: &[Value]) {
         let body = self.facts.body;
         let sources = [body.operand(op, 0), body.operand(op, 1)];
@@ -168,7 +168,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A vector of type `ty` that holds the sum of a vector's lanes in one lane, and zeros.
+    /// Returns a vector of type `ty` with the sum of all lanes of `vector` in one lane, and zeros elsewhere.
     fn sum_in_lane(&mut self, vector: Value, ty: TypeId, lane: usize) -> Value {
         let sum = differential::sum_of_lanes(self.out, vector);
         let zero = self.out.build().zero(ty);
@@ -192,7 +192,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(whole, of_whole);
     }
 
-    /// An integer or bit-cast op that moves byte lanes of floats.
+    /// Reverses an integer op or bitcast that moves floats in bit ranges.
     pub(super) fn undo_byte_lanes(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -206,7 +206,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.refuse(op);
         }
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         match kind {
@@ -256,10 +256,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(operand, lanes);
     }
 
-    /// Adds to an operand of a disjoint `or` the lanes that are its own.
+    /// Accumulates into an operand of a disjoint `or` the adjoints of the operand's own bit ranges.
     fn contribute_own_lanes(&mut self, operand: Value, seeds: &[Value]) {
         let Some(own) = self.facts.lanes(operand).map(<[_]>::to_vec) else {
-            // Not an error: an operand without float lanes gets no adjoint.
+            // Not an error: an operand without float bit ranges has no adjoint.
             return;
         };
         let ty = self.facts.body.ty(operand);
@@ -277,8 +277,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// The only source lane that a shuffle takes, where all its `len` lanes take that: by `takers`, the lanes that
-/// take each source lane.
+/// Returns the source lane that all `len` result lanes copy, if `len` exceeds one. `takers` holds the result
+/// lanes per source lane.
 fn spread_lane(takers: &[Vec<i32>], len: usize) -> Option<usize> {
     let lane = takers.iter().position(|of_lane| of_lane.len() == len)?;
     (len > 1).then_some(lane)

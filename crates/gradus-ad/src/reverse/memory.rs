@@ -1,4 +1,5 @@
-//! Memory ops undone: a load adds to shadow memory, a store takes from it.
+//! Reversal of memory ops: a load accumulates into shadow memory, a store moves the adjoint out of shadow
+//! memory.
 
 use super::return_sweep::ReturnSweep;
 use crate::alloc;
@@ -14,7 +15,7 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// `x = *p`: `*p_shadow += x_adj`.
+    /// Reverses `x = *p`: `*p_shadow += x_adj`.
     pub(super) fn undo_load(&mut self, op: Op) {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
@@ -22,7 +23,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let shadows = self.shadows(ptr);
@@ -53,7 +54,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// `*p = x`: `x_adj += *p_shadow; *p_shadow = 0`.
+    /// Reverses `*p = x`: `x_adj += *p_shadow; *p_shadow = 0`.
     pub(super) fn undo_store(&mut self, op: Op) {
         let body = self.facts.body;
         let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
@@ -81,7 +82,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(value, lanes);
     }
 
-    /// `*p += x`, `*p -= x`, at once: `x_adj += *p_shadow`, or takes it; the shadow stays.
+    /// Reverses atomic `*p += x` and `*p -= x`: `x_adj += *p_shadow`, or `x_adj -= *p_shadow`; the shadow is
+    /// unchanged.
     pub(super) fn undo_atomic_sum(&mut self, op: Op) {
         let body = self.facts.body;
         let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
@@ -131,7 +133,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a pointer's shadow in a lane is not the primal itself, where that must be asked.
+    /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
+    /// required.
     fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
         if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
             return None;
@@ -141,7 +144,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
 
-    /// Runs `make` under a condition, or always; its value is zero where the condition fails.
+    /// Runs `make` under a condition, or unconditionally. The result is zero if the condition fails.
     fn when(
         &mut self,
         guard: Option<Value>,
@@ -162,15 +165,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.body.results(op).first().copied()
     }
 
-    /// A stack allocation whose memory lies on the heap is freed.
+    /// Frees the memory of an alloca that lies on the heap.
     pub(super) fn undo_alloca(&mut self, op: Op) {
         if self.facts.is_on_heap(op) {
             self.free_block(op, true);
         }
     }
 
-    /// Frees what the forward sweep allocated beside a block, and the block itself where its own
-    /// free was put off.
+    /// Frees the shadow of a block, if the derivative owns it, and the block itself `with_primal`.
     fn free_block(&mut self, op: Op, with_primal: bool) {
         let body = self.facts.body;
         let block = match body.kind(op) {
@@ -178,7 +180,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             _ => self.facts.given(op),
         };
         let Some(result) = block else {
-            // Not an error: the program takes no address of the block.
+            // Not an error: the program does not use the block's address.
             return;
         };
         let free = alloc::free_function(self.out.unit);
@@ -194,10 +196,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Gives back a block of another derivative's tape, and with it its shadows, which were pushed
-    /// after it: pushes are undone in reverse order, so the stack holds nothing that is younger. Of a stack
-    /// that leaves the function the blocks are given back already, by another derivative's return sweep,
-    /// which the forward sweep around both has run; their shadows are blocks of their own.
+    /// Releases a block of another derivative's tape, and its shadows, which were pushed after the block.
+    /// Pushes are reversed in LIFO order, and the stack holds no younger blocks. If the stack leaves the
+    /// function, the reverse pass of the other derivative, executed by the enclosing forward pass, has
+    /// already released the block; the shadows are heap blocks.
     fn undo_push(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
         if !self.facts.stack_stays(args[0]) {
@@ -235,7 +237,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// The free that waited, as it was written, on the block of `op`.
+    /// Emits the deferred `free` of the block that `op` allocates.
     fn free_now(&mut self, op: Op, free: Op) {
         let body = self.facts.body;
         let operands: Vec<Value> = body.operands(free).map(|v| self.primal(v)).collect();
@@ -248,7 +250,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .op(body.kind(free).clone(), &operands, &[], 0);
     }
 
-    /// A copy of numbers: the adjoints of the copy move back to the original's.
+    /// Reverses a copy of floats: the adjoints of the copy move to the original.
     fn undo_copy(&mut self, op: Op, function: MemoryFn) {
         let args = self.out.unit.call_args(self.facts.body, op);
         let (to, from) = match function {
@@ -315,7 +317,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A fill with a constant: what was there before has no more influence.
+    /// Reverses a fill with a constant: the previous contents have no influence, and their adjoint is zero.
     fn undo_fill(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
         let kind = self.facts.copy_kind(op);
@@ -338,8 +340,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A copy of words of several kinds: the adjoints of its numbers move back one by one; its
-    /// pointers were copied in the forward sweep.
+    /// Reverses a typed copy: adjoints of floats move back one by one. The forward pass has copied the
+    /// pointers.
     fn undo_copied_words(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
         let overlap = function.may_overlap();
         let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
@@ -366,8 +368,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.findings.push(finding);
     }
 
-    /// A masked load adds to the lanes it read, and to what it gives in the others; a masked store takes
-    /// from those it wrote.
+    /// Reverses a masked access. A masked load accumulates into the loaded lanes and into the pass-through
+    /// value; a masked store moves adjoints out of the stored lanes.
     pub(super) fn undo_masked(&mut self, op: Op) {
         let Some(access) = masked_access(self.out.unit, self.facts.body, op) else {
             return self.refuse(op);
@@ -382,15 +384,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A masked load of inactive memory: only the lanes that it does not read have adjoints.
+    /// Reverses a masked load of inactive memory: only the pass-through lanes have adjoints.
     fn undo_lanes_not_read(&mut self, op: Op, access: MaskedAccess) {
         let body = self.facts.body;
         let Some(&result) = body.results(op).first() else {
-            // Not an error: a masked store into inactive memory moves no adjoint.
+            // Not an error: a masked store to inactive memory moves no adjoint.
             return;
         };
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         if access.function != MaskedFn::Load {
@@ -411,7 +413,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let result = body.result(op);
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let ty = body.ty(result);
@@ -453,7 +455,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(access.data, taken);
     }
 
-    /// `select(mask, *shadow, otherwise)`, by LLVM's intrinsic on the element type's vector.
+    /// Emits `select(mask, *shadow, otherwise)` by LLVM's masked load.
     fn masked_shadow_load(&mut self, shadow: Value, mask: Value, otherwise: Value) -> Value {
         let ty = self.out.body.ty(otherwise);
         let func = masked_function(self.out, ty, mask, true);
@@ -470,7 +472,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// LLVM's masked load or store of a vector type.
+/// Declares LLVM's masked load or store of a vector type.
 fn masked_function(out: &mut crate::out::Out<'_>, ty: TypeId, mask: Value, load: bool) -> FuncId {
     let mask_ty = out.body.ty(mask);
     let ptr = out.unit.types.ptr();

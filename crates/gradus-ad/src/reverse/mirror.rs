@@ -1,23 +1,22 @@
-//! Mirrors: for each region of the primal, the region of the return sweep that undoes it.
+//! Region map: the reverse region of each primal region.
 //!
-//! What is recalled is put into the mirror of the region that it comes from, as late as can be: where
-//! building has got to in that mirror. What is built later stands behind it, and between its first
-//! use and the mirror's beginning it takes no register. Nothing that is undone in between can have
-//! changed it: its uses come after it in the primal, so they are undone before anything that
-//! precedes it.
+//! A restored or recomputed value is emitted in the reverse region of its defining region, as late as
+//! possible: at the current end of emission there. All later code comes after it, and the value occupies no
+//! register before its first use. No reversal in between can have changed the value: all uses follow the
+//! definition in the primal, and are therefore reversed before everything that precedes the definition.
 
 use crate::out::Out;
 use gradus_ir::{Op, Region, Value};
 use std::collections::HashMap;
 
-/// The mirrored regions made so far.
+/// Reverse regions emitted up to now.
 #[derive(Debug, Default)]
 pub struct Mirrors {
     regions: HashMap<Region, Region>,
     frames: HashMap<Op, Value>,
 }
 
-/// Where building goes on after a recall.
+/// Insertion state to resume after the emission of a restored value.
 pub struct Outside {
     place: (Region, Option<Op>),
     loc: Option<gradus_ir::LocId>,
@@ -25,20 +24,20 @@ pub struct Outside {
 }
 
 impl Mirrors {
-    /// States that `region` mirrors `primal`.
+    /// Records `region` as the reverse region of `primal`.
     pub fn add(&mut self, primal: Region, region: Region) {
         self.regions.insert(primal, region);
     }
-    /// States which frame the current reversed iteration of a `loop` has.
+    /// Records the frame of the current reversed iteration of a `loop`.
     pub fn set_frame(&mut self, at: Op, frame: Value) {
         self.frames.insert(at, frame);
     }
-    /// The frame of the current reversed iteration of a `loop`.
+    /// Returns the frame of the current reversed iteration of a `loop`.
     pub fn frame(&self, at: Op) -> Option<Value> {
         self.frames.get(&at).copied()
     }
-    /// Goes to where building has got to in the mirror of `primal`: before its last op where that one's
-    /// regions are being built.
+    /// Moves the insertion point to the end of emission in the reverse region of `primal`: before the last op
+    /// if its regions are under construction.
     pub fn enter(&self, primal: Region, out: &mut Out<'_>) -> Outside {
         let outside = Outside {
             place: out.place,
@@ -52,7 +51,7 @@ impl Mirrors {
         }
         outside
     }
-    /// Goes back.
+    /// Restores the insertion state.
     pub fn leave(&self, out: &mut Out<'_>, outside: Outside) {
         out.place = outside.place;
         out.loc = outside.loc;

@@ -1,12 +1,12 @@
-//! Reverse mode: a forward sweep that leaves a tape, and a return sweep that undoes it.
+//! Reverse mode: a forward pass that writes a tape, and a reverse pass.
 //!
-//! 1. The return sweep is written once for practice: it records what it asks of the forward sweep.
-//! 2. The tape plan decides what is kept and what is recomputed.
-//! 3. The forward sweep is written, with what the plan keeps.
-//! 4. The return sweep is written again, on what was kept.
+//! 1. A dry run of the reverse pass records the required forward values.
+//! 2. The tape plan decides which values are saved and which are recomputed.
+//! 3. The forward pass is emitted, with the saves of the plan.
+//! 4. The reverse pass is emitted, based on the saved values.
 //!
-//! Combined, both stand in one function. Split, the augmented function ends after step 3 and the
-//! return function consists of step 4; both make the same plan from the same facts.
+//! In combined mode, one function contains both passes. In split mode, the augmented primal ends after step
+//! 3, and the reverse function consists of step 4. Both functions compute equal plans from equal facts.
 
 mod absent;
 mod backwards;
@@ -39,12 +39,12 @@ use recall::{Recall, Replay};
 use return_sweep::ReturnSweep;
 use std::collections::HashMap;
 
-/// What a derivative is made from.
+/// Inputs of a derivative.
 pub(crate) struct Inputs<'a, 'f> {
     pub facts: &'a Facts<'f>,
     pub cleared: &'a [Cleared],
     pub led: &'a [Led],
-    /// The pointers that are compared with their witnesses.
+    /// Pointers that are compared with their witnesses.
     pub kept: &'a [Kept],
     pub variant: &'a Variant,
     pub options: &'a Options,
@@ -52,7 +52,7 @@ pub(crate) struct Inputs<'a, 'f> {
     pub findings: &'a mut Vec<Diagnostic>,
 }
 
-/// The plan of a reverse-mode derivative.
+/// Plans the tape of a reverse-mode derivative.
 fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Options) -> Plan {
     let signature = variant.signature(unit);
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Op
     plan
 }
 
-/// The body of a reverse-mode derivative by its plan.
+/// Builds the body of a reverse-mode derivative according to its plan.
 pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: &Plan) -> Out<'u> {
     let signature = inputs.variant.signature(unit);
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
@@ -98,7 +98,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: 
     out
 }
 
-/// What the return sweep asks for.
+/// Executes the dry run and returns the forward values that the reverse pass requires.
 fn rehearse(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) -> Vec<Node> {
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let returning = Variant {
@@ -127,7 +127,7 @@ fn rehearse(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature)
     sweep.into_recorded()
 }
 
-/// Cotangents for a rehearsal in a function that takes none.
+/// Returns placeholder cotangents for a dry run in a function without cotangent parameters.
 fn placeholders(out: &mut Out<'_>, returning: &Variant) -> Vec<Value> {
     let signature = returning.signature(out.unit);
     let types = signature
@@ -145,7 +145,7 @@ fn cotangents(out: &Out<'_>, signature: &Signature) -> Vec<Value> {
         .collect()
 }
 
-/// The parameters that stand for primal values and shadows.
+/// Returns the parameters that hold primal values and shadows.
 fn parameters_at_hand(
     out: &Out<'_>,
     facts: &Facts<'_>,
@@ -205,8 +205,8 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     );
 }
 
-/// Makes the block that holds the slots and the stack's state, which is empty, where the program gives
-/// none.
+/// Prepares the block of the slots and of the empty stack's state. The block is allocated unless the program
+/// provides it.
 fn open_block(
     out: &mut Out<'_>,
     inputs: &Inputs<'_, '_>,
@@ -263,7 +263,7 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
     );
 }
 
-/// The tape that a split derivative is given.
+/// Returns the tape parameter of a split derivative.
 fn tape_parameter(out: &Out<'_>, signature: &Signature) -> Option<Value> {
     let mut roles = signature.params.iter();
     let at = roles.position(|(role, _)| *role == ParamRole::Tape)?;
@@ -286,7 +286,7 @@ fn return_alone(
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
         let own = mark::of(out.unit, inputs.variant, plan);
         mark::check(out, inputs.variant, at, own);
-        // It is used up: another return sweep on it is a mistake.
+        // The tape is consumed: a second reverse pass on it is an error.
         mark::write(out, at, 0);
     }
     let at_hand = parameters_at_hand(out, inputs.facts, signature);
@@ -307,7 +307,7 @@ fn return_alone(
     );
 }
 
-/// Writes the return sweep; gives the adjoints of the primal's parameters.
+/// Emits the reverse pass. Returns the adjoints of the primal's parameters.
 fn undo(
     out: &mut Out<'_>,
     inputs: &mut Inputs<'_, '_>,
@@ -345,7 +345,7 @@ fn undo(
     adjoints
 }
 
-/// What a derivative returns.
+/// Results of a derivative.
 struct Finish {
     tape: Option<Value>,
     result: Option<Value>,
@@ -353,7 +353,7 @@ struct Finish {
     adjoints: HashMap<usize, Lanes>,
 }
 
-/// Ends the derivative: packs its results.
+/// Ends the derivative by packing its results.
 fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
@@ -369,7 +369,7 @@ fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
                 .get(&number)
                 .and_then(|lanes| lanes.get(lane as usize).copied()),
         };
-        // A pointer beside which nothing runs is its own shadow.
+        // A pointer without a companion is its own shadow.
         let own = matches!(role, ResultRole::Shadow(_)) && out.unit.types.is_ptr(*ty);
         let value = match value.or(parts.result.filter(|_| own)) {
             Some(value) => value,
@@ -380,7 +380,7 @@ fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
     pack(out, &values);
 }
 
-/// Returns nothing, a value, or several in a structure.
+/// Returns nothing, one value, or a struct of several values.
 pub(crate) fn pack(out: &mut Out<'_>, values: &[Value]) {
     let result = match values {
         [] => None,

@@ -1,11 +1,12 @@
-//! Parallel loops undone.
+//! Atomics in the reverse pass of parallel loops.
 //!
-//! They come as serial loops whose iterations are independent, and the reversed loop is independent
-//! again: what an iteration wrote, no other touched, so its adjoint is its own; what several read, they
-//! add to, by atomic adds where it cannot be shown that only one does (`facts/own_adds.rs`); each
-//! iteration has its own place on the tape. A function that an iteration calls has a derivative for that
-//! ([`Variant::concurrent`](crate::Variant)), whose adds are atomic but for those to its own memory. What
-//! is not of these kinds makes the reversed loop a serial one.
+//! Parallel loops arrive as serial loops with independent iterations, and the reversed loop is independent
+//! too. The adjoint of memory that one iteration wrote is private to the iteration. Adjoints of memory that
+//! several iterations read are accumulated, atomically unless the add is exclusive (`facts/own_adds.rs`).
+//! Each iteration has separate tape memory.
+//!
+//! A callee in an iteration has a concurrent variant ([`Variant::concurrent`](crate::Variant)), whose adds
+//! are atomic except to private memory. Any other construct makes the reversed loop serial.
 
 use super::return_sweep::ReturnSweep;
 use crate::facts::{is_independent, is_of_iteration};
@@ -18,18 +19,18 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// What a parallel loop's reversal is, too.
+/// Flags that the reversal inherits from a parallel loop.
 const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::SHARING.0);
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// Whether the present place is in a reversed loop whose iterations may run at once.
+    /// Returns true if the insertion point lies in a reversed loop whose iterations may run concurrently.
     pub(super) fn is_parallel(&self) -> bool {
         let mut open = self.loops.iter().map(|open| open.mirror);
         open.any(|mirror| is_independent(&self.out.body, mirror))
     }
 
-    /// Whether the present place is in a reversed loop of two iterations that may run at once: it may be run by one
-    /// thread, too, with derivatives that nothing runs beside.
+    /// Returns true if the insertion point lies in a concurrent reversed loop of two iterations. One thread
+    /// may run both, with derivatives that never run concurrently.
     pub(super) fn is_fork(&self) -> bool {
         let (unit, body) = (&self.out.unit, self.facts.body);
         self.loops.iter().any(|open| {
@@ -38,20 +39,20 @@ impl ReturnSweep<'_, '_, '_, '_> {
         })
     }
 
-    /// Whether other iterations or other runs of this derivative may add to the same shadow memory at
-    /// the same time.
+    /// Returns true if other iterations or other runs of the derivative may add to the same shadow memory
+    /// concurrently.
     pub(super) fn meets_others(&self) -> bool {
         self.variant.concurrent || self.is_parallel()
     }
 
-    /// Whether iterations that may run at once may have written the same to the place of an address. One of
-    /// them takes the adjoint then.
+    /// Returns true if concurrent iterations may have written an equal value to an address. Exactly one of
+    /// them then takes the adjoint.
     pub(super) fn may_share(&self, ptr: Value) -> bool {
         self.sharing()
             .any(|lp| !is_of_iteration(self.out.unit, self.facts.body, lp, ptr))
     }
 
-    /// The loops around the present place whose iterations may run at once and write the same to one place.
+    /// Returns the enclosing loops whose concurrent iterations may write equal values to one location.
     fn sharing(&self) -> impl Iterator<Item = Op> {
         let open = self.loops.iter().filter(|open| {
             let shares = self.out.body.ops[open.mirror].flags.has(Flags::SHARING);
@@ -60,7 +61,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         open.map(|open| open.op)
     }
 
-    /// Whether all that a call of a memory function touches is the present iteration's own.
+    /// Returns true if a call of a memory function accesses only memory that the current iteration allocated.
     fn is_own_memory(&self, op: Op) -> bool {
         let (unit, body) = (&self.out.unit, self.facts.body);
         let at_once = self
@@ -78,7 +79,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         !self.variant.concurrent && at_once.all(own)
     }
 
-    /// Takes what a shadow holds and leaves zero, at once.
+    /// Emits an atomic exchange: reads the adjoint in shadow memory and leaves zero.
     pub(super) fn take_atomically(&mut self, ty: TypeId, shadow: Value) -> Value {
         let zero = self.out.build().zero(ty);
         let access = self.one_at_a_time(self.align_bytes(ty));
@@ -90,8 +91,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         taken
     }
 
-    /// The iterations of a reversed loop may run at once; notes it for the report, where it stands in no
-    /// other such loop.
+    /// Marks a reversed loop as parallel. Records it for the report unless an enclosing loop is recorded.
     pub(super) fn mark_parallel(&mut self, op: Op, mirror: Op) {
         self.out.body.ops[mirror].flags = self.facts.body.ops[op].flags.and(OF_PARALLEL);
         if self
@@ -108,7 +108,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         });
     }
 
-    /// Notes an add of a parallel loop, or of a function that one calls.
+    /// Records an accumulation in a parallel loop, or in a function that such a loop calls.
     pub(super) fn note_add(&mut self, load: Op, atomic: bool) {
         let loops = self.loops.iter();
         let of_loop = loops
@@ -132,8 +132,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         parallel.position(|one| one.mirror == mirror)
     }
 
-    /// Before an op is undone: where undoing it could meet others, the loops around it become serial,
-    /// and a derivative that others may run beside runs alone.
+    /// Runs before the reversal of an op. If the reversal could conflict with concurrent iterations, the
+    /// enclosing loops become serial, and a concurrent derivative becomes exclusive.
     pub(super) fn keep_independence(&mut self, op: Op) {
         if !self.meets_others() || self.stays_apart(op) {
             return;
@@ -162,7 +162,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     || aligned && self.has_atomic_add(value);
                 access.is_plain() && taken
             }
-            // What is added up is only read.
+            // The adjoint of an atomic sum is only read.
             OpKind::AtomicRmw(..) => true,
             OpKind::Call(_) => self.call_stays_apart(op),
             OpKind::Alloca(_)
@@ -174,8 +174,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Of functions of the program there is a derivative that adds atomically; whether it may run beside
-    /// others is only known when it is made ([`settle`]).
+    /// Returns true if the reversal of a call may run concurrently. Functions of the program have a variant
+    /// with atomic adds; [`settle`] decides later whether the variant may run concurrently.
     fn call_stays_apart(&self, op: Op) -> bool {
         if gradus_edit::is_pure(self.out.unit, self.facts.body, op) {
             return true;
@@ -194,7 +194,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether the adjoint of a loaded value can be added at once, wherever it lies.
+    /// Returns true if an atomic add exists for the adjoint of a loaded value.
     fn has_atomic_add(&self, value: Value) -> bool {
         let ty = self.facts.body.ty(value);
         let float = matches!(
@@ -215,15 +215,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Says of an atomic access that it meets only what runs in the loops of this derivative, unless others run
-    /// beside it.
+    /// Marks an atomic access as conflicting only with iterations of this derivative's loops, unless the
+    /// derivative itself runs concurrently.
     fn mark_between(&mut self, old: Value) {
         if !self.variant.concurrent {
             self.out.build().set_flags(old, Flags::BETWEEN);
         }
     }
 
-    /// `*shadow += seed` where other iterations may add at the same time.
+    /// Emits an atomic `*shadow += seed`.
     pub(super) fn add_atomically(&mut self, op: Op, ty: TypeId, shadow: Value, seed: Value) {
         let align_bytes = match self.facts.body.kind(op) {
             OpKind::Load(access) => access.align_bytes,
@@ -241,22 +241,23 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// A derivative that was made, as far as others beside it go.
+/// Concurrency summary of a finished derivative.
 #[derive(Clone, Debug)]
 pub struct Beside {
     /// The function.
     pub func: FuncId,
-    /// Whether it is made to run beside others.
+    /// True if the derivative is the concurrent variant.
     pub concurrent: bool,
-    /// Whether it must not, all the same.
+    /// True if the derivative must not run concurrently nevertheless.
     pub exclusive: bool,
-    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    /// Atomic accesses to shadow memory, with the known alignment in bytes.
     pub atomics: Vec<(Op, u32)>,
 }
 
-/// Takes the word of independence from loops of finished derivatives whose iterations share what the
-/// primal's did not: the tape's stack, and the plain adds of other derivatives. What then meets no others
-/// adds plainly. Returns the derivatives that may run concurrently.
+/// Resolves independence and atomics of finished derivatives. A loop becomes serial if its iterations share
+/// state that the primal's iterations did not share: the tape stack, or shadow memory of derivatives with
+/// plain adds. Atomic accesses without possible conflicts become plain. Returns the derivatives that may run
+/// concurrently.
 pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     let apart = apart(unit, made);
     for one in made {
@@ -285,7 +286,7 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     apart
 }
 
-/// Makes an atomic access a plain one, if it stands in no loop whose iterations may run at once.
+/// Makes an atomic access plain, unless a concurrent loop encloses it.
 fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     let meets = std::iter::successors(around(&op), around).any(|op| is_independent(body, op));
@@ -300,7 +301,8 @@ fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
     gradus_edit::make_plain(&mut Builder::new(unit, body), op);
 }
 
-/// The derivatives that may run beside others: those that are not exclusive, and call no other that is.
+/// Returns the derivatives that may run concurrently: derivatives that are not exclusive, and call no
+/// exclusive ones.
 fn apart(unit: &Unit, made: &[Beside]) -> HashSet<FuncId> {
     let own = made.iter().filter(|one| !one.exclusive);
     let mut apart: HashSet<FuncId> = own.map(|one| one.func).collect();
@@ -326,12 +328,12 @@ fn apart(unit: &Unit, made: &[Beside]) -> HashSet<FuncId> {
     }
 }
 
-/// Whether an emitted function works on memory that the iterations of a loop share.
+/// Returns true if an emitted function accesses memory that the iterations of a loop share.
 fn shares_state(unit: &Unit, func: FuncId) -> bool {
     unit.functions[func].name.starts_with("__gradus1_")
 }
 
-/// Returns true if a function works on a tape. Each run of a derivative has its own tape.
+/// Returns true if a function accesses a tape. Each run of a derivative has a separate tape.
 fn is_tape(unit: &Unit, func: FuncId) -> bool {
     unit.functions[func].name.starts_with("__gradus1_tape_")
 }

@@ -1,10 +1,11 @@
-//! Recall: how the return sweep gets at what the forward sweep knew.
+//! Restoration of forward values in the reverse pass: from the tape, by recomputation, or directly if still
+//! available.
 //!
-//! The return sweep is written once and run twice. The first run records which nodes it asks for
-//! and gets placeholders; the tape plan is made from that. In the second run a node comes from its
-//! home on the tape, or is recomputed from other nodes, each once per mirrored region, before its
-//! first use: a region of the forward sweep and its mirror run equally often, so nothing
-//! runs that did not run before.
+//! The code of the reverse pass runs twice. The dry run records the required forward values and uses
+//! placeholders; the tape plan is made from the record. In the second run, a forward value is read from its
+//! save location or recomputed from other forward values. Each value is emitted once per reverse region,
+//! before its first use. A region of the forward pass and its reverse region are executed equally often, and
+//! no op is executed that the primal did not execute.
 
 use super::mirror::Mirrors;
 use crate::alloc;
@@ -23,34 +24,34 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Where asked-for nodes come from.
+/// Source of the forward values that the reverse pass requests.
 pub enum Recall<'p> {
-    /// Nowhere: the nodes are recorded in order.
+    /// Dry run: records the forward values in order.
     Record {
-        /// The nodes so far.
+        /// Recorded forward values.
         nodes: Vec<Node>,
-        /// The same, for look-up.
+        /// Recorded forward values, for look-up.
         seen: HashSet<Node>,
     },
-    /// The tape and recomputation.
+    /// Emission: the tape and recomputation.
     Replay(Replay<'p>),
 }
 
-/// What a second run works with.
+/// State of the emission run.
 pub struct Replay<'p> {
     /// The plan.
     pub plan: &'p Plan,
-    /// Where tape block, frames and stack lie.
+    /// Memory locations of tape block, frames and stack.
     pub layout: &'p TapeLayout,
-    /// Nodes that are at hand in registers: parameters, and the outermost values of the forward
-    /// sweep in a combined derivative.
+    /// Forward values available as SSA values: parameters, and outermost values of the forward pass in a
+    /// combined derivative.
     pub at_hand: HashMap<Node, Lanes>,
-    /// The nodes recalled so far.
+    /// Forward values restored up to now.
     pub known: HashMap<Node, Lanes>,
 }
 
 impl<'p> Recall<'p> {
-    /// A first run.
+    /// Creates the state of a dry run.
     pub fn record() -> Self {
         Recall::Record {
             nodes: Vec::new(),
@@ -58,10 +59,10 @@ impl<'p> Recall<'p> {
         }
     }
 
-    /// The node's values: one, or one per lane.
+    /// Returns the forward value: one SSA value, or one per batch element.
     ///
     /// # Errors
-    /// A node that the plan does not provide: a fault of this crate.
+    /// A forward value that the plan does not provide: an internal error of Gradus.
     pub fn get(
         &mut self,
         node: Node,
@@ -109,7 +110,7 @@ impl Replay<'_> {
         self.known.get(&node).cloned().ok_or_else(|| fault(node))
     }
 
-    /// What must be known before a node can be made.
+    /// Returns the forward values that must be restored before `node`.
     fn prerequisites(
         &self,
         node: Node,
@@ -199,7 +200,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Reads a node from its home.
+    /// Reads a forward value from its save location.
     fn load(
         &self,
         node: Node,
@@ -235,7 +236,7 @@ impl Replay<'_> {
         Ok(self.layout.read(out, address, ty, lanes))
     }
 
-    /// The indices of an array's loops, and the lengths of all but the outermost one.
+    /// Returns the indices of an array's loops, and the lengths of all dimensions except the outermost one.
     fn place_in(
         &self,
         number: usize,
@@ -259,7 +260,7 @@ impl Replay<'_> {
         Ok(numbers)
     }
 
-    /// The bytes of each copy that a snapshot makes, in an array of them.
+    /// Returns the distance in bytes between the copies of a snapshot in an array.
     fn copy_bytes(
         &self,
         snapshot: usize,
@@ -281,7 +282,7 @@ impl Replay<'_> {
             .ok_or_else(|| fault(node))
     }
 
-    /// Does a node's op again.
+    /// Recomputes a forward value.
     fn recompute(
         &self,
         node: Node,
@@ -340,7 +341,7 @@ impl Replay<'_> {
         }
     }
 
-    /// A load done again from a snapshot: the same chain of address computations from its copy.
+    /// Recomputes a load from a snapshot, by the same chain of address computations on the copy.
     fn load_from_snapshot(
         &self,
         load: Op,
@@ -395,7 +396,7 @@ impl Replay<'_> {
         Ok(lanes)
     }
 
-    /// An `if` that chooses between outside values, as a select.
+    /// Emits a select for an `if` that chooses between values defined outside.
     fn merge(
         &self,
         op: Op,
@@ -425,7 +426,7 @@ impl Replay<'_> {
     }
 }
 
-/// The same op on other operands. Its poison-generating flags stay: what was computed is the same.
+/// Clones an op on other operands. Poison-generating flags are preserved, because the result is unchanged.
 fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Value {
     let data = &facts.body.ops[op];
     let ty = facts.body.ty(facts.body.result(op));
@@ -451,7 +452,7 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
     value
 }
 
-/// A node that should have been planned for.
+/// Returns the internal error for a forward value that is missing in the plan.
 pub fn fault(node: Node) -> Diagnostic {
     Diagnostic::error(
         Code::CompilerDied,

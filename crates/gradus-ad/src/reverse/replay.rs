@@ -1,4 +1,5 @@
-//! Replay: which loops' iterations are run again in the return sweep, and running one.
+//! Loop recomputation in the reverse pass: selects the recomputed loops, and emits the recomputation of an
+//! iteration.
 
 use super::make_plan;
 use super::recall::{Recall, fault};
@@ -15,15 +16,16 @@ use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// How much of what a plan keeps of a loop is saved by running its iterations again: the rest is kept
-/// while one is undone.
+/// Fraction of a loop's saving cost that recomputation avoids: the reversal of an iteration still saves
+/// values for that iteration.
 const SAVED: f64 = 0.5;
 
-/// The facts and the plan of a reverse-mode derivative: once without replay, where that pays again with it, and
-/// again where blocks then need not wait for the return sweep. `make` makes the facts with what was chosen.
+/// Computes the facts and the plan of a reverse-mode derivative. The first plan recomputes no loops. A second
+/// plan recomputes loops if profitable, and a third plan frees blocks early if the deferral is unneeded.
+/// `make` builds the facts for given choices.
 ///
 /// # Errors
-/// Why the function cannot be differentiated.
+/// Diagnostics for a function that cannot be differentiated.
 pub(crate) fn facts_and_plan<'b>(
     unit: &mut Unit,
     variant: &Variant,
@@ -64,8 +66,8 @@ pub(crate) fn facts_and_plan<'b>(
     Ok((facts, plan))
 }
 
-/// The loops to replay: those of which something is kept, and that either need not run in the forward
-/// sweep any more, or whose iterations are cheaper to run than what they leave is to keep.
+/// Returns the loops to recompute. The plan saves values of each such loop. In addition, the forward pass can
+/// omit the loop, or the iterations cost less than the saves.
 fn choose(
     unit: &Unit,
     facts: &Facts<'_>,
@@ -91,7 +93,7 @@ fn choose(
         .collect()
 }
 
-/// The replayed loops that the forward sweep can leave out.
+/// Returns the recomputed loops that the forward pass can omit.
 pub(super) fn idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan) -> HashSet<Op> {
     let all = facts.all_replayed().keys().copied();
     all.filter(|lp| may_be_idle(unit, facts, variant, plan, *lp))
@@ -105,8 +107,8 @@ fn is_unasked(plan: &Plan, values: &HashSet<Value>) -> bool {
     !values.iter().any(asked)
 }
 
-/// Whether nothing that matters depends on what a loop gives, where its iterations write nothing that is
-/// read elsewhere. In a split derivative the caller may read the result.
+/// Returns true if no required value depends on the results of a loop, and its iterations write nothing that
+/// is read elsewhere. In split mode, the caller may read the result.
 fn may_be_idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan, lp: Op) -> bool {
     let results = facts.body.results(lp);
     let unreturned = variant.mode == Mode::Combined && !variant.primal_result;
@@ -116,7 +118,7 @@ fn may_be_idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan, l
             .is_some_and(|values| is_unasked(plan, &values))
 }
 
-/// The nodes from inside of a loop of which one is kept for each iteration.
+/// Returns the forward values of a loop that are saved once per iteration.
 fn kept_inside(facts: &Facts<'_>, plan: &Plan, lp: Op) -> Vec<Node> {
     let inside = facts.body.op_regions(lp)[0];
     let is_inside = |node: &&Node| {
@@ -127,8 +129,8 @@ fn kept_inside(facts: &Facts<'_>, plan: &Plan, lp: Op) -> Vec<Node> {
 }
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// Asks for what an iteration of a replayed loop takes from outside, and makes the arrays that its
-    /// tape consists of; before the loop. `None` where none is run.
+    /// Requests, before a recomputed loop, the values that an iteration uses from outside, and allocates the
+    /// arrays of the iterations' tape. Returns `None` if the loop is not recomputed.
     pub(super) fn enter_replay(&mut self, op: Op) -> Option<Entry> {
         let repeatable = self.facts.replayed(op)?;
         let (mut values, mut shadows) = (HashMap::new(), HashMap::new());
@@ -149,7 +151,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn make_hoisted(&mut self, op: Op) -> HashMap<Node, Lanes> {
         let mut made = HashMap::new();
         let Recall::Replay(replay) = &self.recall else {
-            // Not an error: the rehearsal makes no arrays.
+            // Not an error: the dry run allocates no arrays.
             return made;
         };
         let (plan, layout) = (replay.plan, replay.layout);
@@ -178,7 +180,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         made
     }
 
-    /// The bytes of all copies of a snapshot in loops with these trip counts inside of a replayed one.
+    /// Emits the size in bytes of all copies of a snapshot in loops with the given trip counts, within a
+    /// recomputed loop.
     fn copies_bytes(
         &mut self,
         replayed: Op,
@@ -200,14 +203,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.or_none(all, replayed, snapshot.anchor)
     }
 
-    /// The trip count of a loop inside of a replayed one, before that: 0 where it is not reached, as then
-    /// it may mean nothing.
+    /// Emits the trip count of a loop within a recomputed loop, before the latter. The trip count is 0 if
+    /// control does not reach the inner loop, because the count may be meaningless.
     fn trips_before(&mut self, replayed: Op, at: Op) -> Value {
         let trips = self.primal(self.facts.body.operand(at, 0));
         self.or_none(trips, replayed, at)
     }
 
-    /// A number; none where `at` inside of a replayed loop is not reached, as far as that is known before.
+    /// Emits `number`, or zero if control does not reach `at` within a recomputed loop, as far as the guards
+    /// are known beforehand.
     fn or_none(&mut self, number: Value, replayed: Op, at: Op) -> Value {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
@@ -228,10 +232,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         number
     }
 
-    /// Runs an iteration again, at the beginning of its reversal; from then on its values are at hand.
+    /// Emits the recomputation of an iteration at the start of its reversal; the iteration's values are
+    /// available from there on.
     pub(super) fn run_again(&mut self, op: Op, index: Value, entry: Entry) {
         let Recall::Replay(replay) = &mut self.recall else {
-            // Not an error: the rehearsal runs no iteration again.
+            // Not an error: the dry run recomputes no iteration.
             return;
         };
         let tape = TapeWriter {
@@ -255,10 +260,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         replay.at_hand.extend(at_hand);
     }
 
-    /// Gives back the arrays of an iteration's tape, after the loop.
+    /// Frees the arrays of the iterations' tape after the loop.
     pub(super) fn leave_replay(&mut self, op: Op) {
         let Recall::Replay(replay) = &self.recall else {
-            // Not an error: the rehearsal makes no arrays.
+            // Not an error: the dry run allocates no arrays.
             return;
         };
         let bases: Vec<Value> = (replay.plan.hoisted.get(&op).into_iter().flatten())

@@ -1,9 +1,9 @@
-//! The return sweep: every op of the primal undone in reverse order.
+//! The reverse pass: reverses every op of the primal in reverse order.
 //!
-//! Adjoints of values live in registers. Undoing an op takes the adjoint of its results and adds
-//! to the adjoints of its operands; undoing memory ops adds to shadow memory. A structure is undone
-//! by a structure: see `structure.rs`. The walk keeps its own stack of tasks, so that nesting costs
-//! no Rust stack.
+//! Adjoints of SSA values are SSA values. The reversal of an op takes the adjoint of its results and
+//! accumulates into the adjoints of its operands; the reversal of memory ops accumulates into shadow memory.
+//! A region op is reversed by a region op: see `structure.rs`. An explicit stack of tasks replaces recursion,
+//! and nesting does not consume Rust stack.
 
 use super::guard::Guards;
 use super::mirror::Mirrors;
@@ -18,22 +18,22 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 
-/// What remains to be done, last in first out.
+/// A pending step; the last one is executed first.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Undo this op and those before it in its region.
+    /// Reversal of an op and of all earlier ops in its region.
     Undo(Option<Op>),
-    /// Begin arm so-and-so of the innermost open merge.
+    /// Start of an arm of the innermost open branch, by number.
     BeginArm(usize),
-    /// End it.
+    /// End of the arm.
     EndArm,
-    /// End the innermost open merge.
+    /// End of the innermost open branch.
     EndMerge,
-    /// End the innermost open loop.
+    /// End of the innermost open loop.
     EndLoop,
 }
 
-/// A return sweep under construction.
+/// A reverse pass under construction.
 pub struct ReturnSweep<'a, 'f, 'u, 'p> {
     pub(super) facts: &'a Facts<'f>,
     pub(super) variant: &'a Variant,
@@ -50,7 +50,7 @@ pub struct ReturnSweep<'a, 'f, 'u, 'p> {
 }
 
 impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
-    /// A return sweep at the current place of `out`, which is the end of the forward sweep.
+    /// Creates a reverse pass at the insertion point of `out`, which is the end of the forward pass.
     pub fn new(
         facts: &'a Facts<'f>,
         variant: &'a Variant,
@@ -75,7 +75,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Undoes the whole body. `cotangents` are those of the result.
+    /// Reverses the whole body. `cotangents` are the cotangents of the result.
     pub fn run(&mut self, cotangents: &[Value]) {
         let root = self.facts.body.root();
         self.mirrors.add(root, self.out.place.0);
@@ -116,8 +116,8 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         self.findings.push(error.in_function(name));
     }
 
-    /// Checks that the adjoints of an undone op's results were passed to its operands or to shadow memory. The
-    /// derivative lacks an adjoint that remains.
+    /// Checks that the adjoints of a reversed op's results were passed to its operands or to shadow memory. A
+    /// remaining adjoint would be missing in the derivative.
     #[track_caller]
     fn expect_taken(&mut self, op: Op) {
         let results = self.facts.body.results(op);
@@ -126,7 +126,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// The nodes that a recording run asked for, in order.
+    /// Returns the forward values recorded by a dry run, in order.
     pub fn into_recorded(self) -> Vec<Node> {
         match self.recall {
             Recall::Record { nodes, .. } => nodes,
@@ -134,7 +134,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// The adjoint of a value so far: zeros where nothing was added.
+    /// Returns the current adjoint of a value: zero if nothing was accumulated.
     pub fn adjoint(&mut self, value: Value) -> Lanes {
         if let Some(lanes) = self.adjoints.get(&value) {
             return lanes.clone();
@@ -144,7 +144,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         std::iter::repeat_n(zero, self.facts.width).collect()
     }
 
-    /// Adds to the adjoint of a value, if it is active.
+    /// Accumulates into the adjoint of a value, if it is active.
     pub(super) fn contribute(&mut self, value: Value, more: Lanes) {
         if !self.facts.active(value) {
             return;
@@ -161,12 +161,12 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         self.adjoints.insert(value, sum);
     }
 
-    /// Takes the adjoint of an op's result, which is complete once its op is undone.
+    /// Removes and returns the adjoint of an op's result, which is complete at the reversal of the op.
     pub(super) fn take(&mut self, value: Value) -> Option<Lanes> {
         self.adjoints.remove(&value)
     }
 
-    /// The values of a node; a fault becomes a finding and placeholders.
+    /// Returns a forward value. A missing value becomes a diagnostic and placeholders.
     pub(super) fn recall(&mut self, node: Node) -> Lanes {
         match self
             .recall
@@ -181,11 +181,11 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             }
         }
     }
-    /// A primal value.
+    /// Returns a primal value.
     pub(super) fn primal(&mut self, value: Value) -> Value {
         self.recall(Node::Primal(value))[0]
     }
-    /// The shadows of a pointer.
+    /// Returns the shadows of a pointer.
     pub(super) fn shadows(&mut self, pointer: Value) -> Lanes {
         self.recall(Node::Shadow(pointer))
     }
@@ -224,7 +224,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Undoes an op that the calculus has a formula for.
+    /// Reverses an op with a formula in the calculus.
     pub(super) fn undo_by_rule(&mut self, op: Op) {
         let Some(&result) = self.facts.body.results(op).first() else {
             // Not an error: an op without results moves no adjoint.
@@ -246,7 +246,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             return;
         };
         let Some(seeds) = self.take(result) else {
-            // Not an error: nothing was added to the adjoint, which is zero.
+            // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let body = self.facts.body;
@@ -301,8 +301,8 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Whether a partial derivative reads a value that may be infinite or not a number although
-    /// everything that it is made from is finite, or one of which lanes are absent.
+    /// Returns true if a partial derivative reads an undefined value, or a value that may be infinite or NaN
+    /// although all its inputs are finite.
     fn reads_infinite(&mut self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
         let body = self.facts.body;
         let args = (0..rule.arg_count()).filter(|i| uses.arg(*i));
@@ -315,7 +315,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         read.iter().any(|v| absent.any(unit, body, *v))
     }
 
-    /// Reports that an op on active values has no derivative.
+    /// Reports an active op without a derivative.
     pub(super) fn refuse(&mut self, op: Op) {
         let what = self.facts.describe(self.out.unit, op);
         self.findings.push(
@@ -331,7 +331,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         );
     }
 
-    /// The mirrored region that ops are put into.
+    /// Returns the reverse region at the insertion point.
     pub(super) fn region(&self) -> Region {
         self.out.place.0
     }

@@ -1,23 +1,25 @@
-//! Factors that are powers of two are moved to the seed.
+//! Power-of-two scaling: moves factors that are powers of two from partial derivatives to the seed.
 //!
-//! `y = (0.5 s) b` gives `b` the part `seed · (0.5 s)` and `s` the part `0.5 (seed · b)`. As `(0.5 seed) · s` and
-//! `(0.5 seed) · b` the two share a product, and with them all that the seed goes to in this way: the fluxes
-//! through the faces of a cell, each with the mean of two coefficients. Where the seed is itself a product with
-//! a factor from outside, a step's length, that one takes the power: it is multiplied once, before the loop. Only
-//! powers of two near one are moved: that rounds nothing, as long as all products are normal numbers.
+//! `y = (0.5 s) b` contributes `seed · (0.5 s)` to `b` and `0.5 (seed · b)` to `s`. Rewritten as `(0.5 seed)
+//! · s` and `(0.5 seed) · b`, both contributions share a product, also with other contributions of the seed.
+//! An example are fluxes through the faces of a cell, each with the mean of two coefficients.
+//!
+//! If the seed is itself a product with a loop-invariant factor, such as a step length, the power is
+//! multiplied into that factor once, before the loop. Only powers of two near one are moved, which changes no
+//! rounding as long as all products are normal numbers.
 
 use super::return_sweep::ReturnSweep;
 use crate::calculus;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Value};
 
-/// The powers of two that are moved: from one over this to this.
+/// Upper bound of the moved powers of two; the lower bound is its reciprocal.
 const GREATEST: f64 = 16.0;
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// What `op` adds to an operand's adjoint, with a factor moved to the seed where it is shared there and
-    /// nothing is computed twice for it. `operands` are those of `op` whose values in the return sweep are
-    /// known.
+    /// Returns the contribution of `op` to an operand's adjoint, with a factor moved to the seed. The factor
+    /// is moved if the scaled seed is shared and no product is computed twice. `operands` are the operands of
+    /// `op` with known values in the reverse pass.
     pub(super) fn with_scaled_seed(
         &mut self,
         op: Op,
@@ -30,7 +32,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return part;
         };
         if self.is_power_of_two(factor) {
-            // The seed is itself a product that goes nowhere else.
+            // The seed is a product without other uses.
             return match product(out, first) {
                 Some([seed, other]) if self.is_own_seed(op) => self.regrouped(seed, factor, other),
                 _ => part,
@@ -54,7 +56,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     fn regrouped(&mut self, seed: Value, power: Value, other: Value) -> Value {
-        // A factor of the seed from outside takes the power with it, once for all.
+        // A loop-invariant factor of the seed absorbs the power, computed once.
         let outside = product(&self.out.body, seed).and_then(|[a, b]| {
             let home = |v: Value| self.out.body.region_of(v);
             let from_outside = |v: Value| home(v).is_some_and(|home| home != self.region());
@@ -80,8 +82,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         })
     }
 
-    /// Whether the adjoint of an op's result is a product that was made for it alone: others hand on what
-    /// they are given.
+    /// Returns true if the adjoint of an op's result is a product emitted for the result alone: the single
+    /// user multiplies, while other users pass on a seed that they received.
     fn is_own_seed(&self, op: Op) -> bool {
         let body = self.facts.body;
         let mut uses = body.uses(body.result(op));
@@ -92,7 +94,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         uses.next().is_some_and(|only| makes(only.op)) && uses.next().is_none()
     }
 
-    /// Whether a value is computed by the region that is being written, and so may differ each time.
+    /// Returns true if a value is computed in the region under construction, and may differ per execution.
     fn is_made_here(&self, value: Value) -> bool {
         let out = &self.out.body;
         let made = out.def_op(value).and_then(|op| out.parent(op));
@@ -100,7 +102,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// The factors of a product.
+/// Returns the factors of a product.
 fn product(body: &Body, value: Value) -> Option<[Value; 2]> {
     let op = body.def_op(value)?;
     let factors = matches!(body.kind(op), OpKind::Binary(BinaryOp::FMul));

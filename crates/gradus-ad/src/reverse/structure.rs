@@ -1,13 +1,13 @@
-//! Structures undone.
+//! Reversal of region ops.
 //!
-//! - `if`, `switch`: the same choice again; each arm undoes its own arm.
-//! - `for`: a `for` with the index running backwards.
-//! - `loop`: a `for` over the count that the forward sweep kept.
+//! - `if`, `switch`: the same branch; each arm reverses the corresponding primal arm.
+//! - `for`: a `for` with a reversed index.
+//! - `loop`: a `for` over the trip count that the forward pass saved.
 //!
-//! A reversed region takes the adjoints of outer values that its primal uses, adds to them, and
-//! hands them on: through the yields of a merge, or carried from iteration to iteration. The
-//! adjoint of a carried value is carried; a `loop`'s results come from its last iteration, so their
-//! adjoints go into the first reversed one, and zeros into the others.
+//! A reversed region receives the adjoints of outer values that its primal uses, accumulates into them, and
+//! passes them on: through the yields of a branch, or as carried values of a loop. The adjoint of a carried
+//! value is carried. The results of a `loop` come from its last iteration. Their adjoints enter the first
+//! reversed iteration, and zeros enter all others.
 
 use super::return_sweep::{ReturnSweep, Task};
 use crate::facts::is_independent;
@@ -18,7 +18,7 @@ use crate::tape::stack::choose;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
 
-/// An `if` or `switch` being undone.
+/// An `if` or `switch` under reversal.
 #[derive(Debug)]
 pub(super) struct OpenMerge {
     op: Op,
@@ -29,36 +29,35 @@ pub(super) struct OpenMerge {
     incoming: Vec<Option<Lanes>>,
 }
 
-/// A loop being undone.
+/// A loop under reversal.
 #[derive(Debug)]
 pub(super) struct OpenLoop {
     pub(super) op: Op,
     pub(super) mirror: Op,
     outside: (Region, Option<Op>),
     outer: Vec<Value>,
-    /// Which carried values have adjoints.
+    /// Carried values with adjoints, by index.
     carried: Vec<usize>,
-    /// How many results of a `loop` have adjoints.
+    /// Number of results of a `loop` with adjoints.
     results: usize,
     frame: Option<Value>,
-    /// What the values that run backwards were in the primal's iteration before the one being undone.
+    /// Inverted inductions: values before the iteration under reversal.
     backwards: Vec<Value>,
 }
 
-/// The operands of a loop that are its initial carried values, and those of its terminator that
-/// are the next ones and the results.
+/// Operands and terminator operands of a loop, by role.
 pub(crate) struct LoopParts {
-    /// The initial carried values.
+    /// Initial carried values.
     pub initial: Vec<Value>,
-    /// The region's parameters that hold them.
+    /// Region parameters that hold the carried values.
     pub params: Vec<Value>,
-    /// Their next values.
+    /// Next carried values.
     pub next: Vec<Value>,
-    /// The values that become the results of a `loop`; those of a `for` are its carried values.
+    /// Values that become the results of a `loop`; the results of a `for` are its carried values.
     pub results: Vec<Value>,
 }
 
-/// Takes a `for` or `loop` apart.
+/// Decomposes the operands of a `for` or `loop`.
 pub(crate) fn loop_parts(body: &Body, op: Op) -> LoopParts {
     let region = body.op_regions(op)[0];
     let counted = matches!(body.kind(op), OpKind::For { .. });
@@ -86,14 +85,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Splits a flat list into lanes per value.
+    /// Splits a flat list into batches, one per value.
     fn regroup(&self, flat: &[Value]) -> Vec<Lanes> {
         flat.chunks(self.facts.width)
             .map(|c| c.iter().copied().collect())
             .collect()
     }
 
-    // ---- merges ----------------------------------------------------------------------------
+    // ---- branches --------------------------------------------------------------------------
 
     pub(super) fn open_merge(&mut self, op: Op) {
         let body = self.facts.body;
@@ -131,8 +130,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// The condition of a branch that may leave a loop being undone: it goes on in every iteration but the
-    /// last one of the primal, which is undone first.
+    /// Returns the condition of a branch that may leave a loop under reversal. The branch continues in every
+    /// iteration except the last one of the primal, which is reversed first.
     fn exit_selector(&mut self, op: Op) -> Option<Value> {
         let exit = gradus_edit::exit_branch(self.out.unit, self.facts.body, op)?;
         let open = self.loops.iter().rev().find(|open| open.op == exit.lp)?;
@@ -175,7 +174,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.ice(Some(op), "an arm has no terminator");
         };
         if !matches!(body.kind(end), OpKind::Yield) {
-            // Not an error: the arm does not come back, and no run of the derivative undoes it.
+            // Not an error: the arm does not return, and no run of the derivative reverses it.
             return;
         }
         let seeds: Vec<(Value, Lanes)> = open
@@ -220,7 +219,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let outer = self.facts.outer_active(op).to_vec();
         let carried: Vec<usize> = (0..parts.params.len())
             .filter(|&i| {
-                // The last value of a `for` is its result, also where no iteration reads it.
+                // The last value of a `for` is its result, even if no iteration reads it.
                 let result = counted && self.facts.active(body.results(op)[i]);
                 result || self.facts.active(parts.params[i])
             })
@@ -299,7 +298,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .push(Task::Undo(end.and_then(|end| body.prev(end))));
     }
 
-    /// How often a loop ran.
+    /// Returns the trip count of a loop.
     fn iterations(&mut self, op: Op) -> Value {
         if matches!(self.facts.body.kind(op), OpKind::For { .. }) {
             return self.primal(self.facts.body.operand(op, 0));
@@ -313,7 +312,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.build().sub(count, one)
     }
 
-    /// The frame of the last iteration, where iterations have frames.
+    /// Returns the frame of the last iteration, if iterations have frames.
     fn frames_of(&mut self, op: Op) -> Option<Value> {
         let has_frames = match &self.recall {
             super::recall::Recall::Replay(replay) => replay.plan.frames.contains_key(&op),
@@ -322,7 +321,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         has_frames.then(|| self.recall(Node::LastFrame(op))[0])
     }
 
-    /// Makes the primal's index of a reversed iteration, and runs the iteration again where that is done.
+    /// Emits the primal's index of a reversed iteration, and the recomputation of the iteration if requested.
     fn begin_iteration(&mut self, op: Op, region: Region, trips: Value, entry: Option<Entry>) {
         let body = self.facts.body;
         let inside = body.op_regions(op)[0];
@@ -386,10 +385,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.release_arrays(open.op);
     }
 
-    /// Gives a frame back; the one before it is next.
+    /// Releases a frame and returns the previous one.
     fn leave_frame(&mut self, frame: Value) -> Option<Value> {
         let super::recall::Recall::Replay(replay) = &self.recall else {
-            // Not an error: the rehearsal knows of no frames.
+            // Not an error: the dry run has no frames.
             return None;
         };
         let previous = replay.layout.previous_frame(self.out, frame);
@@ -397,7 +396,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         Some(previous)
     }
 
-    /// After a loop: the adjoints of its initial values and of outer values.
+    /// Sets, after a loop, the adjoints of initial values and of outer values.
     fn hand_on(&mut self, open: &OpenLoop, parts: &LoopParts) {
         let body = self.facts.body;
         let results = self.out.body.results(open.mirror).to_vec();
@@ -421,10 +420,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Gives back the arrays and snapshots that were made just before a loop.
+    /// Releases the arrays and snapshots that were allocated just before a loop.
     pub(super) fn release_arrays(&mut self, op: Op) {
         let super::recall::Recall::Replay(replay) = &self.recall else {
-            // Not an error: the rehearsal has no plan, and makes no arrays.
+            // Not an error: the dry run has no plan, and allocates no arrays.
             return;
         };
         let plan = replay.plan;
@@ -453,7 +452,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Frees what does not lie in its room.
+    /// Frees an array that does not lie in its tail slot.
     fn free_outside(&mut self, room: Value, base: Value) {
         let free = crate::alloc::free_function(self.out.unit);
         let mut b = self.out.build();

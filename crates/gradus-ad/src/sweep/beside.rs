@@ -1,4 +1,4 @@
-//! What runs beside an op: the shadow of an address, the tangent of a number.
+//! Shadows of addresses and tangents of floats, emitted after each op of the forward pass.
 
 use super::ForwardSweep;
 use crate::out::{Lanes, Space};
@@ -7,11 +7,11 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
-    /// Makes the companions of an op's result, where it has any.
+    /// Emits the shadow or tangent of an op's result, if any.
     pub(super) fn beside(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(&result) = body.results(op).first() else {
-            // Not an error: nothing runs beside an op without results.
+            // Not an error: an op without results has no shadow or tangent.
             return;
         };
         if !self.has_companion(result) {
@@ -41,13 +41,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
             ) => self.moved(op, &[0]),
             OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => self.moved(op, &[0]),
             OpKind::Binary(BinaryOp::Or) => self.moved(op, &[0, 1]),
-            // The address of a shadow cannot be made from that of the primal.
+            // The address of the shadow cannot be computed from the address of the primal.
             _ if self.facts.has_shadow(result) && !self.facts.active(result) => self.refuse(op),
             _ => self.tangent(op),
         }
     }
 
-    /// An address that is a number: a fixed one is nobody's memory, another one's shadow is not known.
+    /// Handles an address converted from an integer. A constant address is inactive memory and its own
+    /// shadow; any other address has an unknown shadow.
     fn made_of_number(&mut self, op: Op) {
         let body = self.facts.body;
         match body.as_const(body.operand(op, 0)) {
@@ -56,7 +57,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// The same op on the companions of some operands.
+    /// Emits the op on the shadows or tangents of some operands.
     fn moved(&mut self, op: Op, data: &[usize]) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -105,7 +106,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, lanes);
     }
 
-    /// Ends the program if a pointer loaded from a global variable is not null and its shadow is null.
+    /// Ends the program if a non-null pointer loaded from a global variable has a null shadow.
     fn end_without_shadow(&mut self, op: Op, shadow: Value) {
         let own = self.value(self.facts.body.result(op));
         let function = &self.out.unit.functions[self.facts.func];
@@ -129,14 +130,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         });
     }
 
-    /// Axiom S1 says nothing of an access whose shadow may be the primal itself.
+    /// Drops the alias scopes of an access whose shadow may be the primal: axiom S1 does not apply.
     pub(super) fn drop_scopes_of_own_shadow(&mut self, new: Op, ptr: Value) {
         if self.facts.shadow_may_be_primal(ptr) {
             self.out.body.ops[new].meta = None;
         }
     }
 
-    /// Through a pointer that is its own shadow the tangent of a number is zero.
+    /// Emits the tangent of a loaded float: zero if the pointer is its own shadow.
     fn zero_if_inactive(
         &mut self,
         ptr: Value,
@@ -155,7 +156,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.out.build().select(real, tangent, zero)
     }
 
-    /// The tangent of a number by the calculus: Σ ∂ · tangent.
+    /// Emits the tangent of a float by the calculus: Σ ∂ · tangent.
     pub(super) fn tangent(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -201,7 +202,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, sums);
     }
 
-    /// The tangent with every product strong: a zero tangent adds zero, and so does a slope of zero.
+    /// Emits the tangent with strong products: a zero tangent or a zero partial contributes zero.
     fn strong_tangent(
         &mut self,
         rule: &calculus::Rule,

@@ -1,4 +1,4 @@
-//! Calls in the forward sweep.
+//! Calls in the forward pass.
 
 use super::ForwardSweep;
 use crate::calculus::math_call_giving;
@@ -18,7 +18,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match known {
             Some(Known::Memory(function)) => self.memory_call(op, function),
             Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {}
-            // The return sweep works on what lies on the stack.
+            // The reverse pass still accesses the stack memory.
             Some(Known::Marker(MarkerFn::StackRestore)) if !self.forward_mode() => {}
             Some(Known::Math(function)) => {
                 self.math(op, function);
@@ -51,9 +51,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A math function. A derivative does not report through errno, so that LLVM may move, merge
-    /// and vectorise it: it calls the intrinsic where there is one. Where the program itself asks for
-    /// errno it stays the C library's function.
+    /// Emits a math function. A derivative does not report through errno and calls the intrinsic, if any,
+    /// which lets LLVM move, merge and vectorise the call. If the program itself reads errno, the C library's
+    /// function remains.
     fn math(&mut self, op: Op, function: MathFn) {
         let callee = self.out.unit.callee(self.facts.body, op);
         let own = callee.is_some_and(|f| self.out.unit.is_stated(f));
@@ -76,7 +76,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.findings.push(finding);
     }
 
-    /// A masked load or store, and beside it one of shadow memory.
+    /// Emits a masked load or store, and the corresponding access to shadow memory.
     fn masked(&mut self, op: Op) {
         self.clone_plain(op);
         let body = self.facts.body;
@@ -100,7 +100,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             if self.facts.has_shadow(result) {
                 return self.refuse(op);
             }
-            // What is read has no tangent, what stands in the other lanes may have one.
+            // The loaded lanes have zero tangents; the pass-through lanes may have tangents.
             let mask = self.value(access.mask);
             for &value in &data {
                 let zero = self.out.build().zero(body.ty(result));
@@ -139,9 +139,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// What runs beside the result of a call that is copied as it stands. Another view of a pointer
-    /// has that pointer's shadow; a pointer whose activity is asked at run time is its own. A real
-    /// shadow, or a tangent, cannot be had from such a call: it is refused.
+    /// Emits the shadow or tangent of the result of a call that is cloned unchanged. A call that returns its
+    /// pointer argument has the shadow of the argument. A pointer with run-time activity is its own shadow.
+    /// Any other shadow or tangent cannot be derived from such a call, which is refused.
     fn plain_result(&mut self, op: Op) {
         let body = self.facts.body;
         let callee = self.out.unit.callee(body, op);
@@ -165,7 +165,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// This thread's own shadow of a thread-local variable.
+    /// Emits the current thread's shadow of a thread-local variable.
     fn thread_local_shadow(&mut self, op: Op) -> Lanes {
         let body = self.facts.body;
         let variables = self.companion(body.operand(op, 1));
@@ -192,7 +192,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(func) = sum.filter(|_| self.facts.active(result)) else {
             return self.tangent(op);
         };
-        // A sum over lanes is linear: its tangent is the sum of the tangents.
+        // A sum over lanes is linear: the tangent is the sum of the tangents.
         let args = self.out.unit.call_args(body, op);
         let mut sums = Lanes::new();
         for lane in 0..self.facts.width {
@@ -203,7 +203,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, sums);
     }
 
-    /// A value's tangent in a lane, zero where it is inactive.
+    /// Returns the tangent of a value for one batch element, zero for an inactive value.
     fn tangent_of(&mut self, value: Value, lane: usize) -> Value {
         match self.facts.active(value) {
             true => self.companion(value)[lane],
@@ -214,7 +214,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A call of a function with a body, on active values: its derivative is called instead.
+    /// Replaces an active call of a function with a body by a call of its derivative.
     fn active_call(&mut self, op: Op, callee: FuncId) {
         if !self.forward_mode() && self.facts.redo_call(op) {
             let copy = self.clone_plain(op);
@@ -253,11 +253,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.call_results(op, call, &signature.results);
     }
 
-    /// A call whose result the return sweep does not use may go, although nobody shows that it comes back: the return
-    /// sweep calls the derivative, in which it is done again. Else each level of a recursion would run all levels below.
+    /// Lets LLVM delete a call whose result is unused, although the call is not known to return. The reverse
+    /// pass calls the whole derivative, which repeats the primal's work. Without the deletion, each level of
+    /// a recursion would execute all deeper levels.
     fn may_go(&mut self, call: Op) {
         let OpKind::Call(info) = &mut self.out.body.ops[call].kind else {
-            // Not an error: an invoke has a handler, and stays.
+            // Not an error: an invoke has a handler, and remains.
             return;
         };
         let stated = info.attrs.map(|id| self.out.unit.attrs(id).clone());
@@ -265,7 +266,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         info.attrs = Some(self.out.unit.intern_attrs(reading));
     }
 
-    /// A call through a pointer: what finds the derivative is called instead.
+    /// Replaces an indirect call by a call of the dispatch function.
     fn pointer_call(&mut self, op: Op) {
         let mode = match self.forward_mode() {
             true => Mode::Forward,
@@ -315,7 +316,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             }
         }
         if companions.is_empty() {
-            // Not an error: nothing runs beside the result.
+            // Not an error: the result has no shadow or tangent.
             return;
         }
         match result.filter(|_| companions.len() == self.facts.width) {

@@ -1,8 +1,8 @@
-//! Invokes in the forward sweep: the call as any other, with its handler beside it.
+//! Invokes in the forward pass: emitted as calls, with their handler.
 //!
-//! The form is that of `gradus_edit::separate_invokes`: the first region only hands on the call's
-//! result. What stands in a handler runs in the forward sweep alone: one that leaves the function has
-//! no return sweep, and what one that goes on does comes after the invoke.
+//! The input form is that of `gradus_edit::separate_invokes`: the first region only yields the call's result.
+//! Handlers are executed in the forward pass alone. A handler that leaves the function has no reverse pass,
+//! and a handler that continues does its work after the invoke.
 
 use super::{ForwardSweep, Task};
 use gradus_ir::{CallInfo, FuncId, Op, OpKind, TypeId, Value};
@@ -23,7 +23,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Results of an invoke whose call has become something that does not throw.
+    /// Defines the results of an invoke whose call was replaced by code that cannot throw.
     fn never_thrown(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(end) = body.last(body.op_regions(op)[0]) else {
@@ -37,7 +37,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// The invoke itself, on the derivative's values.
+    /// Clones the invoke on the derivative's values.
     pub(super) fn clone_invoke(&mut self, op: Op) -> Op {
         let body = self.facts.body;
         let operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
@@ -52,8 +52,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         new
     }
 
-    /// A call in the place of a call or invoke of the primal, with its handler where it has one. The
-    /// first result is the call's.
+    /// Emits a call or invoke in place of the primal's call or invoke. The first result is the call's result.
     pub(super) fn call_or_invoke(&mut self, op: Op, func: FuncId, args: &[Value]) -> Op {
         if !matches!(self.facts.body.kind(op), OpKind::Invoke(_)) {
             return self.out.build().call(func, args);
@@ -68,8 +67,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.make_invoke(op, kind, &operands, given)
     }
 
-    /// An invoke whose first result is what its call gives, the others those of the primal's; its
-    /// handler is filled by [`Self::open_handler`].
+    /// Emits an invoke. The first result is the call's result, the others correspond to the results of the
+    /// primal's invoke. [`Self::open_handler`] fills the handler.
     fn make_invoke(
         &mut self,
         op: Op,
@@ -110,7 +109,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         new
     }
 
-    /// The results of an invoke beside its call's.
+    /// Returns the indices of an invoke's results other than the call's result.
     fn other_results(&self, op: Op) -> Vec<usize> {
         let given = self.facts.given(op);
         let results = self.facts.body.results(op);
@@ -119,10 +118,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Goes into the handler of the invoke just made.
+    /// Starts emission of the handler of the last emitted invoke.
     pub(super) fn open_handler(&mut self, op: Op) {
         let Some(new) = self.handler.take() else {
-            // Not an error: the call became something that does not throw.
+            // Not an error: the call was replaced by code that cannot throw.
             return;
         };
         let body = self.facts.body;
@@ -133,14 +132,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .push(Task::Ops(body.first(body.op_regions(op)[1])));
     }
 
-    /// Whether a `yield` ends a handler that goes on.
+    /// Returns true if a `yield` ends a handler that continues after the invoke.
     pub(super) fn ends_handler(&self, end: Op) -> bool {
         let body = self.facts.body;
         let owner = body.parent(end).and_then(|region| body.owner(region));
         owner.is_some_and(|owner| matches!(body.kind(owner), OpKind::Invoke(_)))
     }
 
-    /// Ends it: the call gave nothing.
+    /// Emits the end of a handler; the call's result becomes zero.
     pub(super) fn end_handler(&mut self, end: Op) {
         let body = self.facts.body;
         let region = body.parent(end);

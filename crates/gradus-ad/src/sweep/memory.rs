@@ -1,5 +1,5 @@
-//! Memory in the forward sweep: shadows are allocated beside allocations, pointers are stored
-//! beside pointers, and in forward mode tangents beside numbers.
+//! Memory operations of the forward pass: allocates shadows of allocations, and stores shadow pointers next
+//! to pointers; in forward mode also tangents next to floats.
 
 use super::ForwardSweep;
 use crate::alloc;
@@ -12,8 +12,8 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
-    /// A stack allocation. Where the return sweep needs its memory longer than the stack has it, that lies
-    /// on the heap, and the return sweep frees it.
+    /// Emits an alloca. If the reverse pass requires memory beyond the lifetime of the stack frame, the
+    /// memory lies on the heap, and the reverse pass frees it.
     pub(super) fn alloca(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -64,7 +64,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         shadow
     }
 
-    /// A store, and beside it that of the shadow pointer or of the tangent.
+    /// Emits a store, and the store of the shadow pointer or the tangent.
     pub(super) fn store(&mut self, op: Op) {
         if !self.facts.is_dead_store(op) {
             self.clone_plain(op);
@@ -95,8 +95,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A number added up atomically, and beside it its tangent in the shadow. Of other atomic accesses the
-    /// memory has no shadow.
+    /// Emits an atomic sum, and the atomic sum of the tangent in the shadow. The memory of other atomic
+    /// accesses has no shadow.
     pub(super) fn atomic_sum(&mut self, op: Op) {
         self.clone_plain(op);
         let body = self.facts.body;
@@ -116,7 +116,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a pointer's shadow in a lane is not the primal itself, where that must be asked.
+    /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
+    /// required.
     pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
         if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
             return None;
@@ -126,7 +127,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
 
-    /// Runs `make` under a condition, or always.
+    /// Runs `make` under a condition, or unconditionally.
     pub(super) fn when(&mut self, guard: Option<Value>, make: impl FnOnce(&mut Self)) {
         let Some(guard) = guard else {
             return make(self);
@@ -140,7 +141,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.out.place = outside;
     }
 
-    /// A call of a known memory function.
+    /// Emits a call of a known memory function.
     pub(super) fn memory_call(&mut self, op: Op, function: MemoryFn) {
         match function {
             MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
@@ -175,9 +176,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A block of another derivative's tape: its shadows lie behind it on the same stack, so that
-    /// giving it back gives back these, too. Where that happens before the return sweep, they are blocks of
-    /// their own.
+    /// Emits an allocation on another derivative's tape stack. The shadows follow on the stack, and a release
+    /// of the primal block releases them too. If the release precedes the reverse pass, the shadows are heap
+    /// blocks.
     fn push(&mut self, op: Op) {
         let result = self.facts.body.result(op);
         self.clone_plain(op);
@@ -202,8 +203,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, lanes);
     }
 
-    /// Blocks of a stack that stays are given back by the return sweep, which undoes the pushes, last in,
-    /// first out.
+    /// Drops releases on a local stack: the reverse pass reverses the pushes and releases the blocks in LIFO
+    /// order.
     fn release(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
         if !self.facts.stack_stays(args[0]) {
@@ -211,7 +212,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Zeroed blocks as large as the one that an allocation gives.
+    /// Allocates zeroed blocks of the size that an allocation requests.
     fn shadow_block(&mut self, op: Op, function: MemoryFn) -> Lanes {
         let args = self.out.unit.call_args(self.facts.body, op);
         let Some(factors) =
@@ -239,15 +240,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Returns true if the program compares an address with others: it may take another path if the address is
-    /// null.
+    /// Returns true if the program compares an address with others: a null address may lead to another path.
     fn asks_for_null(&self, block: Value) -> bool {
         let body = self.facts.body;
         let mut uses = body.uses(block);
         uses.any(|at| matches!(body.kind(at.op), OpKind::ICmp(_)))
     }
 
-    /// A free of memory that the return sweep still needs waits for it.
+    /// Emits a `free`, unless it is deferred to the reverse pass.
     fn free(&mut self, op: Op) {
         let ptr = self.facts.body.operand(op, 1);
         if !self.forward_mode() && self.facts.is_deferred_free(op) {
@@ -255,7 +255,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         let companions = self.has_companion(ptr).then(|| self.companion(ptr));
         self.clone_plain(op);
-        // On a way out of the function no return sweep comes to free the shadow.
+        // On a no-return path, no reverse pass will free the shadow.
         let now = self.forward_mode() || self.facts.is_doomed(op);
         if let (true, Some(shadows)) = (now, companions) {
             for (lane, shadow) in shadows.into_iter().enumerate() {
@@ -276,7 +276,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.clone_plain(op);
     }
 
-    /// A copy of bytes, and beside it that of shadow pointers and of tangents.
+    /// Emits a byte copy, and the copy of shadow pointers and tangents.
     fn copy(&mut self, op: Op, function: MemoryFn) {
         self.clone_plain(op);
         let body = self.facts.body;
@@ -316,8 +316,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Copies the pointers of shadow memory along, and in forward mode its numbers. Where the source
-    /// is inactive, its pointers are their own shadows and its numbers have zero tangents.
+    /// Emits a typed copy of shadow memory: pointers, and in forward mode tangents. If the source is
+    /// inactive, its pointers are their own shadows, and its floats have zero tangents.
     fn copy_words_beside(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
         let overlap = function.may_overlap();
         let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
@@ -340,7 +340,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Copies shadow memory along. Numbers read through an inactive source have zero tangents.
+    /// Emits a copy of shadow memory. Floats from an inactive source have zero tangents.
     fn copy_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
         let body = self.facts.body;
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
@@ -371,7 +371,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A fill of bytes; beside it, in forward mode, one with zeros.
+    /// Emits a fill; in forward mode also a zero fill of the shadow.
     fn fill(&mut self, op: Op) {
         self.clone_plain(op);
         let body = self.facts.body;

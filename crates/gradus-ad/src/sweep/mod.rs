@@ -1,9 +1,9 @@
-//! The forward sweep: the primal again, with what runs beside it.
+//! The forward pass: clones the primal and emits shadows, tangents and tape writes.
 //!
-//! Forward mode and the forward half of reverse mode are one thing: every op of the primal is
-//! cloned, and beside some values runs a *companion*: the shadow of a pointer, and in forward mode
-//! the tangent of an active number. Reverse mode also writes the tape where its plan says so.
-//! The walk keeps its own stack of tasks, so that nesting costs no Rust stack.
+//! Forward mode and the forward pass of reverse mode share the code. Every op of the primal is cloned. Some
+//! values have a *companion*: the shadow of a pointer, and in forward mode the tangent of an active float.
+//! Reverse mode also writes the tape according to the plan. An explicit stack of tasks replaces recursion,
+//! and nesting does not consume Rust stack.
 
 mod beside;
 mod calls;
@@ -27,22 +27,22 @@ use snapshot::Pieces;
 use std::collections::HashMap;
 use structure::OpenStructure;
 
-/// What remains to be done, last in first out.
+/// A pending step; the last one is executed first.
 #[derive(Debug)]
 enum Task {
-    /// This op and those after it in its region.
+    /// An op and all later ops in its region.
     Ops(Option<Op>),
-    /// This op alone.
+    /// A single op.
     One(Op),
-    /// Begin region so-and-so of the innermost open structure.
+    /// Start of a region of the innermost open region op, by number.
     Enter(usize),
-    /// End the innermost open structure.
+    /// End of the innermost open region op.
     Leave,
-    /// Go on behind an invoke whose handler was filled.
+    /// Continuation after an invoke whose handler was filled.
     LeaveHandler((Region, Option<Op>)),
 }
 
-/// A forward sweep under construction.
+/// A forward pass under construction.
 pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     facts: &'a Facts<'f>,
     variant: &'a Variant,
@@ -50,25 +50,25 @@ pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     pub out: &'a mut Out<'u>,
     values: HashMap<Value, Value>,
     companions: HashMap<Value, Lanes>,
-    /// What the return sweep may find in registers beside values and shadows.
+    /// Forward values other than primal values and shadows that the reverse pass may read as SSA values.
     nodes: HashMap<Node, Lanes>,
     tape: Option<TapeWriter<'p>>,
-    /// The tape while a loop runs of which nothing is kept.
+    /// The tape while saving is suspended for a recomputed loop.
     muted: Option<TapeWriter<'p>>,
     tasks: Vec<Task>,
     open: Vec<OpenStructure>,
-    /// What the loop that is opened next copies to the tape while it runs.
+    /// Piecewise copies of the next opened loop.
     pieces: Vec<Pieces>,
-    /// By their roots, the snapshots that the regions under way work in.
+    /// In-place snapshots of the open regions, by root.
     worked_in: HashMap<Value, usize>,
-    /// The invoke just made, whose handler is still empty.
+    /// The last emitted invoke, whose handler is still empty.
     handler: Option<Op>,
     needs: &'a mut Vec<Variant>,
     findings: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
-    /// A forward sweep at the current place of `out`, whose root region has the parameters of
+    /// Creates a forward pass at the insertion point of `out`, whose root region has the parameters of
     /// `signature`.
     pub fn new(
         facts: &'a Facts<'f>,
@@ -99,8 +99,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Runs over the whole body; gives the primal's result as the derivative has it, and its
-    /// companions.
+    /// Emits the whole body. Returns the primal's result in the derivative, and its shadow or tangent.
     pub fn run(&mut self) -> (Option<Value>, Option<Lanes>) {
         let root = self.facts.body.root();
         for &param in self.facts.body.params() {
@@ -130,7 +129,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         self.findings.push(error.in_function(name));
     }
 
-    /// Does what remains to be done.
+    /// Executes all pending steps.
     fn work(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
@@ -150,7 +149,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// The nodes that a return sweep in the same function finds in registers.
+    /// Returns the forward values that a reverse pass in the same function reads as SSA values.
     pub fn at_hand(&mut self, nodes: impl Iterator<Item = Node>) -> HashMap<Node, Lanes> {
         let mut at_hand = HashMap::new();
         for node in nodes {
@@ -170,12 +169,12 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     fn forward_mode(&self) -> bool {
         self.variant.mode == Mode::Forward
     }
-    /// Whether something runs beside a value.
+    /// Returns true if a value has a companion: a shadow or tangent emitted in the forward pass.
     fn has_companion(&self, value: Value) -> bool {
         self.facts.has_shadow(value) && !self.facts.is_shadow_late(value)
             || (self.forward_mode() && self.facts.active(value))
     }
-    /// The derivative's value for a value of the primal.
+    /// Returns the derivative's value of a primal value.
     fn value(&mut self, value: Value) -> Value {
         if let Some(&new) = self.values.get(&value) {
             return new;
@@ -190,8 +189,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             }
         }
     }
-    /// What runs beside a value: where nothing does, a pointer is its own shadow, and a number has
-    /// a zero tangent.
+    /// Returns the companion of a value. Without a companion, a pointer is its own shadow, and a float has a
+    /// zero tangent.
     fn companion(&mut self, value: Value) -> Lanes {
         if let Some(lanes) = self.companions.get(&value) {
             return lanes.clone();
@@ -214,7 +213,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 }
             };
         }
-        // An inactive address, also one kept as a number, is its own shadow.
+        // An inactive address, also as an integer, is its own shadow.
         let is_own = self.facts.has_shadow(value) || self.facts.holds_pointer(self.out.unit, value);
         let own = match is_pointer || is_own {
             true => self.value(value),
@@ -223,7 +222,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         Lanes::from_elem(own, self.facts.width)
     }
 
-    /// What runs beside an inactive value: addresses in it are their own shadows, numbers have no tangents.
+    /// Returns the companion of an inactive value: contained addresses are their own shadows, floats have
+    /// zero tangents.
     fn inactive(&mut self, value: Value) -> Value {
         let ty = self.facts.body.ty(value);
         let mut companion = self.out.build().zero(ty);
@@ -279,7 +279,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         self.open_handler(op);
     }
 
-    /// The flags of an op and of what runs beside it.
+    /// Returns the flags of an op and of its companion.
     fn flags(&self, op: Op) -> Flags {
         match &self.tape {
             Some(tape) if tape.plan.wrapping.contains(&op) => Flags::NONE,
@@ -287,7 +287,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// The op itself, on the derivative's values.
+    /// Clones an op on the derivative's values.
     fn clone_plain(&mut self, op: Op) -> Op {
         let body = self.facts.body;
         let data = &body.ops[op];
@@ -313,7 +313,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
 }
 
-/// The primal's parameters, and what runs beside them, among the derivative's parameters.
+/// Maps the primal's parameters and their shadows or tangents to the derivative's parameters.
 fn parameters(
     facts: &Facts<'_>,
     signature: &Signature,
@@ -337,7 +337,7 @@ fn parameters(
     (values, companions)
 }
 
-/// The body of a forward-mode derivative.
+/// Builds the body of a forward-mode derivative.
 pub(crate) fn forward_mode<'u>(
     unit: &'u mut gradus_ir::Unit,
     inputs: &mut crate::reverse::Inputs<'_, '_>,
@@ -380,7 +380,7 @@ pub(crate) fn forward_mode<'u>(
     out
 }
 
-/// Where in a structure or array of some type addresses stand.
+/// Returns the index paths of the addresses in a struct or array type.
 fn address_paths(unit: &Unit, ty: TypeId) -> Vec<Vec<u32>> {
     let (mut found, mut work) = (Vec::new(), vec![(ty, Vec::new())]);
     while let Some((ty, path)) = work.pop() {

@@ -1,5 +1,7 @@
-//! Loops whose iterations are run again in the return sweep: the forward sweep keeps nothing of them, and
-//! leaves those out whose results nothing needs; the return sweep runs an iteration.
+//! Recomputed loops in the forward pass.
+//!
+//! The forward pass saves nothing in a recomputed loop, and omits loops whose results are not required. The
+//! reverse pass uses a forward pass over one iteration.
 
 use super::{ForwardSweep, TapeWriter, Task};
 use crate::facts::Facts;
@@ -9,18 +11,18 @@ use crate::variant::Variant;
 use gradus_ir::{Diagnostic, Op, Value};
 use std::collections::HashMap;
 
-/// What an iteration that is run again finds.
+/// Values available to a recomputed iteration.
 pub struct Entry {
-    /// Values from outside of the loop.
+    /// Values defined outside of the loop.
     pub values: HashMap<Value, Value>,
-    /// Shadows from outside of it.
+    /// Shadows defined outside of the loop.
     pub shadows: HashMap<Value, Lanes>,
-    /// Arrays made before it.
+    /// Arrays allocated before the loop.
     pub arrays: HashMap<Node, Lanes>,
 }
 
 impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
-    /// A sweep over one iteration of a loop, at the current place of `out`.
+    /// Creates a forward pass over one iteration of a loop, at the insertion point of `out`.
     pub fn of_iteration(
         facts: &'a Facts<'f>,
         variant: &'a Variant,
@@ -48,7 +50,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Runs over the region of a loop. A carried value that is not needed is zero.
+    /// Emits the region of a loop. A carried value that is not required becomes zero.
     pub fn run_iteration(&mut self, lp: Op, index: Value) {
         let body = self.facts.body;
         let region = body.op_regions(lp)[0];
@@ -84,13 +86,13 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         self.work();
     }
 
-    /// Whether a loop is left out.
+    /// Returns true if the forward pass omits a loop.
     pub(super) fn is_idle(&self, op: Op) -> bool {
         let tape = self.tape.as_ref();
         tape.is_some_and(|tape| tape.plan.idle.contains(&op))
     }
 
-    /// Leaves a loop out: nothing that matters depends on its results.
+    /// Omits a loop: its results become zero, because no required value depends on them.
     pub(super) fn leave_out(&mut self, op: Op) {
         for &result in self.facts.body.results(op) {
             let ty = self.facts.body.ty(result);
@@ -99,14 +101,14 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
-    /// Keeps nothing of a replayed loop that begins.
+    /// Suspends saving at the start of a recomputed loop.
     pub(super) fn mute(&mut self, op: Op) {
         if self.facts.replayed(op).is_some() {
             self.muted = self.tape.take();
         }
     }
 
-    /// Keeps on after a replayed loop.
+    /// Resumes saving after a recomputed loop.
     pub(super) fn unmute(&mut self, op: Op) {
         if self.facts.replayed(op).is_some() {
             self.tape = self.muted.take();

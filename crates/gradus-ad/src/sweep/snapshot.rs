@@ -1,7 +1,8 @@
-//! Making snapshots: memory copied to the tape just before the loop that reads it.
+//! Snapshots in the forward pass: copies of memory to the tape just before the loop that reads the memory.
 //!
-//! A long copy waits for memory, and the loop computes: where a snapshot serves one nest of loops, which writes
-//! nothing there, the nest copies a piece of it in every iteration of its outer loop, so that the two overlap.
+//! A long copy is limited by memory bandwidth, while the loop computes. If a snapshot serves one loop nest
+//! that writes nothing to the memory, the nest copies one piece per iteration of its outer loop, and copy and
+//! computation overlap.
 
 use super::ForwardSweep;
 use crate::alloc;
@@ -13,25 +14,25 @@ use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Region, Value};
 
-/// Shorter copies are made at once.
+/// Limit in bytes below which a copy is made at once.
 const LONG_BYTES: i64 = 64 << 10;
 
-/// A copy that a loop makes in pieces.
+/// A piecewise copy within a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pieces {
     to: Value,
     from: Value,
-    /// How many bytes; none where all was copied before the loop.
+    /// Total number of bytes; zero if everything was copied before the loop.
     bytes: Value,
-    /// How many of them in an iteration.
+    /// Bytes per iteration.
     each: Value,
 }
 
 impl ForwardSweep<'_, '_, '_, '_> {
-    /// Makes the snapshots that the plan wants before an op.
+    /// Takes the snapshots that the plan requests before an op.
     pub(super) fn make_snapshots(&mut self, op: Op) {
         let Some(tape) = &self.tape else {
-            // Not an error: forward mode keeps nothing.
+            // Not an error: forward mode saves nothing.
             return;
         };
         let (plan, layout) = (tape.plan, tape.layout);
@@ -81,7 +82,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a loop can copy a snapshot while it runs, and has time for it.
+    /// Returns true if a loop can copy a snapshot piecewise, and contains a loop that hides the copy.
     fn copies_in_pieces(&self, op: Op, snapshot: &Snapshot) -> bool {
         let body = self.facts.body;
         let short = matches!(snapshot.extent, Extent::Bytes(bytes) if bytes < LONG_BYTES as u64);
@@ -90,7 +91,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         !short && snapshot.serves_one_loop && counted(op) && inside.any(counted)
     }
 
-    /// Copies what is short, and says what the loop is to copy in its iterations.
+    /// Copies short snapshots at once, and returns the piecewise copy of the loop.
     fn plan_pieces(&mut self, op: Op, [to, from, bytes]: [Value; 3]) -> Pieces {
         let trips = self.facts.body.operand(op, 0);
         let trips = self.value(trips);
@@ -126,7 +127,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// At the start of a loop's iteration: the pieces that it copies.
+    /// Emits the piecewise copies at the start of a loop iteration.
     pub(super) fn copy_pieces(&mut self, index: Value) {
         for pieces in std::mem::take(&mut self.pieces) {
             let index = widen(self.out, index);
@@ -150,11 +151,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// At the start of a region: has it work in the copies that it would make. Gives what stood for their roots
-    /// before.
+    /// Replaces, at the start of a region, the objects of its in-place snapshots by the tape memory. Returns
+    /// the original values of their roots.
     pub(super) fn work_in_copies(&mut self, region: Region) -> Vec<(Value, Value)> {
         let Some(tape) = &self.tape else {
-            // Not an error: forward mode keeps nothing.
+            // Not an error: forward mode saves nothing.
             return Vec::new();
         };
         let plan = tape.plan;
@@ -174,7 +175,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         before
     }
 
-    /// At the end of such a region.
+    /// Restores the roots at the end of the region.
     pub(super) fn leave_copies(&mut self, before: Vec<(Value, Value)>) {
         for (root, value) in before {
             self.values.insert(root, value);
@@ -182,7 +183,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whose memory a plain load or store goes to: a copy that a region works in is the tape's.
+    /// Returns the memory space of a plain load or store: an in-place snapshot lies on the tape.
     pub(super) fn space_of(&self, op: Op) -> Space {
         let body = self.facts.body;
         let mut at = match body.kind(op) {
@@ -202,14 +203,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Leaves what a load read in the snapshot that it fills.
+    /// Stores the value of a load in the snapshot that the load fills.
     pub(super) fn fill_snapshot(&mut self, load: Op) {
         let (Some(tape), Some(number)) = (&self.tape, self.facts.filled_by(load)) else {
             // Not an error: the load fills no snapshot.
             return;
         };
         if !tape.plan.homes.contains_key(&Node::Snapshot(number)) {
-            // Not an error: the plan does without the snapshot.
+            // Not an error: the plan does not use the snapshot.
             return;
         }
         let Some(at) = self.nodes.get(&Node::Snapshot(number)) else {
@@ -224,7 +225,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             address = self.out.build().value(kind, &operands, ty);
         }
         let value = self.value(self.facts.body.result(load));
-        // A loop that leaves what it read becomes a call that copies, for each row, where LLVM sees that.
+        // LLVM would turn a loop of loads and stores into one `memcpy` per row; the `freeze` prevents the
+        // conversion.
         let ty = self.out.body.ty(value);
         let value = self.out.build().value(OpKind::Freeze, &[value], ty);
         let stored = self.out.store(value, address, Space::Tape, None);
@@ -240,13 +242,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.out.build().call(memcpy, &[to, from, bytes, no]);
     }
 
-    /// The bytes of a copy of a whole block.
+    /// Returns the size in bytes of a copy of a whole block.
     pub(super) fn copy_size(&mut self, number: usize) -> Value {
         let (_, bytes) = self.stretch(&self.facts.snapshots[number]);
         bytes
     }
 
-    /// The bytes from the root to the first byte copied (`None` for none), and how many are copied.
+    /// Returns the offset from the root to the first copied byte (`None` for zero), and the number of copied
+    /// bytes.
     fn stretch(&mut self, snapshot: &Snapshot) -> (Option<Value>, Value) {
         match &snapshot.extent {
             Extent::Bytes(bytes) => (None, self.out.build().i64(*bytes as i64)),
@@ -261,8 +264,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// From the lowest to the highest byte that is touched, as offset and length. Loads whose loops do not
-    /// run touch nothing, whatever the others do.
+    /// Returns offset and length of the range from the lowest to the highest touched byte. Loads whose loops
+    /// are not executed do not contribute.
     fn stretch_of(&mut self, all: &[Touched]) -> (Value, Value) {
         let mut stretches: Vec<(&[Op], Value, Value)> = Vec::new();
         for touched in all {
@@ -297,13 +300,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
         (low, self.out.build().sub(high, low))
     }
 
-    /// The one of two integers that compares so with the other.
+    /// Emits a minimum or maximum of two integers, according to the predicate.
     fn choice(&mut self, order: IntPredicate, a: Value, b: Value) -> Value {
         let first = self.out.build().icmp(order, a, b);
         self.out.build().select(first, a, b)
     }
 
-    /// The least and the greatest value of a form, if all its loops run.
+    /// Emits the minimum and the maximum of an affine form, if all its loops are executed.
     fn ends(&mut self, form: &Affine) -> (Value, Value) {
         let mut sum = self.out.build().i64(form.constant);
         for (product, coefficient) in &form.invariant {
@@ -340,7 +343,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         product
     }
 
-    /// Whether all loops run at all.
+    /// Emits the test that all loops are executed.
     fn all_run(&mut self, loops: &[Op]) -> Value {
         let mut all = self.out.build().bool(true);
         for &at in loops {

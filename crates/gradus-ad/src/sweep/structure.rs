@@ -1,5 +1,5 @@
-//! Structures of the forward sweep: the same, with companions beside results and carried values,
-//! and with frames and counts for loops whose iterations are kept.
+//! Region ops of the forward pass: cloned, with shadows and tangents as additional results and carried
+//! values, and with frames and trip counts for saved iterations.
 
 use super::{ForwardSweep, Task};
 use crate::node::Node;
@@ -7,20 +7,20 @@ use crate::out::Lanes;
 use crate::reverse::structure::loop_parts;
 use gradus_ir::{Op, OpKind, Region, TypeId, Value};
 
-/// A structure whose regions are being filled.
+/// A region op whose regions are under construction.
 #[derive(Debug)]
 pub(super) struct OpenStructure {
     op: Op,
     new: Op,
     outside: (Region, Option<Op>),
-    /// The results that have companions.
+    /// Results with shadows or tangents, by index.
     results: Vec<usize>,
-    /// The carried values of a loop that have companions.
+    /// Carried values of a loop with shadows or tangents, by index.
     carried: Vec<usize>,
-    /// The previous frame and the count of a `loop`, where it has them: parameters of its region.
+    /// The previous frame and the iteration count of a `loop`, if any: parameters of its region.
     frame: Option<Value>,
     count: Option<Value>,
-    /// What stood for the roots of the copies that its region works in.
+    /// Original values of the roots whose in-place snapshots the region uses.
     roots: Vec<(Value, Value)>,
 }
 
@@ -86,10 +86,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .collect()
     }
 
-    /// Whether the iterations of a `loop` have frames, and whether they are counted.
+    /// Returns whether the iterations of a `loop` push frames, and whether they are counted.
     fn kept_iterations(&self, op: Op) -> (bool, bool) {
         let Some(tape) = &self.tape else {
-            // Not an error: forward mode keeps nothing.
+            // Not an error: forward mode saves nothing.
             return (false, false);
         };
         let is_loop = matches!(self.facts.body.kind(op), OpKind::Loop { .. });
@@ -143,7 +143,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.tasks.push(Task::Ops(body.first(region)));
     }
 
-    /// A region's terminator, with companions.
+    /// Emits the terminator of a region, with shadows and tangents.
     pub(super) fn end_region(&mut self, end: Op) {
         let Some(open) = self.open.last() else {
             return self.ice(Some(end), "a region ends outside of all structures");
@@ -173,7 +173,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.out.build().op(kind, &operands, &[], 0);
     }
 
-    /// Values, then the companions of those picked.
+    /// Appends values, then the shadows or tangents of the picked values.
     fn extend_with(&mut self, operands: &mut Vec<Value>, values: &[Value], picked: &[usize]) {
         for &value in values {
             operands.push(self.value(value));

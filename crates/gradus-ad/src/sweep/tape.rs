@@ -1,4 +1,4 @@
-//! Writing the tape, as the plan says.
+//! Saving values to the tape according to the plan.
 
 use super::ForwardSweep;
 use crate::node::Node;
@@ -10,21 +10,21 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 use std::collections::HashMap;
 
-/// The plan and where its parts lie.
+/// The plan and the tape layout.
 pub struct TapeWriter<'p> {
     /// The plan.
     pub plan: &'p Plan,
-    /// Where its parts lie.
+    /// The layout.
     pub layout: &'p TapeLayout,
-    /// The frames of the iterations under way.
+    /// Frames of the current iterations.
     pub frames: HashMap<Op, Value>,
 }
 
 impl ForwardSweep<'_, '_, '_, '_> {
-    /// Writes a value and its shadow to the tape, where the plan keeps them.
+    /// Saves a value and its shadow, if the plan requests the save.
     pub(super) fn keep_value(&mut self, value: Value) {
         let Some(tape) = &self.tape else {
-            // Not an error: forward mode keeps nothing.
+            // Not an error: forward mode saves nothing.
             return;
         };
         let (primal, shadow) = (Node::Primal(value), Node::Shadow(value));
@@ -40,7 +40,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Notes a node that is no value, and writes it to the tape, where the plan keeps it.
+    /// Records a forward value other than an SSA value or shadow, and saves it if the plan requests the save.
     pub(super) fn keep_node(&mut self, node: Node, lanes: Lanes) {
         self.nodes.insert(node, lanes.clone());
         let kept = self
@@ -52,7 +52,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Writes a node to its home; only in the first iteration of loops whose iterations all have its value.
+    /// Writes a forward value to its save location. If all iterations of a concurrent loop have an equal
+    /// value, only the first iteration writes.
     fn write(&mut self, node: Node, lanes: Lanes) {
         let loops = self
             .tape
@@ -117,7 +118,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         layout.write(self.out, address, &lanes);
     }
 
-    /// The current indices of an array's loops, and the lengths of all but the outermost one.
+    /// Returns the current indices of an array's loops, and the lengths of all dimensions except the
+    /// outermost one.
     fn place_in(&mut self, layout: &TapeLayout, array: &TapeArray) -> Vec<(Value, Option<Value>)> {
         let body = self.facts.body;
         let mut numbers = Vec::new();
@@ -135,7 +137,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         numbers
     }
 
-    /// The present place in an array of copies or rooms.
+    /// Returns the address of the current element in an array of snapshots or tail slots.
     pub(super) fn block_in(&mut self, array: usize) -> Option<Value> {
         let tape = self.tape.as_ref()?;
         let (plan, layout) = (tape.plan, tape.layout);
@@ -156,10 +158,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Makes the arrays that the plan wants before an op.
+    /// Allocates the arrays that the plan requests before an op.
     pub(super) fn make_arrays(&mut self, op: Op) {
         let Some(tape) = &self.tape else {
-            // Not an error: forward mode keeps nothing.
+            // Not an error: forward mode saves nothing.
             return;
         };
         let (plan, layout) = (tape.plan, tape.layout);
@@ -187,7 +189,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A place for so many bytes: the present room in an array of them, or a block of the heap.
+    /// Returns memory of `bytes` bytes: the current tail slot of an array, or a heap block.
     fn in_room(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
         let room = self.block_in(rooms)?;
         let ptr = self.out.unit.types.ptr();
@@ -202,15 +204,17 @@ impl ForwardSweep<'_, '_, '_, '_> {
         })
     }
 
-    /// The trip count of a `for` inside of `anchor`, just before `anchor`; none where a branch around the
-    /// loop is not taken: under `if (n > 0)` a count may have been made as `n - 1` and one more.
+    /// Emits the trip count of a `for` loop within `anchor`, just before `anchor`. The trip count is zero if
+    /// a branch that encloses the loop is not taken: under `if (n > 0)`, the count may have been computed as
+    /// `n - 1` plus one.
     fn trips_early(&mut self, at: Op, anchor: Op) -> Value {
         let count = self.facts.body.operand(at, 0);
         let trips = self.value_early(count);
         self.or_none(trips, at, anchor)
     }
 
-    /// A number; none where `at` inside of `anchor` is not reached, as far as that is known before.
+    /// Emits `number`, or zero if control does not reach `at` within `anchor`, as far as the guards are known
+    /// beforehand.
     fn or_none(&mut self, number: Value, at: Op, anchor: Op) -> Value {
         let mut number = number;
         let ty = self.out.body.ty(number);
@@ -225,7 +229,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         number
     }
 
-    /// A value whose op may not have been reached yet: made from what it is computed from.
+    /// Emits a value before control reaches its op, by recomputation from available values.
     pub(super) fn value_early(&mut self, value: Value) -> Value {
         let mut early: HashMap<Value, Value> = HashMap::new();
         for op in self

@@ -1,13 +1,14 @@
-//! Where the tape's parts lie in memory, and how they are read and written.
+//! Tape layout: memory locations of slots, frames and arrays, and their reads and writes.
 //!
-//! Slots are allocas of a combined derivative, which LLVM turns into registers where it can, or
-//! fields of one heap block: of the block that an augmented run hands to its return sweep, or of a
-//! combined derivative's own where there are very many. Thousands of registers that live from one
-//! sweep to the other cost LLVM time that grows with their square: a phi for each of them wherever
-//! paths meet, and their live ranges. Frames are
-//! structures `{previous frame, fields…}` on the tape's stack. All are ordinary memory, so that
-//! derivatives of derivatives see nothing special; fields are addressed by their bytes, as a type of
-//! thousands of fields would be walked for each of them.
+//! Slots are allocas of a combined derivative, which LLVM promotes to registers if possible, or fields of one
+//! heap block. The block is the tape that an augmented primal passes to its reverse pass, or private memory
+//! of a combined derivative with very many slots. LLVM's compile time is quadratic in the number of registers
+//! that are live from forward pass to reverse pass: each of them has a phi at every merge point, and long
+//! live ranges.
+//!
+//! Frames are structs `{previous frame, fields…}` on the tape stack. All tape memory is ordinary memory,
+//! which keeps derivatives differentiable. Fields are addressed by byte offset, because LLVM would traverse a
+//! struct type with thousands of fields for each access.
 
 use super::plan::Plan;
 use super::stack::{self, StackFunctions};
@@ -17,10 +18,10 @@ use crate::variant::{TapeOwner, Variant};
 use gradus_ir::{CastOp, Flags, Op, TypeId, Unit, Value};
 use std::collections::HashMap;
 
-/// Most slots that a combined derivative has in its own frame.
+/// Limit on the number of slots in the stack frame of a combined derivative.
 const FRAME_SLOTS_MAX: usize = 128;
 
-/// Where the fields of a structure lie.
+/// Field offsets of a struct.
 #[derive(Debug, Default)]
 struct Record {
     offsets_bytes: Vec<i64>,
@@ -28,7 +29,7 @@ struct Record {
 }
 
 impl Record {
-    /// Fields one after the other, each aligned as its type asks for.
+    /// Lays out fields in order, each at the alignment of its type.
     fn of(unit: &Unit, types: impl Iterator<Item = TypeId>) -> Self {
         let mut record = Record::default();
         let mut end = 0;
@@ -41,18 +42,18 @@ impl Record {
         record
     }
 
-    /// The address of a field.
+    /// Emits the address of a field.
     fn field(&self, out: &mut Out<'_>, base: Value, number: usize) -> Value {
         let offset = out.build().i64(self.offsets_bytes[number]);
         out.build().byte_addr(base, offset)
     }
 }
 
-/// Where the tape's parts lie in one function.
+/// Tape layout of one function.
 #[derive(Debug, Default)]
 pub struct TapeLayout {
     slots: Vec<Value>,
-    /// The block that holds the slots instead.
+    /// The block that holds the slots, in place of allocas.
     block: Option<(Record, Value)>,
     frames: HashMap<Op, Record>,
     state: Option<Value>,
@@ -60,7 +61,8 @@ pub struct TapeLayout {
 }
 
 impl TapeLayout {
-    /// In a combined derivative: slots and the stack's state are allocas, made at the current place.
+    /// Creates the layout of a combined derivative: slots and the stack's state are allocas at the insertion
+    /// point.
     pub fn in_frame(out: &mut Out<'_>, plan: &Plan) -> Self {
         let mut layout = TapeLayout::common(out, plan);
         for &(_, ty) in &plan.slots {
@@ -76,13 +78,13 @@ impl TapeLayout {
         layout
     }
 
-    /// Whether a combined derivative has more slots than its frame should hold, and so a block.
+    /// Returns true if a combined derivative has too many slots for its stack frame and requires a block.
     pub fn needs_block(plan: &Plan) -> bool {
         plan.slots.len() > FRAME_SLOTS_MAX
     }
 
-    /// Slots and the stack's state are fields of the block at `block`: in a split derivative, and in a
-    /// combined one of very many slots.
+    /// Creates a layout with slots and the stack's state in the block at `block`: for split derivatives, and
+    /// for combined derivatives with very many slots.
     pub fn in_block(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Self {
         let mut layout = TapeLayout::common(out, plan);
         layout.block = Some((block_record(out.unit, variant, plan), block));
@@ -90,7 +92,7 @@ impl TapeLayout {
         layout
     }
 
-    /// The address of the mark in a block that goes through the program's hands.
+    /// Emits the address of the tag in a block that passes through the program.
     pub fn mark(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Value {
         block_record(out.unit, variant, plan).field(out, block, plan.slots.len() + 1)
     }
@@ -110,30 +112,30 @@ impl TapeLayout {
         }
     }
 
-    /// The address of a slot.
+    /// Emits the address of a slot.
     pub fn slot(&self, out: &mut Out<'_>, number: usize) -> Value {
         match &self.block {
             Some((record, block)) => record.field(out, *block, number + 1),
             None => self.slots[number],
         }
     }
-    /// The address of a field of a frame.
+    /// Emits the address of a field of a frame.
     pub fn frame_field(&self, out: &mut Out<'_>, at: Op, frame: Value, number: usize) -> Value {
         self.frames[&at].field(out, frame, number + 1)
     }
-    /// Pushes a frame of a `loop` and links it to the one before.
+    /// Pushes a frame of a `loop` and links the frame to the previous one.
     pub fn push_frame(&self, out: &mut Out<'_>, at: Op, previous: Value) -> Option<Value> {
         let bytes = out.build().i64(self.frames[&at].size_bytes);
         let frame = self.push(out, bytes)?;
         out.store(previous, frame, Space::Tape, None);
         Some(frame)
     }
-    /// The frame before.
+    /// Loads the link to the previous frame.
     pub fn previous_frame(&self, out: &mut Out<'_>, frame: Value) -> Value {
         let ptr = out.unit.types.ptr();
         out.load(ptr, frame, Space::Tape, None)
     }
-    /// Takes bytes off the tape's stack; a block of the heap where there is none.
+    /// Allocates bytes on the tape stack, or as a heap block if the function has no stack.
     pub fn push(&self, out: &mut Out<'_>, bytes: Value) -> Option<Value> {
         Some(match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => {
@@ -143,7 +145,7 @@ impl TapeLayout {
             _ => crate::alloc::block(&mut out.build(), bytes),
         })
     }
-    /// Gives back what was pushed at `at` and since.
+    /// Releases the allocation at `at` and all younger allocations.
     pub fn release(&self, out: &mut Out<'_>, at: Value) {
         match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => out.build().call(functions.release, &[state, at]),
@@ -154,7 +156,7 @@ impl TapeLayout {
         };
     }
 
-    /// The address of a value in an array, by where it stands.
+    /// Emits the address of a value in an array, from its indices.
     pub fn element(
         &self,
         out: &mut Out<'_>,
@@ -167,7 +169,7 @@ impl TapeLayout {
         out.build().addr(ty, base, index)
     }
 
-    /// The address of an element of so many bytes, by where it stands.
+    /// Emits the address of an element of `bytes` bytes, from its indices.
     pub fn block(
         &self,
         out: &mut Out<'_>,
@@ -180,7 +182,8 @@ impl TapeLayout {
         out.build().byte_addr(base, offset)
     }
 
-    /// Where an element stands: of indices, and the trip counts of all but the outermost loop.
+    /// Emits the linear index of an element, from indices and the trip counts of all loops except the
+    /// outermost one.
     fn position(&self, out: &mut Out<'_>, numbers: &[(Value, Option<Value>)]) -> Value {
         let mut linear = None;
         for &(index, trips) in numbers {
@@ -197,7 +200,7 @@ impl TapeLayout {
         linear.unwrap_or_else(|| out.build().i64(0))
     }
 
-    /// A dimension's length, of the trip count that it depends on.
+    /// Emits the length of a dimension, from the trip count that the length depends on.
     pub fn length(&self, out: &mut Out<'_>, trips: Value, length: Length) -> Value {
         if length.more == 0 {
             return trips;
@@ -207,15 +210,15 @@ impl TapeLayout {
         exact(out, gradus_ir::BinaryOp::Add, trips, more)
     }
 
-    /// The bytes of a value in an array.
+    /// Emits the size in bytes of a value in an array.
     pub fn value_bytes(&self, out: &mut Out<'_>, ty: TypeId) -> Value {
         let ty = stored_type(out, ty);
         let size = out.unit.layout.size_bytes(out.unit, ty);
         out.build().i64(size as i64)
     }
 
-    /// The bytes from one copy of so many bytes to the next one in an array: each lies as a block of the heap
-    /// would.
+    /// Emits the distance in bytes between copies of `bytes` bytes in an array: each copy is aligned like a
+    /// heap block.
     pub fn copy_bytes(&self, out: &mut Out<'_>, bytes: Value) -> Value {
         let bytes = widen(out, bytes);
         let (more, mask) = (out.build().i64(15), out.build().i64(-16));
@@ -223,7 +226,8 @@ impl TapeLayout {
         out.build().binary(gradus_ir::BinaryOp::And, up, mask)
     }
 
-    /// The bytes of an array over loops with these trip counts, of elements of so many bytes.
+    /// Emits the size in bytes of an array over loops with the given trip counts, for elements of `element`
+    /// bytes.
     pub fn array_bytes(&self, out: &mut Out<'_>, element: Value, trips: &[Value]) -> Value {
         let mut bytes = element;
         for &trips in trips {
@@ -233,7 +237,7 @@ impl TapeLayout {
         bytes
     }
 
-    /// Reads a node's lanes.
+    /// Reads a forward value, one value per batch element.
     pub fn read(&self, out: &mut Out<'_>, address: Value, ty: TypeId, lanes: usize) -> Lanes {
         let stored = stored_type(out, ty);
         (0..lanes)
@@ -244,7 +248,7 @@ impl TapeLayout {
             })
             .collect()
     }
-    /// Writes a node's lanes.
+    /// Writes a forward value, one value per batch element.
     pub fn write(&self, out: &mut Out<'_>, address: Value, lanes: &[Value]) {
         for (lane, &value) in lanes.iter().enumerate() {
             let ty = out.body.ty(value);
@@ -256,7 +260,8 @@ impl TapeLayout {
     }
 }
 
-/// A block: the stack's state, the slots, and a mark where it goes through the program's hands.
+/// Returns the layout of a block: the stack's state, the slots, and a tag if the block passes through the
+/// program.
 fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
     let mut fields = vec![stack::state_type(unit)];
     fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
@@ -266,12 +271,12 @@ fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
     Record::of(unit, fields.into_iter())
 }
 
-/// The bytes of a block.
+/// Returns the size of a block in bytes.
 pub fn block_bytes(unit: &mut Unit, variant: &Variant, plan: &Plan) -> u64 {
     block_record(unit, variant, plan).size_bytes as u64
 }
 
-/// The type in which a value lies in memory: a truth value takes a byte.
+/// Returns the type of a value in memory: a boolean occupies a byte.
 pub fn stored_type(out: &mut Out<'_>, ty: TypeId) -> TypeId {
     match out.unit.types.get(ty) {
         gradus_ir::Type::Int(bits) if *bits < 8 => out.unit.types.int(8),
@@ -287,7 +292,7 @@ fn lane_address(out: &mut Out<'_>, ty: TypeId, base: Value, lane: usize) -> Valu
     out.build().addr(ty, base, lane)
 }
 
-/// An unsigned number as 64 bits.
+/// Emits an unsigned integer as 64 bits.
 pub fn widen(out: &mut Out<'_>, value: Value) -> Value {
     let wide = out.unit.types.int(64);
     let ty = out.body.ty(value);
@@ -298,7 +303,7 @@ pub fn widen(out: &mut Out<'_>, value: Value) -> Value {
     out.build().cast(op, value, wide)
 }
 
-/// Integer arithmetic on sizes, which cannot overflow as the memory exists.
+/// Emits integer arithmetic on sizes, which cannot overflow because the memory exists.
 fn exact(out: &mut Out<'_>, op: gradus_ir::BinaryOp, a: Value, b: Value) -> Value {
     let value = out.build().binary(op, a, b);
     out.build().set_flags(value, Flags::NUW.with(Flags::NSW));

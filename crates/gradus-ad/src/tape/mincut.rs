@@ -1,10 +1,10 @@
-//! A minimum cut: which values to keep so that keeping and recomputing together cost least.
+//! Min-cut: selects the values to save such that the total cost of saving and recomputing is minimal.
 //!
-//! Maximum flow by Dinic's algorithm (Dinitz 1970): level graph by breadth-first search, blocking
-//! flow by depth-first search with current-arc pointers; both on explicit stacks. Capacities are
-//! saturating integers; [`INFINITE`] marks arcs that no cut may take.
+//! Maximum flow by Dinic's algorithm (Dinitz 1970): level graph by breadth-first search, blocking flow by
+//! depth-first search with current-arc pointers, both on explicit stacks. Capacities are saturating integers;
+//! [`INFINITE`] marks arcs that no cut may contain.
 
-/// The capacity of an arc that must not be cut.
+/// Capacity of an arc that must not be cut.
 pub const INFINITE: u64 = u64::MAX / 4;
 
 #[derive(Clone, Debug)]
@@ -35,12 +35,12 @@ impl Default for Network {
 }
 
 impl Network {
-    /// A further node.
+    /// Adds a node.
     pub fn add_node(&mut self) -> usize {
         self.out.push(Vec::new());
         self.out.len() - 1
     }
-    /// An arc of the given capacity.
+    /// Adds an arc of the given capacity.
     pub fn add_arc(&mut self, from: usize, to: usize, capacity: u64) {
         self.out[from].push(self.arcs.len() as u32);
         self.arcs.push(Arc {
@@ -54,8 +54,8 @@ impl Network {
         });
     }
 
-    /// Sends the maximum flow and gives, for every node, whether it lies on the source's side of
-    /// the minimum cut that is nearest to the source.
+    /// Computes the maximum flow. Returns, per node, true if the node lies on the source side of the minimum
+    /// cut nearest to the source.
     pub fn source_side(mut self) -> Vec<bool> {
         while let Some(level) = self.levels() {
             let mut next_arc = vec![0usize; self.out.len()];
@@ -76,7 +76,8 @@ impl Network {
         reached
     }
 
-    /// Distances from the source over arcs with room; `None` once the sink is cut off.
+    /// Returns distances from the source over arcs with residual capacity; `None` once the sink is
+    /// unreachable.
     fn levels(&self) -> Option<Vec<u32>> {
         let mut level = vec![u32::MAX; self.out.len()];
         level[SOURCE] = 0;
@@ -93,7 +94,7 @@ impl Network {
         (level[SINK] != u32::MAX).then_some(level)
     }
 
-    /// Sends flow along one path of the level graph; false once there is none.
+    /// Augments the flow along one path of the level graph; false if no path remains.
     fn augment(&mut self, level: &[u32], next_arc: &mut [usize]) -> bool {
         let mut path: Vec<u32> = Vec::new();
         let mut node = SOURCE;
@@ -135,7 +136,7 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// The capacity of the cut found, over the arcs as given.
+    /// Returns the capacity of the cut found, over the given arcs.
     fn cut_value(arcs: &[(usize, usize, u64)], nodes: usize) -> u64 {
         let mut network = Network::default();
         for _ in 2..nodes {
@@ -151,7 +152,7 @@ mod tests {
             .sum()
     }
 
-    /// The least capacity over all cuts, by trying every subset.
+    /// Returns the least capacity over all cuts, by enumeration of all subsets.
     fn least_cut(arcs: &[(usize, usize, u64)], nodes: usize) -> u64 {
         (0..1usize << nodes)
             .filter(|s| s & 1 == 1 && s & 2 == 0)

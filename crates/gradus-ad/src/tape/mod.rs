@@ -1,10 +1,10 @@
 //! The tape: memory in which the forward pass saves values for the reverse pass.
 //!
-//! - [`plan`] decides which values are saved, and at which location.
-//! - [`layout`] emits the reads and writes.
-//! - [`stack`] is the memory for values whose number is unknown beforehand.
+//! - [`plan`] chooses the saved values and their locations.
+//! - [`layout`] emits reads and writes.
+//! - [`stack`] allocates memory for an unknown number of values.
 //! - [`pages`] requests huge pages from the system.
-//! - [`mincut`] is the algorithm behind the decision.
+//! - [`mincut`] implements the min-cut.
 //! - [`mark`] identifies tapes that pass through the program.
 
 pub mod layout;

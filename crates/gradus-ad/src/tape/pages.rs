@@ -1,20 +1,20 @@
-//! Large pages for the tape's long segments.
+//! Huge pages for the long segments of the tape.
 //!
-//! A tape is written once from its begin to its end. With pages of 4 KiB the system is entered for each of them, which
-//! may take a third of a gradient's time. Linux gives pages of 2 MiB, 512 times fewer, where it is told that it may
-//! (`madvise`); elsewhere the advice is an error without effect. It is given for whole small pages, so that what is
-//! told of segments which lie side by side is one piece.
+//! A tape is written once from begin to end. With pages of 4 KiB, each page causes a page fault, which may
+//! take a third of a gradient's time. Linux provides pages of 2 MiB, 512 times fewer, after a call of
+//! `madvise`. On other systems the call is an error without effect. The advised range is rounded to whole 4
+//! KiB pages, and advice for adjacent segments forms one contiguous range.
 
 use super::stack::{GROW, choose};
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, IntPredicate, Op, Unit};
 
-/// The shortest segment that is worth it: a large page, with what an allocator keeps beside it.
+/// Shortest segment with advice: a huge page minus the allocator's overhead.
 const LONG_BYTES: i64 = (2 << 20) - 64;
 const SMALL_PAGE_BYTES: i64 = 4 << 10;
 /// `MADV_HUGEPAGE`.
 const HUGE_PAGES: i128 = 14;
 
-/// Has the stack ask the system for large pages where a segment is long: for processors, not for devices.
+/// Makes the stack request huge pages for long segments: for processors, not for devices.
 pub fn advise(unit: &mut Unit) {
     let Some(func) = unit.function(GROW) else {
         // Not an error: no derivative has a stack.
@@ -28,7 +28,7 @@ pub fn advise(unit: &mut Unit) {
         return;
     }
     let Some(mut body) = unit.functions[func].body.take() else {
-        // Not an error: another module brings the function.
+        // Not an error: another module provides the function.
         return;
     };
     let malloc = unit.function("malloc");
@@ -68,7 +68,7 @@ mod tests {
     use crate::tape::stack::functions;
     use gradus_ir::OpKind;
 
-    /// The advice stands behind a question about the segment's length, and is given once.
+    /// The advice lies behind a test of the segment's length, and is emitted once.
     #[test]
     fn long_segments_ask_for_large_pages() {
         let mut unit = Unit::default();
@@ -87,7 +87,7 @@ mod tests {
         assert!(matches!(body.kind(around.expect("an op")), OpKind::If));
     }
 
-    /// A program's own function of that name is left alone.
+    /// A program's function of the same name is left alone.
     #[test]
     fn a_programs_own_function_gives_no_advice() {
         let mut unit = Unit::default();

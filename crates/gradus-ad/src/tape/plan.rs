@@ -1,19 +1,22 @@
-//! The tape plan: which nodes are kept, and where.
+//! The tape plan: selects the saved forward values and their save locations.
 //!
-//! The plan is data: the forward sweep writes what it says, the return sweep reads it.
+//! The plan is data: the forward pass writes according to the plan, and the reverse pass reads.
 //!
-//! 1. From the nodes that the return sweep asks for, follow [`crate::node::source`] to all nodes
-//!    that recomputing may take.
-//! 2. A minimum cut chooses: a node costs its bytes where it is kept and its op where it is
-//!    recomputed, both times the trips of the loops it *varies* in, as LLVM moves what does not vary
-//!    out of a loop (project selection; Picard 1976).
-//! 3. Every kept node gets a [`Home`]: a slot where it varies in no loop; an array over the
-//!    innermost loops whose trip counts are known before the outermost of them; else a field of a
-//!    frame that each iteration of a `loop` pushes on a stack. Snapshots whose size is known there, too, lie in
-//!    an array one beside the other; others on the stack or the heap, and what is kept is where. What iterations
-//!    that may run at once would push is a block of the heap; an array lies in its iteration's room while it is
-//!    short, as a mesh's nodes and a sparse matrix's rows have few neighbours each, and there are very many of
-//!    them.
+//! 1. From the forward values that the reverse pass requires, follow [`crate::node::source`] to all inputs of
+//!    possible recomputations.
+//! 2. A min-cut selects the saved values (project selection; Picard 1976). Saving costs the bytes of the
+//!    value, recomputing costs its op. Both are multiplied by the trip counts of the loops in which the value
+//!    *varies*, because LLVM hoists invariant code.
+//! 3. Every saved value gets a [`Home`]. The home is a slot if the value varies in no loop. The home is an
+//!    array over the innermost loops whose trip counts are known before the outermost of them, if any.
+//!    Otherwise the home is a field of a frame that each iteration of a `loop` pushes.
+//!
+//! Snapshots of a size known at the array's allocation are elements of an array. Other snapshots lie on the
+//! tape stack or on the heap, and their address is saved.
+//!
+//! Iterations that may run concurrently allocate heap blocks in place of stack memory. Short arrays lie in a
+//! tail slot of their iteration instead, because meshes and sparse matrices have many rows with few
+//! neighbours each.
 
 use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Length, is_independent};
@@ -23,107 +26,107 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Where a kept node lies.
+/// Save location of a forward value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// In a register: the return sweep sees the forward sweep's outermost values.
+    /// An SSA value: the reverse pass reads values of the forward pass's outermost region directly.
     Direct,
-    /// A slot of the derivative's own frame, or of its tape block, by number.
+    /// A slot of the derivative's frame or tape block, by number.
     Slot(usize),
     /// A field of a frame that each iteration of a `loop` pushes.
     Frame(Op, usize),
     /// An element of an array, by number.
     Array(usize),
-    /// The address of an element of an array of snapshots or of rooms, by number.
+    /// The address of an element in an array of snapshots or tail slots, by number.
     Block(usize),
 }
 
-/// What a room holds: the block that a list of eight integers or four numbers would take of the heap.
+/// Size of a tail slot: the heap block for an array of eight 32-bit integers or four doubles.
 pub const ROOM_BYTES: i64 = 32;
 
-/// What an array of the tape consists of.
+/// Element type of a tape array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// Values of this type.
     Value(TypeId),
-    /// The copies that a snapshot makes, by its number in the facts.
+    /// Copies of a snapshot, by number in the facts.
     Snapshot(usize),
-    /// Rooms of [`ROOM_BYTES`].
+    /// Tail slots of [`ROOM_BYTES`].
     Room,
 }
 
-/// An array of the tape.
+/// A tape array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapeArray {
-    /// What it keeps.
+    /// The saved forward value.
     pub node: Node,
-    /// What one element is.
+    /// The element type.
     pub element: Element,
-    /// The `for`s over which it is indexed, outermost first.
+    /// The `for` loops that index the array, outermost first.
     pub loops: Vec<Op>,
-    /// How long it is in each of these dimensions.
+    /// Length per dimension.
     pub lengths: Vec<Length>,
-    /// It is made just before this op, which holds all of `loops`.
+    /// The array is allocated just before this op, which contains all of `loops`.
     pub anchor: Op,
-    /// Whether it is made at most once, or by iterations that may run at once, and so lies on the heap; else on the
-    /// tape's stack.
+    /// True if the array is allocated on the heap: the allocation runs at most once, or in iterations that
+    /// may run concurrently. Otherwise the array lies on the tape stack.
     pub on_heap: bool,
 }
 
-/// A part of a frame or of the tape block: what it keeps, and its type.
+/// A field of a frame or of the tape block: the saved forward value, and its type.
 pub type Field = (Node, TypeId);
 
-/// The tape of a derivative.
+/// The tape plan of a derivative.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Where each kept node lies.
+    /// Save location per saved forward value.
     pub homes: HashMap<Node, Home>,
     /// All arrays.
     pub arrays: Vec<TapeArray>,
-    /// Which arrays are made before an op.
+    /// Arrays allocated before an op.
     pub anchored: HashMap<Op, Vec<usize>>,
-    /// Which snapshots are made before an op, by their numbers in the facts.
+    /// Snapshots taken before an op, by number in the facts.
     pub snapshots: HashMap<Op, Vec<usize>>,
-    /// Which of these the region that they are made in works in from the start.
+    /// In-place snapshots per region.
     pub worked_in: HashMap<Region, Vec<usize>>,
-    /// Per `loop`: what each iteration's frame holds.
+    /// Fields of each iteration's frame, per `loop`.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
-    /// The loops whose iterations may run at once and push no frames: each piece that an iteration pushes is a
-    /// block of the heap, as iterations would wait for each other at a stack.
+    /// Concurrent loops that push no frames. Each allocation in their iterations is a heap block, because
+    /// concurrent iterations would contend for a stack.
     pub in_blocks: HashSet<Op>,
-    /// Whether what is pushed lies on a stack; else each piece is a block of the heap.
+    /// True if pushed memory lies on a stack of segments; otherwise each push is a heap block.
     segment_stack: bool,
-    /// What the slots hold.
+    /// Forward value and type per slot.
     pub slots: Vec<Field>,
-    /// Per node: the loops of which only the first iteration keeps it, as the others run at the same time and
-    /// have the same value.
+    /// Per forward value: loops in which only the first iteration saves the value, because all concurrent
+    /// iterations have an equal value.
     pub first_keeps: HashMap<Node, Vec<Op>>,
-    /// The kept nodes in the order in which they were asked for.
+    /// Saved forward values, in the order of discovery.
     pub kept: Vec<Node>,
-    /// The carried values that run backwards in the return sweep.
+    /// Carried values that the reverse pass recomputes by inversion.
     pub backwards: HashSet<Node>,
-    /// The ops that make the steps of these: they promise nothing about overflow and bounds.
+    /// Ops of the inverted steps, emitted without overflow and bounds flags.
     pub wrapping: HashSet<Op>,
-    /// What the return sweep computes again.
+    /// Forward values that the reverse pass recomputes.
     pub redone: HashSet<Node>,
-    /// All that the return sweep asks for, by itself or to compute something again.
+    /// All forward values that the reverse pass requires, directly or as an input of a recomputation.
     pub asked: HashSet<Node>,
-    /// Per replayed loop: the arrays that are made once for all its iterations, before it.
+    /// Per recomputed loop: arrays allocated once before the loop, for all iterations.
     pub hoisted: HashMap<Op, Vec<usize>>,
-    /// The replayed loops that the forward sweep leaves out: nothing needs what they give.
+    /// Recomputed loops that the forward pass omits, because no other code requires their results.
     pub idle: HashSet<Op>,
 }
 
 impl Plan {
-    /// Whether anything lies on the tape's stack.
+    /// Returns true if the plan uses the tape stack.
     pub fn uses_stack(&self) -> bool {
         let pushes = !self.frames.is_empty()
             || self.stacked_snapshots
             || self.arrays.iter().any(|a| !a.on_heap);
         self.segment_stack && pushes
     }
-    /// The nodes that are kept in registers and come to be in a region, in order.
+    /// Returns the forward values defined in a region that the reverse pass reads as SSA values, in order.
     pub fn direct_in(&self, facts: &Facts<'_>, region: Region) -> Vec<Node> {
         let home = |node: &Node| match *node {
             Node::Base(number) => facts.body.parent(self.arrays[number].anchor),
@@ -136,21 +139,21 @@ impl Plan {
         nodes.sort_unstable();
         nodes
     }
-    /// Whether an array has a room, to lie in while it is short.
+    /// Returns true if an array has a tail slot, which holds the array while it is short.
     pub fn has_room(&self, array: usize) -> bool {
         self.homes.contains_key(&Node::Room(array))
     }
-    /// The snapshots made before an op.
+    /// Returns the snapshots taken before an op.
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
         self.snapshots.get(&op).map_or(&[], Vec::as_slice)
     }
-    /// Whether a snapshot has a block of its own that is made at most once, or by iterations that run at once, and
-    /// so lies on the heap; else it is on the tape's stack, or an array's element.
+    /// Returns true if a snapshot has its own heap block: it is taken at most once, or in concurrent
+    /// iterations. Otherwise the snapshot lies on the tape stack or in an array.
     pub fn snapshot_on_heap(&self, facts: &Facts<'_>, number: usize) -> bool {
         let loops = facts.varying_loops(Node::Snapshot(number));
         loops.is_empty() || loops.iter().any(|lp| self.in_blocks.contains(lp))
     }
-    /// The array that holds all copies of a snapshot.
+    /// Returns the array that holds all copies of a snapshot.
     pub fn array_of(&self, snapshot: usize) -> Option<usize> {
         match self.homes.get(&Node::Snapshot(snapshot)) {
             Some(Home::Block(number)) => Some(*number),
@@ -159,12 +162,12 @@ impl Plan {
     }
 }
 
-/// Most regions of a body whose outermost values are kept in registers.
+/// Limit on the number of regions of a body whose outermost values stay in SSA form.
 const DIRECT_REGIONS_MAX: usize = 256;
 
-/// Whether one function of forward and return sweep should keep its outermost values in registers: not
-/// where very many paths lie between, as LLVM's register allocation takes time that grows with the
-/// product of live ranges and blocks, and puts them into memory in the end.
+/// Returns true if the outermost values of a combined derivative should stay in SSA form. A body with very
+/// many regions should save them: the time of LLVM's register allocator grows with the product of live ranges
+/// and blocks, and the values are spilled in the end.
 pub fn is_direct(body: &Body) -> bool {
     let regions = body
         .ops
@@ -174,45 +177,45 @@ pub fn is_direct(body: &Body) -> bool {
     regions.sum::<usize>() <= DIRECT_REGIONS_MAX
 }
 
-/// How a plan is made.
+/// Options of the tape plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanOptions {
-    /// Whether the return sweep sees the forward sweep's outermost values in registers.
+    /// True if the reverse pass reads outermost values of the forward pass as SSA values.
     pub direct: bool,
     /// Values per shadow.
     pub width: u32,
-    /// Whether a kept value costs by the loops it varies in, not by those it stands in.
+    /// True if the cost of a saved value counts the loops in which the value varies, not all enclosing loops.
     pub variance_cost: bool,
-    /// Whether a minimum cut chooses; else everything asked for is kept.
+    /// True if a min-cut selects; otherwise every required value is saved.
     pub recompute: bool,
-    /// Whether conditions may be kept.
+    /// True if conditions may be saved.
     pub conditions: bool,
-    /// Whether shadow pointers are weighed; else those asked for are kept.
+    /// True if the min-cut includes shadow pointers; otherwise every required shadow pointer is saved.
     pub shadow_pointers: bool,
-    /// Whether there is a stack of segments.
+    /// True if the tape stack consists of segments.
     pub segment_stack: bool,
 }
 
 impl PlanOptions {
-    /// Whether the return sweep sees the values of a region in registers: those of the outermost one in a
-    /// combined derivative, and those of an iteration that is run again.
+    /// Returns true if the reverse pass reads values of a region as SSA values: values of the outermost
+    /// region in a combined derivative, and values of a recomputed iteration.
     fn is_direct(&self, facts: &Facts<'_>, region: Region) -> bool {
         match facts.body.owner(region) {
             None => self.direct,
             Some(op) => facts.replayed(op).is_some(),
         }
     }
-    /// Whether a node that the return sweep asks for is kept without weighing.
+    /// Returns true if a required forward value is saved without choice.
     fn never_redone(&self, node: &Node) -> bool {
         !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
     }
-    /// Whether a node is there in the return sweep only.
+    /// Returns true if a forward value exists in the reverse pass only.
     fn never_kept(facts: &Facts<'_>, node: &Node) -> bool {
         matches!(node, Node::Shadow(address) if facts.is_shadow_late(*address))
     }
 }
 
-/// The plan for a return sweep that asks for `needed`.
+/// Plans the tape of a reverse pass that requires `needed`.
 pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOptions) -> Plan {
     let graph = Graph::of(unit, facts, needed, options);
     let kept = graph.cut(unit, facts, needed, options);
@@ -303,7 +306,7 @@ impl Graph {
         graph
     }
 
-    /// The nodes to keep, in the order of discovery.
+    /// Returns the forward values to save, in the order of discovery.
     fn cut(
         &self,
         unit: &Unit,
@@ -371,7 +374,7 @@ impl Graph {
     }
 }
 
-/// What keeping a node costs, in units of one addition.
+/// Returns the cost of saving a forward value, in units of one addition.
 pub fn cost_of_keeping(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
     if let Node::Snapshot(number) = node {
         return SNAPSHOT_COST * facts.snapshot_numbers(unit, number);
@@ -379,7 +382,7 @@ pub fn cost_of_keeping(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -
     per_value(unit, facts, node, width) * facts.variations(unit, node)
 }
 
-/// What running all iterations of a loop costs, in the same units.
+/// Returns the cost of executing all iterations of a loop, in units of one addition.
 pub fn cost_of_running(unit: &Unit, facts: &Facts<'_>, lp: Op) -> f64 {
     let body = facts.body;
     let inside = body.walk(body.op_regions(lp)[0]);
@@ -399,10 +402,10 @@ fn weigh(cost: f64) -> u64 {
     (cost.min(1e15) as u64).min(INFINITE / 1024)
 }
 
-/// What a number of a snapshot costs: it is copied in bulk.
+/// Cost per float of a snapshot, which is copied in bulk.
 const SNAPSHOT_COST: f64 = 9.0;
 
-/// What keeping a node costs the cut.
+/// Returns the capacity of a forward value's saving arc.
 fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -> u64 {
     if let Node::Snapshot(number) = node {
         return weigh(SNAPSHOT_COST * facts.snapshot_numbers(unit, number)).max(1);
@@ -414,34 +417,34 @@ fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -
     weigh(per_value(unit, facts, node, options.width) * times).max(1)
 }
 
-/// What keeping one value of a node costs: memory traffic for writing and reading.
+/// Returns the cost of saving one value: memory traffic of write and read.
 fn per_value(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
     2.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
 }
 
-/// An array that a plan got.
+/// A newly planned array.
 struct NewArray {
     number: usize,
-    /// Where it is made, and the loops around that in which it is made anew.
+    /// Region of the allocation, and the enclosing loops that repeat the allocation.
     region: Region,
     varying: Vec<Op>,
-    /// It is made once for all iterations of a replayed loop.
+    /// True if the array is allocated once for all iterations of a recomputed loop.
     hoisted: bool,
 }
 
-/// The loops around an op, outermost first.
+/// Returns the loops that enclose an op, outermost first.
 fn around(facts: &Facts<'_>, op: Op) -> Vec<Op> {
     let region = facts.body.parent(op);
     region.map_or(Vec::new(), |region| facts.loops_around(region))
 }
 
-/// Which loops keep what their iterations push apart.
+/// Determines the loops whose iterations allocate their own blocks.
 struct Apart {
     framed: HashSet<Op>,
 }
 
 impl Apart {
-    /// Those around an op.
+    /// Returns the enclosing loops of an op that are concurrent and push no frames.
     fn around(&self, facts: &Facts<'_>, op: Op) -> Vec<Op> {
         let apart = |lp: &Op| is_independent(facts.body, *lp) && !self.framed.contains(lp);
         around(facts, op).into_iter().filter(apart).collect()
@@ -456,8 +459,9 @@ struct Planner<'a, 'f> {
 }
 
 impl Planner<'_, '_> {
-    /// Puts what iterations that may run at once push into blocks of the heap, and says what is left for the stack.
-    /// Where they push frames, one for each iteration of a loop inside, all stays on the stack, and they wait.
+    /// Moves allocations of concurrent iterations to heap blocks, and records whether the stack is still
+    /// used. If the iterations push frames, for a `loop` inside, all allocations stay on the stack, and the
+    /// iterations run serially.
     fn keep_in_blocks(&mut self) {
         let apart = self.apart();
         let (facts, plan) = (self.facts, &mut self.plan);
@@ -476,7 +480,7 @@ impl Planner<'_, '_> {
         plan.stacked_snapshots = plan.snapshots.values().flatten().any(stacked);
     }
 
-    /// The loops whose iterations may run at once and push no frames.
+    /// Collects the concurrent loops that push no frames.
     fn apart(&self) -> Apart {
         let frames = self.plan.frames.keys();
         Apart {
@@ -484,8 +488,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Gives arrays that iterations which may run at once make for themselves a room, beside the array in which
-    /// these keep where theirs begins.
+    /// Adds tail slots for arrays that concurrent iterations allocate. The tail slots lie parallel to the
+    /// array that holds the addresses of the iterations' arrays.
     fn make_rooms(&mut self) {
         let apart = self.apart();
         for number in 0..self.plan.arrays.len() {
@@ -510,8 +514,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Finds what is computed again, which is all that is asked for or leads to it by way of nothing that is kept;
-    /// of it, the carried values that run backwards.
+    /// Records the recomputed forward values: required values and their inputs, up to saved values. Also
+    /// records the carried values recomputed by inversion.
     fn compute_again(&mut self, needed: &[Node]) {
         let mut work = needed.to_vec();
         while let Some(node) = work.pop() {
@@ -530,7 +534,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The loops in which a node is kept once per iteration.
+    /// Returns the loops in which a forward value is saved once per iteration.
     fn varying_loops(&self, node: Node) -> Vec<Op> {
         let Some(region) = home_region(self.facts, node) else {
             return self.facts.varying_loops(node);
@@ -547,16 +551,16 @@ impl Planner<'_, '_> {
         self.facts.within_replay(region, loops)
     }
 
-    /// The loops whose iterations may run at once and all have the same value of a node in `region`, kept in
-    /// `loops`: the first iteration keeps it.
+    /// Returns the concurrent loops in which a forward value of `region`, saved per iteration of `loops`, is
+    /// equal in all iterations. The first iteration saves the value.
     fn first_keeps(&self, region: Region, loops: &[Op]) -> Vec<Op> {
         let mut around = self.facts.loops_around(region);
         around.retain(|lp| is_independent(self.facts.body, *lp) && !loops.contains(lp));
         self.facts.within_replay(region, around)
     }
 
-    /// Gives `node`, which comes to be in `region` and varies in `varying`, its home; and so to
-    /// the arrays and frames that this takes.
+    /// Assigns save locations to `node`, defined in `region` and varying in `varying`, and to the required
+    /// arrays and frames.
     fn place(&mut self, node: Node, region: Region, varying: Vec<Op>) {
         let (mut node, mut region, mut varying) = (node, region, varying);
         loop {
@@ -601,8 +605,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// A new array over loops, of these lengths, made before an op or, where that is inside of the replayed
-    /// loop `scope`, if possible before that.
+    /// Adds an array over loops, allocated before an op. If the op lies in the recomputed loop `scope`, the
+    /// allocation is hoisted out of `scope` if possible.
     fn add_array(
         &mut self,
         node: Node,
@@ -611,8 +615,8 @@ impl Planner<'_, '_> {
         scope: Option<Op>,
     ) -> NewArray {
         let body = self.facts.body;
-        // The array is made anew whenever its place is reached, also in loops in which what it
-        // holds does not vary.
+        // The allocation is repeated whenever control reaches it, also in loops in which the saved value does
+        // not vary.
         let region = body.parent(anchor).unwrap_or(body.root());
         let varying = self
             .facts
@@ -645,8 +649,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Gives all copies of a snapshot a place in one array, if it is a block whose size is known before loops
-    /// around it, and each iteration of these makes a copy, or none does.
+    /// Places all copies of a snapshot in one array. Requires a block whose size is known before the
+    /// enclosing loops, and that either all iterations of the loops or none take a copy.
     fn place_side_by_side(&mut self, number: usize) -> bool {
         let facts = self.facts;
         let (node, anchor) = (Node::Snapshot(number), facts.snapshots[number].anchor);
@@ -672,8 +676,8 @@ impl Planner<'_, '_> {
         true
     }
 
-    /// Whether the size of a snapshot, and whether it is made in all iterations of the loops inside of an op
-    /// that it stands in or in none of them, is known before that op.
+    /// Returns true if two facts are known before an enclosing op: the size of a snapshot, and whether all
+    /// iterations of the loops inside the op take the snapshot or none does.
     fn is_sized(&self, number: usize, before: Op) -> bool {
         let (facts, body) = (self.facts, self.facts.body);
         let snapshot = &facts.snapshots[number];
@@ -704,7 +708,8 @@ impl Planner<'_, '_> {
         sized
     }
 
-    /// Whether an element's size, and whether there is one at all, is known before a replayed loop.
+    /// Returns true if the size of an element, and the existence of elements, are known before a recomputed
+    /// loop.
     fn element_sized_before(&self, element: Element, replayed: Op) -> bool {
         let Element::Snapshot(number) = element else {
             return true;
@@ -712,8 +717,8 @@ impl Planner<'_, '_> {
         self.is_sized(number, replayed)
     }
 
-    /// Whether the trip counts of loops inside a replayed loop come from outside of it, so that an array
-    /// over them can be made once for all its iterations.
+    /// Returns true if the trip counts of loops in a recomputed loop come from outside. An array over them
+    /// can then be allocated once for all iterations.
     fn sized_before(&self, replayed: Op, lengths: &[Length]) -> bool {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
@@ -723,9 +728,10 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// Splits the longest run of `for`s off the end of `varying` whose lengths are known where an array
-    /// over all of them is made; gives it, its lengths and that place. Loops in between in which the
-    /// node does not vary are passed over where possible, else counted in. All lies inside of `scope`.
+    /// Splits off the longest suffix of `for` loops in `varying` whose lengths are known at the allocation of
+    /// an array over all of them. Returns the loops, their lengths, and the anchor of the allocation. Loops
+    /// in between in which the value does not vary are skipped if possible, otherwise included. The result
+    /// lies within `scope`.
     fn indexable(&self, varying: &mut Vec<Op>, scope: Option<Op>) -> (Vec<Op>, Vec<Length>, Op) {
         let mut loops: Vec<Op> = Vec::new();
         let mut lengths: Vec<Length> = Vec::new();
@@ -738,7 +744,8 @@ impl Planner<'_, '_> {
             let countable = matches!(self.facts.body.kind(next), OpKind::For { .. });
             let length = |lp: &Op| {
                 let length = self.facts.length_at(self.unit, *lp, passed)?;
-                // Rows of different lengths stay so, but where a loop that gives them is passed over.
+                // Rows of varying length keep their length, except if the loop that determines the length is
+                // skipped.
                 let passed_over = !varying.contains(&length.of) && !all.contains(&length.of);
                 (length.of == *lp || passed_over).then_some(length)
             };

@@ -1,13 +1,14 @@
-//! The tape's stack: last in, first out, in segments, so that nothing is ever moved.
+//! The tape stack: a LIFO allocator in segments, which never moves an allocation.
 //!
-//! Two small functions in the language itself, emitted beside the derivatives that use them and
-//! merged by the linker; a derivative needs no library. The state is `{next free byte, end of the
-//! segment, segment}`. A segment begins with the state that it replaced and the size of the next
-//! one, four words; giving back its first allocation frees it. What is long beside the next segment
-//! gets one of its own, of just its length, and the segments go on growing as if it were not there:
-//! a tape of few long arrays leaves nothing unused. To analyses the two are known functions like `malloc` and `free`
-//! ([`gradus_ir::known::MemoryFn::is_tape`]): each push is an allocation of its own, so that a
-//! derivative can be differentiated again.
+//! Two small GIR functions are emitted next to the derivatives that call them and merged by the linker. A
+//! derivative therefore requires no library. The state is `{next free byte, end of the segment, segment}`. A
+//! segment begins with a header of four 8-byte fields: the state before the segment, and the size of the next
+//! segment. Release of the first allocation of a segment frees the segment.
+//!
+//! An allocation that is long relative to the next segment gets a segment of exactly its length, and the
+//! growth of other segments continues unchanged. A tape with few long arrays therefore wastes no memory. The
+//! analyses treat the two functions like `malloc` and `free` ([`gradus_ir::known::MemoryFn::is_tape`]). Each
+//! push is a separate allocation, which keeps derivatives differentiable.
 
 use crate::out::{Out, Space};
 use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE};
@@ -15,34 +16,35 @@ use gradus_ir::{
     AttrSet, Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
 };
 
-/// The functions that work on a stack.
+/// The functions of the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct StackFunctions {
     /// `(state, bytes) → address`.
     pub push: FuncId,
-    /// `(state, address)`: gives back what was pushed there and since.
+    /// `(state, address)`: releases the allocation at the address and all younger ones.
     pub release: FuncId,
 }
 
-/// The name of the function that adds a segment.
+/// Name of the function that adds a segment.
 pub(super) const GROW: &str = "__gradus1_tape_grow";
 
 const HEADER_BYTES: i64 = 32;
-/// What the C library's allocator keeps beside a block: segments that follow each other are so long with it.
+/// Overhead of a block in the C library's allocator: adjacent segments have their size including the
+/// overhead.
 const BESIDE_BYTES: i64 = 16;
-/// The header's word that holds how long the next segment is to be.
+/// Header field that holds the size of the next segment.
 const NEXT_SIZE: i64 = 3;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
-/// Segments double up to this size, so that little is left unused at the end of a long tape.
+/// Segment sizes double up to this limit, which bounds the unused end of a long tape.
 const LAST_SEGMENT_BYTES: i64 = 4 << 20;
 
-/// The type of a stack's state.
+/// Returns the type of a stack's state.
 pub fn state_type(unit: &mut Unit) -> TypeId {
     let ptr = unit.types.ptr();
     unit.types.tuple(vec![ptr, ptr, ptr])
 }
 
-/// Makes the stack at `state` empty.
+/// Emits the initialisation of an empty stack at `state`.
 pub fn initialise(out: &mut Out<'_>, state: Value) {
     let ptr = out.unit.types.ptr();
     let null = out.build().zero(ptr);
@@ -53,7 +55,7 @@ pub fn initialise(out: &mut Out<'_>, state: Value) {
     }
 }
 
-/// The stack's functions, made where they are new.
+/// Returns the stack's functions, and defines them if they are new.
 pub fn functions(unit: &mut Unit) -> StackFunctions {
     StackFunctions {
         push: push_function(unit),
@@ -86,7 +88,7 @@ fn release_function(unit: &mut Unit) -> FuncId {
     define(unit, TAPE_RELEASE, ty, build_release)
 }
 
-/// Word `number` after `base`.
+/// Emits the address of 8-byte field `number` after `base`.
 fn word(b: &mut Builder<'_>, base: Value, number: i64) -> Value {
     let ptr = b.unit.types.ptr();
     let number = b.i64(number);
@@ -104,7 +106,7 @@ fn store_word(b: &mut Builder<'_>, base: Value, number: i64, value: Value) {
     b.store(value, at);
 }
 
-/// An `if` that gives one value; `make` fills an arm and gives that arm's value.
+/// Emits an `if` with at most one result; `make` fills an arm and returns the arm's value.
 pub(crate) fn choose(
     b: &mut Builder<'_>,
     condition: Value,
@@ -129,8 +131,8 @@ fn build_push(b: &mut Builder<'_>) {
     let mask = b.i64(-16);
     let sum = b.add(bytes, fifteen);
     let rounded = b.binary(gradus_ir::BinaryOp::And, sum, mask);
-    // Nothing is empty: an array of no bytes would share its address with the next one, and a
-    // segment given back with that one would be entered again.
+    // No allocation is empty. An empty array would share its address with the next allocation. A release of
+    // both would then enter a segment that was already freed.
     let none = b.i64(0);
     let empty = b.icmp(IntPredicate::Eq, rounded, none);
     let least = b.i64(16);
@@ -233,7 +235,7 @@ fn build_release(b: &mut Builder<'_>) {
     b.return_(None);
 }
 
-/// Whether an address lies in a segment, after its first allocation's start.
+/// Emits the test that an address lies in a segment, after the start of the first allocation.
 fn lies_inside(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) -> Value {
     let (long, byte) = (b.unit.types.int(64), b.unit.types.int(8));
     let header = b.i64(HEADER_BYTES + 1);
@@ -244,8 +246,8 @@ fn lies_inside(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) 
     b.icmp(IntPredicate::Ult, offset, size)
 }
 
-/// Gives back segments up to the one that `address` lies in, and that one, too, where nothing else
-/// lies in it.
+/// Frees segments down to the segment that contains `address`. The containing segment is freed too if
+/// `address` is its first allocation.
 fn build_shrink(b: &mut Builder<'_>) {
     let (state, address) = (b.body.params()[0], b.body.params()[1]);
     let (ptr, void, byte) = (b.unit.types.ptr(), b.unit.types.void(), b.unit.types.int(8));
@@ -289,8 +291,8 @@ mod tests {
     use super::*;
     use gradus_interp::{Machine, Value};
 
-    /// Blocks that share a segment, that end one, and that have one of their own: giving one back
-    /// gives back all that is younger, and no memory is lost or used after it was given back.
+    /// Blocks that share a segment, that end a segment, and that have a separate segment: the release of a
+    /// block releases all younger blocks. No memory leaks or is used after its release.
     #[test]
     fn giving_back_takes_all_that_is_younger() {
         let mut unit = Unit::default();
@@ -323,8 +325,7 @@ mod tests {
         }
     }
 
-    /// A long block takes a segment of its length, and the segments of short ones grow on as if it were
-    /// not there.
+    /// A long block gets a segment of its length, and the segments of short blocks grow unaffected.
     #[test]
     fn long_blocks_leave_nothing_unused() {
         let mut unit = Unit::default();
