@@ -72,7 +72,8 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if a combined gradient is zero because all outputs lie in blocks that the function allocates.
+/// Returns true if a combined gradient is zero because all outputs behind arguments lie in blocks that the
+/// function allocates.
 pub(crate) fn has_no_cotangent(unit: &Unit, closure: &ClosureFacts, variant: &Variant) -> bool {
     variant.mode == Mode::Combined
         && variant.outermost

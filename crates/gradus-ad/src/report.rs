@@ -71,8 +71,8 @@ pub struct Report {
     pub block_bytes: Option<u64>,
     /// True if no value is active and no active value is written to memory: the derivative is zero.
     pub idle: bool,
-    /// True if all outputs lie in blocks that the function allocates: a combined gradient then receives no
-    /// cotangents.
+    /// True if all outputs behind arguments lie in blocks that the function allocates: a combined gradient
+    /// then receives no cotangents.
     pub unseeded: bool,
 }
 

@@ -1,5 +1,5 @@
-//! C functions whose derivatives take every part of the engine, checked three ways at several
-//! optimisation levels of the input.
+//! Derivatives of C functions that cover every part of the engine, checked three ways at several optimisation
+//! levels of the input.
 
 mod support;
 use support::check_standard;
@@ -30,8 +30,8 @@ programs! {
             double r = 0;
             for (int i = 0; i < n; i++) { double p = s; for (int j = 0; j < i; j++) { p = p * x[j] + x[i]; } r += p * p; }
             return r; }";
-    // What is kept does not vary with t, but a row is as long as t says: as long as the longest, in one
-    // array that is made before t.
+    // A row varies only in length with t: the array has the length of the longest row and is allocated once,
+    // before t.
     kept_in_rows_of_a_loop_passed_over: 5, "double f(int n, double *x, double s) {
             double r = 0;
             for (int t = 0; t < n; t++) for (int h = 0; h < n - 2; h++) {
@@ -40,8 +40,8 @@ programs! {
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";
-    // The same, where the longest row is not known before t: arrays are made anew in each iteration. Long
-    // enough that one which is given back too early is memory of others.
+    // The length of the longest row is unknown before t: arrays are allocated per iteration. Rows are long
+    // enough for a premature release to cause reuse of the memory.
     kept_in_rows_of_uneven_length: 5, "double f(int n, double *x, double s) {
             double r = 0;
             for (int t = 0; t < n; t++) for (int h = 0; h < n - 2; h++) {
@@ -50,8 +50,8 @@ programs! {
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";
-    // Structures that end in an array of any length, copied and reallocated whole: numbers, addresses and integers
-    // in the head, structures and addresses in the array.
+    // Structs with a flexible array member, copied and reallocated as a whole: floats, pointers and integers
+    // in the head, structs and pointers in the array.
     heads_before_arrays: 6, "#include <stdlib.h>
         #include <string.h>
         typedef struct Row { struct Row *next; double scale; int n; double d[]; } Row;
@@ -83,8 +83,8 @@ programs! {
             while (list) { Row *t = list->next; free(list); list = t; }
             while (twin) { Row *t = twin->next; free(twin); twin = t; }
             return r; }";
-    // The start of a row is the end of the one before; where the program then changes the lengths, they must
-    // be kept.
+    // The start of a row is the end of the previous row. If the program changes the lengths later, they must
+    // be saved.
     rows_that_begin_where_others_end: 6, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             int *row = malloc((n + 1) * sizeof *row); double r = 0;
@@ -105,7 +105,7 @@ programs! {
                 for (int i = 0; i <= n; i++) row[i] += t * i % 3; }
             free(row);
             return r; }";
-    // Of the sums that only the steps themselves read, nothing remains in the derivative but the adjoints.
+    // Sums read by their own updates only: nothing but their adjoints remains in the derivative.
     sums_of_steps_beside_the_result: 4, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *sum = malloc(n * sizeof *sum), *d = malloc(n * sizeof *d), r = 0;
@@ -118,8 +118,8 @@ programs! {
             for (int i = 0; i < n; i++) r += x[i] * sum[i];
             free(sum); free(d);
             return r; }";
-    // The state before each step is long enough to be copied in pieces by the loop that reads it; the last row
-    // and the pieces after the last iteration's are read, too.
+    // The state before each step is long enough for a piecewise copy by the reading loop. The loop also reads
+    // the last row, and pieces beyond the piece of the last iteration.
     copied_in_pieces: 3, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             const int w = 96; double *u = malloc(w * w * sizeof *u), *v = malloc(w * w * sizeof *v), r = 0;
@@ -130,7 +130,8 @@ programs! {
                 double *swap = u; u = v; v = swap; }
             for (int i = 0; i < w * w; i++) r += 0.001 * u[i] * u[i];
             free(u); free(v); return r; }";
-    // A root in an arm whose result is always used, and one that no later iteration chooses, of a negative number.
+    // A square root in an arm whose result is always used, and a square root of a negative number that no
+    // later iteration selects.
     roots_that_leave_arms: 4, "#include <math.h>
         double f(int n, double *x, double s) {
             double r = s, last = 1;
@@ -140,8 +141,8 @@ programs! {
                 r += a * s + (x[i] > 9 ? last : x[i] * s);
                 last = r > 0 ? sqrt(x[i] - 9) : 1; }
             return r; }";
-    // Arrays of an element that loops with long iterations fill become values; one that is indexed by what
-    // is not known stays memory.
+    // Local arrays, filled by loops with long iterations, become SSA values; an array with an unknown index
+    // stays in memory.
     arrays_of_an_element: 4, "#include <math.h>
         double f(int n, double *x, double s) {
             double m[4][8], h[4], g[4], r = 0;
@@ -157,7 +158,7 @@ programs! {
                 for (int j = 0; j < 8; j++) r += (m[0][j] * h[0] + m[1][j] * h[1] + m[2][j] * h[2] + m[3][j] * h[3]) * x[j % n];
                 r += g[(int) (e * s) & 3] * h[e & 3]; x[e] = 0.5 * x[e] + 0.01 * h[1]; }
             return r; }";
-    // The same two sweeps with memory that is disjoint and with memory that overlaps.
+    // The same split derivative on disjoint and on overlapping memory.
     versions_of_two_sweeps: 4, "__attribute__((noinline)) static void rows(double *out, const double *in, int n, double s) {
             for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {
                 double a = 0; for (int k = 0; k < n; k++) a += in[i * n + k] * in[k * n + j] * s;
@@ -181,8 +182,8 @@ programs! {
             double r = s + x[0]; int k = 0;
             while (r < 20) { r = r * 1.3 + x[k % n] * r; k++; }
             return r; }";
-    // Copies of one size, made in all iterations of two loops or in none: one array holds them. The first loop
-    // of each reads all that the others do.
+    // Snapshots of constant size, taken in all iterations of two loops or in none: one array holds them. The
+    // first reading loop of each group reads everything read by the other loops.
     copies_side_by_side: 5, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *t = malloc(n * sizeof *t), r = 0;
@@ -194,7 +195,7 @@ programs! {
                 r += a * b; }
             for (int i = 0; i < n; i++) x[i] = 0;
             free(t); return 0.1 * r; }";
-    // The first loop reads less than the second one, and others only in some iterations.
+    // The first loop reads less than the second one, and the second loop runs in some iterations only.
     copies_of_more_than_the_first_loop_reads: 5, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *t = malloc(n * sizeof *t), r = 0;
@@ -207,7 +208,8 @@ programs! {
                 r += a * b + a; }
             for (int i = 0; i < n; i++) x[i] = 0;
             free(t); return 0.1 * r; }";
-    // Conjugate gradients' direction: used, under a branch of its own, and then changed in place. One copy.
+    // The direction of conjugate gradients: used, under a branch, and then updated in place. One snapshot
+    // suffices.
     used_and_then_changed_in_place: 5, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *p = malloc(n * sizeof *p), *q = malloc(n * sizeof *q), r = 0;
@@ -221,7 +223,7 @@ programs! {
                 for (int i = 0; i < n; i++) p[i] = 0.3 * q[i] + (0.1 * a + s) * p[i]; }
             for (int i = 0; i < n; i++) { r += p[i]; x[i] = 0; }
             free(p); free(q); return r; }";
-    // Changed in place before it is read, and where neighbours read it: no copy from before serves.
+    // Updated in place before the read, or read by neighbours: no earlier snapshot serves.
     changed_in_place_too_early: 6, "#include <stdlib.h>
         #include <math.h>
         double f(int n, double *x, double s) {
@@ -236,7 +238,7 @@ programs! {
                 for (int i = 0; i < n; i++) p[i / 2] = p[i / 2] * p[i] * 0.5 + s; }
             for (int i = 0; i < n; i++) { r += p[i]; x[i] = 0; }
             free(p); return r; }";
-    // The first loop changes what it does not read itself, and the second one reads all.
+    // The first loop overwrites elements that it does not read, and the second loop reads all elements.
     a_copy_before_the_loop_that_writes_the_rest: 3, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *p = malloc(8 * sizeof *p), r = 0;
@@ -247,7 +249,8 @@ programs! {
                 for (int i = 0; i < 8; i++) p[i] = s * x[i % n] + k * 0.2; }
             for (int i = 0; i < n; i++) x[i] = 0;
             free(p); return r; }";
-    // Each iteration fills two arrays, one of them place by place twice, before it reads them: it works on the tape.
+    // Each iteration fills two arrays, one of them in two steps, before it reads them: the iteration works on
+    // the tape.
     arrays_of_each_iteration: 5, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *t = malloc(n * sizeof *t), u[6], r = s;
@@ -259,8 +262,9 @@ programs! {
                 for (int i = 0; i < n; i++) a += t[i] * t[n - 1 - i] * u[i] * u[i + 1];
                 r = 0.2 * a / (1 + a * a) + 0.3 * r; }
             free(t); return r; }";
-    // The same, but that an array is changed once more after it was read; or only from the second iteration on; or
-    // under a condition, so that what the iteration before left is read; or by way of an address from outside.
+    // Variants of the previous test. One array is updated again after the reads. One array is written from
+    // the second iteration on. One array is written under a condition, and reads see values of the previous
+    // iteration. One array is accessed through an address from outside.
     arrays_that_iterations_share: 5, "#include <stdlib.h>
         double f(int n, double *x, double s) {
             double *t = malloc(n * sizeof *t), *u = malloc(n * sizeof *u), *v = malloc(n * sizeof *v), r = s;
@@ -424,8 +428,8 @@ programs! {
         double f(int n, double *x, double s) { double a, b, c; int e; sincos(x[0] * s, &a, &b); c = modf(x[1] * 3.3, &a); double m = frexp(x[2], &e); return a * b + c * s + m * ldexp(s, e) + hypot(x[0], s) + atan2(x[1], s) + cbrt(x[2]); }";
 }
 
-/// A function that writes what it is given, in one buffer or in two: the test at run time picks the
-/// right body.
+/// A function that writes its input, in one buffer or in two: the run-time alias check selects the right
+/// version.
 #[test]
 fn overlapping_arguments() {
     use gradus_ad::{ArgActivity, ResultActivity};

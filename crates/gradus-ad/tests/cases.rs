@@ -1,7 +1,7 @@
-//! Case pages of derivatives: both modes of a program in the language itself, checked three ways.
+//! Case pages of derivatives: both modes of a GIR program, checked three ways.
 //!
-//! `run: ad -f NAME` differentiates by every number and every pointer of NAME but those that
-//! `--const a,b` names.
+//! `run: ad -f NAME` differentiates NAME by every float and every pointer, except the parameters in `--const
+//! a,b`.
 
 use gradus_ad::{
     ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
@@ -21,7 +21,7 @@ fn the_pages_hold() {
     assert!(count > 0);
 }
 
-/// What a page asks for.
+/// Arguments of a page's command.
 struct Asked {
     name: String,
     constant: Vec<String>,
@@ -60,7 +60,7 @@ fn activities(unit: &Unit, func: FuncId, constant: &[String]) -> Vec<ArgActivity
         .collect()
 }
 
-/// The pass: makes the VJP and the JVP, and says how they are checked.
+/// The pass: builds the VJP and the JVP, and returns the check.
 fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
     let asked = asked(words);
     let missing = || {
@@ -143,20 +143,20 @@ struct Problem<'p> {
     float: bool,
 }
 
-/// What stands behind each argument: nothing, or the derivative part of an input.
+/// Derivative arguments that follow the primal arguments.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
     Nothing,
-    /// Arrays and scalars: forward mode.
+    /// For arrays and scalars: forward mode.
     All,
-    /// Arrays only: reverse mode.
+    /// For arrays only: reverse mode.
     Arrays,
 }
 
-/// A run's numbers, the arrays, and those beside them.
+/// Results of a run: scalars, arrays, and shadows of arrays.
 type Ran = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// The numbers of an array: zeros where it holds nothing yet.
+/// Returns the floats of an array; zeros for an uninitialised array.
 fn numbers(array: &Array) -> Vec<f64> {
     match array.size_bytes {
         0 => array.numbers.clone(),
@@ -165,7 +165,7 @@ fn numbers(array: &Array) -> Vec<f64> {
 }
 
 impl Problem<'_> {
-    /// The inputs that derivatives are taken by, one after the other.
+    /// Returns the inputs of differentiation in order.
     fn inputs(&self) -> Vec<f64> {
         let pairs = self.values.iter().zip(self.args);
         let parts = pairs.map(|(value, activity)| match (value, activity) {
@@ -177,8 +177,8 @@ impl Problem<'_> {
         parts.flatten().collect()
     }
 
-    /// Runs a function with inputs `x`, and `d` beside them; gives its numbers, the arrays, and
-    /// those beside them.
+    /// Runs a function with inputs `x` and derivative arguments `d`. Returns scalars, arrays, and shadows of
+    /// arrays.
     fn run(
         &self,
         unit: &Unit,
@@ -256,8 +256,8 @@ impl Problem<'_> {
         Ok(y)
     }
 
-    /// The adjoints of the inputs in their order: those of arrays lie beside them, those of
-    /// numbers are returned.
+    /// Returns the adjoints of the inputs in order: adjoints of arrays from shadow memory, adjoints of
+    /// scalars from the result.
     fn reverse(&self, vjp: &str, x: &[f64], y_adj: &[f64]) -> Result<Vec<f64>, String> {
         let (last, cells) = match self.float {
             true => (Some(y_adj[0]), &y_adj[1..]),
@@ -278,8 +278,8 @@ impl Problem<'_> {
         Ok(adjoint)
     }
 
-    /// Checks along a few directions, and shows the gradient of the result (of the sum of all
-    /// outputs, where there is none) by both modes.
+    /// Checks along several directions. Returns the gradient of the result by both modes; a function without
+    /// a result has the gradient of the sum of all outputs.
     fn check(&self, vjp: &str, jvp: &str) -> Result<String, String> {
         let x = self.inputs();
         let functions = Functions {

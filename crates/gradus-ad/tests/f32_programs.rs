@@ -1,7 +1,7 @@
-//! C functions in single precision, alone and mixed with double: their derivatives agree with one another
-//! and with those of the same program in double precision, which is checked three ways.
+//! Derivatives of C functions in single precision, alone and mixed with double precision. Both modes must
+//! agree with each other and with the double-precision program, which is checked three ways.
 //!
-//! In the sources `REAL` is the precision under test.
+//! In the sources, `REAL` is the precision under test.
 
 mod support;
 use support::check_floats;

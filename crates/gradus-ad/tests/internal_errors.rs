@@ -1,5 +1,5 @@
-//! Faults seeded in the emission of derivatives become internal errors (GRD0024) with an op and a source line. They
-//! never give an incomplete derivative.
+//! Faults seeded in the emission of derivatives become internal errors (GRD0024) with an op and a source
+//! line, never an incomplete derivative.
 
 mod support;
 

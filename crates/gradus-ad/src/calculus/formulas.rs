@@ -171,7 +171,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Asin => d / ((1.0 - a) * (1.0 + a)).call(Sqrt), // ±1: infinite
         Acos => -d / ((1.0 - a) * (1.0 + a)).call(Sqrt), // ±1: infinite
         Atan => d / (1.0 + a * a),
-        Atan2 if i == 0 => d * b / (a * a + b * b), // origin: not a number
+        Atan2 if i == 0 => d * b / (a * a + b * b), // origin: NaN
         Atan2 => -(d * a) / (a * a + b * b),
         Sinh => d * a.call(Cosh),
         Cosh => d * a.call(Sinh),
@@ -195,7 +195,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         // log 0 · 0: a power of zero is constant in its exponent
         Pow => a.pick(Oeq, zero, zero, d * y * a.call(Log)),
         Powi => powi(a, b, d),
-        Hypot if i == 0 => d / y * a, // origin: not a number
+        Hypot if i == 0 => d / y * a, // origin: NaN
         Hypot => d / y * b,
         Fabs => d * one.call2(Copysign, a), // 0: the sign of the zero
         Copysign if i == 0 => d * (one.call2(Copysign, a) * one.call2(Copysign, b)),
@@ -210,7 +210,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
             _ => d,
         },
         Fmod | Remainder if i == 0 => d,
-        Fmod | Remainder => -(d * ((a - y) / b).call(Rint)), // the quotient, a whole number
+        Fmod | Remainder => -(d * ((a - y) / b).call(Rint)), // the quotient, an integer
         Erf => d * (FRAC_2_SQRT_PI * (-(a * a)).call(Exp)),
         Erfc => -(d * (FRAC_2_SQRT_PI * (-(a * a)).call(Exp))),
         Erfinv => d * ((y * y).call(Exp) / FRAC_2_SQRT_PI),

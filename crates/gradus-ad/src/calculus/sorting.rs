@@ -3,9 +3,9 @@
 //!
 //! Sorting moves floats, and their derivatives move with them. The call becomes a call of a function that
 //! merges runs of doubling length from one block to another and copies them back (Knuth, TAOCP 3, 5.2.4). The
-//! merge sort is stable, like that of glibc. The search halves the range like the C library. One function is
-//! emitted per element size. Only constant sizes are expanded, because the cells of an element are moved by
-//! their type.
+//! merge sort is stable, like the sort of the C library. The search halves the range like the C library. One
+//! function is emitted per element size. Only constant sizes are expanded, because the cells of an element
+//! are moved by their type.
 //!
 //! The C library determines which elements are compared, and how often. If a comparison has side effects, the
 //! call remains.

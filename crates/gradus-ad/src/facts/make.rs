@@ -274,7 +274,8 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Records recomputable loads, clobber causes of other loads, and the kinds of cells that copies move.
+    /// Records recomputable loads, the clobber cause of all other loads, and the kinds of cells moved by
+    /// copies.
     fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             match facts.body.kind(op) {
@@ -302,10 +303,10 @@ impl<'a> MakeFacts<'a> {
     /// Returns the allocations whose blocks outlive the call.
     ///
     /// Memory of the caller may hold the address of such a block. In addition, one of two conditions holds:
-    /// all frees of the block's alias set belong to deferred frees of this function, or no free of the alias
-    /// set is certain to free the block. The shadow of a block that the function itself frees is then kept,
-    /// too, although unneeded. Blocks that a requested derivative returns with their shadows also outlive the
-    /// call: the caller frees both.
+    /// all frees of the block's alias set belong to deferred frees of this function, or some block of the
+    /// alias set may outlive the call that allocates it. A free of such a block leaks the shadow, which is no
+    /// longer required. Blocks that a requested derivative returns with their shadows also outlive the call:
+    /// the caller frees both.
     fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
         let classes = &self.closure.classes;
         let others = |site: &(FuncId, Op)| {
@@ -389,7 +390,7 @@ impl<'a> MakeFacts<'a> {
         };
         (facts.snapshots, facts.served) = finder.find(&unstable);
         // A load fills the snapshot in two cases only. In a recomputed loop, the iteration has just written
-        // the memory, which is still in the processor's cache. In a loop with a serial sum, the sum limits
+        // the memory, and the processor's cache still holds it. In a loop with a serial sum, the sum limits
         // the speed. Elsewhere a bulk copy is faster than single stores.
         for number in 0..facts.snapshots.len() {
             let anchor = facts.snapshots[number].anchor;

@@ -13,8 +13,8 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// Returns the carried values of a loop, and their shadows, that are recomputed by inversion, with the
-    /// value after the last iteration.
+    /// Returns the carried values of a loop, and their shadows, that are recomputed by inversion, each with
+    /// the value after the last iteration.
     pub(super) fn carried_backwards(&mut self, op: Op, parts: &LoopParts) -> Vec<(Node, Lanes)> {
         let Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run decides which values are inverted.
@@ -36,8 +36,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         with_end.collect()
     }
 
-    /// Inverts the steps of an iteration at the start of its reversal. The values are available from there
-    /// on. `after` holds the values after the iteration.
+    /// Inverts the steps of an iteration at the start of the reversal and makes the values available. `after`
+    /// holds the values after the iteration.
     pub(super) fn step_back(
         &mut self,
         nodes: impl Iterator<Item = Node>,

@@ -52,7 +52,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .any(|lp| !is_of_iteration(self.out.unit, self.facts.body, lp, ptr))
     }
 
-    /// Returns the enclosing loops whose concurrent iterations may write equal values to one location.
+    /// Returns the enclosing concurrent loops whose iterations may write equal values to one location.
     fn sharing(&self) -> impl Iterator<Item = Op> {
         let open = self.loops.iter().filter(|open| {
             let shares = self.out.body.ops[open.mirror].flags.has(Flags::SHARING);

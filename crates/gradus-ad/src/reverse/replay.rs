@@ -20,9 +20,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// values for that iteration.
 const SAVED: f64 = 0.5;
 
-/// Computes the facts and the plan of a reverse-mode derivative. The first plan recomputes no loops. A second
-/// plan recomputes loops if profitable, and a third plan frees blocks early if the deferral is unneeded.
-/// `make` builds the facts for given choices.
+/// Computes the facts and the plan of a reverse-mode derivative. The first plan recomputes no loops. Further
+/// plans recompute the profitable loops, and drop loops whose unknown carried values the plan requires. A
+/// last plan frees blocks early if their deferral is unneeded. `make` builds the facts for given choices.
 ///
 /// # Errors
 /// Diagnostics for a function that cannot be differentiated.

@@ -174,7 +174,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.ice(Some(op), "an arm has no terminator");
         };
         if !matches!(body.kind(end), OpKind::Yield) {
-            // Not an error: the arm does not return, and no run of the derivative reverses it.
+            // Not an error: the arm does not return, and no run of the derivative enters its reversal.
             return;
         }
         let seeds: Vec<(Value, Lanes)> = open

@@ -131,8 +131,8 @@ fn build_push(b: &mut Builder<'_>) {
     let mask = b.i64(-16);
     let sum = b.add(bytes, fifteen);
     let rounded = b.binary(gradus_ir::BinaryOp::And, sum, mask);
-    // No allocation is empty. An empty array would share its address with the next allocation. A release of
-    // both would then enter a segment that was already freed.
+    // No allocation is empty. An empty array would share its address with the next allocation, and releasing
+    // both would enter a segment already freed.
     let none = b.i64(0);
     let empty = b.icmp(IntPredicate::Eq, rounded, none);
     let least = b.i64(16);
@@ -247,7 +247,7 @@ fn lies_inside(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) 
 }
 
 /// Frees segments down to the segment that contains `address`. The containing segment is freed too if
-/// `address` is its first allocation.
+/// `address` is the first allocation of the segment.
 fn build_shrink(b: &mut Builder<'_>) {
     let (state, address) = (b.body.params()[0], b.body.params()[1]);
     let (ptr, void, byte) = (b.unit.types.ptr(), b.unit.types.void(), b.unit.types.int(8));

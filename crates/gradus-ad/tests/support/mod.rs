@@ -1,4 +1,4 @@
-//! Derivatives of C functions, end to end: clang, import, both modes, export, run in this process.
+//! End-to-end derivatives of C functions: clang, import, both modes, export, execution in this process.
 #![allow(dead_code)]
 
 use gradus_ad::{
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Bitcode of a C program.
+/// Compiles a C program to bitcode.
 pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
     let mut child = Command::new("clang-22")
         .args(["-x", "c", "-", "-c", "-emit-llvm", "-o", "-", "-g"])
@@ -31,7 +31,7 @@ pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The ways in which the same source may reach us.
+/// Clang flags under which each source is tested.
 pub const ROUTES: &[&[&str]] = &[
     &["-O0"],
     &[
@@ -51,7 +51,7 @@ pub struct Compiled {
     pub jvp: String,
 }
 
-/// Makes the JVP and the VJP of `name`.
+/// Builds the JVP and the VJP of `name`.
 pub fn derive(
     source: &str,
     flags: &[&str],
@@ -62,7 +62,7 @@ pub fn derive(
     derive_with(source, flags, name, args, result, &Options::default())
 }
 
-/// As [`derive`], with options.
+/// Builds the derivatives of [`derive`] with options.
 pub fn derive_with(
     source: &str,
     flags: &[&str],
@@ -143,7 +143,7 @@ pub fn derive_with(
     })
 }
 
-/// Makes variants and all that they need; gives the functions made, those asked for first.
+/// Builds variants and all variants that they require. Returns the functions, with those of `roots` first.
 pub fn make_all(
     unit: &mut Unit,
     facts: &ClosureFacts,
@@ -167,7 +167,7 @@ pub fn make_all(
     Ok(made)
 }
 
-/// Checks `double f(int n, double *x, double s)` three ways at a point: forward against reverse,
+/// Checks `double f(int n, double *x, double s)` three ways at one point: forward mode against reverse mode,
 /// and against central differences.
 pub fn check_standard(source: &str, n: usize) {
     for flags in ROUTES {
@@ -175,7 +175,7 @@ pub fn check_standard(source: &str, n: usize) {
     }
 }
 
-/// One route of [`check_standard`].
+/// Checks one route of [`check_standard`].
 pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
     let active = ResultActivity::Active;
     let compiled = match derive_with(source, flags, "f", &STANDARD, active, options) {
@@ -247,10 +247,10 @@ pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
     }
 }
 
-/// Checks `REAL f(int n, REAL *x, REAL s)` on every route: in double precision three ways, in single
-/// precision forward against reverse (1e-5) and against the derivative in double precision (1e-4). Both
-/// limits are relative to the largest entry of the gradient, at least to 1: rounding a program's values to
-/// 24 bits moves small entries by the size of the large ones.
+/// Checks `REAL f(int n, REAL *x, REAL s)` on every route. In double precision, the check is three-way. In
+/// single precision, forward mode is compared with reverse mode (1e-5) and with the double-precision
+/// derivative (1e-4). Both tolerances are relative to the largest entry of the gradient, at least to 1,
+/// because rounding to 24 bits changes small entries by an amount proportional to the largest entries.
 pub fn check_floats(source: &str, n: usize) {
     for flags in ROUTES {
         let of = |real| [flags, &[real][..]].concat();
@@ -274,7 +274,7 @@ pub fn check_floats(source: &str, n: usize) {
 
 const STANDARD: [ArgActivity; 3] = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
 
-/// The point at which functions are checked, and `s` there.
+/// Returns the point at which functions are checked, and `s`.
 fn point(n: usize) -> (Vec<f64>, f64) {
     let entry = |i: usize| 0.4 + 0.37 * ((i * 7 + 3) % 5) as f64;
     ((0..n).map(entry).collect(), 0.8)
@@ -287,7 +287,7 @@ fn derive_standard(source: &str, flags: &[&str]) -> Compiled {
     }
 }
 
-/// The gradient by `x`, and then by `s`, in reverse mode.
+/// Returns the gradient by `x`, then by `s`, in reverse mode.
 fn gradient_f64(source: &str, flags: &[&str], n: usize) -> Vec<f64> {
     let compiled = derive_standard(source, flags);
     let (mut x, s) = point(n);
@@ -304,7 +304,7 @@ fn gradient_f64(source: &str, flags: &[&str], n: usize) -> Vec<f64> {
     adjoint
 }
 
-/// As [`gradient_f64`], in single precision, in reverse and in forward mode.
+/// Returns the single-precision gradients by `x`, then by `s`, in reverse mode and in forward mode.
 fn gradients_f32(source: &str, flags: &[&str], n: usize) -> (Vec<f32>, Vec<f32>) {
     let compiled = derive_standard(source, flags);
     let (x, s) = point(n);
