@@ -4,7 +4,7 @@
 //! The sign and the exponent of a float are step functions: `(double)(bits >> 52)` has a zero derivative.
 //! The fraction is not: `(double)bits` grows with the float (nearly a logarithm), and no rule computes its
 //! derivative. The result of a float-to-integer conversion is a step function too. A shift into the
-//! exponent of another float preserves the property. As the fraction of that float the integer is not a
+//! exponent of another float preserves the property. In the fraction of that float the integer is not a
 //! step function (nearly an exponential).
 //!
 //! Step 1 builds a graph of integer ops with one mask per value and alias set: the bits that may depend on
