@@ -2,7 +2,7 @@
 //!
 //! The distance is a polynomial. Values that differ between the two accesses (indices of loops inside the
 //! frame) occur once per side. Two tests: the greatest common divisor of the coefficients leaves gaps
-//! (Banerjee, *Dependence Analysis*, 1997, ch. 3). Loop indices replaced by their extreme values, innermost
+//! (Banerjee, *Dependence Analysis*, 1997, ch. 3). Loop indices replaced by their end values, innermost
 //! first, yield a lower bound in which symbols may cancel.
 
 use crate::alias::Alias;

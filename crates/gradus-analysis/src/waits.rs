@@ -3,9 +3,8 @@
 //!
 //! Without data races, a rank sees another rank's write only after both have synchronised in between. Only
 //! its own rank changes memory during an op without synchronisation points. During an op with such points,
-//! a rank also sees writes of further ranks since the last point at which all ranks waited, and writes up
-//! to the next such point. Ranks that have ended are not awaited; the remaining ranks meet at the same
-//! points.
+//! a rank also sees writes of further ranks between the preceding and the following point at which all
+//! ranks wait. Ranks that have ended are not awaited; the remaining ranks wait at common points.
 
 use crate::effects::Effects;
 use crate::nest::Nest;
