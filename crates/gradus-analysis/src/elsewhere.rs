@@ -1,6 +1,6 @@
 //! External writes to active memory: a call of an external function without active arguments may still
 //! write globals visible to other files. It may also call back an escaped function of the program (a signal
-//! handler, a callback). The derivative of such writes is unknown.
+//! handler, a callback). Such writes have no known derivative.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::{CallSite, Callee};

@@ -1,7 +1,7 @@
 //! Value copies: the operands that an op copies unchanged to results and region parameters, through
 //! structure ops, select and freeze.
 //!
-//! One table for every analysis that propagates along values; a new structure op is added here alone.
+//! A single table for every analysis that propagates along values. A new structure op is added here alone.
 
 use gradus_ir::{Body, Op, OpKind, Value};
 

@@ -1,9 +1,8 @@
 //! Variadic arguments.
 //!
-//! The derivative forwards variadic arguments to its forward pass, which reads them like the primal. The
-//! reverse pass has none, and no shadows of variadic arguments are passed. A function that reads its
-//! variadic arguments therefore has no derivative, unless it only formats them (`vprintf` and related
-//! functions).
+//! The derivative forwards variadic arguments to its forward pass. The reverse pass receives none, and no
+//! shadows of variadic arguments are passed. A function that reads its variadic arguments therefore has no
+//! derivative, unless it only formats the arguments (`vprintf` and related functions).
 
 use crate::closure::Closure;
 use gradus_ir::known::{Known, MarkerFn, SystemFn};
@@ -52,7 +51,7 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Returns true if all uses of a list's address print, start, copy or end the list.
+    /// Returns true if every use of a list's address prints, starts, copies or ends the list.
     fn end_in_text(&mut self, func: FuncId, body: &Body, list: Value) -> bool {
         if !self.seen.insert((func, list)) {
             return true;

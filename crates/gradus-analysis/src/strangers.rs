@@ -1,14 +1,14 @@
-//! Unknown callees that receive active memory. The contents and types of that memory are unknown after the
-//! call. Diagnostics about memory contents are therefore attributed to these callees. Regions that stay
-//! with OpenMP's library are treated alike, because the library passes shared variables as integers.
+//! Unknown callees that receive active memory. The contents and types of the memory are unknown after the
+//! call. Diagnostics about memory contents are therefore attributed to the callees. Regions that stay with
+//! OpenMP's library are treated alike, because the library passes shared variables as integers.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::Callee;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Severity};
 use std::collections::BTreeSet;
 
-/// Adds the possible unknown callees to diagnostics about memory contents. If such a callee is itself
-/// refused, these diagnostics are redundant and are removed.
+/// Adds the possible unknown callees to diagnostics about memory contents. If the callee is itself refused,
+/// the diagnostics about contents are redundant and are removed.
 pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<Diagnostic>) {
     let about_memory = |d: &Diagnostic| matches!(d.code, Code::UnknownMemoryType | Code::FloatBits);
     if !findings.iter().any(about_memory) {

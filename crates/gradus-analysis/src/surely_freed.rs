@@ -175,7 +175,7 @@ fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
     loops.any(holds) && !body.operands(free).any(is_this)
 }
 
-/// Returns true if two values are equal: one value, or loads from equal addresses.
+/// Returns true if two values are identical, or are loads from equal addresses.
 fn is_same(body: &Body, a: Value, b: Value) -> bool {
     let (Some(x), Some(y)) = (body.def_op(a), body.def_op(b)) else {
         return a == b || body.as_const(a).is_some() && body.as_const(a) == body.as_const(b);

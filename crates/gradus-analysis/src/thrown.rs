@@ -125,7 +125,7 @@ impl Thrown {
     }
 }
 
-/// Returns true if an op itself writes memory with shadows that is visible to callers of its function.
+/// Returns true if an op, callees aside, writes memory with shadows visible to callers of its function.
 fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
     let seen = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;

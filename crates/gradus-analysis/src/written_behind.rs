@@ -1,8 +1,8 @@
 //! Indirect outputs: parameters that lead to written memory through pointers in memory, such as structures
 //! and descriptors.
 //!
-//! LLVM's `readonly` covers only memory that address computations reach from a parameter. It does not cover
-//! an output whose address lies in memory (`y->p[i] = …`).
+//! LLVM's `readonly` covers only memory reachable from a parameter by address computations. An output with
+//! its address in memory (`y->p[i] = …`) is not covered.
 
 use crate::activity::{Facts, written_classes};
 use crate::closure::Closure;
