@@ -660,8 +660,7 @@ fn copies_that_go_round_in_a_circle_come_to_an_end() {
     );
 }
 
-/// A vector class computes an element's address from a pointer difference: the cells of structures stay
-/// separate.
+/// A C++ vector moves elements by a pointer difference: the cells of structures stay separate.
 #[test]
 fn distances_are_as_far_as_their_memory_counts() {
     let mut program = Program::default();

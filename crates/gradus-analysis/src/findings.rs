@@ -143,7 +143,7 @@ impl Finder<'_> {
         let floats = self.class(ptr).is_some_and(|c| self.reaches_floats(c));
         floats && self.activity.shadow(ptr).is_some()
     }
-    /// Returns true if an alias set is active and has no evidence for integers alone.
+    /// Returns true if an alias set has a shadow and is not known to hold integers only.
     fn reaches_floats(&self, class: ClassId) -> bool {
         let seen = self.facts.words.seen_anywhere(class);
         let only_integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();

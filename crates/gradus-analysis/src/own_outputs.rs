@@ -1,9 +1,12 @@
 //! Outputs in blocks that the call graph allocates and leaves behind an argument: `*y = malloc(…)`. A
 //! one-call gradient allocates the shadows of such blocks, so the caller cannot seed cotangents in advance.
 //!
-//! Steps: (1) visit each store of a varied float to memory reachable from an argument with a shadow; (2)
-//! the store goes to a local block if its address is computed from an allocation in the same function. A
-//! loaded address counts as memory of the caller, which may have allocated the block before.
+//! Steps:
+//!
+//! 1. Visit each store of a varied float to memory reachable from an argument with a shadow.
+//! 2. The store goes to a local block if its address is computed from an allocation in the same function.
+//!
+//! A loaded address counts as memory of the caller, which may have allocated the block before.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};

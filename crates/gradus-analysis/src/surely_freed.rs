@@ -155,8 +155,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns true if a free shares a loop with the allocation and may free a block of an earlier iteration,
-/// because its pointer is loaded from a location other than the store of the new block.
+/// Returns true if a free shares a loop with the allocation and may free a block of an earlier iteration.
+/// The freed pointer is then loaded from a location other than the store of the new block.
 fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
     let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
     let mut loops = std::iter::successors(around(&free), around)

@@ -125,7 +125,8 @@ impl Thrown {
     }
 }
 
-/// Returns true if an op, callees aside, writes memory with shadows visible to callers of its function.
+/// Returns true if an op, or the external function it calls, writes memory with shadows visible to callers
+/// of the op's function.
 fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
     let seen = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;
