@@ -263,7 +263,7 @@ impl Reader<'_, '_> {
         }
     }
     /// Adds the constraints of integer ops on possible addresses. A sum with a constant keeps the offset;
-    /// further arithmetic loses the offset. Products, quotients and remainders are not addresses.
+    /// other arithmetic loses the offset. Products, quotients and remainders are not addresses.
     pub(crate) fn binary(&mut self, op: Op, binary: BinaryOp) {
         let body = self.body;
         if !self.solver.holds_address(body.ty(body.result(op))) || binary.is_float() {

@@ -3,7 +3,7 @@
 //! Facts, each resting on an axiom and a switch in [`AliasOptions`]: distinct objects, escape, `noalias`
 //! arguments, TBAA tags, alias scopes, constant offsets, strides, ranges of loop indices, `errno`, and
 //! assumptions of the caller. Queries refer to a *frame*: the loop whose iteration is fixed. Values defined
-//! in further loops inside the frame may differ between the two accesses.
+//! in other loops inside the frame may differ between the two accesses.
 //!
 //! Two pointers that a loop carries and exchanges (double buffering) are disjoint by induction over the
 //! iterations: the initial objects are distinct, and distinct current objects imply distinct next objects.
@@ -26,7 +26,7 @@ pub struct AliasOptions {
     pub objects: bool,
     /// Escape: no unknown pointer points into memory that has not escaped.
     pub escape: bool,
-    /// `noalias` arguments: memory modified through the argument is accessed through no further pointer.
+    /// `noalias` arguments: memory modified through the argument is accessed through no other pointer.
     pub noalias: bool,
     /// TBAA tags (strict aliasing of the source language).
     pub tbaa: bool,
@@ -269,7 +269,7 @@ impl<'a> Alias<'a> {
         pairs.iter().any(|&p| p == (i, j) || p == (j, i))
     }
 
-    /// Returns true if objects that have not escaped are distinguished from all further memory.
+    /// Returns true if objects that have not escaped are distinguished from all other memory.
     pub(crate) fn tells_private_objects(&self) -> bool {
         self.options.objects && self.options.escape
     }

@@ -2,7 +2,7 @@
 //!
 //! Attributes only refine: an effect remains possible unless an attribute excludes it. Numbers use the
 //! encoding of LLVM 22: `memory` has two bits (read, write) per location, `captures` four bits for the
-//! result below four bits for all further captures.
+//! result below four bits for all other captures.
 
 use crate::effects::{Extent, FunctionEffects, ParamEffects, Touch};
 use gradus_ir::known::{self, Known, MemoryFn};
@@ -161,7 +161,7 @@ fn narrow_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
     }
 }
 
-/// Applies `memory(…)`: two bits each for arguments, inaccessible memory, errno, and all further memory.
+/// Applies `memory(…)`: two bits each for arguments, inaccessible memory, errno, and all other memory.
 fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
     let touch = |location: u32| {
         let two = bits >> (2 * location);

@@ -104,7 +104,7 @@ impl BodyActivity {
     pub fn shadow(&self, value: Value) -> ShadowState {
         self.shadow.get(value.index()).copied().unwrap_or_default()
     }
-    /// Returns the activity at a `call` or `invoke`, and `None` for further ops.
+    /// Returns the activity at a `call` or `invoke`, and `None` for other ops.
     pub fn call(&self, op: Op) -> Option<&CallActivity> {
         self.calls.get(&op)
     }

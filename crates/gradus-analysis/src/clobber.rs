@@ -27,7 +27,7 @@ const MAX_HOLES: i64 = 16;
 pub struct AfterEnd {
     /// Per argument: true if the memory behind it may be overwritten.
     pub params: Vec<bool>,
-    /// True if globals and further memory reachable by the caller may be overwritten.
+    /// True if globals and other memory reachable by the caller may be overwritten.
     pub others: bool,
     /// True if the body's stack memory no longer exists.
     pub frame: bool,
@@ -380,7 +380,7 @@ impl<'a> Clobbers<'a> {
         let (body, nest) = (self.alias.body, &self.alias.nest);
         self.waits.seen_in(body, nest, container, last)
     }
-    /// Returns true if memory may be shared with further ranks.
+    /// Returns true if memory may be shared with other ranks.
     fn is_seen_by_ranks(&self, access: &MemoryAccess) -> bool {
         let own = |t: &Target| {
             let shared = match self.alias.points_to.object(t.object) {
@@ -438,7 +438,7 @@ impl<'a> Clobbers<'a> {
         self.stops.get(at).is_some_and(|stop| *stop <= last)
     }
 
-    /// Returns the clobbers after a call of the memory that the call reads: per argument, and for further
+    /// Returns the clobbers after a call of the memory that the call reads: per argument, and for other
     /// memory. Frees and lifetime ends count.
     pub fn changed_after_call(&self, call: Op) -> AfterEnd {
         let args = self.alias.unit.call_args(self.alias.body, call);

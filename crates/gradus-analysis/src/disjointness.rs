@@ -6,7 +6,7 @@
 //! [`crate::AliasOptions::assume_disjoint`].
 //!
 //! The check of a pair, in 128 bits with both addresses zero-extended: both ranges of [`Extents`] lie
-//! within ±2⁶², and one ends before the other begins. Any further outcome selects the slow body.
+//! within ±2⁶², and one ends before the other begins. Any other outcome selects the slow body.
 
 use crate::clobber::Clobbers;
 use crate::effects::Effects;

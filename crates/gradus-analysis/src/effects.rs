@@ -172,7 +172,7 @@ pub struct FunctionEffects {
     pub further: ParamEffects,
     /// Accesses to globals by name.
     pub globals: BTreeMap<GlobalId, Touch>,
-    /// Accesses to further reachable memory: through loaded or unknown pointers.
+    /// Accesses to other reachable memory: through loaded or unknown pointers.
     pub other: Touch,
     /// True if the function may free memory not behind its arguments.
     pub frees_other: bool,
@@ -398,7 +398,7 @@ impl Effects {
             | OpKind::ShareFor { .. }
             | OpKind::Single { .. }
             | OpKind::Critical(_) => {}
-            // Synchronisation ops order accesses of further ops and access no program memory themselves.
+            // Synchronisation ops order accesses of other ops and access no program memory themselves.
             OpKind::Sync | OpKind::Barrier(_) => {}
             OpKind::Yield | OpKind::Repeat | OpKind::Return | OpKind::Unreachable => {}
         }
@@ -481,7 +481,7 @@ impl AccessList<'_> {
             self.place(AccessKind::Write, Place::Reachable);
         }
     }
-    /// Adds the accesses of memory copies and fills, sized by the size argument. Returns false for further
+    /// Adds the accesses of memory copies and fills, sized by the size argument. Returns false for other
     /// functions.
     fn copies_or_fills(&mut self, id: MemoryFn) -> bool {
         use MemoryFn::*;

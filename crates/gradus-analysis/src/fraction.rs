@@ -403,7 +403,7 @@ impl Graph<'_> {
         if words.carries_float(func, value) {
             return self.source(func, value);
         }
-        // An object with an integer TBAA name is an integer, even in memory with floats at further offsets.
+        // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.
         if seen::of_access(self.facts.unit, body, op).has_integer() {
             return;
         }

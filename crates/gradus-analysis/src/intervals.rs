@@ -1,8 +1,8 @@
 //! Constant intervals of integers, as signed numbers.
 //!
 //! One pass in program order (interval analysis without conditions; Moore, 1966). A loop-carried value is
-//! unbounded, a loop index stays below its trip count, and a region result is the hull of its yields.
-//! Further analyses use the intervals to prove that narrow arithmetic does not wrap.
+//! unbounded, a loop index stays below its trip count, and a region result is the hull of its yields. Other
+//! analyses use the intervals to prove that narrow arithmetic does not wrap.
 
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{

@@ -29,7 +29,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 struct Kept {
     /// Blocks reachable from a global, with a global that reaches them.
     blocks: BTreeMap<ClassId, Holder>,
-    /// Memory with active floats, reachable through such blocks or through globals with unreadable
+    /// Memory with active floats directly behind such blocks, or reachable from globals with unreadable
     /// initializers.
     lent: BTreeMap<ClassId, GlobalId>,
     /// Memory behind pointers that functions outside the differentiated code may have stored in a global.
@@ -176,7 +176,7 @@ fn blocks_of(
     blocks
 }
 
-/// Returns a non-constant variable among the allocation sites of an alias set.
+/// Returns a non-constant variable among the origins of an alias set.
 fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     class.origins.iter().find_map(|origin| match origin {
         Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
@@ -184,8 +184,9 @@ fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     })
 }
 
-/// Returns the pointer blocks that globals retain and that the call graph only writes. No load from such a
-/// block yields a pointer to memory for which `is_active` holds. Such blocks need no shadow.
+/// Returns the pointer blocks that globals retain and into which the call graph only stores addresses. No
+/// load from such a block yields a pointer to memory for which `is_active` holds. Such blocks need no
+/// shadow.
 pub(crate) fn only_written(
     facts: Facts<'_>,
     is_freed: &dyn Fn(ClassId) -> bool,
@@ -290,7 +291,7 @@ fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
 }
 
 impl Holder {
-    /// Returns true if no further pointer from before the call reaches the block.
+    /// Returns true if no other pointer from before the call reaches the block.
     fn is_alone(self, unit: &Unit) -> bool {
         self.direct && unit.has_own_blocks(self.global)
     }

@@ -15,7 +15,7 @@ use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns true if the call graph stores varied floats to its own blocks behind arguments with shadows, and
-/// to no further memory behind such arguments.
+/// to no other memory behind such arguments.
 pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     let mut copies = facts.memory.copies().iter();
     if copies.any(|copy| classes.is_given(copy.to.class)) {

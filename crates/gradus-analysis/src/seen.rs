@@ -154,7 +154,7 @@ pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
 ///
 /// The last link of a list points to the list head inside the container, which puts head and nodes into one
 /// alias set. An integer in or around the head may therefore share an offset with a float of a node. The
-/// offset does not separate the two, but the TBAA name does. Names of further integers are not trusted,
+/// offset does not separate the two, but the TBAA name does. Names of other integers are not trusted,
 /// because programs inspect float bits under such names.
 pub(crate) fn is_beside_links(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
@@ -190,7 +190,7 @@ fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
     false
 }
 
-/// The colour enumeration of libstdc++'s tree nodes. Clang tags further enumerations as characters.
+/// The colour enumeration of libstdc++'s tree nodes. Clang tags other enumerations as characters.
 const TREE_COLOUR: &str = "_ZTSSt14_Rb_tree_color";
 
 /// Returns true if the TBAA tag of a load or store names a type other than bytes.

@@ -133,7 +133,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
     reader.captures();
     let mut found = reader.found;
     if Waits::of(unit, body, &nest, effects).concern_callers(body, &nest) {
-        // The caller observes earlier writes of further ranks after the call.
+        // The caller observes earlier writes of other ranks after the call.
         found.waits = true;
         found.other = Touch::BOTH;
     }

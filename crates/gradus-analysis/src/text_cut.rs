@@ -489,7 +489,7 @@ impl Texts {
 }
 
 /// Returns true if memory exists before the call graph runs: memory of an argument, a variable or the
-/// environment. Memory from any further function may hold text of that function.
+/// environment. Memory from any other function may hold text of that function.
 fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
     match *origin {
         // External memory also holds the program's text; external code received no text of the call graph.

@@ -1,10 +1,10 @@
-//! Synchronisation points: ops at which the ranks of an `spmd` wait for each other, and the writes of
-//! further ranks visible to an op with such points inside.
+//! Synchronisation points: ops at which the ranks of an `spmd` wait for each other, and the writes of other
+//! ranks visible to an op with such points inside.
 //!
 //! Without data races, a rank sees another rank's write only after both have synchronised in between. Only
 //! its own rank changes memory during an op without synchronisation points. During an op with such points,
-//! a rank also sees writes of further ranks between the preceding and the following point at which all
-//! ranks wait. Ranks that have ended are not awaited; the remaining ranks wait at common points.
+//! a rank also sees writes of other ranks between the preceding and the following point at which all ranks
+//! wait. Ranks that have ended are not awaited; the remaining ranks wait at common points.
 
 use crate::effects::Effects;
 use crate::nest::Nest;

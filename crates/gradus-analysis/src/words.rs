@@ -1,6 +1,6 @@
 //! Type analysis: the floats and pointers in memory cells and in integers, over the whole call graph.
 //!
-//! Seeds are all accesses (earlier or later in the program), TBAA tags and, without further evidence,
+//! Seeds are all accesses (earlier or later in the program), TBAA tags and, without other evidence,
 //! declared types. Integers have bit ranges: a float or pointer at a bit offset. Steps:
 //!
 //! 1. One equation per op that moves bit ranges unchanged (see `lanes.rs`) and per integer load or store.
@@ -149,7 +149,7 @@ impl Words {
         }
         words
     }
-    /// Uses the declared pointee types of parameters as evidence for memory without further evidence.
+    /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
     fn declare_pointees(&mut self, unit: &Unit, closure: &Closure, memory: &Memory) {
         for (func, body) in closure.bodies(unit) {
             let attrs = unit.attrs(unit.functions[func].attrs);
@@ -260,7 +260,7 @@ impl Words {
     }
 
     /// Returns the contents of a byte copy: `memcpy`, `memmove`, `memset`, an aggregate store, a `byval`
-    /// argument. Returns [`CopyKind::Nothing`] for further ops.
+    /// argument. Returns [`CopyKind::Nothing`] for other ops.
     pub fn copy_kind(
         &self,
         unit: &Unit,

@@ -293,7 +293,7 @@ fn ranks_that_wait_see_what_others_did_before() {
     let met = format!("{store} barrier block");
     assert!(unchanged(&met, "barrier block", "barrier block"));
     assert!(!unchanged(&met, "barrier grid", "barrier block"));
-    // Ranks with fewer iterations are after the loop while further ranks are still inside.
+    // Ranks with fewer iterations are after the loop while other ranks are still inside.
     assert!(!unchanged("barrier block", "barrier block", store));
     let met = format!("barrier block {store}");
     assert!(unchanged("barrier block", "barrier block", &met));
