@@ -1,12 +1,12 @@
-//! Activity of memory: which classes carry derivatives and therefore have shadows.
+//! Activity of memory: decides which alias sets carry derivatives and therefore have shadows.
 //!
-//! Given a request, derivatives flow along the edges of `flow.rs` over the whole closure: from values
-//! to values, through memory classes, into callees and back, whatever the calling context. A value is
-//! *varied* if it depends on an active input and *useful* if an active output depends on it: two
-//! searches over one graph. A class whose floats are both carries derivatives. What that means for its
-//! pointers depends on where its memory comes from: see [`ClassState`].
+//! Derivatives flow along the edges of `flow.rs` over the whole call graph, context-insensitively: between
+//! values, through memory, into callees and back. A value is *varied* if it depends on an active input and
+//! *useful* if an active output depends on it. Two searches over one graph compute both. An alias set with
+//! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation
+//! sites: see [`ClassState`].
 //!
-//! Contexts are told apart again in `body_activity.rs`, one variant of a function at a time.
+//! `body_activity.rs` restores context sensitivity, one variant of a function at a time.
 
 use crate::closure::{Callee, Closure};
 use crate::flow::{Flow, ValueAccess, value_accesses};
@@ -20,60 +20,60 @@ use gradus_ir::{
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a request says about an argument of its root.
+/// Activity annotation of an argument of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// It carries no derivative; neither does memory behind it.
+    /// Inactive, including the memory behind the argument.
     Const,
-    /// It has a tangent or a shadow: memory behind it, at any distance, has shadow memory beside it.
+    /// Has a tangent or a shadow. All memory reachable from the argument has shadow memory.
     Dup,
-    /// As [`Activity::Dup`]; the primal contents are not needed afterwards.
+    /// Like [`Activity::Dup`], but the caller does not require the primal contents afterwards.
     DupNoNeed,
-    /// A number whose adjoint is a result of the derivative.
+    /// A float whose adjoint is a result of the derivative.
     Out,
 }
 
-/// What is to be differentiated.
+/// A differentiation request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The function.
+    /// The function to be differentiated.
     pub root: FuncId,
-    /// One entry per parameter; missing ones are [`Activity::Const`].
+    /// One entry per parameter; an absent entry means [`Activity::Const`].
     pub args: Vec<Activity>,
-    /// Whether the result is active: has a tangent or a cotangent.
+    /// True if the result is active: it has a tangent or a cotangent.
     pub result: bool,
 }
 
-/// Whether the memory of a class has shadow memory.
+/// Presence of shadow memory for an alias set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassState {
-    /// None has; the shadow of a pointer is the pointer itself.
+    /// No object has a shadow; the shadow of a pointer is the pointer itself.
     #[default]
     Inactive,
-    /// All has; every pointer of the class has a real shadow.
+    /// Every object has a shadow; every pointer has a real shadow.
     Active,
-    /// Some has: a pointer whose shadow equals it is inactive, which is asked at run time.
+    /// Some objects have a shadow. A run-time test decides: a pointer is inactive if its shadow equals it.
     Maybe,
 }
 
-/// What the shadow of a pointer is.
+/// Kind of a pointer's shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ShadowState {
-    /// The pointer itself: what it points to carries no derivative.
+    /// The pointer itself: its memory carries no derivative.
     #[default]
     None,
-    /// Other memory than the pointer's.
+    /// Memory distinct from the pointer's.
     Real,
-    /// Either, which is asked at run time: `shadow != primal`.
+    /// Either; the run-time test is `shadow != primal`.
     Maybe,
 }
 
 impl ShadowState {
-    /// Whether there may be a shadow.
+    /// Returns true if there may be a shadow.
     pub fn is_some(self) -> bool {
         self != ShadowState::None
     }
-    /// That of a pointer which is one or the other.
+    /// Returns the join of two states.
     #[must_use]
     pub fn or(self, other: ShadowState) -> ShadowState {
         if self == other {
@@ -84,29 +84,29 @@ impl ShadowState {
     }
 }
 
-/// What is known of an argument (or a result) in one variant of a function: part of the variant's key.
+/// Activity of an argument or a result in one variant of a function; part of the variant's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArgActivity {
-    /// Whether floats that it carries by value are active.
+    /// True if floats carried by value are active.
     pub active: bool,
-    /// What the shadows of pointers that it carries are.
+    /// Shadow of the carried pointers.
     pub shadow: ShadowState,
 }
 
-/// All facts about a closure that activity rests on.
+/// The analyses of a call graph on which activity analysis builds.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The unit.
     pub unit: &'a Unit,
-    /// Its functions in question.
+    /// The call graph.
     pub closure: &'a Closure,
-    /// Their memory.
+    /// The alias sets.
     pub memory: &'a Memory,
-    /// What lies in it.
+    /// The types of memory cells and integers.
     pub words: &'a Words,
 }
 
-/// Which memory of a closure carries derivatives.
+/// Activity of the memory of a call graph.
 #[derive(Clone, Debug, Default)]
 pub struct ClassFacts {
     states: Vec<ClassState>,
@@ -115,15 +115,15 @@ pub struct ClassFacts {
     varied: Vec<bool>,
     useful: Vec<bool>,
     scrambled: Vec<bool>,
-    /// What is known of memory with a shadow of which nothing is told.
+    /// Per alias set with a shadow: facts about missing type evidence.
     untold: Vec<Untold>,
     written: Vec<bool>,
     handed_over: Vec<bool>,
-    /// Blocks of pointers into which addresses are only stored.
+    /// Pointer blocks with stores of addresses only.
     only_written: BTreeSet<ClassId>,
-    /// Memory that an argument with a shadow leads to.
+    /// True for alias sets reachable from an argument with a shadow.
     given: Vec<bool>,
-    /// The memory reachable from a result that has a shadow.
+    /// The alias sets reachable from a result with a shadow.
     returned: BTreeSet<ClassId>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     surely_freed: HashSet<ClassId>,
@@ -133,37 +133,37 @@ pub struct ClassFacts {
     findings: Vec<Diagnostic>,
 }
 
-/// Where the memory of a class comes from, as far as activity asks.
+/// Provenance of an alias set, as far as activity depends on it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sources {
     dup: bool,
-    /// What an argument with a shadow points to itself.
+    /// An argument with a shadow points to the set directly.
     named: bool,
     constant: bool,
-    /// A const argument leads to it.
+    /// Reachable from a const argument.
     promised: bool,
-    /// Reached through pointers that the caller left in memory: where it put no shadow beside one, the
-    /// pointer itself stands there.
+    /// Reachable through pointers that the caller stored. Without a shadow, the caller stores the primal
+    /// pointer in the place of the shadow pointer.
     handed: bool,
-    /// Made in the closure: shadow memory can be made beside it.
+    /// Allocated in the call graph; shadow memory can be allocated alongside.
     inside: bool,
-    /// A global that cannot have a shadow here.
+    /// A global that cannot have a shadow in this unit.
     barred: Option<GlobalId>,
 }
 
-/// Memory that the caller gave a shadow.
+/// Missing type evidence for memory with a shadow from the caller.
 #[derive(Clone, Copy, Debug, Default)]
 struct Untold {
-    /// Nothing tells what it holds.
+    /// No evidence for the contents' types.
     is: bool,
-    /// An argument points to it.
+    /// An argument points to the memory directly.
     named: bool,
-    /// It is declared to hold numbers, and only seen to hold integers.
+    /// Declared as floats, but accessed as integers only.
     belied: bool,
 }
 
 impl ClassFacts {
-    /// The activity of all memory under `request`.
+    /// Computes the activity of all memory under `request`.
     pub fn of(facts: Facts<'_>, request: &Request) -> ClassFacts {
         let flow = Flow::of(facts);
         let sources = sources(facts, request);
@@ -188,7 +188,7 @@ impl ClassFacts {
             true => crate::outliving::returned(facts, request.root),
             false => BTreeSet::new(),
         };
-        // The caller reads tangents from the shadow of a returned block, or adds cotangents there.
+        // The caller reads tangents from the shadow of a returned block or adds cotangents to it.
         for &class in &returned {
             outputs.push(flow.class_node(class));
             if facts.words.seen_anywhere(class).has_float() {
@@ -249,92 +249,94 @@ impl ClassFacts {
         found
     }
 
-    /// Whether the class has shadow memory.
+    /// Returns the shadow state of an alias set.
     pub fn state(&self, class: ClassId) -> ClassState {
         self.states.get(class.index()).copied().unwrap_or_default()
     }
-    /// Whether no handler does anything but read what it catches.
+    /// Returns true if every exception handler only reads the caught object.
     pub(crate) fn handlers_only_read(&self) -> bool {
         self.handlers_only_read
     }
-    /// Whether floats in memory of the class carry derivatives; a class that only holds pointers to
-    /// such memory has shadows too, but no floats.
+    /// Returns true if floats in the alias set carry derivatives. An alias set with only pointers to such
+    /// memory has a shadow, but no active floats.
     pub fn holds_active_floats(&self, class: ClassId) -> bool {
         self.floats.get(class.index()).copied().unwrap_or(false)
     }
-    /// Whether floats in memory of the class may depend on active inputs.
+    /// Returns true if floats in the alias set may depend on active inputs.
     pub fn is_varied(&self, class: ClassId) -> bool {
         self.varied[self.flow.class_node(class)]
     }
-    /// Whether active outputs may depend on floats in memory of the class.
+    /// Returns true if active outputs may depend on floats in the alias set.
     pub fn is_useful(&self, class: ClassId) -> bool {
         self.useful[self.flow.class_node(class)]
     }
-    /// Whether a value may depend on active inputs, in some calling context.
+    /// Returns true if a value may depend on active inputs in some calling context.
     pub fn value_varied(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.varied[node])
     }
-    /// Whether active outputs may depend on a value, in some calling context.
+    /// Returns true if active outputs may depend on a value in some calling context.
     pub fn value_useful(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.useful[node])
     }
-    /// Whether the closure writes floats, or copies of bytes, to memory of the class.
+    /// Returns true if the call graph stores floats or copies bytes to the alias set.
     pub fn is_written(&self, class: ClassId) -> bool {
         self.written.get(class.index()).copied().unwrap_or(false)
     }
-    /// Whether blocks of the class are made in the closure and may be reached from memory of the caller.
+    /// Returns true if the call graph allocates blocks of the alias set that escape to memory of the
+    /// caller.
     pub fn is_handed_over(&self, class: ClassId) -> bool {
         self.handed_over
             .get(class.index())
             .copied()
             .unwrap_or(false)
     }
-    /// Returns true if an argument with a shadow leads to the class.
+    /// Returns true if the alias set is reachable from an argument with a shadow.
     pub fn is_given(&self, class: ClassId) -> bool {
         self.given.get(class.index()).copied().unwrap_or(false)
     }
-    /// Returns true if the result of the request leads to the class, and the caller gets the result's shadow.
+    /// Returns true if the alias set is reachable from the request's result and the caller receives the
+    /// result's shadow.
     pub fn is_returned(&self, class: ClassId) -> bool {
         self.returned.contains(&class)
     }
-    /// The calls of the closure that may free blocks of the class.
+    /// Returns the calls that may free blocks of the alias set.
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
     }
-    /// Returns true if the class is pointer blocks that global variables keep and into which addresses are only
-    /// stored. Such blocks have no shadows.
+    /// Returns true for pointer blocks that globals retain and that only receive stores of addresses. Such
+    /// blocks have no shadow.
     pub(crate) fn is_only_written(&self, class: ClassId) -> bool {
         self.only_written.contains(&class)
     }
-    /// Whether every block of the class that the closure makes is freed by the call that makes it.
+    /// Returns true if the allocating call frees every block of the alias set before it returns.
     pub fn is_surely_freed(&self, class: ClassId) -> bool {
         self.surely_freed.contains(&class)
     }
-    /// Whether memory of the class has a shadow from the caller, and nothing tells what it holds, as seen from
-    /// a body where the front end names what it accesses, or not. Some languages name nothing; there, only
-    /// what an argument points to itself is meant: the caller says of it that it holds numbers.
+    /// Returns true if the alias set has a shadow from the caller and there is no evidence for its types.
+    /// `names_accesses` states that the body's front end emits TBAA names. Without names, only memory
+    /// directly behind an argument counts: the caller's annotation declares it as floats.
     pub fn is_untold(&self, class: ClassId, names_accesses: bool) -> bool {
         let untold = self.untold.get(class.index());
         untold.is_some_and(|u| u.belied || u.is && (u.named || names_accesses))
     }
-    /// Whether memory of the class has a shadow from the caller, and is declared to hold numbers, although the
-    /// program only names integers there.
+    /// Returns true if the alias set has a shadow from the caller and is declared as floats, although the
+    /// program's accesses name integers only.
     pub fn is_belied(&self, class: ClassId) -> bool {
         self.untold.get(class.index()).is_some_and(|u| u.belied)
     }
-    /// Whether an integer is the outcome of integer arithmetic on the bits of a varied float.
+    /// Returns true if an integer results from integer arithmetic on the bits of a varied float.
     pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.scrambled[node])
     }
-    /// Whether the result of a function may depend on active inputs, in some calling context.
+    /// Returns true if a function's result may depend on active inputs in some calling context.
     pub fn result_varied(&self, func: FuncId) -> bool {
         let node = self.flow.result_node(func);
         node.is_some_and(|node| self.varied[node])
     }
-    /// The shadow of a global variable's address.
+    /// Returns the shadow of a global's address.
     pub fn global(&self, facts: Facts<'_>, global: GlobalId) -> ShadowState {
         let Some(place) = facts.memory.global(global) else {
             return ShadowState::None;
@@ -345,23 +347,23 @@ impl ClassFacts {
             false => ShadowState::None,
         }
     }
-    /// Whether a function whose address is taken works on derivatives: on active values, or on memory
-    /// with shadows.
+    /// Returns true if an address-taken function works on active values or on memory with shadows.
     pub fn is_active_function(&self, func: FuncId) -> bool {
         self.functions.contains(&func)
     }
-    /// Whether a function or what it calls mentions a global variable that has a shadow: it may carry
-    /// derivatives even where no argument does.
+    /// Returns true if a function or one of its callees mentions a global with a shadow. Such a function
+    /// may carry derivatives even without active arguments.
     pub fn touches_globals(&self, func: FuncId) -> bool {
         self.with_globals.contains(&func)
     }
-    /// What was found wrong with the memory of the request, and what is only warned of.
+    /// Returns the diagnostics for the request's memory, errors and warnings.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
     }
 
-    /// The integers that carry varied floats, or are loaded from words that may be such: also from memory
-    /// with a shadow that is only read, and as integers alone, or of which nothing is told.
+    /// Returns the integers that carry varied floats or are loaded from cells that may hold such floats.
+    /// Included are loads from memory with a shadow that is never stored to and is accessed as integers
+    /// only, or that has no type evidence.
     fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> FloatBits {
         let (mut list, mut pieces) = (Vec::new(), Vec::new());
         let stored = stored_classes(facts);
@@ -381,7 +383,7 @@ impl ClassFacts {
             for op in body.walk(body.root()) {
                 value_accesses(facts.unit, body, op, |access| {
                     let ValueAccess::Load { ptr, value } = access else {
-                        // Not an error: stores make no integers.
+                        // Not an error: stores define no integers.
                         return;
                     };
                     let place = facts.memory.place(func, ptr);
@@ -406,7 +408,7 @@ impl ClassFacts {
             pieces,
         }
     }
-    /// From flows to states. Memory that holds pointers to memory with shadows has a shadow itself.
+    /// Computes the shadow states. Memory with pointers to memory with shadows has a shadow itself.
     fn settle(&mut self, facts: Facts<'_>, sources: &[Sources], root: FuncId) {
         let count = sources.len();
         self.floats = (0..count)
@@ -416,7 +418,7 @@ impl ClassFacts {
             })
             .collect();
         let returned = crate::outliving::returned(facts, root);
-        // Floats that are only written, or only read, may belong to another block.
+        // Floats that are only written or only read may belong to another block.
         let matters = |class: ClassId| {
             self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
         };
@@ -449,7 +451,7 @@ impl ClassFacts {
 }
 
 impl Sources {
-    /// The state of a class that carries derivatives.
+    /// Returns the shadow state of an alias set that carries derivatives.
     fn state(self) -> ClassState {
         match (self.dup || self.inside, self.constant || self.handed) {
             (false, _) => ClassState::Inactive,
@@ -462,7 +464,7 @@ impl Sources {
         for origin in &class.origins {
             match *origin {
                 Origin::Alloca(..) | Origin::Heap(..) => sources.inside = true,
-                // Code has no shadow: which derivative belongs to an address is found at the call.
+                // Code has no shadow: the call looks up the derivative of a function address.
                 Origin::Function(_) => sources.constant = true,
                 Origin::Global(global) if can_have_shadow(facts.unit, global) => {
                     sources.inside = true;
@@ -481,15 +483,16 @@ impl Sources {
     }
 }
 
-/// Returns true if a variable is external and of an opaque type, such as the handles of Open MPI. This program only
-/// passes its address on. Code that would store active values there is refused itself.
+/// Returns true if a variable is external and of an opaque type, such as the handles of Open MPI. The
+/// program only passes the address on. Code that would store active values in such a variable is refused on
+/// its own.
 fn is_handle(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     !variable.defined && matches!(unit.types.get(variable.ty), Type::Opaque(_))
 }
 
-/// Whether a global variable can have a shadow: it is this module's, what it holds at start-up is known, and it
-/// changes or holds addresses of others.
+/// Returns true if a global can have a shadow: this module defines it, its initializer is readable, and it
+/// is mutable or holds addresses.
 fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
@@ -497,7 +500,7 @@ fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     variable.defined && variable.unread.is_empty() && changes
 }
 
-/// The classes that a store of the closure writes to.
+/// Returns the alias sets written by a store of the call graph.
 fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
     let mut found = HashSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -513,14 +516,15 @@ fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
     found
 }
 
-/// The classes that floats are stored to, or bytes copied to, other than by passing a structure by value.
+/// Returns, per alias set, true if floats are stored or bytes are copied to it. Copies for `byval`
+/// arguments do not count.
 pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
     let mut written = vec![false; facts.memory.classes().len()];
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
-                    // Not an error: a load writes nothing.
+                    // Not an error: a load writes no memory.
                     return;
                 };
                 if let Some(class) = facts.memory.class(func, ptr)
@@ -541,7 +545,7 @@ pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
     written
 }
 
-/// See [`ClassFacts::is_handed_over`].
+/// Computes [`ClassFacts::is_handed_over`].
 fn handed_over(facts: Facts<'_>, sources: &[Sources]) -> Vec<bool> {
     let over = |(id, class): (ClassId, &Class)| {
         let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
@@ -550,7 +554,7 @@ fn handed_over(facts: Facts<'_>, sources: &[Sources]) -> Vec<bool> {
     facts.memory.classes().map(over).collect()
 }
 
-/// See [`ClassFacts::touches_globals`].
+/// Computes [`ClassFacts::touches_globals`].
 fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
     let mut by_address: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
     let mut work = Vec::new();
@@ -582,7 +586,8 @@ fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<Fun
     found
 }
 
-/// The functions whose address is taken that work on derivatives, by themselves or in what they call.
+/// Returns the functions that work on derivatives, directly or in a callee. Empty if no function's address
+/// is taken.
 fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
     let taken = facts.closure.address_taken();
     if taken.is_empty() {
@@ -610,7 +615,7 @@ fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
     found
 }
 
-/// Whether a body computes with active values, or writes, copies, frees or gives memory with shadows.
+/// Returns true if a body computes active values, or writes, copies, frees or returns memory with shadows.
 fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body) -> bool {
     let active =
         |value: Value| classes.value_varied(func, value) && classes.value_useful(func, value);
@@ -625,7 +630,7 @@ fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &
     };
     body.walk(body.root()).any(|op| match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
-            // Those with a body speak for themselves.
+            // Callees with a body are scanned separately.
             let callee = facts.unit.callee(body, op);
             let outside = callee.is_none_or(|f| facts.unit.functions[f].body.is_none());
             let harmless = callee
@@ -641,8 +646,8 @@ fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &
     })
 }
 
-/// The sources of every class: its own origins, and what the request says about arguments from which
-/// it can be reached.
+/// Computes the provenance of every alias set: its allocation sites, and the annotations of arguments from
+/// which it is reachable.
 fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
     let mut list: Vec<Sources> = facts
         .memory
@@ -684,7 +689,7 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
     list
 }
 
-/// Marks `start` and all that can be reached from it through pointers in memory.
+/// Marks `start` and all alias sets reachable from it through pointers in memory.
 fn spread(
     memory: &Memory,
     start: Vec<ClassId>,
@@ -702,14 +707,14 @@ fn spread(
 }
 
 impl Request {
-    /// What is asked of a parameter of the root.
+    /// Returns the annotation of a parameter of the root.
     fn argument(&self, index: usize) -> Activity {
         let Some(activity) = self.args.get(index) else {
             unreachable!("a request says of every parameter what it is");
         };
         *activity
     }
-    /// The variant of the root that the request asks for.
+    /// Returns the variant of the root for the request.
     pub fn variant(&self, facts: Facts<'_>) -> crate::Variant {
         let body = facts.unit.functions[self.root].body.as_deref();
         let params = body.map_or(&[][..], |b| b.params());

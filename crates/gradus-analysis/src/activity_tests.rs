@@ -1,4 +1,4 @@
-//! Activity and word kinds on small bodies: each states what must be active, and what must not.
+//! Tests of activity and cell types on small bodies: each test states the active and the inactive values.
 
 use crate::{
     Activity, ArgActivity, BodyActivity, ClassFacts, ClassState, Closure, Facts, Memory, Request,
@@ -16,7 +16,7 @@ struct Program {
 }
 
 impl Program {
-    /// Defines `name` with parameters and result of these types; `build` gives what is returned.
+    /// Defines `name` with the given parameter and result types. `build` returns the results.
     fn define(
         &mut self,
         name: &str,
@@ -178,7 +178,7 @@ fn a_list_is_walked_through_its_shadow() {
         Some(b.body.result(op))
     });
     let study = program.study(f, &[Dup], true);
-    // Where the caller left a node without a shadow, the node itself stands in its place.
+    // If the caller gave a node no shadow, the primal node is its own shadow.
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[1]) && study.root.active(seen[2]));
     let class = study.memory.class(f, seen[0]).expect("a pointer");
@@ -408,7 +408,7 @@ fn arithmetic_on_float_bits_is_refused_where_it_gives_a_float() {
     assert!(study.root.result().active);
 }
 
-/// `llvm.memcpy` of this unit.
+/// Returns `llvm.memcpy` of this unit.
 fn memcpy(program: &mut Program) -> FuncId {
     let (_, ptr, word, void) = program.types();
     let bit = program.unit.types.int(1);
@@ -551,7 +551,7 @@ fn pointers_in_memory_are_reached_through_shadows() {
         Some(b.fmul(x, x))
     });
     let study = program.study(f, &[Dup, Const], true);
-    // The entry of a table without a shadow is its own.
+    // The entry of a table without a shadow is its own shadow.
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[2]));
     assert_eq!(study.root.findings(), &[]);
@@ -660,7 +660,7 @@ fn copies_that_go_round_in_a_circle_come_to_an_end() {
     );
 }
 
-/// A vector moves what lies before an element by the distance of two addresses: words of structures stay apart.
+/// A C++ vector moves elements by a pointer difference: the cells of structures stay separate.
 #[test]
 fn distances_are_as_far_as_their_memory_counts() {
     let mut program = Program::default();

@@ -1,7 +1,7 @@
-//! Addresses from arithmetic: what `addr`, casts and integer ops say about pointers.
+//! Pointer arithmetic: alias-set constraints of `addr`, casts and integer ops.
 //!
-//! Strides bound how far a place may move: `p + 8·i` keeps the words of eight bytes apart, also where the
-//! front end has written `8·i` as a shift. Distances and alignments are no addresses.
+//! Strides bound the movement of a pointer: `p + 8·i` keeps cells of eight bytes separate, also if the
+//! front end wrote `8·i` as a shift. Pointer differences and alignments are not addresses.
 
 use crate::constraints::{Reader, Solver, Unknown};
 use crate::linear;
@@ -11,7 +11,7 @@ use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
 use std::collections::HashSet;
 
-/// An address moved by the distance of two others: `result = base + (to - from)`.
+/// A pointer moved by a pointer difference: `result = base + (to - from)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Moved {
     pub result: Target,
@@ -20,13 +20,13 @@ pub(crate) struct Moved {
     pub from: Target,
 }
 
-/// How many definitions [`Reader::steps`] looks through.
+/// Maximal depth of the definitions inspected by [`Reader::steps`].
 const STEPS_DEPTH: u32 = 8;
 
-/// How many sums [`Reader::is_measured`] looks through at a time.
+/// Maximal number of pending sums in [`Reader::is_measured`].
 const MOST_SUMS: usize = 16;
 
-/// The numbers `constant + multiple · n` for whole n.
+/// The integers `constant + multiple · n` for all integers n.
 #[derive(Clone, Copy)]
 struct Steps {
     constant: i64,
@@ -48,7 +48,7 @@ impl Steps {
             ..self
         }
     }
-    /// The sums of one of these and one of those.
+    /// Returns the sums of one member of each set.
     fn and(self, other: Steps) -> Steps {
         let multiple = gcd(self.multiple.unsigned_abs(), other.multiple.unsigned_abs());
         Steps {
@@ -68,11 +68,12 @@ impl Steps {
 }
 
 impl Solver<'_> {
-    /// What lies between two places of one class is known as far as the class counts: as many bytes further
-    /// on stands the same word, in an array of structures too. Between others may lie any number of bytes.
+    /// Applies the recorded pointer differences. Within one alias set, a difference is known up to the
+    /// modulus, also in an array of structures. Between two alias sets, a difference is any number of
+    /// bytes.
     ///
-    /// A place may come about through its own distance only: the end of a vector that has grown is as far from
-    /// its begin as the end before was. Such an end was null at first, as its begin was.
+    /// A location may exist only through its own difference: the end of a regrown vector is as far from its
+    /// begin as the earlier end was. The earliest end was null, like its begin.
     pub(crate) fn move_by_distances(&mut self, unknown: Unknown) {
         let outside = match unknown {
             Unknown::Begins => self.seen_outside(),
@@ -108,7 +109,7 @@ impl Solver<'_> {
         }
     }
 
-    /// The classes that code outside of the closure may have left addresses of somewhere.
+    /// Returns the nodes in which external code may have stored addresses.
     fn seen_outside(&mut self) -> HashSet<u32> {
         let is_outside = |origin: &Origin| {
             !matches!(
@@ -143,7 +144,7 @@ impl Reader<'_, '_> {
             return;
         }
         if linear::is_bare_address(unit, body, body.operand(op, 0)) {
-            // A number as an address: what it steps by is the address, if one of the numbers is.
+            // A number as base: the pointer is among the indices, if any index holds an address.
             for index in body.operands(op).skip(1) {
                 if let Some(target) = self.target(index) {
                     self.solver.classes.step(target, 1);
@@ -152,7 +153,7 @@ impl Reader<'_, '_> {
             }
         }
         let Some(base) = self.target(body.operand(op, 0)) else {
-            // Not an error: the address is null or undefined, and leads nowhere.
+            // Not an error: the address is null or undefined.
             return;
         };
         if let OpKind::Addr { source } = *body.kind(op) {
@@ -194,7 +195,7 @@ impl Reader<'_, '_> {
             }
         }
     }
-    /// The two places whose distance an integer is.
+    /// Returns the two pointers whose difference is `value`.
     fn distance(&mut self, value: Value) -> Option<(Target, Target)> {
         let op = self.body.def_op(value)?;
         if !matches!(self.body.kind(op), OpKind::Binary(BinaryOp::Sub)) {
@@ -209,7 +210,7 @@ impl Reader<'_, '_> {
         };
         Some((place(0)?, place(1)?))
     }
-    /// An integer as a constant and a multiple of a number, as far as its definition shows.
+    /// Decomposes an integer into a constant and a multiple, up to `depth` definitions.
     fn steps(&self, value: Value, depth: u32) -> Steps {
         let Some(op) = self.body.def_op(value).filter(|_| depth > 0) else {
             return Steps::ANY;
@@ -233,7 +234,7 @@ impl Reader<'_, '_> {
                         of(0).times(1 << by)
                     }
                     (BinaryOp::Shl, Some(by @ 0..32)) => Steps::of(1 << by),
-                    // Addresses wrap as wide numbers do.
+                    // Addresses wrap like 64-bit integers.
                     (BinaryOp::Mul, Some(by))
                         if (1..0x1_0000).contains(&by.unsigned_abs())
                             && (wide || flags.has(Flags::NSW)) =>
@@ -261,8 +262,8 @@ impl Reader<'_, '_> {
             }
         }
     }
-    /// Integers that may be addresses: sums with constants keep their offset, other arithmetic loses
-    /// it, products and quotients are no addresses.
+    /// Adds the constraints of integer ops on possible addresses. A sum with a constant keeps the offset;
+    /// other arithmetic loses the offset. Products, quotients and remainders are not addresses.
     pub(crate) fn binary(&mut self, op: Op, binary: BinaryOp) {
         let body = self.body;
         if !self.solver.holds_address(body.ty(body.result(op))) || binary.is_float() {
@@ -291,8 +292,9 @@ impl Reader<'_, '_> {
             self.points(body.result(op), target.plus(offset));
         }
     }
-    /// Whether a value is only compared, divided, multiplied, shifted, cut or, as an integer, a number of bytes to memory
-    /// functions, also with a constant more or less: a distance or an alignment, no address.
+    /// Returns true if a value is a distance or an alignment and not an address. The only uses are
+    /// comparisons, divisions, products, shifts, truncations, casts to float, address indices and, for
+    /// integers, arguments of memory functions. A sum or difference with a constant may lie between.
     fn is_measured(&self, value: Value) -> bool {
         use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Shl, Sub, UDiv, URem};
         let is_constant = |value| self.body.as_int(self.unit(), value).is_some();

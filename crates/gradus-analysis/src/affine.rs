@@ -1,44 +1,43 @@
-//! Integers and addresses as affine functions of the indices of the loops around them.
+//! Affine forms: integers and addresses as affine functions of the indices of enclosing loops.
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial, Root};
 use gradus_ir::{CastOp, Definition, Op, OpKind, Value};
 
-/// One loop's part: `coefficient · Π factors · index`.
+/// A term of one loop: `coefficient · Π factors · index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffineTerm {
     /// The `for`, `share.for` or `par.for`.
     pub lp: Op,
-    /// Which of its indices: 0 but for `par.for`.
+    /// Dimension of the index; 0 except for `par.for`.
     pub dim: u32,
-    /// The constant part of what one step of the index adds.
+    /// Constant part of the stride.
     pub coefficient: i64,
-    /// Further factors: values made outside of the nest.
+    /// Further factors of the stride: values defined outside the nest.
     pub factors: Vec<Value>,
 }
 
-/// A sum of loop indices times values that do not change in the nest, and of such values.
+/// A sum of loop indices with invariant strides, plus invariant terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affine {
-    /// Where an address starts; `None` for an integer.
+    /// Base of an address; `None` for an integer.
     pub start: Option<Root>,
-    /// What is added always (bytes, for an address).
+    /// The constant term, in bytes for an address.
     pub constant: i64,
-    /// Products of values made outside of the nest, with coefficients.
+    /// Products of values defined outside the nest, with coefficients.
     pub invariant: Vec<(Monomial, i64)>,
-    /// By loop, the outermost first; one loop may have several, with different factors.
+    /// Terms by loop, outermost first. A loop may have several terms with different factors.
     pub terms: Vec<AffineTerm>,
-    /// Whether it holds in the integers; else modulo 2⁶⁴.
+    /// True if the form holds in the integers, false if it holds modulo 2⁶⁴.
     pub exact: bool,
 }
 
 impl Affine {
-    /// The terms of one loop.
+    /// Iterates over the terms of one loop.
     pub fn terms_of(&self, lp: Op) -> impl Iterator<Item = &AffineTerm> {
         self.terms.iter().filter(move |term| term.lp == lp)
     }
-    /// What one step of the only index of `lp` adds, where that is a constant; 0 where it does not
-    /// occur.
+    /// Returns the stride of the only index of `lp` if it is constant; 0 if the index does not occur.
     pub fn constant_step(&self, lp: Op) -> Option<i64> {
         self.terms_of(lp).try_fold(0i64, |sum, term| {
             (term.factors.is_empty() && term.dim == 0)
@@ -48,9 +47,9 @@ impl Affine {
     }
 }
 
-/// An integer or address as an affine function of the indices of loops inside `nest` (and of `nest`
-/// itself), with coefficients that are made outside; `None` for the whole body. `None` is returned
-/// where it is not one.
+/// Returns an integer or address as an affine function of the indices of `nest` and the loops inside it,
+/// with strides defined outside. `nest` = `None` stands for the whole body. Returns `None` if the value is
+/// not affine.
 pub fn affine(alias: &Alias, value: Value, nest: Option<Op>) -> Option<Affine> {
     let (unit, body) = (alias.unit, alias.body);
     let (start, form) = if unit.types.is_ptr(body.ty(value)) {
@@ -103,7 +102,7 @@ fn split(alias: &Alias, form: &Linear, nest: Option<Op>, found: &mut Affine) -> 
     Some(())
 }
 
-/// Whether a value is made outside of the nest.
+/// Returns true if a value is defined outside the nest.
 fn is_outside(alias: &Alias, value: Value, nest: Option<Op>) -> bool {
     match nest {
         None => alias.nest.fixed_in(alias.body, value, None),
@@ -118,7 +117,7 @@ fn is_outside(alias: &Alias, value: Value, nest: Option<Op>) -> bool {
     }
 }
 
-/// The loop and dimension whose index a value is, itself or zero-extended.
+/// Returns the loop and dimension whose index a value is, directly or zero-extended.
 pub(crate) fn index_of(alias: &Alias, value: Value) -> Option<(Op, u32)> {
     let body = alias.body;
     let value = match body.def_op(value) {

@@ -1,13 +1,12 @@
-//! Whether two accesses of one body may meet.
+//! Alias analysis of two accesses in one body.
 //!
-//! Facts, each with the axiom that it rests on and a switch in [`AliasOptions`]: distinct objects,
-//! escape, `noalias` arguments, type tags, alias scopes, constant offsets, strides, ranges of loop
-//! indices, `errno`, and assumptions handed in. Answers are about a *frame*: the loop whose
-//! iteration is held fixed. Values made inside further loops may differ between the two accesses.
+//! Facts, each resting on an axiom and a switch in [`AliasOptions`]: distinct objects, escape, `noalias`
+//! arguments, TBAA tags, alias scopes, constant offsets, strides, ranges of loop indices, `errno`, and
+//! assumptions of the caller. Queries refer to a *frame*: the loop whose iteration is fixed. Values defined
+//! in other loops inside the frame may differ between the two accesses.
 //!
-//! Two pointers that loops carry along and exchange (buffers swapped in every step) are told apart by
-//! induction over iterations: they start in distinct objects, and what follows are distinct ones if
-//! the present ones are.
+//! Two pointers that a loop carries and exchanges (double buffering) are disjoint by induction over the
+//! iterations: the initial objects are distinct, and distinct current objects imply distinct next objects.
 
 use crate::bounds;
 use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
@@ -20,33 +19,33 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
 use std::collections::HashSet;
 
-/// Which facts alias analysis may use. All are on by default; each is an axiom.
+/// Facts that alias analysis may use. All are on by default; each is an axiom.
 #[derive(Clone, Debug)]
 pub struct AliasOptions {
-    /// Objects: allocations, arguments' memory and globals are told apart (LLVM's provenance rules).
+    /// Objects: allocations, argument memory and globals are distinct (LLVM's provenance rules).
     pub objects: bool,
-    /// Escape: memory that no unknown pointer can point into is met by none.
+    /// Escape: no unknown pointer points into memory that has not escaped.
     pub escape: bool,
-    /// `noalias` arguments: memory modified through one is accessed through no other pointer.
+    /// `noalias` arguments: memory modified through the argument is accessed through no other pointer.
     pub noalias: bool,
-    /// Type tags (strict aliasing of the source language).
+    /// TBAA tags (strict aliasing of the source language).
     pub tbaa: bool,
     /// Alias scopes.
     pub scopes: bool,
-    /// Offsets from a common start that differ by a constant, or by multiples of a stride.
+    /// Offsets from a common base that differ by a constant or by multiples of a stride.
     pub offsets: bool,
-    /// Loop indices stay below their trip counts.
+    /// Loop indices are below their trip counts.
     pub ranges: bool,
-    /// `errno` is accessed only through what a call returned.
+    /// `errno` is accessed only through the result of a call.
     pub errno: bool,
-    /// Iterations of a parallel loop do not race: what one reads, no other writes.
+    /// Iterations of a parallel loop have no data races: no iteration writes memory that another reads.
     pub race_free: bool,
-    /// Places whose objects are disjoint, tested at run time or known to the caller.
+    /// Pairs of base values with disjoint objects, tested at run time or known to the caller.
     pub assume_disjoint: Vec<(Root, Root)>,
-    /// Pairs of arguments whose objects are disjoint.
+    /// Pairs of arguments with disjoint objects.
     pub assume_disjoint_params: Vec<(u32, u32)>,
-    /// Accesses to memory that is used again as another type ([`crate::Retyped`]): of what becomes of it later on,
-    /// tags and scopes tell nothing.
+    /// Accesses to memory with conflicting types ([`crate::Retyped`]). Tags and scopes do not constrain
+    /// later accesses to such memory.
     pub retyped: HashSet<Op>,
 }
 
@@ -76,11 +75,11 @@ pub struct Alias<'a> {
     pub unit: &'a Unit,
     /// The body.
     pub body: &'a Body,
-    /// Its nesting.
+    /// The region nesting of the body.
     pub nest: Nest,
-    /// What its pointers point into.
+    /// The points-to sets of the body.
     pub points_to: PointsTo,
-    /// Its integers and addresses as sums.
+    /// Integers and addresses as polynomials.
     pub forms: LinearForms,
     options: AliasOptions,
     noalias_params: Vec<bool>,
@@ -89,7 +88,7 @@ pub struct Alias<'a> {
 }
 
 impl<'a> Alias<'a> {
-    /// Looks at a body; `func` is whose it is, for its arguments' attributes.
+    /// Analyses a body. `func` supplies the parameter attributes, if known.
     pub fn new(
         unit: &'a Unit,
         func: Option<FuncId>,
@@ -123,36 +122,36 @@ impl<'a> Alias<'a> {
         }
     }
 
-    /// Whether two accesses, one of which writes, may meet in the same iteration of the loops that
+    /// Returns true if two accesses, at least one a write, may alias within one iteration of all loops that
     /// contain both.
     pub fn may_alias(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
         let common = self.nest.common_loop(a.op, b.op);
         !self.disjoint(a, b, common)
     }
-    /// Whether two accesses, one of which writes, may meet, each in any iteration of its loops.
+    /// Returns true if two accesses, at least one a write, may alias in any two iterations of their loops.
     pub fn may_alias_any_iteration(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
         !self.disjoint(a, b, None)
     }
-    /// Whether two accesses, one of which writes, may meet during one iteration of `frame`: each in
-    /// any iteration of the loops inside it; `None` is one run of the body.
+    /// Returns true if two accesses, at least one a write, may alias within one iteration of `frame`, in
+    /// any iterations of the loops inside it. `None` stands for one run of the body.
     pub fn may_alias_within(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> bool {
         !self.disjoint(a, b, frame)
     }
 
-    /// Whether an access is to memory that is used again as another type.
+    /// Returns true if an access is to memory with conflicting TBAA types.
     pub(crate) fn is_retyped(&self, op: Op) -> bool {
         self.options.retyped.contains(&op)
     }
 
-    /// The bytes behind an argument that the host states can be read at any time.
+    /// Returns the number of bytes behind an argument that the host declares dereferenceable.
     pub fn dereferenceable(&self, param: u32) -> Option<u64> {
         self.dereferenceable.get(param as usize).copied().flatten()
     }
 
-    // ---- classes of objects ----------------------------------------------------------------
+    // ---- objects of an access --------------------------------------------------------------
 
-    /// The objects that an access may touch; [`UNKNOWN`] stands for all that the program reaches.
-    /// `None` for `errno` and memory without pointers.
+    /// Returns the objects that an access may touch. [`UNKNOWN`] stands for all memory reachable by the
+    /// program. Returns `None` for `errno` and memory without pointers.
     pub fn objects(&self, access: &MemoryAccess) -> Option<Targets> {
         let unknown = || {
             let mut set = Targets::new();
@@ -184,7 +183,8 @@ impl<'a> Alias<'a> {
         }
     }
 
-    /// Stack allocations that a stack restore may end: those that are not made once at entry.
+    /// Returns the stack objects that a stack restore may free: all except constant-size allocas in the
+    /// body's root region.
     fn dynamic_stack(&self) -> Targets {
         let made_at_entry = |op: Op| {
             self.body.parent(op) == Some(self.body.root())
@@ -202,7 +202,7 @@ impl<'a> Alias<'a> {
             .collect()
     }
 
-    /// Whether what two pointers point into may be the same memory, wherever in it they point.
+    /// Returns true if the objects behind two pointers may alias, at any offsets.
     pub fn objects_behind_may_meet(&self, a: Value, b: Value) -> bool {
         let (a, b) = (
             self.points_to.targets(self.body, a),
@@ -212,8 +212,8 @@ impl<'a> Alias<'a> {
         a.is_empty() || b.is_empty() || a.iter().any(|x| meet(x.object))
     }
 
-    /// Whether two objects may share memory. Facts about `noalias` arguments speak of what is
-    /// modified; where an object is freed they do not count.
+    /// Returns true if two objects may share memory. `noalias` constrains modifications only and does not
+    /// apply if an object is freed.
     pub fn objects_may_meet(&self, a: ObjectId, b: ObjectId, freed: bool) -> bool {
         if a == b || !self.options.objects {
             return true;
@@ -269,19 +269,18 @@ impl<'a> Alias<'a> {
         pairs.iter().any(|&p| p == (i, j) || p == (j, i))
     }
 
-    /// Whether objects that did not escape are told apart from all others.
+    /// Returns true if objects that have not escaped are distinguished from all other memory.
     pub(crate) fn tells_private_objects(&self) -> bool {
         self.options.objects && self.options.escape
     }
 
-    /// Whether an access may be one to `errno`.
+    /// Returns true if an access may be to `errno`.
     pub fn may_be_errno(&self, access: &MemoryAccess) -> bool {
         access.place != Place::Frame && !self.not_errno(access)
     }
 
-    /// Pairs of pointer arguments of a call that point into distinct objects there, the smaller number
-    /// first: what the callee may assume of its own arguments
-    /// ([`AliasOptions::assume_disjoint_params`]).
+    /// Returns the pairs (i, j), i < j, of pointer arguments of a call with disjoint objects. The callee
+    /// may assume the pairs ([`AliasOptions::assume_disjoint_params`]).
     pub fn disjoint_arguments(&self, call: Op) -> Vec<(u32, u32)> {
         let frame = self.nest.enclosing_loop(call);
         let args: Vec<(u32, Value, Targets)> = (0u32..)
@@ -346,7 +345,7 @@ impl<'a> Alias<'a> {
             .all(|x| right.iter().all(|y| !meet(x.object, y.object)))
     }
 
-    /// Whether all objects are constant, so that no access that writes can touch them.
+    /// Returns true if all objects are constant: no write can touch them.
     fn unchanging(&self, set: &Targets) -> bool {
         self.options.objects
             && set.iter().all(|t| match self.points_to.object(t.object) {
@@ -356,7 +355,7 @@ impl<'a> Alias<'a> {
             })
     }
 
-    /// `errno` is an `int` whose address the program gets only by a call.
+    /// Returns true if an access cannot be to `errno`, an `int` whose address comes only from a call.
     fn not_errno(&self, access: &MemoryAccess) -> bool {
         let Place::At(ptr) = access.place else {
             return !matches!(access.place, Place::Reachable);
@@ -375,7 +374,7 @@ impl<'a> Alias<'a> {
         self.options.errno && !(from_call && access.size.is_none_or(|bytes| bytes == 4))
     }
 
-    /// Type tags and alias scopes.
+    /// Returns true if TBAA tags or alias scopes separate two accesses.
     fn stated_disjoint(
         &self,
         a: Option<MetaId>,
@@ -392,8 +391,8 @@ impl<'a> Alias<'a> {
             && (x.kind != AccessKind::Free && y.kind != AccessKind::Free)
     }
 
-    /// Whether what is stated about two accesses keeps them apart. Scopes that the host declares
-    /// inside loops speak of one iteration only.
+    /// Returns true if the metadata of two accesses separates them. Scopes declared inside loops apply to
+    /// one iteration only.
     pub(crate) fn metas_disjoint(&self, a: MetaId, b: MetaId, same_iteration: bool) -> bool {
         let (a, b) = (self.unit.meta(a), self.unit.meta(b));
         if self.options.tbaa
@@ -448,7 +447,7 @@ impl<'a> Alias<'a> {
         }
     }
 
-    /// Whether bytes at two offsets from one start do not overlap.
+    /// Returns true if bytes at two offsets from a common base do not overlap.
     fn offsets_disjoint(
         &self,
         a: &MemoryAccess,
@@ -476,9 +475,9 @@ impl<'a> Alias<'a> {
             || self.options.ranges && distance.excludes_by_ranges(self, size_a, size_b)
     }
 
-    /// Whether two different pointers lie in distinct objects throughout one iteration of `frame`.
-    /// By induction over the iterations of loops: a pair is taken as distinct while its origins are
-    /// looked at.
+    /// Returns true if two different pointers point into distinct objects throughout one iteration of
+    /// `frame`. By induction over loop iterations, a pair is assumed distinct while its origins are
+    /// checked.
     fn roots_disjoint(&self, r: Value, s: Value, frame: Option<Op>) -> bool {
         const MAX_PAIRS: usize = 32;
         let mut seen: HashSet<(Value, Value)> = HashSet::new();
@@ -515,8 +514,8 @@ impl<'a> Alias<'a> {
         }
     }
 
-    /// The pairs that must be distinct for `p` and `q` to be so: where both are carried by one loop,
-    /// results of one op, or one is a choice.
+    /// Returns the pairs whose distinctness implies the distinctness of `p` and `q`. Covered are values
+    /// carried by one loop, results of one op, and selects.
     fn origins(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
         let body = self.body;
         match (body.values[p].def, body.values[q].def) {
@@ -575,7 +574,7 @@ impl<'a> Alias<'a> {
         }
     }
 
-    /// `p` is one of two values: both must be distinct from `q`.
+    /// Returns the origin pairs if `p` is a select: both choices must be distinct from `q`.
     fn choice_origins(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
         let op = self.body.def_op(p)?;
         match self.body.kind(op) {

@@ -1,17 +1,17 @@
-//! What the host's attributes and the table of known functions say about functions without a body.
+//! Effects of functions without a body, from host attributes and the table of known functions.
 //!
-//! Attributes only ever narrow: what none of them rules out may happen. Numbers are in LLVM 22's
-//! encoding: `memory` has two bits (read, write) per location, `captures` four bits for the result
-//! below four bits for everything else.
+//! Attributes only refine: an effect remains possible unless an attribute excludes it. Numbers use the
+//! encoding of LLVM 22: `memory` has two bits (read, write) per location, `captures` four bits for the
+//! result below four bits for all other captures.
 
 use crate::effects::{Extent, FunctionEffects, ParamEffects, Touch};
 use gradus_ir::known::{self, Known, MemoryFn};
 use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
 
-/// Bits of `captures` that hand on more than the address.
+/// Bits of `captures` that capture more than the address.
 const PROVENANCE: u64 = 0b1100;
 
-/// The effects of a function that has no body here.
+/// Returns the effects of a function without a body in the unit.
 pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
     let params = unit.param_types(unit.functions[func].ty).len();
     let mut found = match (unit.known(func), unit.known_effects(func)) {
@@ -26,14 +26,14 @@ pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
     found
 }
 
-/// As [`narrow`], of a function whose code is not seen: that one which accesses its arguments' memory alone, or none,
-/// takes a lock there is taken to be stated otherwise.
+/// Refines the effects of a function without a body, by [`narrow`]. A function that accesses argument
+/// memory alone, or none, is assumed to acquire no lock there unless stated.
 pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
     narrow(found, attrs);
     found.orders &= found.other.writes;
 }
 
-/// A row of the table of known functions.
+/// Converts a row of the table of known functions.
 fn from_table(id: Known, row: known::Effects, params: usize) -> FunctionEffects {
     let mut found = FunctionEffects {
         other: Touch {
@@ -87,7 +87,7 @@ fn from_table(id: Known, row: known::Effects, params: usize) -> FunctionEffects 
     found
 }
 
-/// Takes away what attributes rule out.
+/// Removes the effects that attributes exclude.
 pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
     if attrs.function("nounwind").is_some() {
         found.may_throw = false;
@@ -118,7 +118,7 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
     if let Some(AttrValue::Int(bits)) = attrs.function("memory") {
         narrow_memory(found, *bits);
     }
-    // The call itself reads all of what it copies, whatever the function says of its own accesses.
+    // The call itself reads the whole `byval` copy, regardless of the function's own accesses.
     for index in 0..attrs.params.len() {
         if attrs.param(index, "byval").is_some() {
             found.param_mut(index).reads = Extent::Object;
@@ -161,7 +161,7 @@ fn narrow_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
     }
 }
 
-/// `memory(…)`: two bits for arguments, inaccessible memory, errno, and everything else.
+/// Applies `memory(…)`: two bits each for arguments, inaccessible memory, errno, and all other memory.
 fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
     let touch = |location: u32| {
         let two = bits >> (2 * location);

@@ -1,11 +1,13 @@
-//! Activity inside one variant of a function: which values carry derivatives, which pointers have
-//! shadows.
+//! Activity of values inside one variant of a function: active values and shadows of pointers.
 //!
-//! A variant is a function with what is known of its arguments and whether its result's derivative is
-//! wanted. Steps: (1) shadows of pointers, forwards from parameters, allocations, globals and loads, in
-//! the lattice {unknown} < {none, real} < maybe; (2) varied values, forwards from active parameters and
-//! from loads behind pointers with shadows; (3) useful values, backwards from stores behind pointers
-//! with shadows, the result, and calls; (4) a value is active where it is varied and useful.
+//! A variant is a function with the activity of its arguments and the demand for its result's derivative.
+//! Steps:
+//!
+//! 1. Shadows of pointers, forwards from parameters, allocations, globals and loads, in the lattice
+//!    {unknown} < {none, real} < maybe.
+//! 2. Varied values, forwards from active parameters and from loads behind pointers with shadows.
+//! 3. Useful values, backwards from stores behind pointers with shadows, the result, and calls.
+//! 4. A value is active if it is varied and useful.
 
 use crate::activity::{ArgActivity, ClassFacts, ClassState, Facts, ShadowState};
 use crate::closure::Callee;
@@ -19,14 +21,14 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// A variant of a function, as far as activity tells variants apart.
+/// A variant of a function, as distinguished by activity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
     /// The function.
     pub func: FuncId,
     /// One entry per parameter.
     pub args: Vec<ArgActivity>,
-    /// Whether the derivative of the result is wanted.
+    /// True if the derivative of the result is required.
     pub result: bool,
 }
 
@@ -41,21 +43,21 @@ pub struct BodyActivity {
     findings: Vec<Diagnostic>,
 }
 
-/// What a call passes on.
+/// Activity at a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallActivity {
-    /// The callee's variant, where the callee has a body in the closure.
+    /// The callee's variant, if the callee has a body in the call graph.
     pub variant: Option<Variant>,
     /// One entry per argument.
     pub args: Vec<ArgActivity>,
-    /// Of the result: whether its floats are active, and its shadow.
+    /// Activity and shadow of the result.
     pub result: ArgActivity,
-    /// Whether the call works on derivatives at all; one that does not is copied as it stands.
+    /// True if the call works on derivatives. An inactive call is copied unchanged.
     pub active: bool,
 }
 
 impl BodyActivity {
-    /// The activity of `variant`, whose function has a body.
+    /// Computes the activity of `variant`. The variant's function must have a body.
     pub fn of(facts: Facts<'_>, classes: &ClassFacts, variant: &Variant) -> BodyActivity {
         let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
             unreachable!("the function of a variant has a body");
@@ -90,31 +92,32 @@ impl BodyActivity {
         }
     }
 
-    /// Whether the floats that a value carries have a derivative that is not zero and is wanted.
+    /// Returns true if the floats of a value have a required, possibly non-zero derivative.
     pub fn active(&self, value: Value) -> bool {
         self.active.get(value.index()).copied().unwrap_or(false)
     }
-    /// Whether the floats that a value carries depend on active inputs, wanted or not.
+    /// Returns true if the floats of a value depend on active inputs.
     pub fn varied(&self, value: Value) -> bool {
         self.varied.get(value.index()).copied().unwrap_or(false)
     }
-    /// What the shadow of a pointer is. Integers that carry pointers count as pointers.
+    /// Returns the shadow kind of a pointer. Integers that carry pointers count as pointers.
     pub fn shadow(&self, value: Value) -> ShadowState {
         self.shadow.get(value.index()).copied().unwrap_or_default()
     }
-    /// What a `call` or `invoke` passes on; `None` for other ops.
+    /// Returns the activity at a `call` or `invoke`, and `None` for other ops.
     pub fn call(&self, op: Op) -> Option<&CallActivity> {
         self.calls.get(&op)
     }
-    /// What all calls pass on, in no particular order.
+    /// Iterates over the activity of all calls, in unspecified order.
     pub fn calls(&self) -> impl Iterator<Item = &CallActivity> {
         self.calls.values()
     }
-    /// What the function returns: whether its floats vary, and the shadow of its pointer.
+    /// Returns the activity of the function's result: varied floats, and the shadow of a pointer.
     pub fn result(&self) -> ArgActivity {
         self.result
     }
-    /// Why the variant cannot be differentiated; empty where it can. Each finding once.
+    /// Returns the reasons against differentiating the variant, without duplicates. Empty if there are
+    /// none.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
     }
@@ -125,7 +128,7 @@ struct Solver<'a> {
     classes: &'a ClassFacts,
     variant: &'a Variant,
     body: &'a Body,
-    /// `None`: nothing is known yet, or the pointer is null or undefined.
+    /// `None`: unknown so far, or the pointer is null or undefined.
     shadow: Vec<Option<ShadowState>>,
     varied: Vec<bool>,
     useful: Vec<bool>,
@@ -143,7 +146,7 @@ impl Solver<'_> {
     fn class_of(&self, value: Value) -> Option<ClassId> {
         self.facts.memory.class(self.variant.func, value)
     }
-    /// The shadow of a pointer of that class of which nothing more is known.
+    /// Returns the shadow of a pointer according to its alias set alone.
     fn by_class(&self, class: Option<ClassId>) -> ShadowState {
         match class.map_or(ClassState::Inactive, |c| self.classes.state(c)) {
             ClassState::Inactive => ShadowState::None,
@@ -151,7 +154,7 @@ impl Solver<'_> {
             ClassState::Maybe => ShadowState::Maybe,
         }
     }
-    /// As [`Self::by_class`], of a value that may hold several pointers.
+    /// Returns [`Self::by_class`] joined over the pointers in a value.
     fn by_classes(&self, value: Value) -> ShadowState {
         let (unit, memory) = (self.facts.unit, self.facts.memory);
         let leaves = memory.leaves_of(self.body.ty(value));
@@ -164,7 +167,7 @@ impl Solver<'_> {
 
     // ---- step 1 ----------------------------------------------------------------------------
 
-    /// Shadows: values that only pass pointers on wait for their sources.
+    /// Propagates shadows. A value that only forwards pointers takes the join of its sources.
     fn shadows(&mut self) {
         let count = self.body.values.len();
         let mut passes: Vec<Vec<Value>> = vec![Vec::new(); count];
@@ -201,7 +204,7 @@ impl Solver<'_> {
             }
         }
     }
-    /// The shadow of a pointer that was loaded from memory whose own pointer has shadow `from`.
+    /// Returns the shadow of a loaded pointer. `from` is the shadow of the address.
     fn loaded(&self, from: ShadowState, value: Value) -> ShadowState {
         match (from, self.by_classes(value)) {
             (ShadowState::None, _) | (_, ShadowState::None) => ShadowState::None,
@@ -291,7 +294,7 @@ impl Solver<'_> {
             }
         });
     }
-    /// The shadow of memory that is made here.
+    /// Returns the shadow of memory allocated by this op.
     fn made(&self, result: Value, own: Origin) -> ShadowState {
         let class = self.class_of(result);
         let known = class.is_some_and(|c| self.facts.memory.get(c).origins.contains(&own));
@@ -327,7 +330,7 @@ impl Solver<'_> {
         }
         work.push((result, self.by_classes(result)));
     }
-    /// Whether a call makes an exception object in which nothing carries a derivative.
+    /// Returns true if a call allocates an exception object without derivatives.
     fn throws_nothing(&self, op: Op) -> bool {
         let carries_nothing = |value: Value| {
             let is_number = self
@@ -344,8 +347,8 @@ impl Solver<'_> {
         self.classes.handlers_only_read()
             && thrown_objects::is_plain(self.facts, self.body, op, carries_nothing)
     }
-    /// Whether an op takes a part out of what a call of the closure's own returns: that part tells more
-    /// than the whole, whose parts may differ.
+    /// Returns true if an op extracts a member from the result of a function in the call graph. The alias
+    /// set of the member is more precise than the join over the whole result.
     fn is_part_of_result(&self, op: Op) -> bool {
         let call = self.body.def_op(self.body.operand(op, 0));
         matches!(self.body.kind(op), OpKind::ExtractValue(_))
@@ -397,14 +400,14 @@ impl Solver<'_> {
             work.extend(calls.get(&value).into_iter().flatten());
         }
     }
-    /// Whether floats loaded from behind `ptr` may vary.
+    /// Returns true if floats loaded from `ptr` may be varied.
     fn reads_varied(&self, ptr: Value) -> bool {
         self.shadow_of(ptr).is_some()
             && self
                 .class_of(ptr)
                 .is_some_and(|c| self.classes.is_varied(c))
     }
-    /// The result of a call varies with its arguments, or with memory that the callee reads.
+    /// Marks a call's result as varied if its arguments, or memory read by the callee, are varied.
     fn vary_call(&self, op: Op, calls: &mut HashMap<Value, Vec<Value>>, work: &mut Vec<Value>) {
         let (unit, body) = (self.facts.unit, self.body);
         let Some(callee) = self.facts.closure.callee(unit, body, op) else {
@@ -412,7 +415,7 @@ impl Solver<'_> {
             return;
         };
         let Some(result) = flow::call_result(body, op).filter(|r| self.carries(*r)) else {
-            // Not an error: the call gives no result that carries numbers or addresses.
+            // Not an error: the call has no result with floats.
             return;
         };
         let args = unit.call_args(body, op);
@@ -474,7 +477,7 @@ impl Solver<'_> {
             }
         }
     }
-    /// Arguments that are useful in the callee.
+    /// Adds the arguments of a call that are useful in the callee.
     fn use_call(&self, op: Op, work: &mut Vec<Value>) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
@@ -550,7 +553,7 @@ impl Solver<'_> {
         let by_address = self.facts.memory.callees(self.variant.func, op);
         let mut callees = variant.iter().map(|v| &v.func).chain(by_address);
         let touches = callees.any(|func| self.classes.touches_globals(*func));
-        // What is thrown is the object: neither its type nor what destroys it carries a derivative.
+        // Only the exception object is thrown. Its type and its destructor carry no derivative.
         let throws = thrown_objects::throws(self.facts, body, op);
         let count = if throws { 1 } else { args.len() };
         let active = touches
@@ -568,7 +571,7 @@ impl Solver<'_> {
     }
 }
 
-/// Whether an outside function writes memory that floats may lie in, beyond what [`flow::value_accesses`] says.
+/// Returns true if an external function may write floats to memory, beyond [`flow::value_accesses`].
 fn writes_memory(unit: &Unit, func: FuncId, effects: Effects) -> bool {
     let handled = matches!(
         unit.known(func),

@@ -1,16 +1,16 @@
-//! How far two addresses with a common start are apart.
+//! Distance of two addresses with a common base: dependence tests.
 //!
-//! The distance is a sum in which values that differ between the two accesses (indices of loops
-//! inside the frame) count once for each side. Two tests: the greatest common divisor of the
-//! coefficients leaves gaps (Banerjee, *Dependence Analysis*, 1997, ch. 3); and loop indices replaced
-//! by their ends, the innermost first, give a lower bound whose symbols may cancel.
+//! The distance is a polynomial. Values that differ between the two accesses (indices of loops inside the
+//! frame) occur once per side. Two tests: the greatest common divisor of the coefficients leaves gaps
+//! (Banerjee, *Dependence Analysis*, 1997, ch. 3). Loop indices replaced by their end values, innermost
+//! first, yield a lower bound in which symbols may cancel.
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial};
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
-/// Whose value a symbol is.
+/// The access to which a symbol's value belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
     Both,
@@ -21,7 +21,7 @@ enum Side {
 type Symbol = (Side, Value);
 type Term = (Vec<Symbol>, i64);
 
-/// Bytes from the first access to the second.
+/// Distance in bytes from the first access to the second.
 #[derive(Clone, Debug)]
 pub(crate) struct Distance {
     constant: i64,
@@ -32,7 +32,8 @@ pub(crate) struct Distance {
 }
 
 impl Distance {
-    /// The distance from `x` to `y`, offsets that two ops use, during one iteration of `frame`.
+    /// Returns the distance from offset `x` to offset `y`, used by two ops, during one iteration of
+    /// `frame`.
     pub(crate) fn between(
         alias: &Alias,
         (first, x): (Op, &Linear),
@@ -93,7 +94,7 @@ impl Distance {
         self.terms.retain(|(_, factor)| *factor != 0);
     }
 
-    /// Whether accesses of these sizes cannot overlap, whatever the values of the symbols.
+    /// Returns true if accesses of these sizes cannot overlap, for all values of the symbols (GCD test).
     pub(crate) fn excludes(&self, size_first: i64, size_second: i64) -> bool {
         let divisor = self
             .terms
@@ -117,7 +118,7 @@ impl Distance {
         rest >= size_first && divisor - rest >= size_second
     }
 
-    /// The same with what is known of loop indices.
+    /// Returns true if accesses of these sizes cannot overlap within the ranges of the loop indices.
     pub(crate) fn excludes_by_ranges(
         &self,
         alias: &Alias,
@@ -135,8 +136,8 @@ impl Distance {
             || (whole.negated()).is_some_and(|mirror| mirror.at_least(alias, size_second))
     }
 
-    /// Whether the sum is never so long that it would wrap: then it holds in the integers although its
-    /// parts promise nothing.
+    /// Returns true if the sum is too small to wrap. The sum then holds in the integers even without
+    /// no-wrap flags on its parts.
     fn is_short(&self, alias: &Alias) -> bool {
         let terms = self.terms.iter();
         let terms = terms.map(|(symbols, c)| (*c, symbols.iter().map(|s| s.1)));
@@ -154,7 +155,7 @@ impl Distance {
         Some(mirror)
     }
 
-    /// Whether the distance is never below `least`.
+    /// Returns true if the distance is never below `least`.
     fn at_least(&self, alias: &Alias, least: i64) -> bool {
         const MAX_STEPS: usize = 16;
         let mut low = self.clone();
@@ -181,15 +182,16 @@ impl Distance {
             .max_by_key(|(symbol, lp)| (alias.nest.loop_depth(*lp), *symbol))
     }
 
-    /// Whether a value, sign-extended, is known not to be negative where the accesses are made.
+    /// Returns true if a value, sign-extended, is known to be non-negative at the accesses.
     fn is_nonnegative(&self, alias: &Alias, value: Value) -> bool {
         index_loop(alias, value).is_some()
             || self.is_trip_count(alias, value)
             || nonnegative_by_op(alias, value)
     }
 
-    /// Whether a value is the 64-bit trip count of a `for` around one of the accesses, itself or
-    /// through an extension that keeps its sign: there it is at least 1, and no loop runs 2⁶³ times.
+    /// Returns true if a value is the 64-bit trip count of a `for` around one of the accesses, directly or
+    /// through a sign-preserving extension. The trip count is at least 1 inside the loop, and no loop runs
+    /// 2⁶³ times.
     fn is_trip_count(&self, alias: &Alias, value: Value) -> bool {
         let around = |lp: Op| (self.ops.iter()).any(|op| *op != lp && alias.nest.contains(lp, *op));
         let counts = |v: Value| {
@@ -212,8 +214,8 @@ impl Distance {
             })
     }
 
-    /// A lower bound that does not mention an index: it is 0 where it adds and its last value where
-    /// it takes away. `None` where it does both, or where the sign of its factors is not known.
+    /// Eliminates a loop index and returns a lower bound: the index becomes 0 in positive terms and its
+    /// last value in negative terms. Returns `None` for mixed signs or factors of unknown sign.
     fn without_index(&self, alias: &Alias, symbol: Symbol, lp: Op) -> Option<Distance> {
         let (with, without): (Vec<Term>, Vec<Term>) =
             (self.terms.iter().cloned()).partition(|(symbols, _)| symbols.contains(&symbol));
@@ -261,7 +263,8 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The trip count of a `for` that has a run: of `c ? n : 0` and `max(n, 0)` it is `n`.
+/// Returns the trip count of a `for` under the assumption of at least one iteration: `n` for `c ? n : 0`
+/// and `max(n, 0)`.
 fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
     let (unit, body) = (alias.unit, alias.body);
     let is_zero = |v: Value| body.as_int(unit, v) == Some(0);
@@ -286,9 +289,9 @@ fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
     }
 }
 
-/// The `for` whose index an atom is, where the index is known not to be negative: it has 64 bits (no
-/// loop runs 2⁶³ times), is zero-extended, or its trips are bounded; and whether the trip count too is
-/// not negative when read as a signed number.
+/// Returns the `for` whose index a value is, if the index is known to be non-negative. Sufficient are 64
+/// bits (no loop runs 2⁶³ times), zero extension, or a bounded trip count. The flag is true if the trip
+/// count, too, is non-negative as a signed number.
 fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
     let (index, extended) = match alias.body.def_op(atom) {
         Some(op) if matches!(alias.body.kind(op), OpKind::Cast(CastOp::ZExt)) => {
@@ -310,7 +313,7 @@ fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
     (extended || low(index) >= 0).then_some((owner, ends))
 }
 
-/// Whether a value, sign-extended, is not negative because of how it is made.
+/// Returns true if a value, sign-extended, is non-negative by its definition.
 pub(crate) fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     unit.types

@@ -1,10 +1,9 @@
-//! What happens to the memory that an op reads, after it was read.
+//! Clobbers: the fate of memory after an op has read it.
 //!
-//! For each op that reads: may its memory be written, freed or end its life before the body ends? Loops
-//! are unioned: what stands anywhere in a loop's body comes after everything in it. Writes are filed
-//! by object, by what the host stated about them, and by constant offset, each list in program order, so
-//! that a question looks at few of them; one that would look at more than [`MAX_LOOKS`] is answered
-//! with yes.
+//! Decides for each reading op if its memory may be written, freed or end its lifetime before the body
+//! ends. Loop bodies are unioned: any op in a loop counts as later than every op in it. Writes are indexed
+//! by object, by metadata, and by constant offset, each list in program order. A query therefore inspects
+//! few writes. A query beyond [`MAX_LOOKS`] inspections is answered conservatively.
 
 use crate::alias::Alias;
 use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
@@ -15,40 +14,41 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AllocaPlace, MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The number of writes looked at for one question.
+/// Maximal number of writes inspected per query.
 pub const MAX_LOOKS: usize = 4096;
 
-/// Bytes of one pigeonhole of constant offsets.
+/// Size in bytes of a bucket of constant offsets.
 const HOLE_BYTES: i64 = 16;
-/// An access that covers more pigeonholes than this is filed apart.
+/// Maximal number of buckets of an indexed access; a larger access is listed without buckets.
 const MAX_HOLES: i64 = 16;
 
-/// What may change memory after the body ended, while its contents are still wanted.
+/// Memory that may change after the body ended, while its contents are still required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AfterEnd {
-    /// By argument: whether the memory behind it may be overwritten.
+    /// Per argument: true if the memory behind it may be overwritten.
     pub params: Vec<bool>,
-    /// Whether globals and other memory that the caller can reach may be overwritten.
+    /// True if globals and other memory reachable by the caller may be overwritten.
     pub others: bool,
-    /// Whether the body's stack memory is gone.
+    /// True if the body's stack memory no longer exists.
     pub frame: bool,
 }
 
-/// What becomes of what an op read.
+/// Clobbers of the memory that an op read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// An op that may overwrite it before the body's end; then frees and ends of life are not looked for.
+    /// An op that may overwrite the memory before the body's end. If present, frees and lifetime ends are
+    /// not searched.
     pub written_by: Option<Op>,
-    /// The ops that may free it, in program order.
+    /// The ops that may free the memory, in program order.
     pub freed_by: Vec<Op>,
-    /// The ops that may end or begin its life (lifetime markers), in program order.
+    /// The ops that may start or end the memory's lifetime, in program order.
     pub ended_by: Vec<Op>,
-    /// Whether it may change, or is gone, after the body's end.
+    /// True if the memory may change, or no longer exists, after the body's end.
     pub after_end: bool,
 }
 
 impl Fate {
-    /// Whether it can be read again at the end as it stands.
+    /// Returns true if the memory can be reread unmodified at the end.
     pub fn is_intact(&self) -> bool {
         self.written_by.is_none()
             && self.freed_by.is_empty()
@@ -57,45 +57,45 @@ impl Fate {
     }
 }
 
-/// Writes with the same statements of the host, in program order.
+/// Accesses with equal metadata, in program order.
 #[derive(Clone, Debug, Default)]
 struct Group {
     all: Vec<u32>,
-    /// Those without a constant offset.
+    /// The accesses without a constant offset.
     loose: Vec<u32>,
     holes: HashMap<i64, Vec<u32>>,
 }
 
-/// Accesses of one sort, by what they touch.
+/// Index of the accesses of one kind, by object.
 #[derive(Clone, Debug, Default)]
 struct File {
     objects: BTreeMap<ObjectId, BTreeMap<Option<MetaId>, Group>>,
-    /// The objects that are not private, in order.
+    /// The objects that are not private, in order of insertion.
     public: Vec<ObjectId>,
     errno: Vec<u32>,
     inaccessible: Vec<u32>,
 }
 
-/// The writes, frees and ends of life of one body. Valid until the first edit.
+/// Index of the writes, frees and lifetime changes of one body. Valid until the first edit.
 #[derive(Clone, Debug)]
 pub struct Clobbers<'a> {
-    /// The alias facts that answers rest on.
+    /// The alias facts used by queries.
     pub alias: &'a Alias<'a>,
     accesses: Vec<MemoryAccess>,
     reads: HashMap<Op, Vec<MemoryAccess>>,
     writes: File,
     ends: File,
-    /// Places in program order of ops after which control may not go on.
+    /// Positions in program order of ops after which control may not continue.
     stops: Vec<u32>,
-    /// The ops at which ranks wait for each other.
+    /// The synchronisation points of ranks.
     waits: Waits,
     after_end: AfterEnd,
-    /// The objects that what is returned leads to.
+    /// The objects reachable from the returned value.
     handed_out: HashSet<ObjectId>,
 }
 
 impl<'a> Clobbers<'a> {
-    /// Files what the ops of a body do to memory.
+    /// Indexes the memory effects of a body's ops.
     pub fn of(alias: &'a Alias<'a>, effects: &Effects, after_end: AfterEnd) -> Clobbers<'a> {
         let mut clobbers = Clobbers {
             alias,
@@ -159,7 +159,7 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    /// The pigeonholes of an access at a constant offset from the start of its only object.
+    /// Returns the buckets of an access at a constant offset from the start of its only object.
     fn holes(&self, access: &MemoryAccess, objects: &[Target]) -> Option<(i64, i64)> {
         let (ptr, size) = (access.ptr()?, i64::try_from(access.size?).ok()?);
         let alias = self.alias;
@@ -185,35 +185,36 @@ impl<'a> Clobbers<'a> {
         (at_start && size > 0 && last - first < MAX_HOLES).then_some((first, last))
     }
 
-    // ---- questions -------------------------------------------------------------------------
+    // ---- queries ---------------------------------------------------------------------------
 
-    /// The memory that an op reads.
+    /// Returns the memory read by an op.
     pub fn reads_of(&self, op: Op) -> &[MemoryAccess] {
         self.reads.get(&op).map_or(&[], Vec::as_slice)
     }
-    /// Whether what an op read may be written, freed, ended or, after the end, changed by others.
+    /// Returns true if the memory read by an op may be clobbered later, including after the body's end.
     pub fn clobbered_after(&self, op: Op) -> bool {
         !self.fate(op).is_intact()
     }
-    /// Whether what an op read may be overwritten before the body's end; frees and ends of life do
-    /// not count.
+    /// Returns true if the memory read by an op may be overwritten before the body's end. Frees and
+    /// lifetime ends do not count.
     pub fn written_after(&self, op: Op) -> bool {
         let reads = self.reads_of(op).iter();
         reads
             .copied()
             .any(|read| self.writer_later(op, &read, None, true).is_some())
     }
-    /// The ops that may free what an op read, or end its life; `None` where nothing does.
+    /// Returns the ops that may free the memory read by an op or end its lifetime; `None` if there are
+    /// none.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
         let found = self.later_ops(op, self.reads_of(op), &[&self.ends], true);
         (!found.is_empty()).then_some(found)
     }
-    /// All that may become of what an op read.
+    /// Returns the clobbers of the memory read by an op.
     pub fn fate(&self, op: Op) -> Fate {
         self.fate_within(op, None)
     }
-    /// The same; of what is written, only that counts which an iteration of a loop around the op writes
-    /// after it read. Where ranks wait for each other inside the loop, everything counts.
+    /// Returns [`Clobbers::fate`], restricted to writes in one iteration of a loop around the op, after its
+    /// read. If ranks synchronise inside the loop, the restriction does not apply.
     pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> Fate {
         let iteration = self.alone(iteration);
         let mut fate = Fate::default();
@@ -228,12 +229,12 @@ impl<'a> Clobbers<'a> {
         self.in_order(&mut fate.ended_by);
         fate
     }
-    /// All that may become of memory after `op`, which makes the access.
+    /// Returns the clobbers, after `op`, of the memory of an access by `op`.
     pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> Fate {
         self.fate_of_read(op, read, None, true)
     }
-    /// All that may become of memory that a call reads after this run of it, counted as
-    /// [`Clobbers::fate_within`] does: what the callee does to it itself is seen in there.
+    /// Returns the clobbers of memory read by a call, after the call returned, restricted to an iteration
+    /// as in [`Clobbers::fate_within`]. The callee's own writes do not count.
     pub fn fate_after_call(&self, call: Op, read: &MemoryAccess, iteration: Option<Op>) -> Fate {
         self.fate_of_read(call, read, self.alone(iteration), false)
     }
@@ -280,8 +281,8 @@ impl<'a> Clobbers<'a> {
         })?;
         Some(self.accesses[found as usize].op)
     }
-    /// The places of the ops that can run after an op in one iteration of a loop around it, and of some
-    /// that cannot.
+    /// Returns a range of positions that covers all ops after `op` in one iteration of the enclosing loop
+    /// `lp`.
     fn later_in(&self, op: Op, lp: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
         let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
@@ -309,7 +310,7 @@ impl<'a> Clobbers<'a> {
         self.in_order(&mut found);
         found
     }
-    /// The places of the ops that can run after an op, and of some that cannot.
+    /// Returns a range of positions that covers all ops that can run after an op.
     fn later(&self, op: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
         if planted(Mutant::LoopsNotUnioned) {
@@ -317,18 +318,19 @@ impl<'a> Clobbers<'a> {
         }
         (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
     }
-    /// The ops that may write, free or end what an op read, in program order.
+    /// Returns the ops that may write, free or end the memory read by an op, in program order.
     pub fn clobberers(&self, op: Op) -> Vec<Op> {
         self.later_ops(op, self.reads_of(op), &[&self.writes, &self.ends], true)
     }
-    /// Whether nothing in a loop writes, frees or ends what an op reads: during one run of the loop,
-    /// a read from the same address gives the same.
+    /// Returns true if no op in a loop clobbers the memory read by `op`. During one run of the loop,
+    /// repeated reads from one address then return one value.
     pub fn invariant_in(&self, op: Op, lp: Op) -> bool {
         self.reads_of(op)
             .iter()
             .all(|read| !self.destroyed_in(read, lp))
     }
-    /// Whether what an op reads in an iteration of `lp` is what was there when the iteration began.
+    /// Returns true if the memory read by `op` in an iteration of `lp` is unmodified since the iteration
+    /// began.
     pub fn intact_until(&self, op: Op, lp: Op) -> bool {
         let nest = &self.alias.nest;
         let before = (nest.order(lp) + 1, nest.order(op).saturating_sub(1));
@@ -338,7 +340,8 @@ impl<'a> Clobbers<'a> {
                 .copied()
                 .all(|read| !self.destroyed_between(&read, before, Some(lp)))
     }
-    /// The same of every run of the op in the iteration, where it stands in further loops.
+    /// Returns true if [`Clobbers::intact_until`] holds for every run of the op in the iteration, also if
+    /// the op is nested in further loops.
     pub fn intact_in_runs(&self, op: Op, lp: Op) -> bool {
         let nest = &self.alias.nest;
         let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
@@ -347,19 +350,19 @@ impl<'a> Clobbers<'a> {
         let mut reads = self.reads_of(op).iter();
         before.0 > before.1 || reads.all(|read| !self.destroyed_between(read, before, Some(lp)))
     }
-    /// Whether an op, or one inside it, may write, free or end the memory of an access during one
-    /// run of it.
+    /// Returns true if one run of `container` may clobber the memory of an access.
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
         self.destroyed_from(access, container, self.alias.nest.span(container).1)
     }
-    /// Whether ops from one on up to a place in program order may write, free or end the memory of an
-    /// access, in one iteration of the loops around the first.
+    /// Returns true if ops from `first` up to position `last` may clobber the memory of an access, within
+    /// one iteration of the loops around `first`.
     pub(crate) fn destroyed_from(&self, access: &MemoryAccess, first: Op, last: u32) -> bool {
         let seen = self.seen_in(first, last);
         self.destroyed_between(access, seen.span, seen.frame)
             || seen.callers && self.is_seen_by_ranks(access)
     }
-    /// Whether what destroys the memory of an access during one run of an op is writes that `harmless` holds of.
+    /// Returns true if all clobbers of an access during one run of an op are writes for which `harmless`
+    /// holds.
     pub fn destroyed_only_by(
         &self,
         access: &MemoryAccess,
@@ -377,7 +380,7 @@ impl<'a> Clobbers<'a> {
         let (body, nest) = (self.alias.body, &self.alias.nest);
         self.waits.seen_in(body, nest, container, last)
     }
-    /// Whether memory may be other than one rank's own.
+    /// Returns true if memory may be shared with other ranks.
     fn is_seen_by_ranks(&self, access: &MemoryAccess) -> bool {
         let own = |t: &Target| {
             let shared = match self.alias.points_to.object(t.object) {
@@ -391,8 +394,8 @@ impl<'a> Clobbers<'a> {
             None => access.place != Place::Errno,
         }
     }
-    /// Whether ops from one place in program order to another may write, free or end the memory of
-    /// an access during one iteration of `frame`.
+    /// Returns true if ops in a range of positions may clobber the memory of an access during one iteration
+    /// of `frame`.
     pub(crate) fn destroyed_between(
         &self,
         access: &MemoryAccess,
@@ -402,7 +405,7 @@ impl<'a> Clobbers<'a> {
         let meets = |n| self.meets(access, n, frame);
         self.any(&self.writes, access, span, meets) || self.any(&self.ends, access, span, meets)
     }
-    /// The writes inside an op that may touch the memory of an access, in program order.
+    /// Returns the writes inside an op that may alias an access, in program order.
     pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
         let seen = self.seen_in(container, self.alias.nest.span(container).1);
         let mut found = Vec::new();
@@ -416,7 +419,8 @@ impl<'a> Clobbers<'a> {
         found
     }
 
-    /// Whether `later` runs whenever `first`, in the same region and not after it, is about to run.
+    /// Returns true if `later` always runs once `first` is about to run. Both are in one region, `first`
+    /// not after `later`.
     pub fn surely_reaches(&self, first: Op, later: Op) -> bool {
         let nest = &self.alias.nest;
         let (from, to) = (nest.order(first), nest.order(later));
@@ -426,16 +430,16 @@ impl<'a> Clobbers<'a> {
             && stops(from) == stops(to)
     }
 
-    /// Whether control may leave for good inside an op: what stands in it, and further runs of it where
-    /// it is a loop, need not be reached.
+    /// Returns true if control may leave the body inside an op. Later ops in it, and its later iterations,
+    /// may then not be reached.
     pub fn may_stop_in(&self, container: Op) -> bool {
         let (first, last) = self.alias.nest.span(container);
         let at = self.stops.partition_point(|stop| *stop <= first);
         self.stops.get(at).is_some_and(|stop| *stop <= last)
     }
 
-    /// What may happen after an op to memory that it reads: for each argument of a call, and for other
-    /// memory. What is freed, or ends, counts as well.
+    /// Returns the clobbers after a call of the memory that the call reads: per argument, and for other
+    /// memory. Frees and lifetime ends count.
     pub fn changed_after_call(&self, call: Op) -> AfterEnd {
         let args = self.alias.unit.call_args(self.alias.body, call);
         let mut found = AfterEnd {
@@ -457,7 +461,7 @@ impl<'a> Clobbers<'a> {
         found
     }
 
-    // ---- parts -----------------------------------------------------------------------------
+    // ---- helpers ---------------------------------------------------------------------------
 
     fn accesses_of(&self, op: Op) -> impl Iterator<Item = &MemoryAccess> {
         let order = self.alias.nest.order(op);
@@ -481,7 +485,7 @@ impl<'a> Clobbers<'a> {
     ) -> bool {
         self.find(file, access, span, hits).is_some()
     }
-    /// An access that hits, or the one at which there were too many to look at.
+    /// Returns an access for which `hits` holds, or the access at which the inspection limit was exceeded.
     fn find(
         &self,
         file: &File,
@@ -500,7 +504,7 @@ impl<'a> Clobbers<'a> {
     fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
         let other = &self.accesses[number as usize];
         let nest = &self.alias.nest;
-        // What is done on the way out of the function meets only what is done on the same way.
+        // An op on a no-return path interferes only with ops on that path.
         let apart = nest
             .doomed(other.op)
             .is_some_and(|way| nest.doomed(read.op) != Some(way));
@@ -510,8 +514,8 @@ impl<'a> Clobbers<'a> {
                 .may_alias_within(read, other, self.frame(read, other, frame))
     }
 
-    /// Where both accesses are to the object that one run of an allocation made, they are in the same
-    /// iteration of the loops around it.
+    /// Returns the frame for two accesses. If both access the object of one run of an allocation, they are
+    /// in one iteration of the loops around the allocation.
     fn frame(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> Option<Op> {
         match (frame, self.own_allocation(a, b)) {
             (None, Some(op)) => self.alias.nest.enclosing_loop(op),
@@ -519,8 +523,8 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    /// The allocation, inside a loop, of the only object of both, where it is that of the present
-    /// iteration.
+    /// Returns the allocation, inside a loop, of the only object of both accesses, if the object belongs to
+    /// the current iteration.
     fn own_allocation(&self, a: &MemoryAccess, b: &MemoryAccess) -> Option<Op> {
         let only = |access: &MemoryAccess| {
             let objects = self.alias.objects(access)?;
@@ -541,7 +545,8 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    /// The op each run of which makes an object anew: the allocation, or the `spmd` whose ranks share it.
+    /// Returns the op that creates an object anew on each run: the allocation, or the `spmd` whose ranks
+    /// share it.
     fn maker(&self, op: Op) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.alias.body);
         match body.kind(op) {
@@ -553,8 +558,8 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    /// Whether an access can come after a read, while so many loops around both stay in one iteration. What
-    /// one run of an op does itself comes after what it reads, and counts where `with_own` says so.
+    /// Returns true if an access can follow a read while the outermost `loops` loops stay in one iteration.
+    /// The op's own effects follow its reads and count if `with_own` is set.
     fn comes_after(&self, read: &MemoryAccess, number: u32, loops: u32, with_own: bool) -> bool {
         let other = &self.accesses[number as usize];
         let outer = self
@@ -568,8 +573,8 @@ impl<'a> Clobbers<'a> {
         nest.runs_after(body, read.op, other.op, loops)
     }
 
-    /// Hands the accesses of a file that may touch the memory of another and stand within `span` to
-    /// `look`, the latest first within each list, until it says no.
+    /// Visits the indexed accesses within `span` that may alias an access, latest first within each list,
+    /// until `look` returns false.
     fn visit(
         &self,
         file: &File,
@@ -666,8 +671,7 @@ impl<'a> Clobbers<'a> {
     }
 }
 
-/// The objects that the caller gets to know by what is returned: those pointed to, and those that
-/// pointers in these lead to.
+/// Returns the objects reachable by the caller through the returned value, transitively.
 fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
     let (body, points_to) = (alias.body, &alias.points_to);
     let end = body.last(body.root());
@@ -685,7 +689,7 @@ fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
     found
 }
 
-/// Whether control may not go on after an op: it may end the program, throw, or run for ever.
+/// Returns true if control may not continue after an op: the op may end the program, throw, or run forever.
 fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
     match alias.body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -706,7 +710,7 @@ fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
         | OpKind::ShareFor { .. }
         | OpKind::Single { .. }
         | OpKind::Critical(_) => false,
-        // The awaited threads arrive, or the program hangs without the derivative, too.
+        // The awaited threads arrive, or the program hangs without differentiation too.
         OpKind::Sync | OpKind::Barrier(_) => false,
         OpKind::Binary(_)
         | OpKind::FNeg

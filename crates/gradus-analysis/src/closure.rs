@@ -1,51 +1,53 @@
-//! The call-graph closure of a request: which bodies it reaches, who calls whom, and in which order
-//! summaries are to be made.
+//! Call graph of a request: reachable bodies, call sites, and a bottom-up order for summaries.
 //!
-//! Steps: (1) from the roots, follow direct calls and every mention of a function, in bodies and in the
-//! initial contents of the globals that these mention; (2) an indirect call may reach any function of
-//! its type whose address is taken anywhere in the unit, as objects come from outside the closure; (3) strongly connected components by Tarjan's algorithm (SIAM J. Comput. 1,
-//! 1972) with an explicit stack, so that chains of calls may be as long as they like. Callees come
-//! before their callers. Indirect calls go through one node per function type, which keeps the number
-//! of edges linear.
+//! Steps:
+//!
+//! 1. From the roots, follow direct calls and every mention of a function, in bodies and in the
+//!    initializers of mentioned globals.
+//! 2. An indirect call may reach any address-taken function of its type in the unit, because objects may
+//!    come from outside the call graph.
+//! 3. Strongly connected components by Tarjan's algorithm (SIAM J. Comput. 1, 1972) with an explicit stack,
+//!    for call chains of any length. Callees come before their callers. Indirect calls go through one node
+//!    per function type, which keeps the number of edges linear.
 
 use gradus_ir::{Body, ConstId, ConstKind, Definition, FuncId, GlobalId, Op, Symbol, TypeId, Unit};
 use std::collections::HashMap;
 
-/// Whom a call site calls.
+/// The callee of a call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Callee {
-    /// A function whose body is in the closure.
+    /// A function with a body in the call graph.
     Inside(FuncId),
-    /// A function without a body here.
+    /// An external function: no body in the unit.
     Outside(FuncId),
-    /// A pointer; [`Closure::candidates`] of this function type may be meant, and functions that
-    /// came from elsewhere.
+    /// A function pointer. Possible callees are [`Closure::candidates`] of the function type and external
+    /// functions.
     Indirect(TypeId),
-    /// What only the host understands: inline assembly, an alias.
+    /// A callee that only the host understands: inline assembly, an alias.
     Foreign,
 }
 
-/// One `call` or `invoke`.
+/// A `call` or `invoke`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
-    /// The function that it stands in.
+    /// The calling function.
     pub caller: FuncId,
     /// The op.
     pub op: Op,
-    /// Whom it calls.
+    /// The callee.
     pub callee: Callee,
 }
 
 /// A strongly connected component of the call graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// Its functions.
+    /// The functions of the component.
     pub functions: Vec<FuncId>,
-    /// Whether its functions call themselves or each other.
+    /// True if the functions call themselves or each other.
     pub recursive: bool,
 }
 
-/// The bodies that a request reaches.
+/// The call graph of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Closure {
     roots: Vec<FuncId>,
@@ -61,7 +63,7 @@ pub struct Closure {
 }
 
 impl Closure {
-    /// The closure of `roots`, of which those without a body are skipped.
+    /// Builds the call graph of `roots`. Roots without a body are skipped.
     pub fn of(unit: &Unit, roots: &[FuncId]) -> Closure {
         let mut closure = Closure {
             roots: roots.to_vec(),
@@ -81,57 +83,57 @@ impl Closure {
         closure
     }
 
-    /// The functions asked for.
+    /// Returns the roots.
     pub fn roots(&self) -> &[FuncId] {
         &self.roots
     }
-    /// All functions with a body, in order of discovery.
+    /// Returns all functions with a body, in order of discovery.
     pub fn functions(&self) -> &[FuncId] {
         &self.functions
     }
-    /// The functions with their bodies.
+    /// Iterates over the functions and their bodies.
     pub fn bodies<'u>(&self, unit: &'u Unit) -> impl Iterator<Item = (FuncId, &'u Body)> {
         self.functions
             .iter()
             .filter_map(|&func| Some((func, unit.functions[func].body.as_deref()?)))
     }
-    /// Whether the body of `func` is in the closure.
+    /// Returns true if the body of `func` is in the call graph.
     pub fn contains(&self, func: FuncId) -> bool {
         self.position.contains_key(&func)
     }
-    /// The number of `func` in [`Closure::functions`].
+    /// Returns the index of `func` in [`Closure::functions`].
     pub fn position(&self, func: FuncId) -> Option<usize> {
         self.position.get(&func).copied()
     }
-    /// The components of the call graph, callees before callers.
+    /// Returns the strongly connected components, callees before callers.
     pub fn components(&self) -> &[Component] {
         &self.components
     }
-    /// The number of the component of `func` in [`Closure::components`].
+    /// Returns the index of the component of `func` in [`Closure::components`].
     pub fn component_of(&self, func: FuncId) -> Option<usize> {
         self.component_of.get(&func).copied()
     }
-    /// The calls in the body of `func`, in program order.
+    /// Returns the calls in the body of `func`, in program order.
     pub fn calls_in(&self, func: FuncId) -> &[CallSite] {
         self.position(func).map_or(&[], |i| &self.sites[i])
     }
-    /// The direct calls of `func`.
+    /// Returns the direct calls of `func`.
     pub fn calls_of(&self, func: FuncId) -> &[CallSite] {
         self.callers.get(&func).map_or(&[], Vec::as_slice)
     }
-    /// The functions whose address is taken in the closure, with or without a body.
+    /// Returns the address-taken functions of the call graph, with or without a body.
     pub fn address_taken(&self) -> &[FuncId] {
         &self.taken
     }
-    /// The functions of type `signature` whose address is taken in the closure.
+    /// Returns the address-taken functions of type `signature` in the call graph.
     pub fn candidates(&self, signature: TypeId) -> &[FuncId] {
         self.candidates.get(&signature).map_or(&[], Vec::as_slice)
     }
-    /// The globals mentioned in the bodies or in the initial contents of such globals.
+    /// Returns the globals mentioned in bodies or, transitively, in initializers.
     pub fn globals(&self) -> &[GlobalId] {
         &self.globals
     }
-    /// Whom an op of `func` calls; `None` where it is no call.
+    /// Returns the callee of an op of `func`; `None` if the op is no call.
     pub fn callee(&self, unit: &Unit, body: &Body, op: Op) -> Option<Callee> {
         let info = body.kind(op).call_info()?;
         Some(match body.as_const(body.operand(op, 0)) {
@@ -186,7 +188,7 @@ impl Closure {
     }
 }
 
-/// Tarjan's strongly connected components of the graph `edges`, successors first; members ascend.
+/// Returns the strongly connected components of the graph `edges`, successors first; members ascend.
 fn tarjan(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     const UNSEEN: usize = usize::MAX;
     let mut index = vec![UNSEEN; edges.len()];
@@ -238,7 +240,7 @@ struct Discovery<'a> {
     seen_consts: std::collections::HashSet<ConstId>,
     seen_globals: std::collections::HashSet<GlobalId>,
     seen_taken: std::collections::HashSet<FuncId>,
-    /// The functions of the whole unit whose address is taken, by type; made when first asked for.
+    /// The address-taken functions of the whole unit, by type; computed on first use.
     anywhere: Option<HashMap<TypeId, Vec<FuncId>>>,
 }
 
@@ -278,7 +280,8 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// The functions of a tape's stack are taken for what they do, not for how they do it.
+    /// Adds a function with a body. Functions of the tape's stack are modelled by their effect, not their
+    /// body.
     fn reach(&mut self, func: FuncId) {
         let seen = self.unit.functions[func].body.is_some() && !self.unit.is_tape_function(func);
         if seen && !self.closure.contains(func) {
@@ -334,7 +337,7 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// Every function of a type whose address the unit takes.
+    /// Adds every address-taken function of a type in the unit.
     fn take_all(&mut self, signature: TypeId) {
         let unit = self.unit;
         let anywhere = self
@@ -362,7 +365,7 @@ impl<'a> Discovery<'a> {
     }
 }
 
-/// The functions of a unit whose address bodies or initial contents mention, by type.
+/// Returns the functions of a unit whose address bodies or initializers mention, by type.
 pub fn addressed_functions(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
     let mut seen = std::collections::HashSet::new();
@@ -406,7 +409,7 @@ mod tests {
     use super::*;
     use gradus_ir::{AttrSet, Builder};
 
-    /// A defined function `void name(void)` that calls `callees`.
+    /// Defines `void name(void)` that calls `callees`.
     fn define(unit: &mut Unit, name: &str, callees: &[FuncId]) -> FuncId {
         let void = unit.types.void();
         let ty = unit.types.func(void, vec![]);

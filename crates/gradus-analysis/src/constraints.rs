@@ -1,10 +1,10 @@
-//! From ops to memory classes: the constraints of the points-to analysis.
+//! Alias-set constraints of ops: builds the alias sets of a call graph.
 //!
-//! One pass over all bodies of the closure unifies what each op says (see `unify.rs`); what calls of
-//! outside functions say stands in `outside_calls.rs`. Then copies of bytes are brought to a fixed
-//! point: the words of source and destination point to the same classes. Integers as wide as a pointer
-//! are followed like pointers, since `memcpy` of a pointer reaches us as an integer load and store.
-//! Unknown code is one class that points to itself: all that it can reach is merged with it.
+//! One pass over all bodies unifies pointers according to each op (`unify.rs` has the algorithm).
+//! `outside_calls.rs` handles calls of external functions. Byte copies then reach a fixpoint: the memory
+//! cells of source and destination point to the same alias sets. Integers of pointer width are tracked like
+//! pointers, because an optimised `memcpy` of a pointer is an integer load and store. Unknown code is one
+//! alias set that points to itself; all memory reachable from unknown code is merged with it.
 
 use crate::addresses::Moved;
 use crate::closure::{Callee, Closure};
@@ -21,7 +21,7 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// See [`Memory::of`].
+/// Computes [`Memory::of`].
 pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
     let mut solver = Solver::new(unit, closure);
     solver.globals();
@@ -39,7 +39,8 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
         for op in body.walk(body.root()) {
             let handed = matches!(body.kind(op), OpKind::Store(_))
                 || matches!(closure.callee(unit, body, op), Some(Callee::Outside(_)));
-            // What is made up for a function that never comes back goes nowhere else.
+            // A function that never returns gets no constraints from stores and external calls on no-return
+            // paths.
             if !(handed && lost.contains(body, op)) {
                 at.op(op);
             }
@@ -49,7 +50,7 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
     solver.finish()
 }
 
-/// A copy of bytes, before the classes are settled.
+/// A byte copy, before the alias sets are final.
 #[derive(Clone, Copy)]
 pub(crate) struct Copy {
     pub at: (FuncId, Op),
@@ -58,31 +59,31 @@ pub(crate) struct Copy {
     pub size_bytes: Option<u64>,
 }
 
-/// A call through a pointer: where that points to, what it passes and gets.
+/// An indirect call: target of the callee pointer, arguments and result.
 #[derive(Clone)]
 struct ByAddress {
     at: (FuncId, Op),
     address: Target,
-    /// Where the address is loaded from, where that is known.
+    /// Location from which the callee pointer is loaded, if known.
     table: Option<Target>,
     signature: TypeId,
     params: Vec<Vec<Target>>,
     result: Vec<Target>,
 }
 
-/// What becomes of a call to an address of which nothing is known, or of a distance between two places that
-/// nothing joins.
+/// Policy for unresolved facts: an indirect call without known callees, or a pointer difference between two
+/// distinct alias sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
-    /// It is read later.
+    /// Defers the call or difference to a later round.
     Waits,
-    /// What only comes about through the distance itself begins as no distance; else it is read later.
+    /// Assumes distance 0 if the target exists only through the distance itself; otherwise defers.
     Begins,
-    /// It leads to code that is not seen; it is any number of bytes.
+    /// The callee is unknown code; the distance is any number of bytes.
     Elsewhere,
 }
 
-/// The classes under construction.
+/// The alias sets under construction, with the facts of all bodies.
 pub(crate) struct Solver<'a> {
     pub unit: &'a Unit,
     pub closure: &'a Closure,
@@ -93,13 +94,13 @@ pub(crate) struct Solver<'a> {
     globals: HashMap<GlobalId, Target>,
     functions: HashMap<FuncId, Target>,
     pub copies: Vec<Copy>,
-    /// Addresses moved by distances.
+    /// Pointers moved by pointer differences.
     pub moved: Vec<Moved>,
     unseen: Option<Target>,
-    /// Calls by address.
+    /// Indirect calls.
     indirect: Vec<ByAddress>,
     entered: HashSet<(FuncId, Op, FuncId)>,
-    /// What accesses took single words for.
+    /// Type evidence of accesses to single cells.
     pub evidence: Vec<(Target, Seen)>,
     pub bases: HashSet<(Target, TbaaTypeId)>,
     pub sources: HashSet<(Target, TypeId)>,
@@ -136,7 +137,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Whether a leaf of this type may hold an address.
+    /// Returns true if a leaf of this type may hold an address.
     pub fn holds_address(&self, ty: TypeId) -> bool {
         match self.unit.types.get(self.unit.types.scalar(ty)) {
             Type::Ptr(_) | Type::Array { .. } | Type::Struct { .. } => true,
@@ -144,13 +145,13 @@ impl<'a> Solver<'a> {
             _ => false,
         }
     }
-    /// A class for a new object.
+    /// Creates an alias set for a new object.
     pub fn object(&mut self, origin: Origin) -> Target {
         let target = self.classes.fresh();
         self.classes.content(target).origins.push(origin);
         target
     }
-    /// All that unknown code can reach: one class that points to itself, at any offset.
+    /// Returns the alias set of unknown code. The set points to itself at every offset.
     pub fn unseen(&mut self) -> Target {
         if let Some(target) = self.unseen {
             return target;
@@ -164,7 +165,7 @@ impl<'a> Solver<'a> {
         self.classes.cell(target).seen.add(&Seen::UNSEEN);
         target
     }
-    /// Where a global variable starts.
+    /// Returns the start of a global variable.
     pub fn global(&mut self, global: GlobalId) -> Target {
         if let Some(&target) = self.globals.get(&global) {
             return target;
@@ -173,7 +174,7 @@ impl<'a> Solver<'a> {
         self.globals.insert(global, target);
         target
     }
-    /// The address of a function.
+    /// Returns the address of a function.
     pub fn function(&mut self, func: FuncId) -> Target {
         if let Some(&target) = self.functions.get(&func) {
             return target;
@@ -195,12 +196,12 @@ impl<'a> Solver<'a> {
             }
         }
     }
-    /// Which leaves of a type may hold an address.
+    /// Returns, per leaf of a type, true if the leaf may hold an address.
     fn addresses(&self, ty: TypeId) -> Vec<bool> {
         let leaves = self.leaves.get(ty).iter();
         leaves.map(|leaf| self.holds_address(leaf.ty)).collect()
     }
-    /// Says that every leaf of `value` that may hold an address may hold `target`.
+    /// Records that every address leaf of `value` may point to `target`.
     fn point(&mut self, func: FuncId, body: &Body, value: Value, target: Target) {
         let range = self.slots[&func].range(value);
         for (position, holds) in range.zip(self.addresses(body.ty(value))) {
@@ -209,7 +210,7 @@ impl<'a> Solver<'a> {
             }
         }
     }
-    /// Says that the leaf at `position` may hold the address `target`.
+    /// Records that the leaf at `position` may point to `target`.
     pub fn join(&mut self, func: FuncId, position: usize, target: Target) {
         let Some(slots) = self.slots.get_mut(&func) else {
             unreachable!("every function of the closure has a table of its values' leaves");
@@ -219,7 +220,7 @@ impl<'a> Solver<'a> {
             None => *slots.at(position) = Some(target),
         }
     }
-    /// Where the leaf at `position` points to.
+    /// Returns the target of the leaf at `position`.
     pub fn slot(&mut self, func: FuncId, position: usize) -> Option<Target> {
         let slot = self.slots.get_mut(&func)?.at(position);
         match *slot {
@@ -232,7 +233,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Where the result of `func` points to, leaf by leaf.
+    /// Returns the targets of the leaves of `func`'s result.
     fn result_of(&mut self, func: FuncId) -> Vec<Target> {
         let Some(slots) = self.returns.get_mut(&func) else {
             unreachable!("every function of the closure has a table of its result's leaves");
@@ -242,7 +243,7 @@ impl<'a> Solver<'a> {
         list.map(|slot| *slot.get_or_insert_with(|| classes.fresh()))
             .collect()
     }
-    /// What a call by address passes on and gets, as classes of its own.
+    /// Creates alias sets for the parameters and the result of an indirect call.
     fn formal(&mut self, signature: TypeId) -> (Vec<Vec<Target>>, Vec<Target>) {
         let fresh = |solver: &mut Self, ty: TypeId| -> Vec<Target> {
             let count = solver.leaves.get(ty).len();
@@ -254,7 +255,7 @@ impl<'a> Solver<'a> {
         let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
         (params, result)
     }
-    /// Joins a function's parameters and result with what the call `at` sees of them.
+    /// Unifies a function's parameters and result with the arguments and the result of the call `at`.
     fn enter(&mut self, at: (FuncId, Op), func: FuncId, args: &[Vec<Target>], result: &[Target]) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
             return self.outside_by_address(at, func);
@@ -273,10 +274,11 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Brings copies of bytes, and functions that unknown code may call, to a fixed point.
-    /// The copies are read in turns from both ends, so that long chains of them need few rounds.
-    /// A call to an address of which nothing is known yet may lead elsewhere only where nothing else is
-    /// left to be read: what is passed to one virtual function may tell where the next one is.
+    /// Iterates byte copies, indirect calls and callbacks to a fixpoint.
+    ///
+    /// Each round reads the copies forwards and backwards, which keeps the number of rounds low for long
+    /// chains of copies. An unresolved indirect call escapes only after all facts are exhausted, because
+    /// the arguments of one virtual call may resolve the next.
     fn settle(&mut self) {
         loop {
             let before = self.classes.changes;
@@ -302,9 +304,8 @@ impl<'a> Solver<'a> {
             }
         }
     }
-    /// Calls by address are joined with the functions that the address may be that of. Where it may
-    /// come from elsewhere these are all of the type, and arguments and result are lost to unknown
-    /// code.
+    /// Binds indirect calls to their possible callees. If the callee may be unknown, all functions of the
+    /// type are bound, and arguments and result escape.
     fn call_by_address(&mut self, unknown: Unknown) {
         for call in self.indirect.clone() {
             let is_unknown = self.classes.content(call.address).origins.is_empty();
@@ -325,7 +326,7 @@ impl<'a> Solver<'a> {
             }
         }
     }
-    /// The functions that a call by address may lead to, and whether it may lead elsewhere.
+    /// Returns the possible callees of an indirect call, and true if an unknown callee is possible.
     fn callees(&mut self, call: &ByAddress) -> (Vec<FuncId>, bool) {
         let content = self.classes.content(call.address);
         let only_functions = content
@@ -357,7 +358,7 @@ impl<'a> Solver<'a> {
     }
     fn call_from_outside(&mut self) {
         let Some(unseen) = self.unseen else {
-            // Not an error: no address leads to code that is not seen.
+            // Not an error: no address escapes to unknown code.
             return;
         };
         let origins = self.classes.content(unseen).origins.clone();
@@ -367,10 +368,10 @@ impl<'a> Solver<'a> {
             }
         }
     }
-    /// Says that `func` may be called with pointers to `target` and give them back.
+    /// Records that unknown code may call `func` with pointers to `target` and receive such pointers.
     pub fn call_back(&mut self, func: FuncId, target: Target) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
-            // Not an error: without a body the function is itself code that is not seen.
+            // Not an error: a function without a body is itself unknown code.
             return;
         };
         for &param in body.params() {
@@ -472,7 +473,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Reads the ops of one body.
+/// Adds the constraints of the ops of one body.
 pub(crate) struct Reader<'r, 'a> {
     pub solver: &'r mut Solver<'a>,
     pub func: FuncId,
@@ -483,7 +484,7 @@ impl<'a> Reader<'_, 'a> {
     pub fn unit(&self) -> &'a Unit {
         self.solver.unit
     }
-    /// Where the leaves of a value point to; `None` for leaves that hold no address.
+    /// Returns the targets of a value's leaves; `None` for leaves without an address.
     pub fn targets(&mut self, value: Value) -> Vec<Option<Target>> {
         let range = self.solver.slots[&self.func].range(value);
         if let Definition::Const(id) = self.body.values[value].def {
@@ -502,11 +503,11 @@ impl<'a> Reader<'_, 'a> {
             })
             .collect()
     }
-    /// Where a pointer points to.
+    /// Returns the target of a pointer.
     pub fn target(&mut self, value: Value) -> Option<Target> {
         self.targets(value).into_iter().flatten().next()
     }
-    /// Enters the addresses in a constant, the first leaf of which stands at `position`.
+    /// Adds the addresses in a constant. `position` is the position of the constant's first leaf.
     fn constant(&mut self, id: ConstId, position: usize) {
         let mut work = vec![(id, position)];
         while let Some((id, position)) = work.pop() {
@@ -536,7 +537,7 @@ impl<'a> Reader<'_, 'a> {
             self.solver.join(self.func, position, target);
         }
     }
-    /// Says that `to` is `from`, from leaf `skip_from` on into leaf `skip_to` on.
+    /// Copies the targets of `from`, starting at leaf `skip_from`, to `to`, starting at leaf `skip_to`.
     fn same_leaves(&mut self, from: Value, skip_from: usize, to: Value, skip_to: usize) {
         let from = self.targets(from);
         let range = self.solver.slots[&self.func].range(to);
@@ -546,18 +547,18 @@ impl<'a> Reader<'_, 'a> {
             }
         }
     }
-    /// Says that `to` is `from`.
+    /// Copies the targets of `from` to `to`.
     pub fn same(&mut self, from: Value, to: Value) {
         self.same_leaves(from, 0, to, 0);
     }
-    /// Says that every leaf of `value` may hold the address `target`.
+    /// Records that every address leaf of `value` may point to `target`.
     pub fn points(&mut self, value: Value, target: Target) {
         self.solver.point(self.func, self.body, value, target);
     }
-    /// A load of `value` from `ptr`, or a store of it there.
+    /// Adds the constraints of a load of `value` from `ptr` or a store of `value` to `ptr`.
     pub fn access(&mut self, op: Op, ptr: Value, value: Value) {
         let Some(place) = self.target(ptr) else {
-            // Not an error: the address is null or undefined, and leads nowhere.
+            // Not an error: the address is null or undefined.
             return;
         };
         let ty = self.body.ty(value);
@@ -589,7 +590,7 @@ impl<'a> Reader<'_, 'a> {
             }
         }
     }
-    /// The front end's type-based alias tag of an access.
+    /// Returns the TBAA tag of an access.
     fn tag(&self, op: Op) -> Option<TbaaTag> {
         let meta = self.body.ops[op].meta.map(|id| self.unit().meta(id));
         meta.and_then(|m| m.tbaa)
@@ -648,7 +649,7 @@ impl<'a> Reader<'_, 'a> {
             _ => {}
         }
     }
-    /// What code that is not understood may do with the operands and results of an op.
+    /// Lets the operands of an op from index `skip` on, and its results, escape to unknown code.
     pub fn anything(&mut self, op: Op, skip: usize) {
         let unseen = self.solver.unseen();
         for value in self.body.operands(op).skip(skip) {
@@ -672,7 +673,7 @@ impl<'a> Reader<'_, 'a> {
             }
         }
     }
-    /// The value that a call's result is: that of the op, or the parameter of an invoke's region 0.
+    /// Returns the result of a call: the op's result or the parameter of an invoke's region 0.
     pub fn call_result(&self, op: Op) -> Option<Value> {
         match self.body.kind(op) {
             OpKind::Invoke(_) => {
@@ -743,7 +744,7 @@ impl<'a> Reader<'_, 'a> {
             })
             .collect()
     }
-    /// Joins a call's arguments and result with those of the callee; arguments by value are copied.
+    /// Binds a call's arguments and result to the callee. A `byval` argument is a byte copy.
     fn pass(&mut self, op: Op, params: &[Vec<Option<Target>>], result: &[Target]) {
         let args = self.unit().call_args(self.body, op);
         for (index, &arg) in args.iter().enumerate() {
@@ -780,7 +781,7 @@ impl<'a> Reader<'_, 'a> {
             }
         }
     }
-    /// The type of an argument that is passed as a copy of the memory behind it.
+    /// Returns the pointee type of a `byval` argument.
     fn by_value(&self, op: Op, index: usize) -> Option<TypeId> {
         let attrs = self.body.kind(op).call_info()?.attrs?;
         match self.unit().attrs(attrs).param(index, "byval")? {

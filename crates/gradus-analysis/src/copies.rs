@@ -1,26 +1,27 @@
-//! Copies of bytes between memory classes: the words at both ends are alike.
+//! Byte copies between alias sets: unifies the memory cells at both ends.
 //!
-//! A copy of a constant number of bytes is followed word by word, so that a structure with one pointer
-//! does not lend it to all its words. Where the number is not known, or very many words repeat, both
-//! classes take the moduli of each other first.
+//! A copy of constant size is followed cell by cell. A structure with one pointer does not make all of its
+//! cells pointers. If the size is unknown or covers very many cells, both alias sets first take each
+//! other's modulus.
 //!
-//! Copies may go round in a circle and come back shifted (`memmove(p, p + 1, …)`): then every word is
-//! like the one so many bytes on. [`close_circles`] finds that from the copies alone, by a union-find
-//! with offsets, and makes those classes count modulo the shift. So no offset is carried on without end.
-//! A copy of few bytes carries nothing on without end: what goes through it lies in its range. So members of
-//! a structure that are copied to one variable after another stay apart from the rest of the structure.
+//! Copies may form a shifted cycle (`memmove(p, p + 1, …)`): every cell then equals the cell one shift
+//! further on. [`close_circles`] detects cycles from the copies alone, by a union-find with offsets, and
+//! reduces the modulus of the alias sets to the shift. The reduction guarantees termination of the
+//! fixpoint. Copies of at most [`CARRIED_MAX_BYTES`] bytes are exempt: their range bounds the propagated
+//! offsets. Members of a structure that are copied to one variable in turn stay separate from the rest of
+//! the structure.
 
 use crate::constraints::Copy;
 use crate::unify::{Cell, Classes, Target, gcd};
 use std::collections::HashMap;
 
-/// The most repetitions of a class's words that are followed one by one.
+/// Maximal number of repetitions of an alias set's cells within one copy.
 const REPEATS_MAX: u64 = 64;
 
-/// Copies of more bytes than these may carry offsets on for very long.
+/// Copies of more bytes may propagate offsets for very many rounds.
 const CARRIED_MAX_BYTES: u64 = 256;
 
-/// Says that after `copy` the words of both ends point to the same classes and are of the same kind.
+/// Unifies the cells of both ends of `copy`: pointees and types.
 pub(crate) fn join_words(classes: &mut Classes, copy: Copy) {
     align(classes, copy);
     let cells = words(classes, copy.from, copy.size_bytes);
@@ -29,7 +30,7 @@ pub(crate) fn join_words(classes: &mut Classes, copy: Copy) {
     put(classes, copy.from, cells);
 }
 
-/// Gives both ends the same modulus where their words cannot be paired one by one.
+/// Equates the moduli of both ends if the cells cannot be paired one by one.
 fn align(classes: &mut Classes, copy: Copy) {
     let (to, from) = (
         classes.content(copy.to).modulus,
@@ -45,7 +46,7 @@ fn align(classes: &mut Classes, copy: Copy) {
     }
 }
 
-/// The words of the copied range that starts at `start`, by their distance from it.
+/// Returns the cells in the copied range, by their distance from `start`.
 fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(i64, Cell)> {
     let start = classes.find(start);
     let content = classes.root_content(start.node);
@@ -87,15 +88,15 @@ fn put(classes: &mut Classes, start: Target, cells: Vec<(i64, Cell)>) {
     }
 }
 
-/// Classes that copies connect: where the words of one lie in another.
+/// Union-find with offsets over alias sets that copies connect.
 #[derive(Default)]
 struct Circles {
     number: HashMap<u32, usize>,
     roots: Vec<u32>,
     parent: Vec<usize>,
-    /// What is added to an offset to count as the parent does.
+    /// Shift from the node's offsets to its parent's offsets.
     shift: Vec<i64>,
-    /// By representative: the shift after which words are alike, 0 where there is none.
+    /// Per representative: the period in bytes after which cells are equal, 0 if there is none.
     period: Vec<u64>,
 }
 
@@ -111,7 +112,7 @@ impl Circles {
         }
         number
     }
-    /// The representative of a class, and what is added to its offsets to count as that does.
+    /// Returns the representative of a node and the shift to the representative's offsets.
     fn find(&mut self, class: usize) -> (usize, i64) {
         let (mut at, mut shift) = (class, 0i64);
         while self.parent[at] != at {
@@ -128,7 +129,7 @@ impl Circles {
         }
         (root, shift)
     }
-    /// Offset `a_at` of `a` and offset `b_at` of `b` are alike.
+    /// Equates offset `a_at` of `a` with offset `b_at` of `b`.
     fn join(&mut self, a: usize, a_at: i64, b: usize, b_at: i64) {
         let ((a, a_shift), (b, b_shift)) = (self.find(a), self.find(b));
         let distance = (a_at.wrapping_add(a_shift)).wrapping_sub(b_at.wrapping_add(b_shift));
@@ -141,7 +142,7 @@ impl Circles {
     }
 }
 
-/// Makes classes count modulo the shift of the circles of copies that they lie in.
+/// Reduces the modulus of alias sets in a cycle of copies to the shift of the cycle.
 pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
     let mut circles = Circles::default();
     let far = |copy: &&Copy| copy.size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES);

@@ -1,11 +1,12 @@
-//! Memory that was declared to hold floats and nothing else, and copies by templates for floats.
+//! Declared float arrays: memory declared as floats only, and copies in libstdc++ templates for floats.
 
 use crate::memory::{Memory, MemoryPlace, Origin};
 use gradus_ir::{Body, FloatKind, Op, OpKind, Type, TypeId, Unit};
 
-/// The format of the floats that a place lies among, where all that it may be is variables which were declared
-/// as arrays of such, and no access takes them for anything else. By the rules of C nothing else lies in
-/// them, so bytes that are copied from or to them are floats, whatever lies at the other end.
+/// Returns the format of the floats at a location. All possible objects must be variables declared as
+/// arrays of one float format, and no access may contradict the declaration. By the rules of C such
+/// variables hold nothing else. A byte copy from or to them therefore copies floats, regardless of the
+/// memory at its second end.
 pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option<FloatKind> {
     let class = memory.get(place.class);
     let mut kinds = class.origins.iter().map(|origin| declared(unit, *origin));
@@ -19,8 +20,8 @@ pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option
     (alone && place.offset_bytes % bytes == 0).then_some(kind)
 }
 
-/// The format of the floats that an op copies which stands in a template of libstdc++ for elements of that type: what
-/// copies bytes within containers and between them.
+/// Returns the format of the floats copied by an op inside a libstdc++ template that copies elements within
+/// or between containers.
 pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatKind> {
     const COPIES: [&str; 3] = ["__copy_m<", "__copy_move_b<", "__relocate_a_1<"];
     let location = &unit.locations[body.ops[op].loc?];
@@ -41,7 +42,7 @@ pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatK
     kinds.all(|other| other == Some(first)).then_some(first)
 }
 
-/// The format of the floats that a variable is an array of.
+/// Returns the element format of a variable that is an array of floats.
 fn declared(unit: &Unit, origin: Origin) -> Option<FloatKind> {
     let ty = match origin {
         Origin::Alloca(func, op) => match unit.functions[func].body.as_deref()?.kind(op) {

@@ -1,12 +1,12 @@
-//! Which pointers a test at run time should tell apart, so that loads can be made again.
+//! Run-time overlap checks: selects the pointer pairs to compare, in favour of reloading instead of saving.
 //!
-//! Without a word from the programmer, what one argument points to may be written through another, and
-//! each load from it then has to be kept. One comparison of the bytes that the whole body touches behind
-//! both, made where their bounds are known, decides which of two bodies runs; in the fast one the pairs given here are
-//! handed to [`crate::AliasOptions::assume_disjoint`].
+//! Without annotations, a store through one argument may overwrite the memory behind another, and each load
+//! from that memory must be saved on the tape. One comparison of the access ranges of the whole body, made
+//! at an op with known bounds, selects one of two bodies. The fast body receives the compared pairs as
+//! [`crate::AliasOptions::assume_disjoint`].
 //!
-//! The test of a pair, in 128 bits with both addresses zero-extended: the ranges of both, [`Extents`]
-//! says how, lie within ±2⁶², and one ends before the other begins. Any other outcome runs the slow body.
+//! The check of a pair, in 128 bits with both addresses zero-extended: both ranges of [`Extents`] lie
+//! within ±2⁶², and one ends before the other begins. Any other outcome selects the slow body.
 
 use crate::clobber::Clobbers;
 use crate::effects::Effects;
@@ -17,19 +17,20 @@ use crate::trips::Availability;
 use gradus_ir::{Entity, Op, OpKind};
 use std::collections::HashSet;
 
-/// A proposal for one test.
+/// A proposed run-time check.
 #[derive(Clone, Debug)]
 pub struct Disjointness {
-    /// The bytes touched behind each pointer.
+    /// The access ranges per base pointer.
     pub extents: Extents,
-    /// Pairs of numbers in [`Extents::roots`]: what is written behind the first is, as far as is known
-    /// without the test, what is touched behind the second. Both have ranges.
+    /// Pairs of indices into [`Extents::roots`]: writes behind the first may alias accesses behind the
+    /// second. Both have ranges.
     pub pairs: Vec<(usize, usize)>,
 }
 
 impl Disjointness {
-    /// The pairs that are worth a test before `at`, which stands in no loop: from one of each, loads are
-    /// clobbered by writes through the other. `None` where there are none.
+    /// Returns the profitable pairs for a check before `at`, which must be outside all loops. In each pair,
+    /// writes through one pointer clobber loads through the other. Returns `None` if there are none or too
+    /// many.
     pub fn of(clobbers: &Clobbers, effects: &Effects, at: Op) -> Option<Disjointness> {
         const MAX_PAIRS: usize = 16;
         let known = Availability::new(clobbers);
@@ -51,7 +52,7 @@ impl Disjointness {
         (!pairs.is_empty() && pairs.len() <= MAX_PAIRS).then_some(Disjointness { extents, pairs })
     }
 
-    /// What the fast body may assume.
+    /// Returns the disjoint pairs that the fast body may assume.
     pub fn assumptions(&self) -> Vec<(Root, Root)> {
         let root = |number: usize| self.extents.roots[number].root;
         self.pairs
@@ -68,7 +69,7 @@ fn key(root: Root) -> (bool, usize) {
     }
 }
 
-/// The roots of loads whose memory is overwritten later.
+/// Returns the base pointers of loads whose memory is overwritten later.
 fn clobbered_roots(clobbers: &Clobbers) -> HashSet<(bool, usize)> {
     let alias = clobbers.alias;
     let (unit, body) = (alias.unit, alias.body);

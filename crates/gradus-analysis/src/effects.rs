@@ -1,9 +1,9 @@
-//! What ops and functions do to memory and control.
+//! Memory effects (mod/ref) and control effects of ops and functions.
 //!
-//! [`Effects::of_op`] lists the accesses of one op. Calls are answered from summaries of functions:
-//! computed for bodies, bottom-up over the call graph; read off the table of known functions and the
-//! host's attributes for the others. What is not known reads and writes all that the program can
-//! reach. `errno` and memory that the program has no pointer to are places of their own.
+//! [`Effects::of_op`] lists the memory accesses of one op. Calls use function summaries. A function with a
+//! body is summarised bottom-up over the call graph; a function without one uses the table of known
+//! functions and the host's attributes. An unknown function reads and writes all memory reachable by the
+//! program. `errno` and memory without pointers are separate locations.
 
 use crate::attributes;
 use crate::closure::Closure;
@@ -14,88 +14,88 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// How memory is touched.
+/// Kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessKind {
-    /// It is read.
+    /// Read.
     Read,
-    /// It is written.
+    /// Write.
     Write,
-    /// It is given back (`free`, `realloc`, `delete`, a stack restore).
+    /// Deallocation (`free`, `realloc`, `delete`, a stack restore).
     Free,
-    /// It begins or ceases to live (lifetime markers): its contents are lost.
+    /// Start or end of a lifetime (lifetime markers): the contents become undefined.
     Lifetime,
 }
 
-/// Which memory is touched.
+/// The memory accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The memory that a pointer points to.
+    /// The memory behind a pointer.
     At(Value),
     /// A global variable.
     Global(GlobalId),
-    /// Any memory that is not provably the function's own.
+    /// Any memory except memory provably private to the function.
     Reachable,
     /// Stack memory of dynamic size.
     Frame,
     /// `errno`.
     Errno,
-    /// Memory that the program has no pointer to: the allocator's state, files, clocks, the
-    /// floating-point environment.
+    /// Memory without pointers in the program: allocator state, files, clocks, the floating-point
+    /// environment.
     Inaccessible,
 }
 
-/// One touch of memory by an op.
+/// A memory access by an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
     /// The op.
     pub op: Op,
-    /// How.
+    /// Kind of the access.
     pub kind: AccessKind,
-    /// Which memory.
+    /// The memory accessed.
     pub place: Place,
-    /// Bytes from the place's start to the first byte touched.
+    /// Offset in bytes from the start of the place to the first accessed byte.
     pub offset: i64,
-    /// The number of bytes touched, at most; `None`: any part of the object, before the start too.
+    /// Maximal number of accessed bytes. `None`: any part of the object, including bytes before the start.
     pub size: Option<u64>,
-    /// The number of bytes touched from there on, where only a value tells it.
+    /// Number of accessed bytes, if only a run-time value determines it.
     pub count: Option<Value>,
-    /// What the host stated about the access.
+    /// The host's metadata of the access.
     pub meta: Option<MetaId>,
 }
 
 impl MemoryAccess {
-    /// The pointer accessed through.
+    /// Returns the pointer of the access.
     pub fn ptr(&self) -> Option<Value> {
         match self.place {
             Place::At(value) => Some(value),
             _ => None,
         }
     }
-    /// Whether it changes or ends what was there.
+    /// Returns true for writes, frees and lifetime changes.
     pub fn destroys(&self) -> bool {
         self.kind != AccessKind::Read
     }
 }
 
-/// Which bytes behind a pointer are touched.
+/// Byte range accessed behind a pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// None.
+    /// No byte.
     #[default]
     Nothing,
-    /// Those from the first number up to the second, counted from where the pointer points.
+    /// Bytes from the first offset up to, excluding, the second, relative to the pointer.
     Bytes(i64, i64),
-    /// Any of the object.
+    /// Any byte of the object.
     Object,
 }
 
 impl Extent {
-    /// Whether no byte is touched.
+    /// Returns true if no byte is accessed.
     pub fn is_nothing(self) -> bool {
         self == Extent::Nothing
     }
-    /// The hull of both.
+    /// Returns the hull of both ranges.
     #[must_use]
     pub fn or(self, other: Extent) -> Extent {
         match (self, other) {
@@ -109,43 +109,43 @@ impl Extent {
     }
 }
 
-/// What a function does with one pointer argument.
+/// Effects of a function on one pointer argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParamEffects {
-    /// What it reads through it.
+    /// Bytes read through the argument.
     pub reads: Extent,
-    /// What it writes through it.
+    /// Bytes written through the argument.
     pub writes: Extent,
-    /// Whether it may free what it points to.
+    /// True if the function may free the memory.
     pub frees: bool,
-    /// Whether it keeps the pointer, or hands out pointers that lie behind it, beyond the call
-    /// other than by returning it.
+    /// True if the function captures the pointer, or exposes pointers stored behind it, beyond the call. A
+    /// returned pointer is no capture.
     pub captures: bool,
-    /// Whether its result may be this pointer, or point into the same object.
+    /// True if the result may be the argument or point into the same object.
     pub returned: bool,
 }
 
-/// Reading and writing of one place.
+/// Reads and writes of one location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touch {
-    /// Whether it is read.
+    /// True if the location may be read.
     pub reads: bool,
-    /// Whether it is written.
+    /// True if the location may be written.
     pub writes: bool,
 }
 
 impl Touch {
-    /// Neither.
+    /// No access.
     pub const NONE: Touch = Touch {
         reads: false,
         writes: false,
     };
-    /// Both.
+    /// Read and write.
     pub const BOTH: Touch = Touch {
         reads: true,
         writes: true,
     };
-    /// The touches of both.
+    /// Returns the union.
     #[must_use]
     pub fn or(self, other: Touch) -> Touch {
         Touch {
@@ -153,7 +153,7 @@ impl Touch {
             writes: self.writes || other.writes,
         }
     }
-    /// The touches that both allow.
+    /// Returns the intersection.
     #[must_use]
     pub fn and(self, other: Touch) -> Touch {
         Touch {
@@ -163,45 +163,49 @@ impl Touch {
     }
 }
 
-/// What a function may do.
+/// Summary of the effects of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionEffects {
-    /// By argument.
+    /// Effects per argument.
     pub params: Vec<ParamEffects>,
-    /// With further arguments, those that [`FunctionEffects::params`] does not list.
+    /// Effects on arguments beyond [`FunctionEffects::params`] (variadic arguments).
     pub further: ParamEffects,
-    /// With global variables by name.
+    /// Accesses to globals by name.
     pub globals: BTreeMap<GlobalId, Touch>,
-    /// With other memory that the program can reach: through loaded pointers, or unknown.
+    /// Accesses to other reachable memory: through loaded or unknown pointers.
     pub other: Touch,
-    /// Whether it may free memory other than its arguments'.
+    /// True if the function may free memory not behind its arguments.
     pub frees_other: bool,
-    /// With `errno`.
+    /// Accesses to `errno`.
     pub errno: Touch,
-    /// With memory that the program has no pointer to.
+    /// Accesses to memory without pointers in the program.
     pub inaccessible: Touch,
-    /// Whether its result, if not null, is memory that nobody else knows of.
+    /// True if the result may be fresh memory, to which no other pointer exists (or null).
     pub returns_fresh: bool,
-    /// Whether the fresh memory may hold pointers.
+    /// True if the fresh memory may hold pointers.
     pub fresh_holds_pointers: bool,
-    /// Whether such pointers may lead back into it: then others than the caller's copy of its address point there.
+    /// True if pointers in the fresh memory may point back into it. The caller's result is then not its
+    /// only address.
     pub fresh_leads_back: bool,
-    /// Whether its result may be a pointer that is neither an argument's nor fresh.
+    /// True if the result may be a pointer that is neither an argument nor fresh.
     pub returns_other: bool,
-    /// Whether an exception may leave it.
+    /// True if an exception may leave the function.
     pub may_throw: bool,
-    /// Whether it may fail to come back: by ending the program, or by running for ever.
+    /// True if the function may not return: it ends the program or runs forever.
     pub may_not_return: bool,
-    /// Whether code that is not known may run.
+    /// True if unknown code may run.
     pub calls_unknown: bool,
-    /// Whether ranks of an `spmd` around the call wait for each other in it, as far as its code is known.
+    /// True if ranks of an enclosing `spmd` may synchronise inside the function, as far as its code is
+    /// known.
     pub waits: bool,
-    /// Whether what other threads wrote is seen behind it: it acquires, releases, or is not known.
+    /// True if writes of other threads become visible during the call: the function acquires, releases, or
+    /// is unknown.
     pub orders: bool,
 }
 
 impl FunctionEffects {
-    /// What an op itself adds to [`FunctionEffects::orders`], calls apart. A loop that waits may read in any order.
+    /// Returns the contribution of an op, except a call, to [`FunctionEffects::orders`]. Every atomic load
+    /// counts, because a spin loop may use any memory ordering.
     pub(crate) fn is_ordering(kind: &OpKind) -> bool {
         match kind {
             OpKind::Load(access) => !access.is_plain(),
@@ -212,7 +216,7 @@ impl FunctionEffects {
             _ => false,
         }
     }
-    /// Everything.
+    /// Returns the summary of an unknown function: all effects.
     pub fn unknown() -> FunctionEffects {
         FunctionEffects {
             params: Vec::new(),
@@ -239,11 +243,11 @@ impl FunctionEffects {
             orders: true,
         }
     }
-    /// What it does with argument `index`.
+    /// Returns the effects on argument `index`.
     pub fn param(&self, index: usize) -> ParamEffects {
         self.params.get(index).copied().unwrap_or(self.further)
     }
-    /// What it does with argument `index`, to be changed; lists the arguments up to there.
+    /// Returns a mutable reference to the effects on argument `index` and extends `params` up to `index`.
     pub(crate) fn param_mut(&mut self, index: usize) -> &mut ParamEffects {
         if index >= self.params.len() {
             self.params.resize(index + 1, self.further);
@@ -253,7 +257,7 @@ impl FunctionEffects {
     fn any_param(&self, what: impl Fn(&ParamEffects) -> bool) -> bool {
         self.params.iter().any(&what) || what(&self.further)
     }
-    /// Whether it writes or frees memory that the program can reach, `errno` apart.
+    /// Returns true if the function writes or frees memory reachable by the program, except `errno`.
     pub fn writes_memory(&self) -> bool {
         self.other.writes
             || self.orders
@@ -261,15 +265,15 @@ impl FunctionEffects {
             || self.globals.values().any(|t| t.writes)
             || self.any_param(|p| !p.writes.is_nothing() || p.frees)
     }
-    /// Whether it reads memory that the program can reach, `errno` apart.
+    /// Returns true if the function reads memory reachable by the program, except `errno`.
     pub fn reads_memory(&self) -> bool {
         self.other.reads
             || self.orders
             || self.globals.values().any(|t| t.reads)
             || self.any_param(|p| !p.reads.is_nothing())
     }
-    /// Whether its result depends on its arguments' values alone and a second call changes nothing,
-    /// except for `errno`; it may still throw or not return.
+    /// Returns true if the result depends on the arguments' values alone and repeated calls change only
+    /// `errno`. The function may still throw or not return.
     pub fn is_pure(&self) -> bool {
         !self.writes_memory()
             && !self.reads_memory()
@@ -279,15 +283,15 @@ impl FunctionEffects {
     }
 }
 
-/// The effects of all functions of a closure and of those that it calls. Valid until the first
-/// edit of a body; functions made later are answered from their attributes.
+/// Effects of all functions of a call graph and of their external callees. Valid until the first edit of a
+/// body. Functions created later are answered from their attributes.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     summaries: HashMap<FuncId, FunctionEffects>,
 }
 
 impl Effects {
-    /// Summaries for the bodies of a closure, callees before callers.
+    /// Computes the summaries of a call graph's bodies, callees before callers.
     pub fn of(unit: &Unit, closure: &Closure) -> Effects {
         let mut effects = Effects::default();
         for component in closure.components() {
@@ -295,7 +299,7 @@ impl Effects {
         }
         effects
     }
-    /// The summary of a function with a body in the closure.
+    /// Returns the summary of a function with a body in the call graph.
     pub fn of_function(&self, func: FuncId) -> Option<&FunctionEffects> {
         self.summaries.get(&func)
     }
@@ -303,8 +307,8 @@ impl Effects {
         self.summaries.insert(func, summary);
     }
 
-    /// What a `call` or `invoke` does: the callee's summary, narrowed by what the host states about
-    /// this call.
+    /// Returns the effects of a `call` or `invoke`: the callee's summary, refined by the attributes of the
+    /// call site.
     pub fn of_call(&self, unit: &Unit, body: &Body, op: Op) -> FunctionEffects {
         let seen = unit
             .callee(body, op)
@@ -332,7 +336,7 @@ impl Effects {
         found
     }
 
-    /// The memory that an op itself touches, without the ops in its regions.
+    /// Returns the memory accesses of an op, without the ops in its regions.
     pub fn of_op(&self, unit: &Unit, body: &Body, op: Op) -> Vec<MemoryAccess> {
         let mut list = AccessList {
             unit,
@@ -394,7 +398,7 @@ impl Effects {
             | OpKind::ShareFor { .. }
             | OpKind::Single { .. }
             | OpKind::Critical(_) => {}
-            // They order the accesses of other ops, and access no memory of the program themselves.
+            // Synchronisation ops order accesses of other ops and access no program memory themselves.
             OpKind::Sync | OpKind::Barrier(_) => {}
             OpKind::Yield | OpKind::Repeat | OpKind::Return | OpKind::Unreachable => {}
         }
@@ -420,8 +424,8 @@ impl Effects {
     }
 }
 
-/// Whether a pointer is that of a standard stream, as its variable holds it. Writing to such a stream changes
-/// memory of the C library alone, as `printf`, which names none, does.
+/// Returns true if a pointer is loaded from a standard stream variable. A write to a standard stream
+/// changes only memory of the C library, like `printf` without a stream argument.
 fn is_standard_stream(unit: &Unit, body: &Body, pointer: Value) -> bool {
     let variable = body
         .def_op(pointer)
@@ -434,7 +438,7 @@ fn is_standard_stream(unit: &Unit, body: &Body, pointer: Value) -> bool {
     !variable.defined && is_stream_variable(&variable.name)
 }
 
-/// The accesses of one op, as they are found.
+/// Collects the accesses of one op.
 struct AccessList<'a> {
     unit: &'a Unit,
     body: &'a Body,
@@ -460,15 +464,15 @@ impl AccessList<'_> {
     fn place(&mut self, kind: AccessKind, place: Place) {
         self.push(kind, place, 0, None);
     }
-    /// The bytes of a value in memory; `None` where the target's vector length decides.
+    /// Returns the store size of a type in bytes; `None` for scalable vectors.
     fn size_of(&self, ty: TypeId) -> Option<u64> {
         match self.unit.types.get(ty) {
             Type::Vector { scalable: true, .. } => None,
             _ => Some(self.unit.layout.store_bytes(self.unit, ty)),
         }
     }
-    /// Volatile accesses stay in order among themselves; what acquires or releases lets other
-    /// threads' writes in.
+    /// Adds the ordering effects of an access. Volatile accesses stay in order among themselves. An acquire
+    /// or release makes writes of other threads visible.
     fn order(&mut self, access: &Access) {
         if access.volatile {
             self.place(AccessKind::Write, Place::Inaccessible);
@@ -477,7 +481,8 @@ impl AccessList<'_> {
             self.place(AccessKind::Write, Place::Reachable);
         }
     }
-    /// Copies and fills touch as many bytes as their size argument says.
+    /// Adds the accesses of memory copies and fills, sized by the size argument. Returns false for other
+    /// functions.
     fn copies_or_fills(&mut self, id: MemoryFn) -> bool {
         use MemoryFn::*;
         let (to, from, size) = match id {
@@ -537,7 +542,8 @@ impl AccessList<'_> {
         }
         self.touch(Place::Errno, summary.errno);
         self.touch(Place::Inaccessible, summary.inaccessible);
-        // Attributes say what the function itself accesses, not what others did before it comes back.
+        // Attributes describe accesses of the function itself, not writes of other threads before it
+        // returns.
         if summary.orders {
             self.touch(Place::Reachable, Touch::BOTH);
         }

@@ -1,7 +1,6 @@
-//! Active memory that code which is not seen can change: a call of an outside function that is handed
-//! nothing active may still write to variables that other files see, or lead back to a function of the
-//! program that was handed out (a handler of signals, a callback). What it does there has a derivative that
-//! nobody knows.
+//! External writes to active memory: a call of an external function without active arguments may still
+//! write globals visible to other files. It may also call back an escaped function of the program (a signal
+//! handler, a callback). Such writes have no known derivative.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::{CallSite, Callee};
@@ -11,8 +10,8 @@ use crate::memory::{ClassId, Origin};
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
 
-/// A finding for each outside function that may change active memory, at the first of its calls, and for each
-/// call by an address that may come from elsewhere.
+/// Returns a diagnostic for each external function that may modify active memory, at its first call, and
+/// for each indirect call of a possibly external function.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let mut list = Vec::new();
     let Some(changed) =
@@ -38,9 +37,8 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
     list
 }
 
-/// The functions without a body and without a description that a call may lead to; `None` among them where
-/// it goes by an address that may come from elsewhere. A call by address that works on active values is
-/// served by derivatives of all that it leads to.
+/// Returns the unknown callees of a call; `None` in the list stands for an unknown function pointer. An
+/// indirect call with active arguments is handled by the derivatives of its callees.
 fn unseen(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -62,7 +60,7 @@ fn unseen(
     }
 }
 
-/// Whether a call passes active numbers or addresses of active memory.
+/// Returns true if a call passes active floats or addresses of active memory.
 fn is_handed_active(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -77,12 +75,12 @@ fn is_handed_active(
     })
 }
 
-/// Whether floats of a class depend on the inputs and the outputs on them.
+/// Returns true if floats of an alias set are active: varied and useful.
 fn is_at_stake(classes: &ClassFacts, class: ClassId) -> bool {
     classes.holds_active_floats(class) && classes.is_varied(class) && classes.is_useful(class)
 }
 
-/// A variable that other files see and that holds active numbers or leads to them.
+/// Returns a variable visible to other files that holds active floats or reaches active memory.
 fn changed_variable(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
     let unit = facts.unit;
     let mut globals = unit.globals.iter();
@@ -113,13 +111,13 @@ fn leads_to_stake(facts: Facts<'_>, classes: &ClassFacts, start: ClassId) -> boo
     false
 }
 
-/// What a function that was handed to code that is not seen changes.
+/// Returns the active memory modified by a function that escapes to unknown code.
 fn changed_by_way_back(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
     let escaped = facts.memory.classes().filter(|(_, class)| class.escaped);
     let origins = escaped.flat_map(|(_, class)| class.origins.iter());
     origins.into_iter().find_map(|origin| {
         let Origin::Function(func) = *origin else {
-            // Not an error: memory that is no function writes nothing.
+            // Not an error: only functions write memory.
             return None;
         };
         let body = facts.unit.functions[func].body.as_deref()?;
@@ -150,7 +148,7 @@ fn stores_at_stake(
     hit
 }
 
-/// Whether nothing is stated that keeps a function from writing to memory other than its arguments'.
+/// Returns true unless attributes exclude writes to non-argument memory.
 fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) -> bool {
     let stated = [
         callee.map(|callee| unit.functions[callee].attrs),
@@ -159,7 +157,8 @@ fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) 
     !stated.into_iter().flatten().any(|id| {
         let attrs = unit.attrs(id);
         let flags = ["readnone", "readonly"];
-        // LLVM's encoding of `memory`: two bits (reads, writes) per location; the fourth is all other memory.
+        // LLVM's encoding of `memory`: two bits (reads, writes) per location; the fourth is all other
+        // memory.
         let memory =
             matches!(attrs.function("memory"), Some(AttrValue::Int(bits)) if bits >> 6 & 2 == 0);
         memory || flags.iter().any(|flag| attrs.function(flag).is_some())

@@ -1,5 +1,5 @@
-//! What words of memory were seen to be, noted while the classes are made: by accesses, by the front
-//! end's alias tags, and by declared types, which count only where no access tells more.
+//! Type evidence for memory cells, collected while the alias sets are built: accesses, TBAA tags and
+//! declared types. Declared types count only without evidence from accesses.
 
 use crate::constraints::Solver;
 use crate::seen::Seen;
@@ -7,8 +7,8 @@ use crate::unify::Target;
 use gradus_ir::{AttrValue, Body, FuncId, TbaaTag, Type, TypeId};
 
 impl Solver<'_> {
-    /// Notes the declared type of the memory at `start`. Characters may be anything: an array of them says nothing of
-    /// where its words lie (rustc declares all that is on the stack so).
+    /// Records the declared type of the memory at `start`. Character arrays may hold any type and imply no
+    /// stride (rustc declares all stack memory as bytes).
     pub fn declare(&mut self, start: Target, ty: TypeId) {
         let (mut ty, mut count) = (ty, 1u64);
         while let Type::Array { elem, len } = *self.unit.types.get(ty) {
@@ -27,7 +27,7 @@ impl Solver<'_> {
             self.see(start.plus(leaf.offset_bytes as i64), leaf.ty, seen);
         }
     }
-    /// What an access of this scalar or vector type tells.
+    /// Returns the evidence from an access of this scalar or vector type.
     pub fn seen_of(&self, ty: TypeId) -> Seen {
         match self.unit.types.get(self.unit.types.scalar(ty)) {
             Type::Float(kind) => Seen::float(*kind),
@@ -35,7 +35,7 @@ impl Solver<'_> {
             _ => Seen::NOTHING,
         }
     }
-    /// Notes `seen` at every element of a scalar or vector of type `ty` that lies at `place`.
+    /// Records `seen` at every element of a scalar or vector of type `ty` at `place`.
     pub fn see(&mut self, place: Target, ty: TypeId, seen: Seen) {
         if seen.is_nothing() {
             return;
@@ -49,12 +49,12 @@ impl Solver<'_> {
             self.note(place.plus(k * bytes), seen);
         }
     }
-    /// Notes `seen` of the word at `place`.
+    /// Records `seen` for the cell at `place`.
     pub fn note(&mut self, place: Target, seen: Seen) {
         self.classes.cell(place).seen.add(&seen);
         self.evidence.push((place, seen));
     }
-    /// Notes the types of what a function's parameters point to, where its attributes name them.
+    /// Records the pointee types of a function's parameters from `byval` and `sret` attributes.
     pub fn declare_params(&mut self, func: FuncId, body: &Body) {
         let attrs = self.unit.attrs(self.unit.functions[func].attrs);
         for (index, &param) in body.params().iter().enumerate() {
@@ -70,14 +70,14 @@ impl Solver<'_> {
             }
         }
     }
-    /// Notes the declared type of the memory at `start` where an address computation names a structure.
+    /// Records the declared type of the memory at `start` if an address computation names a structure.
     pub fn see_source(&mut self, start: Target, source: TypeId) {
         let is_struct = matches!(self.unit.types.get(source), Type::Struct { .. });
         if is_struct && self.sources.insert((start, source)) {
             self.declare(start, source);
         }
     }
-    /// Notes the members of the structure that the front end says an access lies in.
+    /// Records the members of the structure in the TBAA tag of an access.
     pub fn see_base(&mut self, place: Target, tag: TbaaTag) {
         let start = place.plus(-(tag.offset_bytes as i64));
         if tag.base == tag.access || !self.bases.insert((start, tag.base)) {

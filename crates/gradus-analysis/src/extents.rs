@@ -1,13 +1,13 @@
-//! Which bytes a body touches behind each pointer that is known at one place, as expressions over
-//! values that are known there: what a test made at run time compares.
+//! Access ranges: the bytes that a body touches behind each base pointer available at one op, as
+//! expressions over values available there. Run-time overlap checks compare the ranges.
 //!
-//! Interval arithmetic over the index computations (Moore, *Interval Analysis*, 1966): loop indices
-//! run from 0 to their trip count less one, choices give the hull of both. The bounds hold in the
-//! integers; computed in 128 bits and found to lie within ±2⁶², they hold for the machine's addresses
-//! too, since sums and products modulo 2⁶⁴ then did not wrap. Where they do not lie there, the test
-//! must fail. Narrower sums and products that may wrap, as far as their flags say, and the values that are
-//! extended or cut, are taken as the integers that they are without wrapping, which is a condition of
-//! its own: optimisers that regroup an index computation drop what its source promised.
+//! Interval arithmetic over the index computations (Moore, *Interval Analysis*, 1966): a loop index ranges
+//! from 0 to its trip count minus one; selects and region results give the hull of their arms. The bounds
+//! hold in the integers. If the bounds, computed in 128 bits, lie within ±2⁶², they also hold for machine
+//! addresses, because sums and products modulo 2⁶⁴ then did not wrap. Otherwise the check must fail.
+//! Narrower sums and products that may wrap by their flags, and operands of extensions and truncations,
+//! count as exact integers under an explicit condition. Optimisers that reassociate an index computation
+//! drop its no-wrap flags.
 
 use crate::affine::index_of;
 use crate::alias::Alias;
@@ -20,11 +20,11 @@ use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Val
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// The number of a [`Bound`] in [`Extents::bounds`].
+/// Index of a [`Bound`] in [`Extents::bounds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoundId(pub u32);
 
-/// An integer, to be computed in 128 bits.
+/// An integer expression, evaluated in 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
     /// A constant.
@@ -37,52 +37,50 @@ pub enum Bound {
     Add(BoundId, BoundId),
     /// A product.
     Mul(BoundId, BoundId),
-    /// The smaller.
+    /// The minimum.
     Min(BoundId, BoundId),
-    /// The larger.
+    /// The maximum.
     Max(BoundId, BoundId),
 }
 
-/// What must hold for the bounds to: a range of integers lies within another.
+/// A precondition of the bounds: a range of integers lies within constant limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The ends of the range.
+    /// Lower and upper end of the range.
     pub range: (BoundId, BoundId),
-    /// The least and the greatest integer allowed.
+    /// Smallest and largest permitted integer.
     pub within: (i64, i64),
 }
 
-/// What is touched behind one pointer.
+/// The bytes touched behind one base pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootExtent {
-    /// The pointer.
+    /// The base pointer.
     pub root: Root,
-    /// Whether something is read.
+    /// True if some byte is read.
     pub reads: bool,
-    /// Whether something is written, freed or ended.
+    /// True if some byte is written or freed, or its lifetime changes.
     pub writes: bool,
-    /// From the first byte to the one after the last, counted from the pointer; `None` where no bounds
-    /// are known.
+    /// First byte and end (exclusive), relative to the base pointer; `None` if no bounds are known.
     pub range: Option<(BoundId, BoundId)>,
 }
 
-/// The bytes touched behind each pointer that is known at one place.
+/// The bytes touched behind each base pointer available at one op.
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
-    /// The expressions; operands come before what uses them.
+    /// The expressions; operands precede their uses.
     pub bounds: Vec<Bound>,
-    /// What the ranges rest on.
+    /// The preconditions of the ranges.
     pub conditions: Vec<Condition>,
-    /// By pointer, in the order of first use.
+    /// The base pointers, in order of first use.
     pub roots: Vec<RootExtent>,
-    /// Accesses through pointers that are not known at the place; their objects are those of
-    /// [`Alias::objects`].
+    /// Accesses through pointers not available at the op; [`Alias::objects`] returns their objects.
     pub others: Vec<MemoryAccess>,
 }
 
 impl Extents {
-    /// The extents of all accesses from `at`, which stands in no loop, on to the body's end, as known
-    /// before `at`.
+    /// Returns the ranges of all accesses from `at` to the body's end, in terms of values available before
+    /// `at`. `at` must be outside all loops.
     pub fn of(availability: &Availability, effects: &Effects, at: Op) -> Extents {
         let alias = availability.clobbers().alias;
         let later = |op: &Op| alias.nest.order(*op) >= alias.nest.order(at);
@@ -90,8 +88,8 @@ impl Extents {
         Extents::of_ops(availability, effects, ops, at)
     }
 
-    /// The extents of the accesses of some ops, during one run of `at` or of what follows it, as known
-    /// before `at`.
+    /// Returns the ranges of the accesses of `ops`, in terms of values available before `at`. The ops run
+    /// in or after `at`.
     pub fn of_ops(
         availability: &Availability,
         effects: &Effects,
@@ -118,7 +116,7 @@ impl Extents {
         finder.found
     }
 
-    /// The extent behind a pointer.
+    /// Returns the range behind a base pointer.
     pub fn of_root(&self, root: Root) -> Option<&RootExtent> {
         self.roots.iter().find(|extent| extent.root == root)
     }
@@ -126,7 +124,7 @@ impl Extents {
 
 type Range = Option<(BoundId, BoundId)>;
 
-/// More expressions than this are not made for one place.
+/// Maximal number of expressions for one op.
 const MAX_BOUNDS: usize = 4096;
 
 struct Finder<'a> {
@@ -134,11 +132,12 @@ struct Finder<'a> {
     availability: &'a Availability<'a>,
     at: Op,
     ids: HashMap<Bound, BoundId>,
-    /// `None`: not looked at yet.
+    /// `None`: not computed yet.
     ranges: Vec<Option<Range>>,
-    /// Values whose computation may wrap: their ranges hold modulo 2⁶⁴.
+    /// Values whose computation may wrap. Their ranges hold modulo 2⁶⁴.
     wrapping: HashSet<Value>,
-    /// What the range of a value rests on, beside those of its parts; taken out once it counts.
+    /// The preconditions of a value's range, without those of its operands. An entry moves to `found` once
+    /// the range is used.
     conditions: HashMap<Value, Condition>,
     found: Extents,
     positions: BTreeMap<(u8, usize), usize>,
@@ -185,7 +184,7 @@ impl Finder<'_> {
         extent.range = hull;
     }
 
-    /// The bytes of one access.
+    /// Returns the bytes of one access.
     fn bytes(&mut self, access: &MemoryAccess) -> Range {
         let Place::At(ptr) = access.place else {
             return None;
@@ -205,7 +204,7 @@ impl Finder<'_> {
         Some((low, self.add(high, size)))
     }
 
-    /// The range of a value counts, and with it what it rests on.
+    /// Records the preconditions of a used value and, transitively, of its operands.
     fn rest_on(&mut self, value: Value) {
         let mut work = vec![value];
         let mut seen: HashSet<Value> = HashSet::new();
@@ -290,8 +289,8 @@ impl Finder<'_> {
 
     // ---- values ----------------------------------------------------------------------------
 
-    /// The range of an integer, sign-extended, or of a pointer's distance from its root. Operands are
-    /// looked at first, by an explicit stack.
+    /// Returns the range of an integer, sign-extended, or of a pointer's offset from its base. An explicit
+    /// stack processes operands first.
     fn range_of(&mut self, value: Value) -> Range {
         let mut work = vec![(value, false)];
         while let Some((value, operands_done)) = work.pop() {
@@ -324,7 +323,8 @@ impl Finder<'_> {
         self.ranges[value.index()].flatten()
     }
 
-    /// The range of a value that needs no other; `None` where it does.
+    /// Returns the range of a value without operands to inspect, and `None` for a value that depends on
+    /// operands.
     fn leaf(&mut self, value: Value) -> Option<Range> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         if unit.types.is_ptr(body.ty(value)) {
@@ -353,13 +353,13 @@ impl Finder<'_> {
         Some(&self.alias.unit.consts.get(id).kind)
     }
 
-    /// Whether a value is a constant that stands for any number, or for none.
+    /// Returns true if a value is undef or poison.
     fn is_no_number(&self, value: Value) -> bool {
         let kind = self.constant_kind(value);
         matches!(kind, Some(ConstKind::Undef | ConstKind::Poison))
     }
 
-    /// The values whose ranges that of `value` is made of.
+    /// Returns the values from whose ranges the range of `value` is computed.
     fn parts(&self, value: Value) -> Vec<Value> {
         let body = self.alias.body;
         if self.is_compound(value) {
@@ -378,7 +378,7 @@ impl Finder<'_> {
                 .into_iter()
                 .collect(),
             Definition::Result(op, number) => match body.kind(op) {
-                // An arm that gives poison is not taken where the value counts.
+                // A region that yields poison is not executed if the value is used.
                 OpKind::If | OpKind::Switch(_) => body
                     .op_regions(op)
                     .iter()
@@ -408,7 +408,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether a value's form takes it apart.
+    /// Returns true if a value's polynomial form decomposes it.
     fn is_compound(&self, value: Value) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         if unit.types.is_ptr(body.ty(value)) {
@@ -419,7 +419,7 @@ impl Finder<'_> {
         !matches!(form.terms.as_slice(), [(product, 1)] if product.as_slice() == [value])
     }
 
-    /// The form of an integer, or of a pointer's distance from its root.
+    /// Returns the polynomial form of an integer, or of a pointer's offset from its base.
     fn form(&self, value: Value) -> Rc<Linear> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         match unit.types.is_ptr(body.ty(value)) {
@@ -428,7 +428,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The range of a form, from those of its atoms.
+    /// Returns the range of a polynomial form from the ranges of its atoms.
     fn range_of_form(&mut self, value: Value) -> Range {
         let form = self.form(value);
         let constant = self.constant(form.constant);
@@ -509,7 +509,7 @@ impl Finder<'_> {
             || (self.parts(value).iter()).any(|part| self.wrapping.contains(part))
     }
 
-    /// The range of one side of a `select`, narrowed by what its condition says there.
+    /// Returns the range of one operand of a `select`, refined by the condition on that side.
     fn chosen(&mut self, op: Op, side: bool) -> Range {
         let body = self.alias.body;
         let (condition, value) = (
@@ -535,14 +535,14 @@ impl Finder<'_> {
         }
     }
 
-    /// The range of an operand, where it holds in the integers.
+    /// Returns the range of an operand if it holds in the integers.
     fn exact(&self, op: Op, index: usize) -> Range {
         let value = self.alias.body.operand(op, index);
         self.known(value)
             .filter(|_| !self.wrapping.contains(&value))
     }
 
-    /// The range of a value that is computed modulo a power of two, on the condition that nothing wraps.
+    /// Returns the range of a wrapping computation under the condition that nothing wraps.
     fn as_signed(&mut self, value: Value, range: (BoundId, BoundId)) -> Range {
         let bits = self
             .alias
@@ -576,9 +576,9 @@ impl Finder<'_> {
         self.known(self.alias.body.operand(op, index))
     }
 
-    /// A loop's index runs from 0 to one less than its trip count, which is at least 1 inside: of
-    /// 64 bits, since no loop runs 2⁶³ times; else where it is not negative as a signed number, or its
-    /// trip count is known as an unsigned one.
+    /// Returns the range of a loop index: 0 to the trip count minus one; the trip count is at least 1
+    /// inside the loop. Requires one of three facts: a 64-bit trip count (no loop runs 2⁶³ times), a trip
+    /// count non-negative as a signed number, or a trip count available as an unsigned number.
     fn index(&mut self, value: Value) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let (lp, dim) = index_of(self.alias, value)?;
@@ -598,7 +598,7 @@ impl Finder<'_> {
         Some((zero, self.add(count, minus_one)))
     }
 
-    /// `x & mask` is at most the mask, and at most x where x is not negative.
+    /// Returns the range of `x & mask`: at most the mask, and at most x if x is non-negative.
     fn masked(&mut self, op: Op) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let mask = body.as_int(unit, body.operand(op, 1)).filter(|n| *n >= 0)?;

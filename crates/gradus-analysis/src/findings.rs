@@ -1,8 +1,8 @@
-//! Why a request cannot be differentiated: one diagnostic per cause, with the user's line.
+//! Diagnostics for code that cannot be differentiated: one per cause, with the user's line.
 //!
-//! Everything here refuses; nothing guesses. Findings about memory are made once per request, findings
-//! about ops once per variant; an op that is refused in two variants gives equal diagnostics, which
-//! [`distinct`] makes one.
+//! The checks refuse and never guess. Diagnostics about memory are created once per request, diagnostics
+//! about ops once per variant. An op refused in two variants yields equal diagnostics, which [`distinct`]
+//! merges.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::body_activity::{BodyActivity, Variant};
@@ -27,7 +27,7 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Each diagnostic once, in order.
+/// Removes duplicate diagnostics and keeps the order.
 pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     list.into_iter()
@@ -44,7 +44,7 @@ pub(crate) fn name_of(unit: &Unit, func: FuncId) -> String {
     source.unwrap_or(&function.name).clone()
 }
 
-/// A finding at an op.
+/// Returns an error at an op.
 pub(crate) fn at(
     unit: &Unit,
     func: FuncId,
@@ -66,12 +66,12 @@ struct Finder<'a> {
     func: FuncId,
     body: &'a Body,
     activity: &'a BodyActivity,
-    /// Whether the front end names what the body accesses.
+    /// True if the front end names the types of the body's accesses.
     names_accesses: bool,
     list: Vec<Diagnostic>,
 }
 
-/// What of one variant cannot be differentiated.
+/// Returns the diagnostics for the ops of one variant.
 pub(crate) fn of_body(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -115,7 +115,8 @@ impl Finder<'_> {
         );
         self.list.push(finding.help(help));
     }
-    /// Structures passed by value that the function changes: its copy would need a shadow of its own.
+    /// Refuses `byval` structures with active floats that the function modifies: the copy would need its
+    /// own shadow.
     fn params(&mut self) {
         let (unit, body) = (self.facts.unit, self.body);
         let function = &unit.functions[self.func];
@@ -137,12 +138,12 @@ impl Finder<'_> {
     fn class(&self, ptr: Value) -> Option<ClassId> {
         self.facts.memory.class(self.func, ptr)
     }
-    /// Whether memory behind `ptr` may carry derivatives of floats.
+    /// Returns true if memory behind `ptr` may carry derivatives of floats.
     fn points_to_active(&self, ptr: Value) -> bool {
         let floats = self.class(ptr).is_some_and(|c| self.reaches_floats(c));
         floats && self.activity.shadow(ptr).is_some()
     }
-    /// Whether active floats lie in a class, or one pointer further on.
+    /// Returns true if an alias set has a shadow and is not known to hold integers only.
     fn reaches_floats(&self, class: ClassId) -> bool {
         let seen = self.facts.words.seen_anywhere(class);
         let only_integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
@@ -230,13 +231,13 @@ impl Finder<'_> {
             }
         });
     }
-    /// Whether a useful float is made by integer arithmetic from the bits of a varied one.
+    /// Returns true if integer arithmetic computes a useful float from the bits of a varied float.
     fn is_remade(&self, value: Value) -> bool {
         self.facts.words.carries_float(self.func, value)
             && self.classes.is_scrambled(self.func, value)
             && self.classes.value_useful(self.func, value)
     }
-    /// Returns true if a cast reads the bits of varied floats as floats of another format that matter.
+    /// Returns true if a cast reinterprets the bits of varied floats as useful floats of another format.
     fn is_reinterpreted(&self, op: Op) -> bool {
         let (from, to) = (self.body.operand(op, 0), self.body.result(op));
         let lanes = [from, to].map(|value| self.facts.words.lanes(self.func, value));
@@ -246,7 +247,7 @@ impl Finder<'_> {
             && self.classes.value_varied(self.func, from)
             && self.classes.value_useful(self.func, to)
     }
-    /// Returns true if the lanes of an extracted element are whole lanes of the vector.
+    /// Returns true if the bit ranges of an extracted element are whole bit ranges of the vector.
     fn is_extracted(&self, op: Op) -> bool {
         let (unit, body) = (self.facts.unit, self.body);
         let (vector, result) = (body.operand(op, 0), body.result(op));
@@ -264,12 +265,12 @@ impl Finder<'_> {
             }
         })
     }
-    /// Numbers that become part of a float in memory. What the front end names an integer member of a
-    /// structure does not, unless it was made from the bits of a float: no float is read there later.
+    /// Refuses stores of integers that become part of a float in memory. A store to a named integer member
+    /// is exempt, unless the value was computed from float bits: no later load reads a float there.
     fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
-            // Not an error: the address is null or undefined, and leads nowhere.
+            // Not an error: the address is null or undefined.
             return;
         };
         let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
@@ -286,12 +287,12 @@ impl Finder<'_> {
             }
         }
     }
-    /// Integers that are loaded from memory with a shadow, changed and stored there, where nothing tells that
-    /// they are not numbers: the shadow would be left as it is.
+    /// Refuses integer read-modify-write of memory with a shadow and without type evidence: the shadow
+    /// would stay unchanged.
     fn remade_in_place(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
-            // Not an error: the address is null or undefined, and leads nowhere.
+            // Not an error: the address is null or undefined.
             return;
         };
         let number = facts.unit.types.scalar(self.body.ty(value));
@@ -308,8 +309,8 @@ impl Finder<'_> {
             self.refuse(op, Code::UnknownMemoryType, message, help);
         }
     }
-    /// Whether a value is what was loaded, counted up or down by a little: of a number, that many last bits,
-    /// which leaves its adjoint as it is.
+    /// Returns true if a value is a loaded integer plus or minus a small constant. On a float, such a step
+    /// changes a few last bits and leaves the adjoint unchanged.
     fn is_step(&self, value: Value) -> bool {
         const LITTLE: u64 = 1 << 16;
         let body = self.body;
@@ -323,7 +324,7 @@ impl Finder<'_> {
         by.is_some_and(|by| by.unsigned_abs() < LITTLE)
             && !self.classes.is_scrambled(self.func, body.operand(op, 0))
     }
-    /// Words that are moved as integers through memory with shadows and may be floats.
+    /// Refuses cells that are moved as integers through memory with shadows and may be floats.
     fn opaque(&mut self, op: Op, ptr: Value, value: Value) {
         let memory = self.facts.memory;
         if self.points_to_active(ptr)
@@ -333,8 +334,8 @@ impl Finder<'_> {
             self.unknown_type(op);
         }
     }
-    /// Numbers behind an address that is no variable's for certain: where it leads, and whether active
-    /// numbers lie there under another name, is not known.
+    /// Refuses float accesses through an interposable alias: the target variable, and its activity, are
+    /// unknown.
     fn unnamed(&mut self, op: Op, ptr: Value, value: Value) {
         let (unit, body) = (self.facts.unit, self.body);
         let mut base = ptr;
@@ -372,7 +373,7 @@ impl Finder<'_> {
             .carries_float(self.func, self.body.operand(op, value))
             && self.points_to_active(self.body.operand(op, 0))
     }
-    /// The same arithmetic on the address of the shadow leads elsewhere.
+    /// Refuses address arithmetic that would map the shadow's address to a different place.
     fn masked_address(&mut self, op: Op) {
         let message = "the address of active memory is rounded or taken apart";
         let help =
@@ -392,8 +393,8 @@ impl Finder<'_> {
         let refused = pieces::refused(self.facts.unit, self.func, self.body, op);
         self.list.push(refused);
     }
-    /// Numbers that go on as what is taken for an address there: one way of a program leaves the bits of a
-    /// number, another an address (Rust: the result of what may panic, as long as nobody asks which).
+    /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or
+    /// an address in one integer (Rust results of functions that may panic).
     fn mistaken(&mut self, op: Op) {
         let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
         let mut found = false;
@@ -438,7 +439,8 @@ impl Finder<'_> {
         let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
         self.refuse(op, Code::FloatBits, message, help);
     }
-    /// Lanes under a mask are moved back as floats.
+    /// Refuses active floats in integer vectors under a mask: masked lanes can only be moved back as
+    /// floats.
     fn masked(&mut self, op: Op, args: &[Value]) {
         let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
         let hides = |v: &&Value| {
@@ -448,7 +450,7 @@ impl Finder<'_> {
             self.vector_of_integers(op);
         }
     }
-    /// A pointer with a shadow that is stored where there is no shadow memory to store it in.
+    /// Refuses a store of a pointer with a shadow to memory without a shadow.
     fn lost_pointer(&mut self, op: Op, ptr: Value, value: Value) {
         let active = self.facts.words.carries_pointer(self.func, value)
             && self.points_to_active(value)
@@ -509,7 +511,7 @@ impl Finder<'_> {
             _ => {}
         }
     }
-    /// Whether arguments are of the types with which a function is defined.
+    /// Returns true if the arguments have the parameter types of a function.
     fn fits(&self, func: FuncId, args: &[Value]) -> bool {
         let unit = self.facts.unit;
         let types = unit.param_types(unit.functions[func].ty);
@@ -522,7 +524,7 @@ impl Finder<'_> {
         let help = format!("declare `{name}` as the file that defines it does");
         self.refuse(op, Code::UnknownCallee, message, &help);
     }
-    /// A call through a pointer is served by derivatives of all that it may lead to.
+    /// Checks an indirect call: every possible callee needs a derivative.
     fn by_address(&mut self, op: Op, args: &[Value]) {
         let unit = self.facts.unit;
         let callees = self.facts.memory.callees(self.func, op);
@@ -536,7 +538,7 @@ impl Finder<'_> {
         }
         for &callee in callees {
             let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
-            // A plain call asked before whether its pointer leads to one of these.
+            // A plain call is preceded by a test of its pointer against these functions.
             let asked = matches!(self.body.kind(op), OpKind::Call(info)
                 if info.bundles.is_empty() && info.signature == unit.functions[callee].ty);
             let by_name = asked && unit.known(callee).is_some_and(Known::is_called_by_name);
@@ -554,7 +556,7 @@ impl Finder<'_> {
             self.refuse(op, Code::UnknownTarget, message, help);
         }
     }
-    /// Further arguments that more is done with than to print them.
+    /// Refuses variadic arguments that are used for more than printing.
     fn further_args(&mut self, op: Op, marker: FuncId) {
         let (unit, closure) = (self.facts.unit, self.facts.closure);
         if unit.known(marker) == Some(Known::Marker(MarkerFn::VaStart))
@@ -622,8 +624,7 @@ impl Finder<'_> {
             self.underivable(op, func);
         }
     }
-    /// A function that nothing is known of: fine where it can neither see active values nor change what
-    /// they lie in.
+    /// Refuses a call of an unknown function that may access active values or modify their memory.
     fn unknown(&mut self, op: Op, func: FuncId, varied: bool, shadowed: bool) {
         let unit = self.facts.unit;
         let info = self.body.kind(op).call_info();
@@ -692,12 +693,12 @@ impl Finder<'_> {
     }
 }
 
-/// What the names of operations in strict floating-point mode begin with.
+/// Prefix of the intrinsics of the strict floating-point mode.
 const STRICT: &str = "llvm.experimental.constrained.";
 
 const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
 
-/// Whether an atomic access adds to or takes from one number, and nobody looks at what was there.
+/// Returns true if an atomic access adds to or subtracts from a scalar float and its old value is unused.
 fn adds_up(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::FSub, access) = body.kind(op) else {
         return false;
@@ -717,7 +718,7 @@ fn is_supported(kind: FloatKind) -> bool {
     !matches!(kind, FloatKind::PpcF128)
 }
 
-/// Whether a function is stated to write no memory.
+/// Returns true if attributes state that a function writes no memory.
 fn only_reads(attrs: &AttrSet) -> bool {
     let by_flag = ["readnone", "readonly"];
     let flag = by_flag.iter().any(|name| attrs.function(name).is_some());

@@ -1,11 +1,11 @@
-//! How derivatives flow: one graph over the values and memory classes of a closure.
+//! Derivative flow graph over the values and alias sets of a call graph.
 //!
-//! An edge says that the derivative of its target may depend on that of its source. Nodes are values,
-//! classes, and one parameter list and result per function type that is called by address. Only values
-//! that carry floats have edges. Forwards the graph gives what is varied, backwards what is useful.
+//! An edge means that the derivative of the target may depend on the derivative of the source. Nodes are
+//! values, alias sets and function results, plus one node per call of an unknown function. Only values with
+//! floats have edges. Forward reachability yields varied nodes, backward reachability useful nodes.
 //!
-//! A second set of edges over the same nodes follows the bits of floats through integer arithmetic: what
-//! it reaches from a varied float, and is a float again, has a derivative that nobody here computes.
+//! A second set of edges over the same nodes tracks the bits of floats through integer arithmetic. A float
+//! reachable from a varied float over such edges has a derivative that no rule computes.
 
 use crate::activity::Facts;
 use crate::closure::Callee;
@@ -20,27 +20,27 @@ use std::collections::HashMap;
 /// A node of a [`Flow`].
 pub(crate) type FlowNode = usize;
 
-/// A read or a write of memory by a value.
+/// A read or a write of memory by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueAccess {
-    /// `value` is read from memory behind `ptr`.
+    /// Reads `value` from memory behind `ptr`.
     Load {
         /// The address.
         ptr: Value,
-        /// What is read.
+        /// The value read.
         value: Value,
     },
-    /// `value` is written to memory behind `ptr`.
+    /// Writes `value` to memory behind `ptr`.
     Store {
         /// The address.
         ptr: Value,
-        /// What is written.
+        /// The value written.
         value: Value,
     },
 }
 
-/// The reads and writes of memory by value that an op makes: loads, stores, atomics, masked accesses,
-/// and results of known functions behind pointers. Copies of bytes are not among them.
+/// Visits the memory accesses by value of an op: loads, stores, atomics, masked accesses, and results of
+/// math functions behind pointers. Byte copies are excluded.
 pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(ValueAccess)) {
     let operand = |i: usize| body.operand(op, i);
     match body.kind(op) {
@@ -99,7 +99,7 @@ pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(Va
     }
 }
 
-/// The value that a call's result is: that of the op, or the parameter of an invoke's region 0.
+/// Returns the result of a call: the op's result or the parameter of an invoke's region 0.
 pub fn call_result(body: &Body, op: Op) -> Option<Value> {
     match body.kind(op) {
         OpKind::Invoke(_) => body
@@ -111,8 +111,8 @@ pub fn call_result(body: &Body, op: Op) -> Option<Value> {
     }
 }
 
-/// The value that the ops behind a call see as its result. Of an invoke that hands it on: that
-/// result of the op which its region 0 yields from its parameter.
+/// Returns the call's result as visible to later ops. For an invoke, that value is the op's result through
+/// which region 0 yields its parameter.
 pub fn given(body: &Body, op: Op) -> Option<Value> {
     match body.kind(op) {
         OpKind::Invoke(_) => {
@@ -126,8 +126,8 @@ pub fn given(body: &Body, op: Op) -> Option<Value> {
     }
 }
 
-/// The flows of derivatives from value to value that an op makes, except through memory and bodies of
-/// callees. Callers ask themselves which of the values carry floats.
+/// Visits the value-to-value derivative flows of an op, without flows through memory and callee bodies. The
+/// caller filters for values with floats.
 pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut(Value, Value)) {
     flows::copies(body, op, &mut flow);
     match body.kind(op) {
@@ -144,11 +144,11 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
         | OpKind::FCmp(_) => {}
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let Some(result) = call_result(body, op) else {
-                // Not an error: the call gives no result.
+                // Not an error: the call has no result.
                 return;
             };
             let Some(func) = unit.callee(body, op) else {
-                // Not an error: calls by address flow through the functions that they may lead to.
+                // Not an error: an indirect call flows through its possible callees.
                 return;
             };
             if unit.functions[func].body.is_some() {
@@ -173,7 +173,7 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
     }
 }
 
-/// The graph.
+/// The derivative flow graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     first: HashMap<FuncId, FlowNode>,
@@ -185,7 +185,7 @@ pub(crate) struct Flow {
     bits: Edges,
 }
 
-/// Edges by source, in compressed form.
+/// Adjacency lists in compressed sparse row form.
 #[derive(Clone, Debug, Default)]
 struct Edges {
     start: Vec<u32>,
@@ -215,7 +215,7 @@ impl Edges {
 }
 
 impl Flow {
-    /// The flows of a closure.
+    /// Builds the flow graph of a call graph.
     pub fn of(facts: Facts<'_>) -> Flow {
         let mut flow = Flow::default();
         for (func, body) in facts.closure.bodies(facts.unit) {
@@ -253,19 +253,19 @@ impl Flow {
     pub fn count(&self) -> usize {
         self.count
     }
-    /// The node of a value.
+    /// Returns the node of a value.
     pub fn value_node(&self, func: FuncId, value: Value) -> Option<FlowNode> {
         Some(self.first.get(&func)? + value.index())
     }
-    /// The node of a class.
+    /// Returns the node of an alias set.
     pub fn class_node(&self, class: ClassId) -> FlowNode {
         self.classes + class.index()
     }
-    /// The node of what a function returns.
+    /// Returns the node of a function's result.
     pub fn result_node(&self, func: FuncId) -> Option<FlowNode> {
         self.results.get(&func).copied()
     }
-    /// What can be reached from `start`, along the edges or against them.
+    /// Returns the nodes reachable from `start`, along the edges or against them.
     pub fn reach(&self, start: &[FlowNode], forward: bool) -> Vec<bool> {
         let edges = if forward {
             &self.forward
@@ -274,8 +274,9 @@ impl Flow {
         };
         self.search(edges, start)
     }
-    /// What integer arithmetic makes of the bits of the floats at `start`, they themselves excluded
-    /// unless they are such results too; and `pieces` of floats, with what becomes of them.
+    /// Returns the results of integer arithmetic on the bits of the floats at `start`, plus the partial
+    /// floats `pieces` and all values derived from them. A node of `start` is included only if it is such a
+    /// result.
     pub fn scrambled(&self, start: &[FlowNode], pieces: Vec<FlowNode>) -> Vec<bool> {
         let next = start.iter().flat_map(|node| self.bits.from(*node));
         let next = next.map(|node| *node as usize).chain(pieces);
@@ -306,18 +307,18 @@ impl Maker<'_, '_> {
             self.list.push((from as u32, to as u32));
         }
     }
-    /// The node of a value that carries floats.
+    /// Returns the node of a value with floats.
     fn value(&self, func: FuncId, value: Value) -> Option<FlowNode> {
         let carries = self.facts.words.carries_float(func, value);
         carries.then(|| self.flow.value_node(func, value)).flatten()
     }
-    /// Whether a value is an integer, or may hold some.
+    /// Returns true if a value is an integer or may contain integers.
     fn is_integer(&self, body: &Body, value: Value) -> bool {
         let types = &self.facts.unit.types;
         let ty = types.get(types.scalar(body.ty(value)));
         matches!(ty, Type::Int(_) | Type::Struct { .. } | Type::Array { .. })
     }
-    /// Whether a value is an integer that carries no float.
+    /// Returns true if a value is an integer without floats.
     fn is_number(&self, func: FuncId, body: &Body, value: Value) -> bool {
         self.is_integer(body, value) && !self.facts.words.carries_float(func, value)
     }
@@ -330,7 +331,7 @@ impl Maker<'_, '_> {
             self.bits.push((from as u32, to as u32));
         }
     }
-    /// The nodes of the classes that a value points into.
+    /// Returns the nodes of the alias sets into which a value points.
     fn classes(&self, func: FuncId, value: Value) -> Vec<FlowNode> {
         let places = self.facts.memory.places(func, value).iter().flatten();
         places.map(|p| self.flow.class_node(p.class)).collect()
@@ -436,7 +437,8 @@ impl Maker<'_, '_> {
             _ => {}
         }
     }
-    /// An outside function that is not known reads what its pointers mean and writes it anew.
+    /// Adds the edges of a call of an external function. An unknown function may read and rewrite all
+    /// memory behind its pointers.
     fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
         let unit = self.facts.unit;
         if let (Some(Known::Integer(_)), Some(result)) = (unit.known(callee), call_result(body, op))

@@ -1,11 +1,12 @@
-//! Which values an op copies unchanged into which: through structure, select and freeze.
+//! Value copies: the operands that an op copies unchanged to results and region parameters, through
+//! structure ops, select and freeze.
 //!
-//! One table for every analysis that follows values, so that a new structure op is added in one place.
+//! A single table for every analysis that propagates along values. A new structure op is added here alone.
 
 use gradus_ir::{Body, Op, OpKind, Value};
 
-/// The copies that `op` makes, as (source, destination); yields count with the op that owns their
-/// region. The trip count and the index of a loop are no copies, nor are calls.
+/// Visits the copies of `op` as (source, destination). A yield counts for the op that owns the region. Trip
+/// counts, loop indices and calls are not copies.
 pub fn copies(body: &Body, op: Op, mut copy: impl FnMut(Value, Value)) {
     match body.kind(op) {
         OpKind::Select => {

@@ -1,7 +1,7 @@
-//! What the functions of flang's run time stand for in a Fortran program, and what to write instead where
-//! their derivatives are not known: nobody who writes Fortran can bring the file that defines them.
+//! Advice for calls of flang's run-time library without derivatives. Names the Fortran construct behind the
+//! call and a replacement, because Fortran users cannot supply the library's source.
 
-/// What to do about a call of that function; `None` where it is not one of flang's run time.
+/// Returns the advice for a function; `None` for functions outside flang's run-time library.
 pub(crate) fn remedy(name: &str) -> Option<String> {
     let what = name.strip_prefix("_FortranA")?;
     let begins = |list: &[&str]| list.iter().any(|first| what.starts_with(first));

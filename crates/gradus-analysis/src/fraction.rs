@@ -1,14 +1,16 @@
-//! Fraction bits of floats: integers that depend on them, and floats that such integers are converted to.
+//! Fraction bits of floats: integers that depend on fraction bits, and conversions of such integers to
+//! floats.
 //!
-//! The sign and the exponent of a float are steps: `(double)(bits >> 52)` has the derivative zero. The fraction is
-//! no step: `(double)bits` grows with the float (nearly a logarithm), and no rule computes its derivative. An
-//! integer that a float was converted to is a step, too. It stays a step if a shift makes it the exponent of
-//! another float. As the fraction of that float it is none (nearly an exponential).
+//! The sign and the exponent of a float are step functions: `(double)(bits >> 52)` has a zero derivative.
+//! The fraction is not: `(double)bits` grows with the float (nearly a logarithm), and no rule computes its
+//! derivative. The result of a float-to-integer conversion is a step function too. A shift into the
+//! exponent of another float preserves the property. In the fraction of that float the integer is not a
+//! step function (nearly an exponential).
 //!
-//! Step 1 builds a graph of integer ops with one mask per value and memory class: the bits that may depend on a
-//! fraction. Step 2 propagates the masks to a fixed point; masks only grow. Step 3 refuses each conversion to a
-//! float that matters if its mask depends on a fraction. Known approximations: the lanes of a vector share a mask,
-//! and so do all words of a class.
+//! Step 1 builds a graph of integer ops with one mask per value and alias set: the bits that may depend on
+//! a fraction. Step 2 propagates the masks to a fixpoint; masks only grow. Step 3 refuses each useful
+//! conversion to a float whose mask depends on a fraction. Known approximations: the lanes of a vector
+//! share a mask, and all cells of an alias set share a mask.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
@@ -37,7 +39,7 @@ enum Change {
     Carried(u128),
     /// The sign fills the bits above.
     Signed(u32, u128),
-    /// Every bit may depend on every other.
+    /// Every bit of the result may depend on every bit of the source.
     Mixed(u128),
 }
 
@@ -60,7 +62,7 @@ impl Change {
             Change::Mixed(mask) => mask,
         }
     }
-    /// Returns true if a sum of steps still grows with each of the steps.
+    /// Returns true if a sum of step functions still grows with each summand after the change.
     fn is_linear(self) -> bool {
         !matches!(self, Change::Mixed(_) | Change::Down(..))
     }
@@ -86,7 +88,7 @@ fn fraction(kind: FloatKind) -> u128 {
     })
 }
 
-/// Refuses the conversions to floats that matter and that depend on the fractions of varied floats. `bits` are the
+/// Refuses useful conversions to floats that depend on the fractions of varied floats. `bits` lists the
 /// integers that may be bits of varied floats.
 pub(crate) fn findings(
     facts: Facts<'_>,
@@ -168,12 +170,12 @@ struct Graph<'a> {
     edges: Vec<(u32, u32, Change)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
-    /// Integers that varied floats were converted to.
+    /// Integers converted from varied floats.
     converted: Vec<(FlowNode, u128)>,
 }
 
 impl Graph<'_> {
-    /// Propagates the masks (step 2).
+    /// Propagates the masks from `start` along the edges selected by `takes` (step 2).
     fn settle(&self, start: &[(FlowNode, u128)], takes: impl Fn(Change) -> bool) -> Vec<u128> {
         let mut edges: Vec<_> = self.edges.iter().filter(|edge| takes(edge.2)).collect();
         edges.sort_by_key(|edge| edge.0);
@@ -212,7 +214,7 @@ impl Graph<'_> {
         let (from, to) = (self.node(from.0, from.1), self.node(to.0, to.1));
         self.edge(from, to, Change::Kept(u128::MAX));
     }
-    /// Records the fraction bits of a value that no op of the closure computes.
+    /// Records the fraction bits of a value that no op of the call graph computes.
     fn source(&mut self, func: FuncId, value: Value) {
         let mut mask = 0;
         for lane in self.facts.words.lanes(func, value) {
@@ -256,7 +258,7 @@ impl Graph<'_> {
         match (cast, old, new) {
             (CastOp::BitCast, None, Some(width)) => {
                 let Some(kind) = types.float_kind(body.ty(from)) else {
-                    // Not an error: the bits are not those of a float.
+                    // Not an error: the bits are not the bits of a float.
                     return;
                 };
                 let whole = rounding::is_shifted(self.facts.unit, body, from);
@@ -318,7 +320,8 @@ impl Graph<'_> {
         let result = call_result(body, op);
         let inside = |graph: &mut Self, callee: FuncId| {
             let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
-                // Not an error: a call by address of such a function is refused where it works on active values.
+                // Not an error: an indirect call of a function without a body is refused if it has active
+                // values.
                 return;
             };
             for (&arg, &param) in args.iter().zip(inner.params()) {
@@ -339,7 +342,7 @@ impl Graph<'_> {
             }
             _ => {
                 let Some(result) = result else {
-                    // Not an error: the call gives no result.
+                    // Not an error: the call has no result.
                     return;
                 };
                 self.source(func, result);
@@ -362,7 +365,7 @@ impl Graph<'_> {
             }
         }
     }
-    /// Adds the edges of integers through memory, and the sources of integers that are read from floats.
+    /// Adds the edges of integers through memory, and the sources for integers loaded from floats.
     fn accesses(&mut self, func: FuncId, body: &Body, op: Op) {
         let facts = self.facts;
         let mut touched = Vec::new();
@@ -400,7 +403,7 @@ impl Graph<'_> {
         if words.carries_float(func, value) {
             return self.source(func, value);
         }
-        // An object that the front end types as an integer is one, also in memory that holds floats elsewhere.
+        // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.
         if seen::of_access(self.facts.unit, body, op).has_integer() {
             return;
         }
@@ -433,7 +436,7 @@ impl Graph<'_> {
     }
 }
 
-/// Returns the number that an integer constant holds in every lane.
+/// Returns the value of an integer constant, or of a splat vector constant.
 fn constant(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
     let Definition::Const(id) = body.values[value].def else {
         return None;

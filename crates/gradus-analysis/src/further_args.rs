@@ -1,15 +1,15 @@
-//! The further arguments of variadic functions.
+//! Variadic arguments.
 //!
-//! A derivative hands them on to its forward sweep, where they are read as the program reads them. Its return
-//! sweep has none, and no shadow of one is handed on: so a function that reads them itself has no
-//! derivative. Those that only turn them into text (`vprintf` and its kin) have.
+//! The derivative forwards variadic arguments to its forward pass. The reverse pass receives none, and no
+//! shadows of variadic arguments are passed. A function that reads its variadic arguments therefore has no
+//! derivative, unless it only formats the arguments (`vprintf` and related functions).
 
 use crate::closure::Closure;
 use gradus_ir::known::{Known, MarkerFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Whether all further arguments that a function begins to read are only turned into text.
+/// Returns true if a function only formats its variadic arguments.
 pub(crate) fn are_printed(unit: &Unit, closure: &Closure, func: FuncId) -> bool {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return false;
@@ -20,7 +20,7 @@ pub(crate) fn are_printed(unit: &Unit, closure: &Closure, func: FuncId) -> bool 
     })
 }
 
-/// Whether the list that an op begins is only turned into text.
+/// Returns true if the list started by an op is only formatted.
 pub(crate) fn is_printed(unit: &Unit, closure: &Closure, (func, start): (FuncId, Op)) -> bool {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return false;
@@ -34,7 +34,7 @@ pub(crate) fn is_printed(unit: &Unit, closure: &Closure, (func, start): (FuncId,
     list.is_some_and(|list| lists.end_in_text(func, body, origin(body, list)))
 }
 
-/// The variable that an address lies in.
+/// Returns the variable that contains an address.
 fn origin(body: &Body, mut address: Value) -> Value {
     while let Some(op) = body.def_op(address)
         && matches!(body.kind(op), OpKind::Addr { .. })
@@ -51,7 +51,7 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Whether all uses of the address of a list print it, or begin, copy or end it.
+    /// Returns true if every use of a list's address prints, starts, copies or ends the list.
     fn end_in_text(&mut self, func: FuncId, body: &Body, list: Value) -> bool {
         if !self.seen.insert((func, list)) {
             return true;

@@ -1,7 +1,7 @@
-//! What a condition says about a value that is used only where it holds.
+//! Guarded bounds: refines the range of a value that is used only under a condition.
 //!
-//! Periodic neighbours are written `i > 0 ? i − 1 : n − 1`: without the condition the first choice would
-//! reach down to −1.
+//! Periodic neighbours are written `i > 0 ? i − 1 : n − 1`. Without the condition, the first operand would
+//! reach −1.
 
 use crate::affine::index_of;
 use crate::alias::Alias;
@@ -12,14 +12,14 @@ use gradus_ir::{IntPredicate, OpKind, Value};
 /// A bound of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// It is at least this number.
+    /// The integer is at least this number.
     AtLeast(i64),
-    /// It is at most this value, sign-extended, plus this number.
+    /// The integer is at most this value, sign-extended, plus the constant.
     AtMost(Value, i64),
 }
 
-/// What `condition`, being `holds`, says about `value`, both stepping with one loop index of 64 bits:
-/// they are the index plus constants.
+/// Returns the bound on `value` implied by `condition` with truth value `holds`. `value` and an operand of
+/// the comparison must be one 64-bit loop index plus constants.
 pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> Option<Guard> {
     let body = alias.body;
     let op = body.def_op(condition)?;
@@ -67,7 +67,7 @@ pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> 
     }
 }
 
-/// `index + before ≠ limit` where the limit is the last value: what is left stays below it.
+/// Handles `index + before ≠ limit` with `limit` as the last value: remaining values are below the limit.
 fn last_excluded(
     alias: &Alias,
     lp: gradus_ir::Op,
@@ -86,7 +86,7 @@ fn last_excluded(
     )
 }
 
-/// The index and the constant whose sum a value is.
+/// Decomposes a value into a loop index plus a constant.
 fn index_plus(alias: &Alias, value: Value) -> Option<(Value, i64)> {
     let form = alias.forms.of_integer(alias.unit, alias.body, value);
     let [(product, 1)] = form.terms.as_slice() else {

@@ -1,4 +1,4 @@
-//! What global variables hold at start-up: which words of them lead where.
+//! Initial values of globals: alias-set constraints of initializers and their relocations.
 
 use crate::constraints::Solver;
 use crate::seen::Seen;
@@ -6,7 +6,7 @@ use crate::unify::Target;
 use gradus_ir::{GlobalId, Symbol};
 
 impl Solver<'_> {
-    /// Reads the initial contents of the closure's variables.
+    /// Adds the initial contents of the call graph's globals.
     pub(crate) fn globals(&mut self) {
         for &global in self.closure.globals() {
             let start = self.global(global);
@@ -32,7 +32,7 @@ impl Solver<'_> {
             }
         }
     }
-    /// Whether functions outside of the closure put pointers into a variable.
+    /// Returns true if functions outside the call graph store pointers into a variable.
     fn is_set_outside(&self, global: GlobalId) -> bool {
         let outside = |by: &Option<Symbol>| match by {
             Some(Symbol::Func(func)) => !self.closure.contains(*func),
@@ -41,8 +41,8 @@ impl Solver<'_> {
         let how = self.unit.given_away(global);
         !self.unit.globals[global].constant && how.is_some_and(|how| how.set_by.iter().any(outside))
     }
-    /// Whether a symbol is a function, or a table of some that never changes. Where others may set the pointer, what it
-    /// begins with tells nothing of what it leads to: any function of its type may be meant.
+    /// Returns true if a symbol is a function or a constant table of functions. If external code may set
+    /// the pointer, its initial value does not bound the callees: any function of the type is possible.
     fn leads_to_code(&self, symbol: Symbol) -> bool {
         match symbol {
             Symbol::Func(_) => true,
@@ -52,7 +52,7 @@ impl Solver<'_> {
             }
         }
     }
-    /// What a variable holds could not be read: any of what stands in it may be reached through any of its words.
+    /// Handles a variable with an unreadable initializer: any symbol in it is reachable through any cell.
     fn unread(&mut self, start: Target, named: &[Symbol]) {
         let unseen = self.unseen();
         self.classes.step(start, 1);

@@ -1,33 +1,33 @@
-//! Between which constants integers lie, read as signed numbers.
+//! Constant intervals of integers, as signed numbers.
 //!
-//! One pass in program order (interval analysis without conditions; Moore, 1966): what a loop carries
-//! along may be anything, its index stays below its trip count, merges give the hull of their arms. The
-//! other analyses learn from it that narrow arithmetic does not wrap.
+//! One pass in program order (interval analysis without conditions; Moore, 1966). A loop-carried value is
+//! unbounded, a loop index stays below its trip count, and a region result is the hull of its yields. Other
+//! analyses use the intervals to prove that narrow arithmetic does not wrap.
 
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{
     BinaryOp, Body, CastOp, Entity, Flags, MOST_THREADS, Op, OpKind, SpmdKind, Unit, Value,
 };
 
-/// The smallest and the largest number that a value may be.
+/// Smallest and largest possible value.
 pub type Interval = (i64, i64);
 
-/// The intervals of the integers of one body, of at most 64 bits. Valid until the first edit.
+/// The intervals of the integers, of at most 64 bits, of one body. Valid until the first edit.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     known: Vec<Option<Interval>>,
 }
 
 impl Intervals {
-    /// A table that knows nothing but the types.
+    /// Returns a table with the intervals of the types only.
     pub(crate) fn new(body: &Body) -> Intervals {
         Intervals {
             known: vec![None; body.values.len()],
         }
     }
 
-    /// The interval of a value; that of its type where no more is known, and that of 64 bits for what
-    /// is no integer.
+    /// Returns the interval of a value. The default is the interval of its type, or of 64 bits for a
+    /// non-integer.
     pub fn of(&self, unit: &Unit, body: &Body, value: Value) -> Interval {
         if let Some(n) = body.as_int(unit, value) {
             return (n, n);
@@ -36,8 +36,8 @@ impl Intervals {
         known.unwrap_or_else(|| full(bits(unit, body, value)))
     }
 
-    /// That of a sum of a constant and products of values with factors; `None` where some of its numbers
-    /// do not fit 64 bits.
+    /// Returns the interval of a constant plus products of values with factors; `None` if it exceeds 64
+    /// bits.
     pub(crate) fn of_sum<A: Iterator<Item = Value>>(
         &self,
         unit: &Unit,
@@ -69,8 +69,8 @@ impl Intervals {
         self.known[value.index()] = interval;
     }
 
-    /// The index of a loop runs from 0 to one less than its trip count: of 64 bits, since no loop runs
-    /// 2⁶³ times; of fewer, where the trip count is known not to be negative as a signed number.
+    /// Sets the interval of a loop index: 0 to the trip count minus one. Requires 64 bits (no loop runs 2⁶³
+    /// times), a known maximal trip count, or a trip count that is non-negative as a signed number.
     pub(crate) fn enter_for(&mut self, unit: &Unit, body: &Body, lp: Op, trip_max: Option<u64>) {
         let trips = body.operand(lp, 0);
         let Some(&index) = body.region_params(body.op_regions(lp)[0]).first() else {
@@ -89,8 +89,8 @@ impl Intervals {
         self.set(index, Some((0, most.saturating_sub(1).max(0))));
     }
 
-    /// The ranks of blocks and grids stay below their extents; a block of a size that is not constant has
-    /// [`MOST_THREADS`] at most.
+    /// Sets the intervals of thread indices: below the extents of blocks and grids. A block of non-constant
+    /// size has at most [`MOST_THREADS`] threads.
     pub(crate) fn enter_spmd(&mut self, unit: &Unit, body: &Body, op: Op, kind: SpmdKind) {
         if kind == SpmdKind::Team {
             return;
@@ -110,12 +110,12 @@ impl Intervals {
         }
     }
 
-    /// What an arm yields is one of the numbers that its merge may give.
+    /// Adds the yields of one region of an `if` or `switch` to the hulls of the results.
     pub(crate) fn leave_arm(&mut self, unit: &Unit, body: &Body, end: Op) {
         let owner = body.parent(end).and_then(|region| body.owner(region));
         let Some(owner) = owner.filter(|o| matches!(body.kind(*o), OpKind::If | OpKind::Switch(_)))
         else {
-            // Not an error: the end of no arm merges values.
+            // Not an error: the terminator belongs to neither `if` nor `switch`.
             return;
         };
         for (&result, value) in body.results(owner).iter().zip(body.operands(end)) {
@@ -127,7 +127,7 @@ impl Intervals {
         }
     }
 
-    /// The interval of an op's integer result.
+    /// Returns the interval of an op's integer result.
     pub(crate) fn of_op(&self, unit: &Unit, body: &Body, op: Op) -> Option<Interval> {
         let result = *body.results(op).first()?;
         let width = match unit.types.get(body.ty(result)) {
@@ -178,7 +178,7 @@ impl Intervals {
         })
     }
 
-    /// Whether the exact result of an op lies in its type, so that it does not wrap.
+    /// Returns true if the exact result of an op fits its type and therefore does not wrap.
     pub(crate) fn fits(&self, unit: &Unit, body: &Body, op: Op) -> bool {
         let get = |index| self.of(unit, body, body.operand(op, index));
         let width = bits(unit, body, body.result(op));
@@ -204,13 +204,13 @@ fn bits(unit: &Unit, body: &Body, value: Value) -> u32 {
     unit.types.int_bits(body.ty(value)).unwrap_or(64)
 }
 
-/// All signed numbers of so many bits, of those of 64.
+/// Returns the interval of all signed numbers of `bits` bits, at most 64.
 pub(crate) fn full(bits: u32) -> Interval {
     let shift = 64u32.saturating_sub(bits);
     (i64::MIN >> shift, i64::MAX >> shift)
 }
 
-/// The exact results of an operation on numbers from two intervals, before they are cut to `width`.
+/// Returns the exact results of an operation on two intervals, before truncation to `width` bits.
 fn arithmetic(op: BinaryOp, a: Interval, b: Interval, width: u32) -> Option<Wide> {
     let ((a, b), (c, d)) = (
         (i128::from(a.0), i128::from(a.1)),

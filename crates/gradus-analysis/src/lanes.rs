@@ -1,10 +1,10 @@
-//! Lanes: floats and pointers at bit offsets of values, and the ops that move them unchanged.
+//! Bit ranges: floats and pointers at bit offsets of values, and the ops that move them unchanged.
 //!
-//! Every value of the closure is a node. Nodes of float and pointer type have their lanes from the
-//! start; integers get them from the equations: loads, stores, merges, casts, shifts by constants, `or`
-//! of disjoint parts, vector and aggregate surgery, calls. An equation says that some bits of one node
-//! are some bits of another, and works both ways. Constants take no lanes: one constant has many uses.
-//! Little-endian only.
+//! Every value of the call graph is a node. Nodes of float and pointer type have bit ranges from the start.
+//! Integers receive bit ranges from equations: loads, stores, region results, casts, shifts by constants,
+//! `or` of disjoint bits, vector and aggregate ops, calls. An equation equates bits of two nodes in both
+//! directions. Constants receive no bit ranges, because a constant is shared between uses. Only
+//! little-endian targets are supported.
 
 use crate::closure::{Callee, Closure};
 use crate::flows;
@@ -21,10 +21,10 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::num::FpCategory;
 
-/// The number of a value among all of the closure.
+/// Index of a value in the call graph.
 pub(crate) type Node = u32;
 
-/// Bits `from_bit..from_bit + bits` of `from` are bits `to_bit..` of `to`.
+/// Equates bits `from_bit..from_bit + bits` of `from` with bits `to_bit..` of `to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub from: Node,
@@ -34,12 +34,12 @@ pub(crate) struct Link {
     pub bits: u32,
 }
 
-/// What the closure says about lanes.
+/// A constraint on bit ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Equation {
     /// A movement between values.
     Link(Link),
-    /// An integer is loaded from, or stored to, a place; `tagged` is what the front end says it is.
+    /// A load or store of an integer at a location; `tagged` is the type from the TBAA tag.
     Access {
         node: Node,
         place: MemoryPlace,
@@ -51,21 +51,21 @@ pub(crate) enum Equation {
 struct NodeData {
     lanes: SmallVec<[Lane; 1]>,
     bits: u32,
-    /// Whether some of it is integer.
+    /// True if some bits have integer type and may receive bit ranges.
     open: bool,
     confused: bool,
-    /// Whether it takes part in integer arithmetic, comparisons or addresses.
+    /// True if the value takes part in integer arithmetic, comparisons or addressing.
     integral: bool,
 }
 
-/// The lanes of all values.
+/// The bit ranges of all values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     first: HashMap<FuncId, (u32, u32)>,
     data: Vec<NodeData>,
 }
 
-/// The size of what a lane carries in bytes of memory.
+/// Returns the size of a bit range in bytes of memory.
 pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
     match kind {
         LaneKind::Float(kind) => kind.bits() / 8,
@@ -74,7 +74,7 @@ pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
 }
 
 impl Nodes {
-    /// All values of the closure, with the lanes that their types show.
+    /// Creates the nodes of all values, with the bit ranges implied by their types.
     pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Nodes {
         let mut nodes = Nodes::default();
         let mut by_type: HashMap<TypeId, NodeData> = HashMap::new();
@@ -92,46 +92,46 @@ impl Nodes {
         }
         nodes
     }
-    /// The node of a value.
+    /// Returns the node of a value.
     pub fn of_value(&self, func: FuncId, value: Value) -> Option<Node> {
         let &(start, count) = self.first.get(&func)?;
         let index = value.index() as u32;
         (index < count).then_some(start + index)
     }
-    /// The lanes of a node, by their offsets.
+    /// Returns the bit ranges of a node, by offset.
     pub fn lanes(&self, node: Node) -> &[Lane] {
         &self.data[node as usize].lanes
     }
-    /// The size of a node in bits.
+    /// Returns the size of a node in bits.
     pub fn bits(&self, node: Node) -> u32 {
         self.data[node as usize].bits
     }
-    /// Whether bits of the node are taken for different things.
+    /// Returns true if bits of the node have conflicting types.
     pub fn is_confused(&self, node: Node) -> bool {
         self.data[node as usize].confused
     }
-    /// Notes that bits of the node are taken for different things.
+    /// Marks the node's bits as conflicting.
     pub fn confuse(&mut self, node: Node) {
         self.data[node as usize].confused = true;
     }
-    /// Whether the node takes part in integer arithmetic, comparisons or addresses.
+    /// Returns true if the node takes part in integer arithmetic, comparisons or addressing.
     pub fn is_integral(&self, node: Node) -> bool {
         self.data[node as usize].integral
     }
-    /// Notes that it does; gives whether that is new.
+    /// Marks the node as used in integer arithmetic. Returns true if the mark is new.
     pub fn set_integral(&mut self, node: Node) -> bool {
         let data = &mut self.data[node as usize];
         data.open && !std::mem::replace(&mut data.integral, true)
     }
-    /// Makes a constant carry what it overwrites, where it is wide enough.
+    /// Gives a constant the bit range that it overwrites, if the constant is wide enough.
     pub fn stamp(&mut self, node: Node, bit: u32, kind: LaneKind) {
         let data = &mut self.data[node as usize];
         data.open = true;
         self.add(node, bit, kind);
         self.data[node as usize].open = false;
     }
-    /// Adds a lane; gives whether it is new. One that overlaps another confuses the node, and so does one
-    /// that is cut; one that is cut off as a whole is none.
+    /// Adds a bit range. Returns true if the range is new. An overlapping or truncated range marks the node
+    /// as conflicting. A range entirely beyond the node is ignored.
     pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
         let data = &mut self.data[node as usize];
         let lane = Lane { bit, kind };
@@ -155,7 +155,7 @@ impl Nodes {
         data.lanes.insert(at, lane);
         true
     }
-    /// Moves lanes both ways over a link.
+    /// Propagates bit ranges in both directions of a link.
     pub fn join(&mut self, link: Link) -> bool {
         let there = self.carry(link.from, link.to, link.from_bit, link.to_bit, link.bits);
         let back = self.carry(link.to, link.from, link.to_bit, link.from_bit, link.bits);
@@ -176,13 +176,13 @@ impl Nodes {
         }
         news
     }
-    /// Whether some of the node is integer.
+    /// Returns true if some bits of the node have integer type.
     pub fn is_open(&self, node: Node) -> bool {
         self.data[node as usize].open
     }
 }
 
-/// The lanes that a type shows.
+/// Returns the bit ranges implied by a type.
 fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
     let mut data = NodeData {
         bits: image_bits(unit, ty),
@@ -210,7 +210,7 @@ fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
     data
 }
 
-/// The size of a value in bits, as it lies in memory; exact for integers.
+/// Returns the size of a value in bits, as stored in memory; exact for integers.
 pub(crate) fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
     match *unit.types.get(ty) {
         Type::Int(bits) => bits,
@@ -219,14 +219,14 @@ pub(crate) fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
     }
 }
 
-/// What the bodies of a closure say about lanes.
+/// The constraints of all bodies.
 #[derive(Debug, Default)]
 pub(crate) struct System {
     /// The equations, in program order.
     pub equations: Vec<Equation>,
-    /// Nodes that take part in integer arithmetic.
+    /// Nodes used in integer arithmetic.
     pub integral: Vec<Node>,
-    /// Integer constants that are stored.
+    /// Stored integer constants.
     pub constants: Vec<StoredConstant>,
 }
 
@@ -235,12 +235,12 @@ pub(crate) struct System {
 pub(crate) struct StoredConstant {
     pub node: Node,
     pub place: MemoryPlace,
-    /// What its bits are read as floats: ordinary numbers or zeros of this format, unless the host states
-    /// that an integer is stored.
+    /// Float format in which the constant's bits are zero, normal or infinite. `None` if TBAA names the
+    /// stored type an integer.
     pub number: Option<FloatKind>,
 }
 
-/// The equations of all bodies.
+/// Returns the constraints of all bodies.
 pub(crate) fn equations(unit: &Unit, closure: &Closure, memory: &Memory, nodes: &Nodes) -> System {
     let mut reader = Reader {
         unit,
@@ -289,7 +289,7 @@ impl Reader<'_> {
         bits: u32,
     ) {
         let (Some(from), Some(to)) = (from, to) else {
-            // Not an error: the value is not one of the closure's.
+            // Not an error: the value is outside the call graph.
             return;
         };
         if self.nodes.is_open(from) || self.nodes.is_open(to) {
@@ -312,7 +312,7 @@ impl Reader<'_> {
     fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
         let node = self.nodes.of_value(func, value);
         let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
-            // Not an error: the address is null or undefined, and leads nowhere.
+            // Not an error: the address is null or undefined.
             return;
         };
         let tagged = seen::of_access(self.unit, body, op);
@@ -333,8 +333,8 @@ impl Reader<'_> {
             });
         }
     }
-    /// Notes integers that are used or made as numbers. Shifts, masks and disjoint sums may only put
-    /// words together and say nothing.
+    /// Records integers with arithmetic uses or definitions. Shifts, masks and disjoint sums may merely
+    /// assemble cells and are no evidence.
     fn arithmetic(&mut self, func: FuncId, body: &Body, op: Op) {
         let mut note = |value: Value| self.found.integral.extend(self.nodes.of_value(func, value));
         match body.kind(op) {
@@ -429,7 +429,7 @@ impl Reader<'_> {
             _ => {}
         }
     }
-    /// `part` is the bits of `whole` from `start` on.
+    /// Equates `part` with the bits of `whole` from `start` on.
     fn part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
         let (a, b) = (
             self.nodes.of_value(func, whole),
@@ -438,7 +438,7 @@ impl Reader<'_> {
         let bits = b.map_or(0, |node| self.nodes.bits(node));
         self.link(a, b, start, 0, bits);
     }
-    /// The result is operand 0 with operand 1 put in at bit `start`.
+    /// Equates the result with operand 0, with operand 1 inserted at bit `start`.
     fn insert(&mut self, func: FuncId, body: &Body, op: Op, start: u32) {
         let (whole, part, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
         self.part(func, result, part, start);
@@ -507,7 +507,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a value is an integer constant, or a vector of integers that are all zero.
+/// Returns true if a value is an integer constant or an all-zero vector of integers.
 fn is_integer_constant(unit: &Unit, body: &Body, value: Value) -> bool {
     body.as_int(unit, value).is_some()
         || body.as_const(value).is_some_and(|id| {
@@ -516,7 +516,7 @@ fn is_integer_constant(unit: &Unit, body: &Body, value: Value) -> bool {
         })
 }
 
-/// The format in which an integer constant's bits are zeros, an ordinary number or an infinity.
+/// Returns the float format in which an integer constant's bits are zero, a normal number or an infinity.
 fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
     let bits = image_bits(unit, body.ty(value));
     let Some(constant) = body.as_int(unit, value) else {
@@ -527,7 +527,7 @@ fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
         64 => (FloatKind::F64, f64::from_bits(constant as u64).classify()),
         _ => return None,
     };
-    // Small integers read as subnormal numbers, and small negative ones as none.
+    // Small integers have the bits of subnormal numbers, and small negative integers the bits of a NaN.
     matches!(
         class,
         FpCategory::Zero | FpCategory::Normal | FpCategory::Infinite
@@ -535,8 +535,8 @@ fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
     .then_some(kind)
 }
 
-/// Returns the value whose low bits an arithmetic right shift sign-extends, if its operand is a left shift by the
-/// same constant. The result is an integer, like that of [`CastOp::SExt`].
+/// Returns the value whose low bits an arithmetic right shift sign-extends, if its operand is a left shift
+/// by an equal constant. The result is an integer, as for [`CastOp::SExt`].
 fn sign_extended(unit: &Unit, body: &Body, op: Op) -> Option<Value> {
     let shift = body.def_op(body.operand(op, 0))?;
     let by = |op| body.as_int(unit, body.operand(op, 1));

@@ -1,12 +1,16 @@
-//! From words to blocks: what a stretch of memory holds, for copies of bytes.
+//! Block layout: derives the contents of copied memory from the types of its cells.
 //!
-//! [`block`] reads a list of words whose offsets are reduced by a class's modulus. Where a structure
-//! holds an array that is indexed, that modulus is the array's stride and mixes the structure's words;
-//! [`resolve`] then goes back to the offsets as the accesses named them: a period is guessed from the
-//! strides, words stay where they were seen or declared, arrays run on from where they were indexed until
-//! another word begins, and the guess stands only if every word comes out as one kind. Arrays run on only
-//! where some declaration names the words around them: else a word that nobody touches would be theirs.
-//! A structure that ends in an array of any length has a head, and its period begins behind that.
+//! [`block`] reads a list of cells at offsets reduced by an alias set's modulus. In a structure with an
+//! indexed array, the modulus is the array's stride and mixes the structure's cells. [`resolve`] then
+//! returns to the unreduced offsets of the accesses:
+//!
+//! 1. A period is guessed from the strides.
+//! 2. Cells stay at their accessed or declared offsets.
+//! 3. Arrays extend in both directions from the indexed element until a cell of a different type begins.
+//! 4. The guess is accepted only if every cell has exactly one type.
+//!
+//! Arrays extend only if a declaration names the cells around them; otherwise an untouched cell would join
+//! the array. A structure with a flexible array member has a head, and its period begins after the head.
 
 use crate::lanes;
 use crate::memory::{Memory, MemoryPlace};
@@ -15,21 +19,21 @@ use crate::words::{CopiedWord, CopyKind, LaneKind, Period};
 use gradus_ir::Entity;
 use std::collections::BTreeMap;
 
-/// The most periods that are tried.
+/// Maximal number of periods tried.
 const PERIODS_MAX: usize = 4;
 
-/// The most words of a class that are laid out, and the least modulus of a class that has a layout.
+/// Maximal number of cells of an alias set, and minimal modulus of an alias set, for a layout.
 const WORDS_MAX: usize = 4096;
 const MODULUS_MIN: u64 = 4;
 
-/// The longest block that is laid out word by word.
+/// Maximal size of a block in bytes for a layout by cells.
 const BLOCK_MAX: u64 = 1 << 16;
 
-/// The words of one period, by their distance from the start.
+/// The cells of one period, by their distance from the start.
 type Map = BTreeMap<u64, Seen>;
 
-/// What blocks at `ends` that are alike hold, by the accesses in `evidence`; `None` where they do not
-/// show one layout.
+/// Returns the common contents of the equal blocks at `ends`, from the accesses in `evidence`. Returns
+/// `None` if the accesses do not imply a unique layout.
 pub(crate) fn resolve(
     memory: &Memory,
     evidence: &[BTreeMap<i64, Seen>],
@@ -65,20 +69,20 @@ pub(crate) fn resolve(
     alike.or_else(whole).or_else(behind_head)
 }
 
-/// Blocks that are alike.
+/// Blocks with equal contents.
 #[derive(Clone, Copy)]
 struct Blocks<'a> {
     memory: &'a Memory,
-    /// What accesses took the words of each class for.
+    /// Per alias set: types of the cells at unreduced offsets.
     evidence: &'a [BTreeMap<i64, Seen>],
     ends: &'a [MemoryPlace],
     size: Option<u64>,
-    /// Whether what lies before `ends` belongs to something else.
+    /// True if memory before `ends` belongs to another part of the object.
     has_head: bool,
 }
 
 impl Blocks<'_> {
-    /// What they hold if their words repeat after `period` bytes; after none where that is 0.
+    /// Returns the contents under the assumption of a period of `period` bytes; 0 means no repetition.
     fn repeated(&self, period: u64) -> Option<CopyKind> {
         let extent = match (period, self.size) {
             (0, size) => size?,
@@ -94,7 +98,7 @@ impl Blocks<'_> {
                     continue;
                 };
                 declared |= seen.is_declared();
-                // What one word was taken for does not speak against what another one is declared to be.
+                // An access of one cell does not contradict the declaration of another cell.
                 let seen = seen.settled();
                 map.entry(at).or_default().add(&seen);
                 if offset >= end.offset_bytes {
@@ -102,7 +106,7 @@ impl Blocks<'_> {
                 }
             }
         }
-        // What lies before may be a head, which is no part of the period: it must say nothing else.
+        // Cells before the start may belong to a head outside the period. They must agree with the period.
         let is_told = |(at, seen): (&u64, &Seen)| {
             let within = inside.get(at).copied().map(only_kind);
             self.size.is_some_and(|size| *at >= size) || within == Some(only_kind(*seen))
@@ -132,7 +136,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// How far an offset lies from the start of a period, where it is in one.
+    /// Returns the distance of an offset from the start of its period, if the offset lies in a period.
     fn distance(&self, end: &MemoryPlace, offset: i64, period: u64, extent: u64) -> Option<u64> {
         let plain = offset.wrapping_sub(end.offset_bytes);
         let distance = match period {
@@ -143,8 +147,8 @@ impl Blocks<'_> {
         (distance < extent).then_some(distance)
     }
 
-    /// Where the only array begins that is indexed, other than at the start. Words before it stand once; were
-    /// there an array among them, it could not be told how far that goes.
+    /// Returns the start of the only indexed array, if the array does not begin at the start. Cells before
+    /// the array do not repeat. A second array among them would have an unknown end.
     fn head(&self) -> Option<u64> {
         let distances = self.ends.iter().flat_map(|end| {
             let steps = self.memory.get(end.class).steps.iter();
@@ -155,7 +159,7 @@ impl Blocks<'_> {
             .filter(|head| *head > 0)
     }
 
-    /// What they hold if their first `head` bytes stand once, before what repeats.
+    /// Returns the contents under the assumption of a non-repeating head of `head` bytes before the period.
     fn with_head(&self, head: u64, period: u64) -> Option<CopyKind> {
         let behind = |end: &MemoryPlace| MemoryPlace {
             offset_bytes: end.offset_bytes.wrapping_add_unsigned(head),
@@ -186,7 +190,7 @@ impl Blocks<'_> {
     }
 }
 
-/// The words of a block, or of one period of it.
+/// Returns the cells of a block or of one period of it.
 fn words_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
     let kind = match kind {
         CopyKind::Words { words, .. } => return Some(words),
@@ -200,7 +204,8 @@ fn words_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
     Some(starts.map(word).collect())
 }
 
-/// Whether what is indexed would be an array of one word: where the next one lies, another begins.
+/// Returns true if an indexed array would have a single element, because a different cell begins at the
+/// next element.
 fn are_told_apart(map: &Map, first: Option<u64>, next: Option<u64>, stride: u64) -> bool {
     let (Some(first), Some(next)) = (first, next) else {
         return false;
@@ -211,7 +216,8 @@ fn are_told_apart(map: &Map, first: Option<u64>, next: Option<u64>, stride: u64)
     !is_free_for(map, next, seen, word_bytes(first, seen).min(stride))
 }
 
-/// Whether no other word than one that is known to be `seen` begins or goes on in the bytes from `start`.
+/// Returns true if the `bytes` bytes from `start` overlap no cell, except a cell of the type `seen` at
+/// `start`.
 fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
     let mut range = map.range(start.saturating_sub(15)..start + bytes);
     !range.any(|(&other, &there)| {
@@ -220,10 +226,10 @@ fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
     })
 }
 
-/// An array is indexed from `at` in steps of `stride`: its words are alike as far as no other begins.
+/// Extends an array, indexed from `at` with `stride`, in both directions up to the next different cell.
 fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
     let Some(&seen) = map.get(&at) else {
-        // Not an error: nothing is known of the word with which the array begins.
+        // Not an error: the first cell of the array has no known type.
         return;
     };
     let bytes = word_bytes(at, seen).min(stride);
@@ -239,7 +245,7 @@ fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
     }
 }
 
-/// The size of a word that is known to be `seen`; that of an integer is at least four.
+/// Returns the size in bytes of a cell with type `seen`. An integer extends to the next multiple of four.
 fn word_bytes(at: u64, seen: Seen) -> u64 {
     match only_kind(seen) {
         Ok(Some(kind)) => u64::from(lanes::kind_bytes(kind)),
@@ -247,13 +253,13 @@ fn word_bytes(at: u64, seen: Seen) -> u64 {
     }
 }
 
-/// What a word that is known to be `seen` may carry.
+/// Returns the bit-range types that a cell with type `seen` may carry.
 pub(crate) fn lane_kinds(seen: Seen) -> impl Iterator<Item = LaneKind> {
     let pointer = seen.has_pointer().then_some(LaneKind::Pointer);
     seen.floats().map(LaneKind::Float).chain(pointer)
 }
 
-/// What a word is that carries a lane.
+/// Returns the cell type for a bit-range type.
 pub(crate) fn seen_of(kind: LaneKind) -> Seen {
     match kind {
         LaneKind::Float(kind) => Seen::float(kind),
@@ -261,8 +267,7 @@ pub(crate) fn seen_of(kind: LaneKind) -> Seen {
     }
 }
 
-/// The only kind that a word is known to be: `Ok(None)` where it carries nothing, `Err` where it is
-/// taken for several.
+/// Returns the only type of a cell: `Ok(None)` for neither float nor pointer, `Err` for conflicting types.
 fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
     let mut kinds = lane_kinds(seen);
     match (kinds.next(), kinds.next()) {
@@ -272,9 +277,9 @@ fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
     }
 }
 
-/// The kind of a block whose words `list` are known, by their distance from its start; they repeat
-/// after `modulus` bytes where that is not 0. `shown`: whether words that nothing is known of may
-/// still matter to someone outside.
+/// Returns the contents of a block from the types of its cells, by distance from the start. The cells
+/// repeat after `modulus` bytes unless `modulus` is 0. `shown` states that cells without evidence may be
+/// observed externally.
 pub(crate) fn block(
     list: &[(u64, Seen)],
     modulus: u64,
@@ -329,8 +334,8 @@ pub(crate) fn block(
     }
 }
 
-/// Whether four aligned bytes of the block might be a float of which nothing is known; four bytes after
-/// an integer, up to the next multiple of eight, pass as padding.
+/// Returns true if four aligned bytes of the block might be a float without evidence. The bytes between an
+/// integer and the next multiple of eight count as padding.
 fn has_gap(list: &[(u64, Seen)], extent: u64) -> bool {
     let mut end = 0;
     for &(at, seen) in list.iter().filter(|(_, seen)| !seen.is_nothing()) {

@@ -1,20 +1,19 @@
-//! First-class aggregates as lists of scalars: where each scalar of a type lies, and which scalars a
-//! path of indices means.
+//! Flattened aggregates: the scalars of a first-class aggregate type, with offsets and index paths.
 //!
-//! Every analysis that follows values through `insertvalue`, aggregate loads and structure results
-//! speaks of leaves, so that the pointer and the length of a slice are not confused.
+//! Every analysis of `insertvalue`, aggregate loads and structure results works on leaves (flat scalars).
+//! The pointer and the length of a slice therefore stay separate.
 
 use gradus_ir::{Entity, Type, TypeId, Unit};
 
-/// The most leaves that an aggregate is split into; a larger one is a single leaf.
+/// Maximal number of leaves of an aggregate; a larger aggregate is a single leaf.
 const LEAVES_MAX: usize = 64;
 
 /// A scalar or vector inside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Bytes from the start of the value.
+    /// Offset from the start of the value, in bytes.
     pub offset_bytes: u64,
-    /// Its type: a scalar, a vector, or an aggregate that is too large to be split.
+    /// Type of the leaf: a scalar, a vector, or an aggregate too large to be split.
     pub ty: TypeId,
 }
 
@@ -25,8 +24,8 @@ pub struct Leaves {
 }
 
 impl Leaves {
-    /// The leaves of all types of `unit`; members are interned before the aggregates that hold them,
-    /// so one pass in order of interning suffices.
+    /// Computes the leaves of all types of `unit`. Member types are interned before their aggregates; one
+    /// pass in order of interning suffices.
     pub fn of(unit: &Unit) -> Leaves {
         let mut leaves = Leaves::default();
         for (id, ty) in unit.types.iter() {
@@ -36,13 +35,13 @@ impl Leaves {
         leaves
     }
 
-    /// The leaves of a type, in order of their offsets.
+    /// Returns the leaves of a type, in order of their offsets.
     pub fn get(&self, ty: TypeId) -> &[Leaf] {
         self.by_type.get(ty.index()).map_or(&[], |list| list)
     }
 
-    /// The leaves that the member at `path` of a value of type `ty` consists of, as a range of
-    /// [`Leaves::get`]; all of them where the aggregate is not split.
+    /// Returns the leaves of the member at `path` of a value of type `ty`, as a range of [`Leaves::get`].
+    /// For an unsplit aggregate the range is the whole value.
     pub fn member(&self, unit: &Unit, ty: TypeId, path: &[u32]) -> std::ops::Range<usize> {
         let (mut ty, mut start) = (ty, 0);
         for &index in path {

@@ -1,15 +1,15 @@
-//! Facts about bodies; nothing here edits.
+//! Analyses of GIR functions. No code in this crate edits the IR.
 //!
-//! An analysis takes a unit, or one body, and gives a table that is valid until the first edit. What
-//! reaches over calls is computed over a [`Closure`], bottom-up over its strongly connected
-//! components. Every summary is conservative where a callee is not known: it reads and writes all, or
-//! the finding is a diagnostic.
+//! An analysis takes a unit or one body and returns a table. The table is valid until the first edit.
+//! Interprocedural facts are computed over a [`Closure`] (the call graph of the roots), bottom-up over its
+//! strongly connected components. Every summary is conservative for an unknown callee: the callee reads and
+//! writes all memory, or the analysis reports a diagnostic.
 //!
-//! For differentiation the facts build on each other:
+//! For differentiation the analyses build on each other:
 //!
 //! ```text
 //! let closure = Closure::of(&unit, &[root]);            // bodies, calls, components bottom-up
-//! let memory = Memory::of(&unit, &closure);             // class of every pointer: memory.class(f, v)
+//! let memory = Memory::of(&unit, &closure);             // alias set of every pointer: memory.class(f, v)
 //! let words = Words::of(&unit, &closure, &memory);      // words.lanes(f, v), words.copy_kind(…)
 //! let facts = Facts { unit, closure, memory, words };   // of references
 //! let classes = ClassFacts::of(facts, &request);        // classes.state(class), classes.findings()
@@ -25,13 +25,13 @@
 //! let clobbers = Clobbers::of(&alias, &effects, AfterEnd::default()); // clobbers.fate(load)
 //! let variance = Variance::of(&clobbers, &effects);     // variance.loops(v)
 //! let known = Availability::new(&clobbers);             // known.before(v, op): ops to clone
-//! let extents = Extents::of(&known, &effects, op);      // bytes touched behind each pointer
-//! let test = Disjointness::of(&clobbers, &effects, op); // which of them to tell apart at run time
+//! let extents = Extents::of(&known, &effects, op);      // access ranges per base pointer
+//! let test = Disjointness::of(&clobbers, &effects, op); // ranges for a run-time overlap check
 //! ```
 //!
-//! [`Request`] is what the user asked for; [`Variant`] is a function with what is known of its
-//! arguments, and [`BodyActivity::call`] gives the variants that it calls, so that the worklist of
-//! derivatives is closed under it.
+//! [`Request`] holds the user's activity annotations. [`Variant`] is a function together with the activity
+//! of its arguments. [`BodyActivity::call`] returns the variants called by a body, which closes the
+//! worklist of derivatives.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,12 +1,11 @@
-//! Integers and addresses as sums of products of values.
+//! Polynomial forms: integers and addresses as sums of products of values.
 //!
-//! A form Σ cᵢ·mᵢ + c stands for an integer of the machine, sign-extended to 64 bits. Its monomials
-//! are products of *atoms*: values that are not taken apart further. Ops are taken apart only where
-//! their flags say that nothing wraps, or where they are 64 bits wide, since sums and products modulo
-//! 2⁶⁴ are ring operations; in the latter case the form is marked inexact. Forms are made in
-//! program order, one pass, and are small: what would exceed [`MAX_TERMS`] becomes an atom. What a
-//! `for` carries along and steps by the same amount each time is start + step · index (the chains of
-//! recurrences of Bachmann, Wang and Zima, 1994, of degree 1).
+//! A form Σ cᵢ·mᵢ + c stands for a machine integer, sign-extended to 64 bits. Its monomials are products of
+//! *atoms*: values without further decomposition. An op is decomposed only if its flags exclude wrapping or
+//! its type has 64 bits, because sums and products modulo 2⁶⁴ are ring operations. The latter marks the
+//! form inexact. Forms are built in program order in one pass and stay small: a form beyond [`MAX_TERMS`]
+//! becomes an atom. A loop-carried value of a `for` with a constant step is start + step · index (chains of
+//! recurrences of degree 1; Bachmann, Wang and Zima, 1994).
 
 use crate::intervals::{Interval, Intervals, full};
 use gradus_ir::{
@@ -16,26 +15,26 @@ use gradus_ir::{
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
 
-/// The largest number of terms of a form.
+/// Maximal number of terms of a form.
 pub const MAX_TERMS: usize = 12;
 const MAX_DEGREE: usize = 4;
 
 /// A product of atoms, sorted.
 pub type Monomial = SmallVec<[Value; 2]>;
 
-/// A sum of products of values; see the module.
+/// A sum of products of values; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linear {
-    /// What is added always.
+    /// The constant term.
     pub constant: i64,
-    /// Products and their coefficients, none zero, sorted by product.
+    /// The monomials and their non-zero coefficients, sorted by monomial.
     pub terms: SmallVec<[(Monomial, i64); 3]>,
-    /// Whether the sum holds in the integers; else it holds modulo 2⁶⁴.
+    /// True if the sum holds in the integers, false if it holds modulo 2⁶⁴.
     pub exact: bool,
 }
 
 impl Linear {
-    /// A number.
+    /// Returns the form of a constant.
     pub fn constant(n: i64) -> Linear {
         Linear {
             constant: n,
@@ -43,7 +42,7 @@ impl Linear {
             exact: true,
         }
     }
-    /// A value, not taken apart.
+    /// Returns the form of a value as an atom.
     pub fn atom(value: Value) -> Linear {
         Linear {
             constant: 0,
@@ -51,15 +50,15 @@ impl Linear {
             exact: true,
         }
     }
-    /// The number that this is, where it is one.
+    /// Returns the value of a constant form.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
-    /// The sum; `None` where it would be too long.
+    /// Returns the sum; `None` if it has too many terms.
     pub fn plus(&self, other: &Linear) -> Option<Linear> {
         self.plus_times(other, 1)
     }
-    /// This plus `factor` times `other`; `None` where it would be too long.
+    /// Returns `self` + `factor` · `other`; `None` if the sum has too many terms.
     pub fn plus_times(&self, other: &Linear, factor: i64) -> Option<Linear> {
         let mut sum = Linear {
             exact: self.exact && other.exact,
@@ -105,7 +104,7 @@ impl Linear {
         }
         (sum.terms.len() <= MAX_TERMS).then_some(sum)
     }
-    /// The product; `None` where it would be too long or of too high a degree.
+    /// Returns the product; `None` if it has too many terms or too high a degree.
     pub fn times(&self, other: &Linear) -> Option<Linear> {
         let mut product = Linear::constant(0);
         product.exact = self.exact && other.exact;
@@ -139,21 +138,21 @@ impl Linear {
     }
 }
 
-/// Where the memory of an address starts.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Root {
-    /// At a pointer that is not an address computation.
+    /// A pointer that is not an address computation.
     Value(Value),
-    /// At the start of a global variable.
+    /// The start of a global variable.
     Global(GlobalId),
 }
 
-/// An address: a root and the bytes from there.
+/// An address: base and offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartAndOffset {
-    /// Where it starts.
+    /// The base.
     pub root: Root,
-    /// Bytes from there.
+    /// Offset from the base in bytes.
     pub offset: Rc<Linear>,
 }
 
@@ -163,12 +162,12 @@ pub struct LinearForms {
     integers: Vec<Option<Rc<Linear>>>,
     places: Vec<Option<StartAndOffset>>,
     zero: Rc<Linear>,
-    /// Between which constants the integers lie.
+    /// Constant intervals of the integers.
     pub intervals: Intervals,
 }
 
 impl LinearForms {
-    /// Takes the integer arithmetic and the addresses of a body apart.
+    /// Computes the forms of a body's integers and addresses.
     pub fn of(unit: &Unit, body: &Body) -> LinearForms {
         let mut forms = LinearForms {
             integers: vec![None; body.values.len()],
@@ -205,7 +204,7 @@ impl LinearForms {
         forms
     }
 
-    /// The form of an integer of at most 64 bits.
+    /// Returns the form of an integer of at most 64 bits.
     pub fn of_integer(&self, unit: &Unit, body: &Body, value: Value) -> Rc<Linear> {
         match self.integers.get(value.index()) {
             Some(Some(linear)) => linear.clone(),
@@ -215,7 +214,7 @@ impl LinearForms {
             }),
         }
     }
-    /// The root of a pointer and the bytes from there.
+    /// Returns the base and the offset of a pointer.
     pub fn of_pointer(&self, unit: &Unit, body: &Body, value: Value) -> StartAndOffset {
         if let Some(Some(place)) = self.places.get(value.index()) {
             return place.clone();
@@ -234,8 +233,8 @@ impl LinearForms {
         }
     }
 
-    /// Carried values of a `for` that grow by the same in every iteration: start + step · index, and
-    /// after the loop start + step · trip count.
+    /// Finds the induction variables of a `for`: start + step · index, and start + step · trip count after
+    /// the loop.
     fn recurrences(&mut self, unit: &Unit, body: &Body, lp: Op) {
         let (region, trips) = (body.op_regions(lp)[0], body.operand(lp, 0));
         let Some(end) = body.last(region) else {
@@ -243,7 +242,7 @@ impl LinearForms {
         };
         let params = body.region_params(region);
         let (low, _) = self.intervals.of(unit, body, params[0]);
-        // Where no iteration comes to its end, nothing is carried.
+        // If no iteration reaches its end, no value is carried.
         if low < 0 || params.len() < 2 || !matches!(body.kind(end), OpKind::Yield) {
             return;
         }
@@ -282,7 +281,7 @@ impl LinearForms {
         }
     }
 
-    /// What `next` adds to the carried value `param`, where that is the same in every iteration.
+    /// Returns the amount that `next` adds to the carried value `param`, if it is loop-invariant.
     fn step(&self, unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<Linear> {
         const MAX_STEPS: usize = 8;
         let region = body.op_regions(lp)[0];
@@ -351,13 +350,13 @@ impl LinearForms {
         })
     }
 
-    /// The numbers that an exact form may be; `None` where some do not fit 64 bits.
+    /// Returns the interval of an exact form; `None` if it exceeds 64 bits.
     fn interval(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
         self.range(unit, body, form).filter(|_| form.exact)
     }
 
-    /// Between which numbers the sum of a form lies in the integers; `None` where some do not fit 64 bits.
-    /// Where it does fit, the form holds in the integers, whether it is exact or modulo 2⁶⁴.
+    /// Returns the interval of a form's sum in the integers; `None` if it exceeds 64 bits. A sum within 64
+    /// bits holds in the integers even if the form is inexact.
     pub(crate) fn range(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
         let terms = form
             .terms
@@ -366,8 +365,8 @@ impl LinearForms {
         self.intervals.of_sum(unit, body, form.constant, terms)
     }
 
-    /// `ashr (x · 2ᵏ), k`, which is how a narrow sum that is sign-extended looks after LLVM widened it:
-    /// x, where x is known to fit the bits that are left.
+    /// Matches `ashr (x · 2ᵏ), k`, LLVM's widened form of a sign-extended narrow sum. Returns x if x fits
+    /// the remaining bits.
     fn shifted_back(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
         let by = body.as_int(unit, body.operand(op, 1))?;
         let by = u32::try_from(by).ok().filter(|by| *by < 63)?;
@@ -439,7 +438,8 @@ impl LinearForms {
     }
 }
 
-/// Whether a value is an address that a constant gives as a number: null, or near it.
+/// Returns true if a value is a constant address without an object: null or near null, or a foreign
+/// constant.
 pub(crate) fn is_bare_address(unit: &Unit, body: &Body, value: Value) -> bool {
     let kind = body.as_const(value).map(|id| &unit.constant(id).kind);
     matches!(

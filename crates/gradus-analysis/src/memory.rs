@@ -1,10 +1,10 @@
-//! Memory classes: which memory each pointer of a closure may point into.
+//! Alias sets: the memory that each pointer of a call graph may point into.
 //!
-//! The facts that [`Memory::of`] finds (see `constraints.rs` for how): a class is a set of objects that
-//! some pointer may mean alike; two pointers of different classes never mean the same byte, unless both
-//! come from arguments of a root: what its callers pass is not known. Within a class, offsets count
-//! modulo the class's modulus, so that the words of a structure, also in an array of structures, are
-//! told apart. Facts hold for the whole closure, whatever the calling context.
+//! Results of [`Memory::of`]; `constraints.rs` computes the sets. An alias set is a set of abstract objects
+//! that share a pointer. Pointers of two alias sets never address a common byte, except if both pointers
+//! come from arguments of a root, because the callers of a root are unknown. Within an alias set, offsets
+//! count modulo the set's modulus. The modulus separates the memory cells of a structure, also in an array
+//! of structures. The facts hold for the whole call graph and are context-insensitive.
 
 use crate::closure::Closure;
 use crate::constraints;
@@ -13,7 +13,7 @@ use crate::seen::Seen;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// A class of memory objects.
+/// An alias set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassId(u32);
 
@@ -26,20 +26,20 @@ impl Entity for ClassId {
     }
 }
 
-/// A place that a pointer may mean: so many bytes from the start of an object of a class. Places whose
-/// offsets are the same under [`Class::normal`] may be the same.
+/// A location: an offset in bytes from the start of an object of an alias set. Two locations with equal
+/// offsets under [`Class::normal`] may alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryPlace {
-    /// The class.
+    /// The alias set.
     pub class: ClassId,
-    /// The offset; which byte of the objects is 0 is arbitrary, but the same for the whole class.
+    /// Offset in bytes. The origin of the offsets is arbitrary, but common to the whole alias set.
     pub offset_bytes: i64,
 }
 
-/// Where memory of a class comes from.
+/// Allocation site of an object in an alias set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// An argument of a root, by its number.
+    /// Memory behind an argument of a root, with the argument's index.
     Argument(FuncId, u32),
     /// An `alloca`.
     Alloca(FuncId, Op),
@@ -47,44 +47,44 @@ pub enum Origin {
     Heap(FuncId, Op),
     /// A global variable.
     Global(GlobalId),
-    /// A function: pointers of the class may be its address.
+    /// A function. Pointers of the alias set may be its address.
     Function(FuncId),
-    /// A call or op whose result points to memory that nobody here made (`getenv`, errno, a cast of an
-    /// integer).
+    /// A call or op with a result that points to external memory (`getenv`, errno, an integer cast to a
+    /// pointer).
     Elsewhere(FuncId, Op),
-    /// What code that is not seen can reach.
+    /// Memory reachable from unknown code.
     Unseen,
 }
 
-/// What is known of one word of a class.
+/// State of one memory cell of an alias set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word {
-    /// Where pointers stored there point to.
+    /// Target of the pointers stored in the cell.
     pub points: Option<MemoryPlace>,
-    /// What loads and stores took it for.
+    /// Types observed by loads and stores of the cell.
     pub seen: Seen,
 }
 
-/// What is known of a class.
+/// State of an alias set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// Offsets count modulo this many bytes; exactly where it is 0.
+    /// Modulus of the offsets, in bytes. 0 means exact offsets.
     pub modulus_bytes: u64,
-    /// The words that are accessed, by offset.
+    /// The accessed memory cells, by normalised offset.
     pub words: BTreeMap<i64, Word>,
-    /// Where its memory comes from, sorted.
+    /// Allocation sites of the objects, sorted.
     pub origins: Vec<Origin>,
-    /// Whether code that is not seen may reach it.
+    /// True if the memory escapes to unknown code.
     pub escaped: bool,
-    /// What accesses took words for, by offsets that are not reduced: those of the first element where
-    /// an index is variable.
+    /// Type evidence from accesses, by offsets before reduction by the modulus. A variable index counts as
+    /// index 0.
     pub evidence: BTreeMap<i64, Seen>,
-    /// Places from which pointers step on, and by how many bytes; sorted.
+    /// Pairs (offset, stride in bytes) of repeated pointer increments, sorted.
     pub steps: Vec<(i64, u64)>,
 }
 
 impl Class {
-    /// An offset as this class counts it.
+    /// Normalises an offset: reduces `offset_bytes` by the modulus.
     pub fn normal(&self, offset_bytes: i64) -> i64 {
         match self.modulus_bytes {
             0 => offset_bytes,
@@ -93,20 +93,20 @@ impl Class {
     }
 }
 
-/// A copy of bytes between places (`memcpy`, `memmove`, a call by value).
+/// A byte copy between two locations (`memcpy`, `memmove`, a `byval` argument).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyBytes {
-    /// Where it stands.
+    /// Function and op of the copy.
     pub at: (FuncId, Op),
-    /// Where to.
+    /// Destination.
     pub to: MemoryPlace,
-    /// Where from.
+    /// Source.
     pub from: MemoryPlace,
-    /// How many bytes, where that is constant.
+    /// Size in bytes, if constant.
     pub size_bytes: Option<u64>,
 }
 
-/// The memory classes of a closure.
+/// The alias sets of a call graph.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     pub(crate) classes: Vec<Class>,
@@ -118,7 +118,7 @@ pub struct Memory {
     pub(crate) leaves: Leaves,
 }
 
-/// A table with one entry for each leaf of each value of a body.
+/// A table with one entry per leaf of each value of a body.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
     first: Vec<u32>,
@@ -126,7 +126,7 @@ pub(crate) struct Slots<T> {
 }
 
 impl<T: Copy> Slots<T> {
-    /// An empty table for a body's values.
+    /// Returns an empty table for the values of `body`.
     pub fn new(body: &gradus_ir::Body, leaves: &Leaves) -> Self {
         let mut first = Vec::with_capacity(body.values.len() + 1);
         let mut total = 0u32;
@@ -140,21 +140,21 @@ impl<T: Copy> Slots<T> {
             items: vec![None; total as usize],
         }
     }
-    /// The positions of a value's leaves.
+    /// Returns the positions of a value's leaves.
     pub fn range(&self, value: Value) -> std::ops::Range<usize> {
         let end = self.first.get(value.index() + 1).copied().unwrap_or(0);
         let start = self.first.get(value.index()).copied().unwrap_or(end);
         start as usize..end as usize
     }
-    /// The entries of a value's leaves.
+    /// Returns the entries of a value's leaves.
     pub fn of(&self, value: Value) -> &[Option<T>] {
         &self.items[self.range(value)]
     }
-    /// The entry at a position.
+    /// Returns the entry at a position.
     pub fn at(&mut self, position: usize) -> &mut Option<T> {
         &mut self.items[position]
     }
-    /// The table with every entry replaced.
+    /// Maps every entry.
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Slots<U> {
         Slots {
             first: self.first,
@@ -164,39 +164,39 @@ impl<T: Copy> Slots<T> {
 }
 
 impl Memory {
-    /// The classes of all memory that the bodies of `closure` touch.
+    /// Computes the alias sets of all memory accessed by the bodies of `closure`.
     pub fn of(unit: &Unit, closure: &Closure) -> Memory {
         constraints::solve(unit, closure)
     }
 
-    /// The class of the memory that a pointer points into (that of its first pointer, for an aggregate).
-    /// `None` for a value that holds no pointer, and for null and undefined pointers. Integers as wide
-    /// as a pointer count as pointers.
+    /// Returns the alias set of the memory behind a pointer. For an aggregate, the first pointer counts.
+    /// Integers of pointer width count as pointers. Returns `None` for a value without pointers and for
+    /// null and undefined pointers.
     pub fn class(&self, func: FuncId, value: Value) -> Option<ClassId> {
         self.place(func, value).map(|place| place.class)
     }
-    /// As [`Memory::class`], with the offset.
+    /// Returns the location behind a pointer: [`Memory::class`] with the offset.
     pub fn place(&self, func: FuncId, value: Value) -> Option<MemoryPlace> {
         self.places(func, value).iter().flatten().next().copied()
     }
-    /// The places that the leaves of a value point to, in the order of [`Leaves::get`] of its type.
+    /// Returns the locations behind the leaves of a value, in the order of [`Leaves::get`] for its type.
     pub fn places(&self, func: FuncId, value: Value) -> &[Option<MemoryPlace>] {
         self.functions.get(&func).map_or(&[], |s| s.of(value))
     }
-    /// The places that the leaves of a function's result point to.
+    /// Returns the locations behind the leaves of a function's result.
     pub fn returned(&self, func: FuncId) -> &[Option<MemoryPlace>] {
         self.returns.get(&func).map_or(&[], Vec::as_slice)
     }
-    /// The place where a global variable starts; `None` for one that the closure does not mention.
+    /// Returns the start of a global variable, or `None` if the call graph does not mention the variable.
     pub fn global(&self, global: GlobalId) -> Option<MemoryPlace> {
         self.globals.get(&global).copied()
     }
-    /// Where pointers stored at a place point to.
+    /// Returns the target of the pointers stored at a location.
     pub fn pointee(&self, place: MemoryPlace) -> Option<MemoryPlace> {
         let class = self.get(place.class);
         class.words.get(&class.normal(place.offset_bytes))?.points
     }
-    /// The classes that pointers stored in `class` point into, each once.
+    /// Returns the alias sets of the pointers stored in `class`, without duplicates.
     pub fn stored(&self, class: ClassId) -> Vec<ClassId> {
         let words = self.get(class).words.values();
         let mut list: Vec<ClassId> = words.filter_map(|w| w.points).map(|p| p.class).collect();
@@ -204,37 +204,37 @@ impl Memory {
         list.dedup();
         list
     }
-    /// All classes.
+    /// Iterates over all alias sets.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = (ClassId, &Class)> {
         let classes = self.classes.iter().enumerate();
         classes.map(|(i, class)| (ClassId::from_index(i), class))
     }
-    /// What is known of a class.
+    /// Returns the state of an alias set.
     pub fn get(&self, class: ClassId) -> &Class {
         &self.classes[class.index()]
     }
-    /// Whether code that is not seen may reach the class.
+    /// Returns true if the alias set escapes to unknown code.
     pub fn escaped(&self, class: ClassId) -> bool {
         self.get(class).escaped
     }
-    /// The functions that a pointer may be the address of, as far as they are mentioned in the closure.
+    /// Returns the functions of the call graph that a pointer of `class` may address.
     pub fn functions_at(&self, class: ClassId) -> impl Iterator<Item = FuncId> {
         self.get(class).origins.iter().filter_map(|o| match o {
             Origin::Function(func) => Some(*func),
             _ => None,
         })
     }
-    /// The functions that a call by address may lead to, as far as they are known.
+    /// Returns the known possible callees of an indirect call.
     pub fn callees(&self, func: FuncId, op: Op) -> &[FuncId] {
         self.callees.get(&(func, op)).map_or(&[], |(list, _)| list)
     }
-    /// Whether a call by address may lead to functions that are not known.
+    /// Returns true if an indirect call may call an unknown function.
     pub fn leads_elsewhere(&self, func: FuncId, op: Op) -> bool {
         self.callees
             .get(&(func, op))
             .is_none_or(|(_, other)| *other)
     }
-    /// Whether pointers of the class can only be addresses of functions of the closure.
+    /// Returns true if every pointer of the alias set is the address of a function in the call graph.
     pub fn only_known_functions(&self, class: ClassId) -> bool {
         let class = self.get(class);
         !class.escaped
@@ -244,15 +244,15 @@ impl Memory {
                 .iter()
                 .all(|o| matches!(o, Origin::Function(_)))
     }
-    /// The copies of bytes, in program order per function.
+    /// Returns the byte copies, in program order per function.
     pub fn copies(&self) -> &[CopyBytes] {
         &self.copies
     }
-    /// How types are split into leaves.
+    /// Returns the leaf table, by which types are flattened.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }
-    /// The leaves of a type.
+    /// Returns the leaves of a type.
     pub fn leaves_of(&self, ty: TypeId) -> &[crate::leaves::Leaf] {
         self.leaves.get(ty)
     }

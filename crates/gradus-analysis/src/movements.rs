@@ -1,15 +1,16 @@
-//! Movements: the bits that an op puts unchanged into its result, and whether the lanes of the result are whole lanes of
-//! its operands.
+//! Bit movements: the bits that an op moves unchanged to its result. Decides whether each bit range of a
+//! result is a whole bit range of an operand.
 //!
-//! Integers and vectors of integers move floats, put them together from parts, or replace parts of them. A float that
-//! is moved as a whole keeps its derivative. Another one is made by integer arithmetic, and has none.
+//! Ops on integers and vectors of integers move floats, assemble floats from parts, or replace parts of
+//! floats. A float moved as a whole keeps its derivative. An assembled float results from integer
+//! arithmetic and has no derivative.
 
 use crate::lanes::{image_bits, kind_bytes};
 use crate::words::Lane;
 use gradus_ir::{BinaryOp, Body, CastOp, Flags, Op, OpKind, Type, TypeId, Unit, Value};
 use smallvec::SmallVec;
 
-/// Bits of an operand that an integer op puts unchanged into its result.
+/// Bits of an operand that an integer op moves unchanged to its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Movement {
     pub from: Value,
@@ -18,8 +19,8 @@ pub(crate) struct Movement {
     pub bits: u32,
 }
 
-/// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts
-/// that do not meet.
+/// Returns the movements of an integer op: shifts by constants, masks of one contiguous run of bits, sums
+/// of disjoint parts.
 pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
     let mut list = SmallVec::new();
     let OpKind::Binary(binary) = body.kind(op) else {
@@ -51,14 +52,15 @@ pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement;
             };
             for ((value, low, high), other) in [(a, b), (b, a)] {
                 match body.as_const(value) {
-                    // Bits that the other operand may set make another number of it, even if the host states that
-                    // the two are disjoint. The host may know that a bit in between is zero here and set there.
+                    // Bits that both operands may set are excluded, even if the host states disjointness.
+                    // The host may know that a bit in between is zero in one operand and set in the other.
                     None => {
                         let (below, above) = (high.min(other.1), low.max(other.2));
                         push(value, low, low, below.saturating_sub(low));
                         push(value, above, above, high.saturating_sub(above));
                     }
-                    // What the other operand leaves alone is the constant's, zeros at its ends too.
+                    // Bits untouched by the non-constant operand come from the constant, including its zero
+                    // bits.
                     Some(_) => {
                         push(value, 0, 0, other.1);
                         push(value, other.2, other.2, bits.saturating_sub(other.2));
@@ -75,8 +77,8 @@ pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement;
     list
 }
 
-/// Returns true if each of `lanes`, the lanes of the result of `op`, is a whole lane of an operand. An op that puts a
-/// lane together from parts, or replaces a part of one, makes another number.
+/// Returns true if each of `lanes`, the bit ranges of the result of `op`, is a whole bit range of an
+/// operand. An op that assembles a bit range from parts, or replaces part of it, computes a new number.
 pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
     let ends = |lane: &Lane| lane.bit + kind_bytes(lane.kind) * 8;
     let elements =
@@ -110,7 +112,7 @@ pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
             let bits = elements(0).max(1);
             let count = image_bits(unit, body.ty(body.operand(op, 0))) / bits;
             let runs = runs(mask, count);
-            // Elements that are not defined may be anything.
+            // Undefined elements may have any value.
             let is_open = |lane: &Lane| {
                 let (first, end) = (lane.bit / bits, ends(lane).div_ceil(bits));
                 (first..end).all(|k| mask.get(k as usize).is_some_and(|from| *from < 0))
@@ -133,7 +135,8 @@ pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
     }
 }
 
-/// Elements that a shuffle moves together: `len` of them, from element `from` of one of its vectors.
+/// A run of elements that a shuffle moves together: `len` elements, from element `from` of one input
+/// vector.
 pub(crate) struct Run {
     pub second: bool,
     pub from: u32,
@@ -141,7 +144,7 @@ pub(crate) struct Run {
     pub len: u32,
 }
 
-/// Returns the longest runs of a shuffle of vectors of `count` elements.
+/// Returns the maximal runs of a shuffle of vectors of `count` elements.
 pub(crate) fn runs(mask: &[i32], count: u32) -> Vec<Run> {
     let mut list: Vec<Run> = Vec::new();
     for (to, &from) in (0..).zip(mask) {
@@ -166,14 +169,14 @@ pub(crate) fn runs(mask: &[i32], count: u32) -> Vec<Run> {
     list
 }
 
-/// Returns true if a cast changes the width of a vector's elements, and so moves them.
+/// Returns true if a cast changes the element width of a vector and therefore moves the elements.
 pub(crate) fn resizes_vector(unit: &Unit, body: &Body, op: Op) -> bool {
     let (from, to) = (body.ty(body.operand(op, 0)), body.ty(body.result(op)));
     matches!(unit.types.get(to), Type::Vector { .. })
         && image_bits(unit, from) != image_bits(unit, to)
 }
 
-/// Returns the first bit of a member of an aggregate, as the aggregate lies in memory.
+/// Returns the first bit of a member of an aggregate, by its memory layout.
 pub(crate) fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
     let (mut ty, mut bytes) = (ty, 0);
     for &index in path {
@@ -186,7 +189,7 @@ pub(crate) fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
     bytes as u32 * 8
 }
 
-/// The bit ranges that the operands of `or`, `xor` or `add` contribute, where they do not meet.
+/// Returns the bit ranges contributed by the operands of `or`, `xor` or `add`, if the ranges are disjoint.
 fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
     let (a, b) = (body.operand(op, 0), body.operand(op, 1));
     let (x, y) = (nonzero(unit, body, a), nonzero(unit, body, b));
@@ -194,8 +197,8 @@ fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
     disjoint.then_some([(a, x.0, x.1), (b, y.0, y.1)])
 }
 
-/// The range of bits of an integer that may not be zero, as far as its definition shows: sums and
-/// differences touch none below those of both their operands.
+/// Returns the range of possibly non-zero bits of an integer, from its definition. Sums and differences
+/// have no non-zero bits below the lowest bits of both operands.
 fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let computed = body.def_op(value);
     match computed.map(|op| (op, body.kind(op))) {
@@ -208,7 +211,7 @@ fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     }
 }
 
-/// As [`nonzero`], of what is not a sum.
+/// Computes [`nonzero`] for values that are neither sums nor differences.
 fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     if let Some(n) = body.as_int(unit, value) {
@@ -246,7 +249,7 @@ fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     }
 }
 
-/// As [`nonzero`], looking at casts only.
+/// Computes [`nonzero`] from zero extensions alone.
 fn widened(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     match body.def_op(value) {
@@ -257,7 +260,7 @@ fn widened(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     }
 }
 
-/// The bits that a mask keeps, where they are one run; nothing else.
+/// Returns the range of bits selected by a mask if the range is contiguous; otherwise the empty range.
 fn mask_range(mask: Option<i64>, bits: u32) -> (u32, u32) {
     let all = if bits >= 64 {
         u64::MAX

@@ -1,13 +1,13 @@
-//! How the ops of a body nest and in which order they can run.
+//! Region nesting and execution order of the ops of a body.
 //!
-//! Ops are numbered in program order, so that "lies inside" is a test of intervals. The deepest op
-//! that contains two others is found by jump pointers (Myers, *An applicative random-access stack*,
-//! 1983): a jump per op, logarithmic time, no recursion.
+//! Ops are numbered in program order; containment is an interval test. The deepest op that contains two
+//! given ops is found by jump pointers (Myers, *An applicative random-access stack*, 1983): one jump per
+//! op, logarithmic time, no recursion.
 
 use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Value};
 
-/// Whether an op runs its region any number of times: loops, and the parallel ops whose iterations
-/// or ranks run the region once each.
+/// Returns true if an op runs its region repeatedly: loops, and parallel ops with one run per iteration or
+/// rank.
 pub fn is_loop(kind: &OpKind) -> bool {
     use OpKind::*;
     matches!(
@@ -16,7 +16,7 @@ pub fn is_loop(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether a region ends by an exception that goes on, or not at all.
+/// Returns true if a region ends with `resume` or `unreachable`.
 fn leaves(body: &Body, region: Region) -> bool {
     body.last(region)
         .is_some_and(|end| matches!(body.kind(end), OpKind::Resume | OpKind::Unreachable))
@@ -35,7 +35,7 @@ struct Node {
     doomed: Option<Region>,
 }
 
-/// The tree of ops of one body. Valid until the body's structure changes.
+/// The nesting tree of one body. Valid until the body's structure changes.
 #[derive(Clone, Debug)]
 pub struct Nest {
     nodes: Vec<Node>,
@@ -107,45 +107,45 @@ impl Nest {
     fn at(&self, op: Op) -> &Node {
         &self.nodes[op.index()]
     }
-    /// The place of an op in program order, counted from 1; 0 for an op outside the body.
+    /// Returns the position of an op in program order, counted from 1; 0 for an op outside the body.
     pub fn order(&self, op: Op) -> u32 {
         self.at(op).start
     }
-    /// The places of an op and of all ops inside it: first and last.
+    /// Returns the first and last position of an op and its nested ops.
     pub fn span(&self, op: Op) -> (u32, u32) {
         (self.at(op).start, self.at(op).end)
     }
-    /// Whether `inner` is `outer` or lies inside it.
+    /// Returns true if `inner` is `outer` or is nested in `outer`.
     pub fn contains(&self, outer: Op, inner: Op) -> bool {
         let (first, last) = self.span(outer);
         (first..=last).contains(&self.order(inner))
     }
-    /// The op that owns the region in which an op stands.
+    /// Returns the op that owns the region of an op.
     pub fn parent(&self, op: Op) -> Option<Op> {
         self.at(op).parent
     }
-    /// The outermost region around an op from whose end control leaves the function, or the program,
-    /// otherwise than by returning: nothing outside runs after it.
+    /// Returns the outermost region around an op that ends with `resume` or `unreachable`. No op outside
+    /// the region runs after it.
     pub fn doomed(&self, op: Op) -> Option<Region> {
         self.at(op).doomed
     }
-    /// The innermost loop that an op stands in.
+    /// Returns the innermost loop around an op.
     pub fn enclosing_loop(&self, op: Op) -> Option<Op> {
         self.at(op).enclosing_loop
     }
-    /// The outermost loop that an op stands in.
+    /// Returns the outermost loop around an op.
     pub fn outermost_loop(&self, op: Op) -> Option<Op> {
         self.at(op).outermost_loop
     }
-    /// The number of loops that an op stands in.
+    /// Returns the number of loops around an op.
     pub fn loop_depth(&self, op: Op) -> u32 {
         self.at(op).loop_depth
     }
-    /// The loops that an op stands in, the innermost first.
+    /// Returns the loops around an op, innermost first.
     pub fn loops_of(&self, op: Op) -> impl Iterator<Item = Op> + '_ {
         std::iter::successors(self.enclosing_loop(op), |op| self.enclosing_loop(*op))
     }
-    /// The innermost loop whose iterations each make a value anew; `None` where it is made once.
+    /// Returns the innermost loop whose iterations redefine a value; `None` if the value is defined once.
     pub fn loop_of_value(&self, body: &Body, value: Value) -> Option<Op> {
         match body.values[value].def {
             Definition::Const(_) => None,
@@ -153,7 +153,7 @@ impl Nest {
             Definition::Param(region, _) => self.loop_of_region(body, region),
         }
     }
-    /// The innermost loop whose iterations each run a region.
+    /// Returns the innermost loop whose iterations run a region.
     pub fn loop_of_region(&self, body: &Body, region: Region) -> Option<Op> {
         let owner = body.owner(region)?;
         match is_loop(body.kind(owner)) {
@@ -161,8 +161,8 @@ impl Nest {
             false => self.enclosing_loop(owner),
         }
     }
-    /// Whether a value is the same throughout one iteration of `frame` (`None`: one run of the
-    /// body): it is made outside of every loop inside `frame`.
+    /// Returns true if a value is invariant in one iteration of `frame` (`None`: one run of the body): the
+    /// definition is outside every loop inside `frame`.
     pub fn fixed_in(&self, body: &Body, value: Value, frame: Option<Op>) -> bool {
         match (self.loop_of_value(body, value), frame) {
             (None, _) => true,
@@ -170,7 +170,7 @@ impl Nest {
             (Some(made), Some(frame)) => self.contains(made, frame),
         }
     }
-    /// The innermost loop that contains both ops (an op that is a loop does not contain itself).
+    /// Returns the innermost loop that contains both ops. A loop does not contain itself.
     pub fn common_loop(&self, a: Op, b: Op) -> Option<Op> {
         match self.branch_towards(a, b) {
             None => self.enclosing_loop(a),
@@ -178,8 +178,8 @@ impl Nest {
             Some(branch) => self.enclosing_loop(branch),
         }
     }
-    /// The outermost op that contains `inner` (or is it) and does not contain `other`; `None` where
-    /// `inner` itself contains `other`.
+    /// Returns the outermost op that is or contains `inner` and does not contain `other`. Returns `None` if
+    /// `inner` contains `other`.
     pub fn branch_towards(&self, inner: Op, other: Op) -> Option<Op> {
         let mut at = inner;
         if self.contains(at, other) {
@@ -194,9 +194,8 @@ impl Nest {
             }
         }
     }
-    /// Whether `later` can run after `first` has run, within one iteration of the loops that are
-    /// counted by `outer_loops` (0: within one run of the body). An op comes after itself: what a
-    /// call or a copy writes comes after what it reads.
+    /// Returns true if `later` can run after `first` within one iteration of the outermost `outer_loops`
+    /// loops (0: one run of the body). An op runs after itself: a call or copy reads before it writes.
     pub fn runs_after(&self, body: &Body, first: Op, later: Op, outer_loops: u32) -> bool {
         if first == later {
             return true;

@@ -1,13 +1,12 @@
-//! Memory that carries derivatives and outlives the call, because a global variable keeps its address.
+//! Persistent memory: active memory that outlives the call because a global retains its address.
 //!
-//! Shadows of blocks are made where blocks are made and freed by the return sweep; a global's shadow would
-//! then lead to nothing, or the next call would find there what this one left. A block that the program
-//! made before, outside of what is differentiated, has no shadow at all. Neither is followed: both are
-//! refused.
+//! Shadows of blocks are allocated with the blocks and freed by the reverse pass. A global's shadow would
+//! then dangle, or the next call would find stale contents. A block allocated earlier, outside the
+//! differentiated code, has no shadow. Neither case is supported; both are refused.
 //!
-//! Pointers that were stored before the call may lead to the same block by several ways. What is written by
-//! one of them may be read by another, and derivatives would not go along: that is refused, too. One of the ways may
-//! be a variable's own name, where functions outside of what is differentiated put its address somewhere.
+//! Pointers stored before the call may reach a block on several paths. A write through one path may be read
+//! through another, and the derivative would be lost. Such memory is refused too. A path may be a
+//! variable's name, if functions outside the differentiated code store its address.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
@@ -16,7 +15,7 @@ use crate::seen::Seen;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A finding for each such class.
+/// Returns a diagnostic for each refused alias set.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let kept = Kept::by_globals(facts, classes);
     let refused = kept.refused(facts, classes).into_iter();
@@ -25,31 +24,31 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
         .collect()
 }
 
-/// Memory that is there before the call or after it.
+/// Memory that exists before or after the call.
 #[derive(Default)]
 struct Kept {
-    /// Blocks to which a global's memory leads, and all that is reached through them, and one such global.
+    /// Blocks reachable from a global, with a global that reaches them.
     blocks: BTreeMap<ClassId, Holder>,
-    /// Memory with active floats that is reached through such blocks, but for them, or through variables of which it
-    /// is not known what they hold.
+    /// Memory with active floats directly behind such blocks, or reachable from globals with unreadable
+    /// initializers.
     lent: BTreeMap<ClassId, GlobalId>,
-    /// Memory that pointers lead to which functions outside of what is differentiated may have put into a global.
+    /// Memory behind pointers that functions outside the differentiated code may have stored in a global.
     set: BTreeMap<ClassId, GlobalId>,
 }
 
-/// Why memory is refused.
+/// Reason of a refusal.
 #[derive(Clone, Copy)]
 enum Why {
-    /// A global keeps its address.
+    /// A global retains the address.
     Kept(GlobalId),
-    /// What the first one leads to may be the second one, or lie in it.
+    /// The pointee of the first global may be the second global or lie in it.
     Named(GlobalId, GlobalId),
 }
 
 #[derive(Clone, Copy)]
 struct Holder {
     global: GlobalId,
-    /// Whether the global's own pointers lead there.
+    /// True if the global itself holds the pointer.
     direct: bool,
 }
 
@@ -75,7 +74,8 @@ impl Kept {
         kept
     }
 
-    /// Notes what the variables of a class lead to where others put pointers into them, or may hold in unknown ways.
+    /// Records the memory reachable from the globals of an alias set that external code sets or whose
+    /// initializer is unreadable.
     fn may_be_set(&mut self, facts: Facts<'_>, classes: &ClassFacts, holder: ClassId) {
         let reached = reached(facts, holder);
         for origin in &facts.memory.get(holder).origins {
@@ -95,11 +95,12 @@ impl Kept {
         }
     }
 
-    /// Variables that may be what such a pointer leads to, of which one is written and the other one read.
+    /// Returns the globals that may be pointees of externally set pointers, with one written and the other
+    /// read.
     fn named(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
         let given = facts.closure.globals().iter().filter(|global| {
             let how = facts.unit.given_away(**global);
-            // What a variable holds at start-up others may have copied elsewhere.
+            // External code may have copied the initial value of a variable.
             let gives = |by: &Option<Symbol>| {
                 matches!(by, Some(Symbol::Global(_))) || is_outside(facts, *by)
             };
@@ -125,8 +126,8 @@ impl Kept {
         refused
     }
 
-    /// Blocks that are written what depends on active inputs, while active outputs depend on them, or on
-    /// others that may be the same: pointers that were stored before the call may lead anywhere.
+    /// Returns the refused blocks: written with varied values, while active outputs depend on the block or
+    /// on a block that may alias. Pointers stored before the call may point anywhere.
     fn refused(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
         let mut refused = self.named(facts, classes);
         let lent = self.lent.iter();
@@ -150,8 +151,8 @@ impl Kept {
     }
 }
 
-/// Returns the blocks reachable from the memory of variables. The flag is true if the variables' own pointers lead
-/// there. Classes for which `is_left` holds, and classes that only they lead to, are left out.
+/// Returns the blocks reachable from the memory of variables. The flag is true if the variables themselves
+/// hold the pointer. Alias sets selected by `is_left`, and sets reachable only through them, are left out.
 fn blocks_of(
     facts: Facts<'_>,
     holder: ClassId,
@@ -163,7 +164,7 @@ fn blocks_of(
     let (mut seen, mut blocks) = (BTreeSet::new(), Vec::new());
     while let Some((class, direct)) = work.pop() {
         let outlives = || outlives(facts.memory.get(class), is_freed(class));
-        // A block has the class of the variable itself if the analysis cannot tell them apart.
+        // A block shares the variable's alias set if the analysis cannot separate them.
         let asked = direct || class == holder;
         if !seen.insert(class) || is_left(class) || asked && !outlives() {
             continue;
@@ -175,7 +176,7 @@ fn blocks_of(
     blocks
 }
 
-/// Returns the variable among the origins of a class, if it is not constant.
+/// Returns a non-constant variable among the origins of an alias set.
 fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     class.origins.iter().find_map(|origin| match origin {
         Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
@@ -183,8 +184,9 @@ fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
     })
 }
 
-/// Returns the pointer blocks that global variables keep and into which the closure only stores addresses. No load
-/// there yields a pointer that leads to memory for which `is_active` holds. Such blocks need no shadows.
+/// Returns the pointer blocks that globals retain and into which the call graph only stores addresses. No
+/// load from such a block yields a pointer to memory for which `is_active` holds. Such blocks need no
+/// shadow.
 pub(crate) fn only_written(
     facts: Facts<'_>,
     is_freed: &dyn Fn(ClassId) -> bool,
@@ -200,7 +202,7 @@ pub(crate) fn only_written(
     blocks.retain(|block| {
         let origins = &facts.memory.get(*block).origins;
         let is_heap = |o: &Origin| matches!(o, Origin::Heap(..));
-        // The head of a container lies in the variable, and shares a class with its nodes.
+        // The head of a container lies in the variable and shares an alias set with the nodes.
         let may_be = |o: &Origin| is_heap(o) || matches!(o, Origin::Global(_));
         !is_active(*block)
             && origins.iter().all(may_be)
@@ -215,7 +217,7 @@ pub(crate) fn only_written(
     }
 }
 
-/// Returns the blocks from which the closure loads pointers to active memory, or to memory that leads there.
+/// Returns the blocks from which the call graph loads pointers that reach active memory.
 fn read_back(
     facts: Facts<'_>,
     blocks: &BTreeSet<ClassId>,
@@ -230,7 +232,7 @@ fn read_back(
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Load { ptr, value } = touch else {
-                    // Not an error: a store takes no address out of memory.
+                    // Not an error: a store loads no address.
                     return;
                 };
                 let from = facts.memory.places(func, ptr).iter().flatten();
@@ -267,7 +269,7 @@ pub(crate) fn returned(facts: Facts<'_>, func: FuncId) -> BTreeSet<ClassId> {
     behind.chain(classes.iter().copied()).collect()
 }
 
-/// All memory that pointers in a class lead to, on ways of any length.
+/// Returns all memory reachable from an alias set, transitively.
 fn reached(facts: Facts<'_>, holder: ClassId) -> BTreeSet<ClassId> {
     let mut found = BTreeSet::new();
     let mut work = facts.memory.stored(holder);
@@ -279,7 +281,7 @@ fn reached(facts: Facts<'_>, holder: ClassId) -> BTreeSet<ClassId> {
     found
 }
 
-/// Whether a function or a variable is none of what is differentiated.
+/// Returns true if a function or variable is outside the differentiated code.
 fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
     match symbol {
         None => true,
@@ -289,20 +291,20 @@ fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
 }
 
 impl Holder {
-    /// Whether no other pointer leads there from before the call.
+    /// Returns true if no other pointer from before the call reaches the block.
     fn is_alone(self, unit: &Unit) -> bool {
         self.direct && unit.has_own_blocks(self.global)
     }
 }
 
-/// Whether floats of one format were seen in both.
+/// Returns true if accesses saw floats of one common format in both alias sets.
 pub(crate) fn same_floats(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
     let (a, b) = (facts.words.seen_anywhere(a), facts.words.seen_anywhere(b));
     a.floats().any(|kind| b.has(Seen::float(kind)))
 }
 
-/// Whether memory of a class may have been made before the call, by nobody who gave it a shadow, or may be
-/// there after it.
+/// Returns true if memory of an alias set may exist after the call, or may have been allocated before the
+/// call without a shadow.
 fn outlives(class: &Class, is_freed: bool) -> bool {
     let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
     let has_shadow = |o: &Origin| {
@@ -317,7 +319,7 @@ fn outlives(class: &Class, is_freed: bool) -> bool {
     }
 }
 
-/// The calls that free blocks, by class.
+/// Returns the calls that free blocks, by alias set.
 pub(crate) fn frees(facts: Facts<'_>) -> HashMap<ClassId, Vec<(FuncId, Op)>> {
     let mut frees: HashMap<ClassId, Vec<(FuncId, Op)>> = HashMap::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -372,7 +374,7 @@ fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
     )
 }
 
-/// Returns the first op that loads an address of a class; else the first that stores one.
+/// Returns the first op that loads an address of an alias set, or else the first that stores one.
 fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
     let mut put = None;
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -394,7 +396,7 @@ fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Bo
     put
 }
 
-/// The first store of a number into a class.
+/// Returns the first store of a float to an alias set.
 fn first_store<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {

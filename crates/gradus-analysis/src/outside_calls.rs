@@ -1,7 +1,7 @@
-//! What calls of outside functions say about pointers: allocations, copies, what is kept and given back.
+//! External calls: alias-set constraints for allocation, copies, captured and returned pointers.
 //!
-//! Known functions by their rows in gradus-ir; an unknown one gets all its pointers mixed with those of
-//! all other unknown code, except where the host states that it keeps none and writes nothing.
+//! Known functions are modelled by their table rows in gradus-ir. All pointers passed to an unknown
+//! function are merged with the memory of unknown code, unless host attributes exclude capture and writes.
 
 use crate::constraints::{Copy, Reader, Solver};
 use crate::memory::Origin;
@@ -9,7 +9,7 @@ use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 
 impl Solver<'_> {
-    /// A call by address that may lead to a function without a body: as if the call named the function.
+    /// Handles an indirect call of a function without a body like a direct call.
     pub(crate) fn outside_by_address(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
         let Some(body) = self.unit.functions[caller].body.as_deref() else {
             unreachable!("a call by address stands in a body");
@@ -20,20 +20,20 @@ impl Solver<'_> {
             body,
         };
         reader.outside(op, func);
-        // Copies that the function makes are still to be read.
+        // Copies added by the function require another fixpoint round.
         self.classes.changes += 1;
     }
 }
 
 impl Reader<'_, '_> {
-    /// A call of a function without a body.
+    /// Adds the constraints of a call of a function without a body.
     pub(crate) fn outside(&mut self, op: Op, func: FuncId) {
         let unit = self.solver.unit;
         let Some(known) = unit.known(func) else {
             return self.unknown(op, func);
         };
         let args = unit.call_args(self.body, op);
-        // The address of a variable has a class also if nothing but calls of known functions mentions it.
+        // A global has an alias set even if only calls of known functions mention it.
         for &arg in &args {
             if self.is_variable(arg) {
                 self.target(arg);
@@ -112,7 +112,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Floats that a function of numbers writes behind its pointers.
+    /// Records the float types that a math function writes through its pointer arguments.
     fn math_out(&mut self, op: Op, math: MathOutFn, args: &[Value]) {
         let behind = match (math, args) {
             (MathOutFn::Sincos, [_, a, b]) => [Some(*a), Some(*b)],
@@ -128,12 +128,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `qsort` and `bsearch`: the comparison gets pointers to elements, the result is one.
+    /// Models `qsort` and `bsearch`: the comparator receives pointers to elements; `bsearch` returns one.
     fn sort(&mut self, op: Op, args: &[Value]) {
         let unit = self.solver.unit;
-        // `bsearch` has the key first, which is null where the comparison does without.
+        // `bsearch` takes the key first. The key may be null if the comparator ignores it.
         let Some(base) = args.iter().take(2).find_map(|&v| self.target(v)) else {
-            // Not an error: the array is null, and nothing is sorted.
+            // Not an error: the array is null.
             return;
         };
         let compare = args
@@ -172,7 +172,7 @@ impl Reader<'_, '_> {
         self.solver.call_back(compare, base);
     }
 
-    /// Pointers that a known function keeps, or hands to functions that it calls.
+    /// Lets pointers escape that a known function captures or passes to a callback.
     fn keep(&mut self, args: &[Value], effects: Effects) {
         for (index, &value) in args.iter().enumerate() {
             if index < 16 && effects.captures >> index & 1 == 0 && !effects.calls_back {
@@ -181,7 +181,7 @@ impl Reader<'_, '_> {
             self.lose(value);
         }
     }
-    /// Mixes what a value points to with all that unknown code can reach.
+    /// Merges the pointees of a value with the memory of unknown code.
     fn lose(&mut self, value: Value) {
         for target in self.targets(value).into_iter().flatten() {
             let unseen = self.solver.unseen();
@@ -189,10 +189,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The result of a known function.
+    /// Adds the constraints of a known function's result.
     fn give(&mut self, op: Op, known: Known, args: &[Value], effects: Effects) {
         let Some(result) = self.call_result(op) else {
-            // Not an error: the call gives no result.
+            // Not an error: the call has no result.
             return;
         };
         if !self.solver.holds_address(self.body.ty(result)) {
@@ -224,7 +224,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A function that nothing is known of but what the host states.
+    /// Adds the constraints of a call of an unknown function, refined by host attributes.
     fn unknown(&mut self, op: Op, func: FuncId) {
         let args = self.solver.unit.call_args(self.body, op);
         for (index, value) in args.into_iter().enumerate() {
@@ -239,7 +239,7 @@ impl Reader<'_, '_> {
             self.points(result, unseen);
         }
     }
-    /// Whether the host states that a pointer argument is neither kept nor written through.
+    /// Returns true if the host states that a pointer argument is neither captured nor written through.
     fn is_harmless(&self, op: Op, func: FuncId, index: usize) -> bool {
         let unit = self.solver.unit;
         let own = Some(unit.functions[func].attrs);
@@ -263,7 +263,7 @@ mod tests {
     use crate::{Closure, Memory};
     use gradus_ir::{FuncId, Unit, Value};
 
-    /// The memory classes of a program with the root `@f`, and the value that `@f` returns.
+    /// Returns the alias sets of a program with root `@f`, and the function, value and parameters of `@f`.
     fn study(text: &str) -> (Memory, FuncId, Value, Vec<Value>) {
         let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
         let func = unit.function("f").expect("the function is defined");

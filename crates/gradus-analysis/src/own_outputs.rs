@@ -1,9 +1,12 @@
-//! Outputs in blocks that the closure allocates itself and leaves behind an argument: `*y = malloc(…)`. A gradient in
-//! one call makes the shadows of such blocks, so that the caller cannot put cotangents there before.
+//! Outputs in blocks that the call graph allocates and leaves behind an argument: `*y = malloc(…)`. A
+//! one-call gradient allocates the shadows of such blocks, so the caller cannot seed cotangents in advance.
 //!
-//! Steps: (1) look at each store of a varied number into memory that an argument with a shadow leads to; (2) the store
-//! goes to a block of the closure if its address is computed from the result of an allocation in the same function.
-//! An address that was loaded counts as memory of the caller, which may have allocated the block before.
+//! Steps:
+//!
+//! 1. Visit each store of a varied float to memory reachable from an argument with a shadow.
+//! 2. The store goes to a local block if its address is computed from an allocation in the same function.
+//!
+//! A loaded address counts as memory of the caller, which may have allocated the block before.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
@@ -11,8 +14,8 @@ use gradus_ir::known::Known;
 use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Returns true if the closure writes varied numbers to blocks of its own that an argument with a shadow leads to,
-/// and to no other memory behind such arguments.
+/// Returns true if the call graph stores varied floats to its own blocks behind arguments with shadows, and
+/// to no other memory behind such arguments.
 pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     let mut copies = facts.memory.copies().iter();
     if copies.any(|copy| classes.is_given(copy.to.class)) {
@@ -24,7 +27,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Store { ptr, value } = access else {
-                    // Not an error: loads write nothing.
+                    // Not an error: loads write no memory.
                     return;
                 };
                 let numbers = facts.words.carries_float(func, value);
@@ -43,7 +46,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
     own && !others
 }
 
-/// Returns the blocks that calls of a body allocate.
+/// Returns the blocks allocated by calls of a body.
 fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
     let is_allocation = |op: &Op| {
         let known = unit.callee(body, *op).and_then(|callee| unit.known(callee));

@@ -1,24 +1,24 @@
-//! Integers that are bits of floats, and among them pieces: bytes that are loaded as integers too short to
-//! hold a float.
+//! Partial floats: integers with the bits of a float, and short integer loads of a float's bytes.
 //!
-//! A piece carries no derivative. Numbers that are put together again from pieces, byte by byte in memory
-//! or by shifts, would have the derivative zero: where pieces become part of a float, that is told.
+//! A partial float is loaded as an integer shorter than the float and carries no derivative. A float that
+//! the program reassembles from partial floats, bytewise in memory or by shifts, would have a zero
+//! derivative. The analysis reports such reassembly.
 
 use crate::activity::Facts;
 use crate::memory::MemoryPlace;
 use crate::seen;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Unit};
 
-/// The flow's nodes of integers that are bits of varied floats.
+/// The flow-graph nodes of integers that hold bits of varied floats.
 pub(crate) struct FloatBits {
-    /// All of them.
+    /// All such integers.
     pub whole: Vec<usize>,
-    /// Those that are pieces.
+    /// The partial floats among them.
     pub pieces: Vec<usize>,
 }
 
-/// Whether so many bytes, that an op loads as an integer from memory which may hold floats, are a piece of one.
-/// What the front end names an integer is none.
+/// Returns true if an integer load of `bytes` bytes, from memory that may hold floats, reads part of a
+/// float. A load that TBAA names an integer is not a partial float.
 pub(crate) fn is_piece(facts: Facts<'_>, body: &Body, op: Op, at: (MemoryPlace, u64)) -> bool {
     const SHORTEST: u64 = 4;
     let (place, bytes) = at;
@@ -30,7 +30,7 @@ pub(crate) fn is_piece(facts: Facts<'_>, body: &Body, op: Op, at: (MemoryPlace, 
         && !seen::of_access(facts.unit, body, op).has_integer()
 }
 
-/// Refuses integer arithmetic on the bits of an active float.
+/// Returns the diagnostic for integer arithmetic on the bits of an active float.
 pub(crate) fn refused(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "integer arithmetic on the bits of an active floating-point number";
     let function = &unit.functions[func];

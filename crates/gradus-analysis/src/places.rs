@@ -1,14 +1,14 @@
-//! Programs that ask for their place among tasks and regions: whether a task is final, numbers of regions around.
+//! OpenMP queries of final tasks and nesting levels: `omp_in_final` and the like.
 //!
-//! A derivative has none of these tasks and regions, so that the answer would be another one there, and what is chosen
-//! by it: all that a derivative reaches is looked at, active or not.
+//! The derivative has neither the tasks nor the regions of the primal. A query would return a different
+//! answer and may select different code. All code reachable from the request is checked, active or not.
 
 use crate::activity::Facts;
 use crate::closure::Callee;
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{Code, Diagnostic};
 
-/// A finding for each such question.
+/// Returns a diagnostic for each such query.
 pub(crate) fn findings(facts: Facts<'_>) -> Vec<Diagnostic> {
     let unit = facts.unit;
     let mut list = Vec::new();

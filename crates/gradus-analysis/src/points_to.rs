@@ -1,14 +1,14 @@
-//! Which objects the pointers of one body may point into, and which objects others know of.
+//! Points-to sets and escape analysis of one body.
 //!
-//! Inclusion-based points-to analysis (Andersen, 1994), without fields, on small sets: a work list of
-//! values; each change of a value's set is handed to its users. Objects are allocations, arguments
-//! and globals; the rest is [`Object::Unknown`]. What an allocation holds is followed until the
-//! allocation escapes; then what it holds escapes too. Integers and aggregates carry the objects of the
-//! pointers they were made of. A set that grows beyond [`MAX_OBJECTS`] becomes unknown and its
-//! members escape.
+//! Inclusion-based and field-insensitive (Andersen, 1994), on small sets. A worklist of values propagates
+//! each change of a value's set to the value's users. Objects are allocations, arguments and globals.
+//! [`Object::Unknown`] stands for all remaining memory. The contents of an allocation are tracked until the
+//! allocation escapes; then the contents escape too. Integers and aggregates carry the objects of the
+//! pointers from which they were built. A set with more than [`MAX_OBJECTS`] members becomes unknown and
+//! its members escape.
 //!
-//! An object that was made inside a loop and reached through a value carried around that loop, or
-//! through memory, may be that of another iteration: it is marked *old*.
+//! An object allocated in a loop may belong to an earlier iteration if a pointer reaches the object through
+//! a loop-carried value or through memory. Such a target is marked `old`.
 
 use crate::effects::{Effects, FunctionEffects};
 use crate::nest::{Nest, is_loop};
@@ -20,19 +20,19 @@ use gradus_ir::{
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// The largest set that is kept.
+/// Largest points-to set; a larger set becomes unknown.
 pub const MAX_OBJECTS: usize = 8;
 
-/// A piece of memory that pointers point into.
+/// An abstract object of the points-to analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
-    /// Any that the body did not make, or that escaped from it.
+    /// All memory that the body did not allocate or that escaped from the body.
     Unknown,
-    /// That of an `alloca`.
+    /// The object of an `alloca`.
     Stack(Op),
-    /// That of a call that gives fresh memory.
+    /// The object of a call that returns fresh memory.
     Heap(Op),
-    /// What argument number so-and-so points into.
+    /// The object behind the argument of this index.
     Param(u32),
     /// A global variable.
     Global(GlobalId),
@@ -40,31 +40,31 @@ pub enum Object {
     Code(FuncId),
 }
 
-/// The number of an object in its body's table.
+/// Index of an object in its body's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
 
-/// The number of [`Object::Unknown`].
+/// Index of [`Object::Unknown`].
 pub const UNKNOWN: ObjectId = ObjectId(0);
 
-/// An object that a pointer may point into.
+/// A member of a points-to set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which.
+    /// The object.
     pub object: ObjectId,
-    /// Whether it may be that of another iteration of a loop around the allocation.
+    /// True if the object may belong to an earlier iteration of a loop around the allocation.
     pub old: bool,
 }
 
-/// The objects that a pointer may point into, by number.
+/// A points-to set.
 pub type Targets = SmallVec<[Target; 2]>;
 
 #[derive(Clone, Debug, Default)]
 struct ObjectState {
     escaped: bool,
-    /// Whether that is because strands of the body share it, and for no other reason.
+    /// True if the object is `escaped` only because strands of the body share it.
     shared: bool,
-    /// Whether what it holds is handed to code that may keep it.
+    /// True if the contents escape: the object is passed to code that may capture the pointers in it.
     leaky: bool,
     holds: Targets,
     readers: Vec<Op>,
@@ -84,7 +84,7 @@ pub struct PointsTo {
 }
 
 impl PointsTo {
-    /// Follows the pointers of a body, that of `func` or one whose arguments bear no attributes.
+    /// Computes the points-to sets of `body`. `func` supplies the parameter attributes, if known.
     pub fn of(
         unit: &Unit,
         func: Option<FuncId>,
@@ -134,30 +134,30 @@ impl PointsTo {
         self.ids.insert(object, id);
         id
     }
-    /// The number of an object, where the body mentions it.
+    /// Returns the index of an object if the body mentions it.
     pub fn find(&self, object: Object) -> Option<ObjectId> {
         self.ids.get(&object).copied()
     }
-    /// The object of that number.
+    /// Returns the object of an index.
     pub fn object(&self, id: ObjectId) -> Object {
         self.objects[id.0 as usize]
     }
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
-    /// Whether there are no objects; there is always the unknown one.
+    /// Returns true if there are no objects. [`Object::Unknown`] always exists.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
-    /// The objects that a pointer may point into; none for null.
+    /// Returns the points-to set of a value; empty for null.
     pub fn targets(&self, body: &Body, value: Value) -> &[Target] {
         match body.values[value].def {
             Definition::Const(id) => self.consts.get(&id).map_or(&[], |t| t.as_slice()),
             _ => &self.sets[value.index()],
         }
     }
-    /// Whether the body made the object: nobody's pointer that existed before points into it.
+    /// Returns true if the body allocated the object. No older pointer points into such an object.
     pub fn is_local(&self, id: ObjectId) -> bool {
         match self.object(id) {
             Object::Stack(_) | Object::Heap(_) => true,
@@ -165,22 +165,22 @@ impl PointsTo {
             _ => false,
         }
     }
-    /// Whether pointers into the object are known outside of the body, or stored where they are not
-    /// followed.
+    /// Returns true if pointers into the object are known outside the body or are stored in untracked
+    /// memory.
     pub fn escaped(&self, id: ObjectId) -> bool {
         self.states[id.0 as usize].escaped
     }
-    /// Whether the body made the object and no unknown pointer can point into it.
+    /// Returns true if the body allocated the object and no unknown pointer can point into it.
     pub fn is_private(&self, id: ObjectId) -> bool {
         self.is_local(id) && !self.escaped(id)
     }
-    /// Whether the body made the object and no pointer that is not its own can point into it, if those of other strands
-    /// of the body count as its own.
+    /// Returns true if the body allocated the object and only pointers of the body can point into it.
+    /// Pointers of all strands of the body count.
     pub fn is_own(&self, id: ObjectId) -> bool {
         self.is_private(id) || self.states[id.0 as usize].shared
     }
-    /// The objects that whoever calls the function is given pointers into: by what it returns, and by what lies in
-    /// objects that are given so. They may be private, as long as the body runs.
+    /// Returns the objects reachable by the caller through the returned value: its targets and,
+    /// transitively, their contents. The objects may be private while the body runs.
     pub fn returned(&self, body: &Body) -> HashSet<ObjectId> {
         let ends = body
             .walk(body.root())
@@ -192,7 +192,7 @@ impl PointsTo {
         found.extend(targets);
         found
     }
-    /// The objects that pointers which are stored in some objects lead to, in one step or several.
+    /// Returns the objects reachable from the contents of the objects in `from`, transitively.
     pub fn held(&self, from: &HashSet<ObjectId>) -> HashSet<ObjectId> {
         let holds = |id: ObjectId| self.holds(id).iter().map(|target| target.object);
         let mut work: Vec<ObjectId> = from.iter().copied().flat_map(holds).collect();
@@ -204,7 +204,7 @@ impl PointsTo {
         }
         found
     }
-    /// The objects that pointers stored in an object may point into, as far as the body stored them.
+    /// Returns the targets of the pointers that the body stored in an object.
     pub fn holds(&self, id: ObjectId) -> &[Target] {
         &self.states[id.0 as usize].holds
     }
@@ -335,13 +335,13 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether a set changed; what fell out of it escapes.
+    /// Lets the members dropped from a set escape. Returns true if the set changed.
     fn settle(&mut self, outcome: Insertion) -> bool {
         outcome.dropped.iter().for_each(|t| self.escape(t.object));
         outcome.changed
     }
 
-    /// Adds what `from` may point to, as seen across the carried values of `across`.
+    /// Adds the targets of `from` to `to`. `across` is the loop whose back edge the value crosses.
     fn flow(&mut self, from: Value, to: Value, across: Option<Op>) {
         for target in self.set(from) {
             let old = target.old || across.is_some_and(|lp| self.made_inside(target.object, lp));
@@ -363,7 +363,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Marks an object; what it holds follows through the work list of objects.
+    /// Marks an object as escaped. The worklist of objects propagates the escape to the contents.
     fn escape(&mut self, object: ObjectId) {
         let state = &mut self.table.states[object.0 as usize];
         if object != UNKNOWN && !state.escaped {
@@ -378,7 +378,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Notes that memory of `object` may hold a pointer into `held`.
+    /// Records that the memory of `object` may hold a pointer into `held`.
     fn hold(&mut self, object: ObjectId, held: ObjectId, old: bool) {
         if !self.table.is_local(object) {
             return self.escape(held);
@@ -395,7 +395,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Notes that code that may keep pointers reads memory of `object`.
+    /// Records that code that may capture pointers reads the memory of `object`.
     fn leak(&mut self, object: ObjectId) {
         let state = &mut self.table.states[object.0 as usize];
         if !state.leaky {
@@ -419,14 +419,15 @@ impl Solver<'_> {
                     self.transfer(at.op, at.index as usize);
                 }
             } else {
-                // Not an error: all changes have been handed on.
+                // Not an error: both worklists are empty.
                 return;
             }
         }
     }
 
-    /// The objects that strands of the body may change while code of another strand runs that lets it see that: an
-    /// unknown function, which may take a lock, or an access that orders. For that code they are no secret.
+    /// Returns the local objects that a strand writes while another strand may observe the write. A strand
+    /// observes writes at an unknown call, which may acquire a lock, and at an ordering access. At these
+    /// ops the objects are not private.
     fn shared(&self) -> Vec<ObjectId> {
         let body = self.body;
         let strands = body.walk(body.root()).filter(|op| {
@@ -459,7 +460,7 @@ impl Solver<'_> {
         callee.orders || callee.waits
     }
 
-    /// The objects that an op may write by a pointer of its own or of a function that it calls.
+    /// Returns the objects that an op may write, directly or through a callee.
     fn written_by(&self, op: Op) -> Vec<ObjectId> {
         let pointers: SmallVec<[Value; 4]> = match self.body.kind(op) {
             OpKind::Store(_) => [self.body.operand(op, 1)].into_iter().collect(),
@@ -506,7 +507,7 @@ impl Solver<'_> {
         }
     }
 
-    /// A load, store or atomic access whose pointer's or value's set may have grown.
+    /// Transfers a load, store or atomic access after its pointer's or value's set grew.
     fn access(&mut self, op: Op) {
         let (pointer, stored): (usize, &[usize]) = match self.body.kind(op) {
             OpKind::Load(_) => (0, &[]),
@@ -536,7 +537,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether an integer is wide enough to be a pointer in other clothes.
+    /// Returns true if an integer is wide enough to hold a pointer and is no constant.
     fn is_wide_integer(&self, value: Value) -> bool {
         let ty = self.body.ty(value);
         if self.body.as_const(value).is_some() {
@@ -567,8 +568,8 @@ impl Solver<'_> {
         }
     }
 
-    /// An operand of a loop is its carried value in the first iteration, and for a `for` that runs
-    /// zero times the result.
+    /// A loop operand flows into the carried value of the first iteration. For a `for` loop with zero
+    /// iterations the operand also flows into the result.
     fn enter_loop(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let params = self.body.region_params(self.region(op)).to_vec();
@@ -595,7 +596,7 @@ impl Solver<'_> {
         self.body.op_regions(op)[0]
     }
 
-    /// An operand of a terminator is a result of the op around it, or its next carried value.
+    /// A terminator operand flows into a result of the enclosing op or into the next carried value.
     fn leave_region(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let Some(region) = self.body.parent(op) else {
@@ -679,8 +680,8 @@ impl Solver<'_> {
         }
     }
 
-    /// What lies behind an argument that is read may be kept by the callee; what is written there
-    /// may be any pointer that the callee knows.
+    /// An argument's contents escape if the callee reads them. If the callee writes the memory, the memory
+    /// may hold any unknown pointer afterwards.
     fn contents_pass(&mut self, effects: &crate::effects::FunctionEffects, args: &[Value]) {
         for (index, &arg) in args.iter().enumerate() {
             let param = effects.param(index);
@@ -695,7 +696,8 @@ impl Solver<'_> {
         }
     }
 
-    /// A copy hands what the source holds to the destination.
+    /// A memory copy propagates the contents of the source to the destination. Returns false for all
+    /// callees without known effects on contents.
     fn copy(&mut self, op: Op, args: &[Value]) -> bool {
         use MemoryFn::*;
         let known = self
@@ -743,13 +745,13 @@ struct Insertion {
     dropped: Targets,
 }
 
-/// What a set that grew too large holds: the unknown object, marked old, and nothing else.
+/// The single member of a saturated set: the unknown object, marked old.
 const SATURATED: Target = Target {
     object: UNKNOWN,
     old: true,
 };
 
-/// Adds a target to a set. What a saturated set does not take is dropped, and must escape.
+/// Adds a target to a set. A saturated set drops the target; dropped targets must escape.
 fn insert(set: &mut Targets, target: Target) -> Insertion {
     let target = Target {
         old: target.old && target.object != UNKNOWN,
@@ -773,7 +775,7 @@ fn insert(set: &mut Targets, target: Target) -> Insertion {
     outcome
 }
 
-/// Whether a global variable is another name for nothing else and never changes.
+/// Returns true if a global is constant and cannot be interposed at link time.
 pub(crate) fn never_changes(unit: &Unit, global: GlobalId) -> bool {
     let global = &unit.globals[global];
     global.constant && global.linkage != Linkage::Interposable

@@ -1,14 +1,14 @@
-//! The forms by which `printf` and its kin print.
+//! Format strings of `printf` and related functions.
 
 use gradus_ir::{Body, ConstKind, Op, Unit};
 
-/// Whether a call prints by a form that is known and holds `%n`: it writes the number of characters so far
-/// to where one of its further arguments points.
+/// Returns true if a call has a known format string with `%n`, which writes the number of characters so far
+/// through an argument.
 pub(crate) fn counts(unit: &Unit, body: &Body, op: Op) -> bool {
     let args = unit.call_args(body, op);
     args.into_iter().any(|arg| {
         let Some(id) = body.as_const(arg) else {
-            // Not an error: only forms that are known are read.
+            // Not an error: only constant format strings are inspected.
             return false;
         };
         let ConstKind::Global { global, offset } = unit.constant(id).kind else {
@@ -21,7 +21,7 @@ pub(crate) fn counts(unit: &Unit, body: &Body, op: Op) -> bool {
     })
 }
 
-/// Whether a form, up to its end, holds `%n` with any flags, width and length.
+/// Returns true if a format string contains `%n`, with any flags, width and length.
 fn holds_count(form: &[u8]) -> bool {
     const BETWEEN: &[u8] = b"-+ #'$0123456789.*hlqjzt";
     let mut rest = form.split(|byte| *byte == 0).next().unwrap_or_default();

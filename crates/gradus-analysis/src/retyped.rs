@@ -1,9 +1,9 @@
-//! Memory that a program uses again as another type: what it hands out of a pool of its own.
+//! TBAA conflicts: memory that a program reuses with a different type, for example blocks of its own pool.
 //!
-//! Type tags tell accesses apart on the premise that memory keeps its type. C and C++ do not ask for that of allocated
-//! memory: a store makes it what is stored there. An optimiser gets by, as it moves accesses a little; a return sweep
-//! reads long afterwards what lay there. So tags count only for memory in which they never contradict each other:
-//! where no two accesses to bytes of a class that are the same have tags that say that they are not.
+//! TBAA assumes that memory keeps its type. For allocated memory, C and C++ let a store change the type. An
+//! optimiser tolerates the difference, because it moves accesses only locally. A reverse pass reads memory
+//! long after the original access. Tags therefore count only for memory without contradictions: no two
+//! accesses to common bytes of an alias set have tags that claim no alias.
 
 use crate::closure::Closure;
 use crate::memory::{ClassId, Memory};
@@ -11,17 +11,17 @@ use crate::tbaa;
 use gradus_ir::{Body, FuncId, Op, OpKind, TbaaTag, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The classes of memory that a closure uses as several types.
+/// The alias sets that a call graph uses with conflicting types.
 #[derive(Clone, Debug, Default)]
 pub struct Retyped {
     classes: HashSet<ClassId>,
 }
 
-/// What is accessed at an offset: so many bytes, by this name.
+/// Offset in bytes, size in bytes and TBAA tag of an access.
 type Tagged = (i64, i64, TbaaTag);
 
 impl Retyped {
-    /// Looks at all accesses of a closure.
+    /// Scans all accesses of a call graph.
     pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Retyped {
         let mut by_class: HashMap<ClassId, HashSet<Tagged>> = HashMap::new();
         for &func in closure.functions() {
@@ -53,7 +53,7 @@ impl Retyped {
         }
     }
 
-    /// The accesses of a body to such memory.
+    /// Returns the accesses of a body to memory with conflicting types.
     pub fn accesses(&self, unit: &Unit, memory: &Memory, func: FuncId, body: &Body) -> HashSet<Op> {
         let is_retyped = |op: &Op| {
             let class = tagged(unit, body, *op).and_then(|(ptr, ..)| memory.class(func, ptr));
@@ -63,7 +63,7 @@ impl Retyped {
     }
 }
 
-/// Where an op accesses memory, how many bytes, and by what tag.
+/// Returns the pointer, the size in bytes and the tag of an access.
 fn tagged(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
     let (pointer, ty) = match body.kind(op) {
         OpKind::Load(_) => (0, body.ty(body.result(op))),
@@ -76,7 +76,7 @@ fn tagged(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
     Some((body.operand(op, pointer), bytes, tag))
 }
 
-/// Whether two accesses touch a byte in common, at offsets that repeat after `modulus` bytes, where that is not 0.
+/// Returns true if two accesses overlap. Offsets repeat after `modulus` bytes unless `modulus` is 0.
 fn meet(a: &Tagged, b: &Tagged, modulus: i64) -> bool {
     let behind = |from: &Tagged, to: &Tagged| match modulus {
         0 => to.0 - from.0,

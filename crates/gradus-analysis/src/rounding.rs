@@ -1,15 +1,15 @@
-//! Rounding by a large constant: `(x + 0x1.8p52) - 0x1.8p52` is x rounded to a whole number, as libraries
-//! write it; the sum may be fused with a product.
+//! Rounding to integer by a large constant: recognises `(x + 0x1.8p52) - 0x1.8p52`.
 //!
-//! Read as arithmetic its derivative is that of x; it is a step, and what is left of x after it
-//! (`x - round(x)`) would lose its derivative. So no derivative flows through the second operation.
-//! The constant is a power of two, or three times one, so large that the first operation leaves fewer than
-//! half of the bits behind the point: nobody adds such a number and takes it away again for another reason.
+//! The idiom rounds x to an integer; the sum may be a fused multiply-add. Differentiated as arithmetic, the
+//! result would have the derivative of x. The result is a step function, and the remainder `x - round(x)`
+//! would lose its derivative. No derivative therefore flows through the second operation. The constant is
+//! 2^k or 3 · 2^k and leaves fewer than half of the significand bits for the fraction. No program adds and
+//! subtracts such a constant for another purpose.
 
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, FloatKind, Op, OpKind, Type, Unit, Value};
 
-/// Whether an op takes away the constant that another one added in order to round.
+/// Returns true if an op subtracts the rounding constant that an earlier op added.
 pub(crate) fn rounds(unit: &Unit, body: &Body, op: Op) -> bool {
     let Some((sum, away)) = shifted(unit, body, op) else {
         return false;
@@ -18,14 +18,15 @@ pub(crate) fn rounds(unit: &Unit, body: &Body, op: Op) -> bool {
     added.is_some_and(|(_, by)| by == -away && is_rounder(unit, body, sum, by))
 }
 
-/// Returns true if a value is a number plus such a constant. Its last bits are those of a whole number.
+/// Returns true if a value is the sum of a number and a rounding constant. The value's last bits are the
+/// bits of an integer.
 pub(crate) fn is_shifted(unit: &Unit, body: &Body, value: Value) -> bool {
     let added = body.def_op(value).and_then(|sum| shifted(unit, body, sum));
     added.is_some_and(|(_, by)| is_rounder(unit, body, value, by))
 }
 
-/// Returns the value to which an op adds a constant, and that constant. For a fused multiply-add, the value is one
-/// of the factors.
+/// Returns the value to which an op adds a constant, and the constant. For a fused multiply-add, the value
+/// is one of the factors.
 fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     if let OpKind::Call(_) = body.kind(op) {
         let fused = unit.callee(body, op).and_then(|f| unit.known(f));
@@ -47,7 +48,8 @@ fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     }
 }
 
-/// Whether adding a number rounds: it is 2^k or 3 · 2^k, and k at least half of the format's digits.
+/// Returns true if adding a number rounds to integer: the number is 2^k or 3 · 2^k with k at least half the
+/// format's significand bits plus 6.
 fn is_rounder(unit: &Unit, body: &Body, sum: Value, by: f64) -> bool {
     let digits = match unit.types.float_kind(body.ty(sum)) {
         Some(FloatKind::F64) => 52,
@@ -59,7 +61,7 @@ fn is_rounder(unit: &Unit, body: &Body, sum: Value, by: f64) -> bool {
     first_two && size.is_finite() && size >= 2f64.powi(digits / 2 + 6)
 }
 
-/// The number that a constant of binary32 or binary64 holds in every lane.
+/// Returns the value of a binary32 or binary64 constant, or of a splat vector constant.
 fn number(unit: &Unit, body: &Body, value: Value) -> Option<f64> {
     let mut id = body.as_const(value)?;
     if let (ConstKind::Aggregate(lanes), Type::Vector { .. }) =

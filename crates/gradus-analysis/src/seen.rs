@@ -1,8 +1,8 @@
-//! What a word of memory was seen to be: a set of float formats, pointer, integer.
+//! Types observed in a memory cell: the lattice of float formats, pointer and integer.
 
 use gradus_ir::{Body, FloatKind, Op, OpKind, TbaaTypeId, Unit};
 
-/// A set of word kinds, with the weaker evidence of declared types kept apart.
+/// A set of cell types. Declared types are separate, weaker evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen(u32);
 
@@ -17,36 +17,36 @@ const KINDS: [FloatKind; 7] = [
 ];
 
 impl Seen {
-    /// Nothing.
+    /// The empty set.
     pub const NOTHING: Seen = Seen(0);
     /// A pointer.
     pub const POINTER: Seen = Seen(1 << 8);
-    /// A number that is no float.
+    /// A number that is not a float.
     pub const INTEGER: Seen = Seen(1 << 9);
-    /// Written by code that is not seen.
+    /// Written by unknown code.
     pub const UNSEEN: Seen = Seen(1 << 10);
     const DECLARED_SHIFT: u32 = 16;
 
-    /// A float of a format.
+    /// Returns the set with one float format.
     pub fn float(kind: FloatKind) -> Seen {
         Seen(1 << KINDS.iter().position(|k| *k == kind).unwrap_or(0))
     }
-    /// The same kinds as mere declarations, which count only where no access tells more.
+    /// Returns the kinds as declared types. Declared types count only without evidence from accesses.
     #[must_use]
     pub fn declared(self) -> Seen {
         Seen((self.0 & 0xffff) << Seen::DECLARED_SHIFT)
     }
-    /// Adds the kinds of `other`; gives whether that was news.
+    /// Adds the kinds of `other`. Returns true if the set grew.
     pub fn add(&mut self, other: &Seen) -> bool {
         let old = self.0;
         self.0 |= other.0;
         self.0 != old
     }
-    /// Whether nothing is known.
+    /// Returns true if the set is empty.
     pub fn is_nothing(self) -> bool {
         self.0 == 0
     }
-    /// The kinds that count: those of accesses, else those declared.
+    /// Returns the effective kinds: the kinds of accesses or, without any, the declared kinds.
     #[must_use]
     pub fn settled(self) -> Seen {
         match self.0 & 0xffff {
@@ -54,53 +54,53 @@ impl Seen {
             kinds => Seen(kinds),
         }
     }
-    /// Whether a declaration tells of it.
+    /// Returns true if a declaration contributed.
     pub fn is_declared(self) -> bool {
         self.0 >> Seen::DECLARED_SHIFT != 0
     }
-    /// Whether it is one kind, or nothing.
+    /// Returns true if accesses saw at most one kind.
     pub fn is_single(self) -> bool {
         (self.0 & 0xffff).count_ones() <= 1
     }
-    /// Whether it holds all kinds of `other`.
+    /// Returns true if all kinds of `other` are present.
     pub fn has(self, other: Seen) -> bool {
         self.0 & other.0 == other.0
     }
-    /// The float formats, without declared ones.
+    /// Iterates over the float formats of accesses.
     pub fn floats(self) -> impl Iterator<Item = FloatKind> {
         KINDS
             .into_iter()
             .filter(move |kind| self.has(Seen::float(*kind)))
     }
-    /// The only float format; `None` where there is none or more than one.
+    /// Returns the only float format of accesses, or `None` if there is none or more than one.
     pub fn float_kind(self) -> Option<FloatKind> {
         let mut kinds = self.floats();
         let kind = kinds.next()?;
         kinds.next().is_none().then_some(kind)
     }
-    /// Whether some float format was seen.
+    /// Returns true if accesses saw some float format.
     pub fn has_float(self) -> bool {
         self.0 & 0x7f != 0
     }
-    /// The size of the widest kind that it may be, declared or not; at least 1.
+    /// Returns the size in bytes of the widest possible kind, declared or accessed; at least 1.
     pub fn grain_bytes(self) -> i64 {
         let kinds = Seen(self.0 | self.0 >> Seen::DECLARED_SHIFT);
         let floats = kinds.floats().map(|kind| i64::from(kind.bits() / 8));
         let pointer = kinds.has_pointer().then_some(8);
         floats.chain(pointer).max().unwrap_or(1)
     }
-    /// Whether a pointer was seen.
+    /// Returns true if accesses saw a pointer.
     pub fn has_pointer(self) -> bool {
         self.has(Seen::POINTER)
     }
-    /// Whether an integer was seen.
+    /// Returns true if accesses saw an integer.
     pub fn has_integer(self) -> bool {
         self.has(Seen::INTEGER)
     }
 }
 
-/// The words of a structure of type-based alias analysis, by their offsets; those that it calls
-/// characters may be anything and are left out.
+/// Returns the member types of a TBAA structure, by offset. Character members may hold any type and are
+/// omitted.
 pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)> {
     let mut list = Vec::new();
     let mut work = vec![(0, base)];
@@ -119,10 +119,10 @@ pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)>
     list
 }
 
-/// The most members of a structure that are looked at.
+/// Maximal number of structure members visited.
 const MEMBERS_MAX: usize = 256;
 
-/// What the front end says that a load or store accesses.
+/// Returns the type of a load or store according to its TBAA tag.
 pub(crate) fn of_access(unit: &Unit, body: &Body, op: Op) -> Seen {
     let Some(tag) = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa) else {
         return Seen::NOTHING;
@@ -139,22 +139,23 @@ pub(crate) fn of_access(unit: &Unit, body: &Body, op: Op) -> Seen {
     }
 }
 
-/// flang's name for the members of array descriptors: one address, else integers (bounds, strides, sizes, codes).
+/// flang's TBAA name for members of array descriptors: one address, otherwise integers (bounds, strides,
+/// sizes, type codes).
 const DESCRIPTOR_MEMBER: &str = "descriptor member";
 
-/// Whether the front end names what a load or store accesses as an integer member of a structure.
+/// Returns true if the TBAA tag of a load or store names an integer member of a structure.
 pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     tag.is_some_and(|tag| tag.base != tag.access && of_tbaa(unit, tag.access).has_integer())
 }
 
-/// Whether the front end names what a load or store accesses as an integer that stands beside links of one of C++'s
-/// containers: the number of elements in the head of a list, a colour in a tree, a member of a structure that a
-/// container is a member of.
+/// Returns true if the TBAA tag names an integer next to links of a C++ container. Examples: the element
+/// count in a list head, the colour of a tree node, a member of a structure that contains a container.
 ///
-/// The last link of a list leads to its head, which lies in the container, so that head and nodes are one class: where
-/// the head, or what is around it, has an integer, a node may have a floating-point number. Where it lies does not tell
-/// them apart, but its name does. Other names are not believed, as programs look at the bits of numbers under them.
+/// The last link of a list points to the list head inside the container, which puts head and nodes into one
+/// alias set. An integer in or around the head may therefore share an offset with a float of a node. The
+/// offset does not separate the two, but the TBAA name does. Names of other integers are not trusted,
+/// because programs inspect float bits under such names.
 pub(crate) fn is_beside_links(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     tag.is_some_and(|tag| {
@@ -164,7 +165,7 @@ pub(crate) fn is_beside_links(unit: &Unit, body: &Body, op: Op) -> bool {
     })
 }
 
-/// Whether a structure has links between nodes of a container among its members, and theirs.
+/// Returns true if a structure contains container links, directly or in nested members.
 fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
     // table
     const LINKS: &[&str] = &[
@@ -189,23 +190,24 @@ fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
     false
 }
 
-/// The colour of a node of libstdc++'s trees, an enumeration; others pass as bytes.
+/// The colour enumeration of libstdc++'s tree nodes. Clang tags other enumerations as characters.
 const TREE_COLOUR: &str = "_ZTSSt14_Rb_tree_color";
 
-/// Whether the front end names what a load or store accesses: as anything but bytes.
+/// Returns true if the TBAA tag of a load or store names a type other than bytes.
 pub(crate) fn is_named(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     tag.is_some_and(|tag| unit.tbaa_types[tag.access].name != BYTES)
 }
 
-/// Whether the front end names what it accesses anywhere in a body: then what has no name there is bytes.
+/// Returns true if any access of a body has a TBAA name. In such a body, an access without a name is an
+/// access to bytes.
 pub(crate) fn names_accesses(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root()).any(|op| is_named(unit, body, op))
 }
 
 const BYTES: &str = "omnipotent char";
 
-/// What type-based alias analysis tells about a word: the front ends' names of scalar types.
+/// Returns the cell type of a TBAA type, by the front ends' names of scalar types.
 pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
     // table
     const NAMES: &[(&str, Seen)] = &[

@@ -1,12 +1,13 @@
-//! Formats of the floats that a closure stores: doubles that it reads as floats of single precision, or the reverse.
+//! Float formats in local memory: finds reads of stored doubles as single-precision floats, and the
+//! reverse.
 //!
-//! The bits of a float, read as a float of another format, are another number, and no rule gives its derivative. The
-//! memory is that of local variables and blocks that only the closure writes. A read is told if the closure stores
-//! floats there, and none of the format that is read. Memory that holds both formats at different times, such as a
-//! union or a block that is used again, is not told.
+//! The bits of a float, read in another format, are a different number without a derivative rule. The
+//! analysis covers local variables and blocks written by the call graph alone. A read is refused if the
+//! call graph stores floats at the location, but none of the format read. Memory that holds both formats at
+//! different times, such as a union or a reused block, is not refused.
 //!
-//! Step 1 records the cells that stores write. Step 2 follows copies of bytes; their cells may lie anywhere in the
-//! target. Step 3 looks at each read of a varied float that matters.
+//! Step 1 records the cells written by stores. Step 2 follows byte copies, whose cells may lie at any
+//! offset of the target. Step 3 checks each read of an active float.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
@@ -19,20 +20,20 @@ use gradus_ir::known::{Effects, Known};
 use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
 
-/// A float in a class: its offset in bytes, and its format.
+/// A float in an alias set: offset in bytes, and format.
 type Cell = (i64, FloatKind);
 
-/// The floats that a closure stores.
+/// The floats stored by a call graph.
 #[derive(Default)]
 struct Stored {
     cells: HashMap<ClassId, HashSet<Cell>>,
-    /// Formats that copies of bytes bring, at any offset.
+    /// Formats that byte copies bring, at any offset.
     copied: HashMap<ClassId, HashSet<FloatKind>>,
-    /// Classes that others write, too.
+    /// Alias sets that code outside the call graph may write.
     open: HashSet<ClassId>,
 }
 
-/// Refuses the reads of varied floats that matter as floats of a format that is never stored there.
+/// Refuses reads of active floats in a format that is never stored at the location.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let stored = Stored::of(facts);
     let mut found = Vec::new();
@@ -41,7 +42,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
             let mut told = false;
             flow::value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Load { ptr, value } = access else {
-                    // Not an error: a store reads nothing.
+                    // Not an error: a store reads no memory.
                     return;
                 };
                 let Some(place) = facts.memory.place(func, ptr) else {
@@ -61,7 +62,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
     found
 }
 
-/// Returns the floats among lanes of a value that lies at a place.
+/// Returns the floats among the bit ranges of a value at a location.
 fn floats(lanes: &[Lane], place: MemoryPlace) -> impl Iterator<Item = Cell> {
     lanes.iter().filter_map(move |lane| match lane.kind {
         LaneKind::Float(kind) => Some((
@@ -98,7 +99,8 @@ impl Stored {
         stored.follow_copies(facts);
         stored
     }
-    /// Opens the memory that a function without a body may write. Copies and fills are known, and markers write none.
+    /// Marks memory as open if a function without a body may write it. Memory functions are modelled as
+    /// copies and fills, and markers write no memory.
     fn call(&mut self, facts: Facts<'_>, func: FuncId, body: &Body, op: Op) {
         let unit = facts.unit;
         let effects = match facts.closure.callee(unit, body, op) {
@@ -149,7 +151,7 @@ impl Stored {
             }
         }
     }
-    /// Returns true if the floats at a cell are all of another format than the cell's.
+    /// Returns true if the floats at a cell all have formats different from the cell's.
     fn is_other(&self, facts: Facts<'_>, class: ClassId, (offset, kind): Cell) -> bool {
         if self.open.contains(&class) {
             return false;

@@ -1,14 +1,14 @@
-//! Functions that nothing is known of and that are handed active memory. After them anything may lie
-//! there, so what is refused for the memory's sake, wherever it stands, is refused because of them; and so it is
-//! with regions that stay with OpenMP's library, which hands on what they share in words.
+//! Unknown callees that receive active memory. The contents and types of the memory are unknown after the
+//! call. Diagnostics about memory contents are therefore attributed to the callees. Regions that stay with
+//! OpenMP's library are treated alike, because the library passes shared variables as integers.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::Callee;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Severity};
 use std::collections::BTreeSet;
 
-/// Says of findings about what memory holds which functions may be the cause. Where one of these is refused itself,
-/// such findings tell nothing more, and are left out.
+/// Adds the possible unknown callees to diagnostics about memory contents. If the callee is itself refused,
+/// the diagnostics about contents are redundant and are removed.
 pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<Diagnostic>) {
     let about_memory = |d: &Diagnostic| matches!(d.code, Code::UnknownMemoryType | Code::FloatBits);
     if !findings.iter().any(about_memory) {
@@ -43,7 +43,7 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<D
     }
 }
 
-/// The functions by name.
+/// Returns the names of the unknown callees that receive active memory.
 fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {

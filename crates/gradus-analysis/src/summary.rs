@@ -1,8 +1,7 @@
-//! Effects of a function, from its body and those of its callees.
+//! Function summaries: effects of a function from its body and its callees.
 //!
-//! Bottom-up over the call graph. In a recursive component the summaries start from nothing and grow
-//! until they stay (a least fixed point); offsets behind arguments grow to the whole object there, so
-//! that this ends.
+//! Bottom-up over the call graph. In a recursive component the summaries start empty and grow to the least
+//! fixpoint. Offsets behind arguments widen to the whole object there, which guarantees termination.
 
 use crate::closure::{Closure, Component};
 use crate::effects::{
@@ -16,10 +15,10 @@ use crate::waits::Waits;
 use gradus_ir::{Body, FuncId, OpKind, Unit};
 use std::collections::{HashSet, VecDeque};
 
-/// Globals are listed by name up to this number.
+/// Maximal number of globals listed by name.
 const MAX_GLOBALS: usize = 64;
 
-/// Adds the summaries of the functions of a component.
+/// Computes the summaries of the functions of a component.
 pub(crate) fn component(
     unit: &Unit,
     closure: &Closure,
@@ -74,8 +73,8 @@ fn forget_offsets(summary: &mut FunctionEffects) {
     }
 }
 
-/// Where a result may lead only grows from round to round: a block that others turn out to know is fresh memory no
-/// more, by which its callers would give fresh memory again.
+/// Makes the result facts monotonic over the rounds. A block that turns out to escape is no longer fresh;
+/// without the join, its callers would return fresh memory again.
 fn keep_results(summary: &mut FunctionEffects, before: &FunctionEffects) {
     summary.returns_fresh |= before.returns_fresh;
     summary.returns_other |= before.returns_other;
@@ -134,7 +133,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
     reader.captures();
     let mut found = reader.found;
     if Waits::of(unit, body, &nest, effects).concern_callers(body, &nest) {
-        // What other ranks did before is seen by the caller behind the call.
+        // The caller observes earlier writes of other ranks after the call.
         found.waits = true;
         found.other = Touch::BOTH;
     }
@@ -142,7 +141,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
         let touches = std::mem::take(&mut found.globals).into_values();
         found.other = touches.fold(found.other, Touch::or);
     }
-    // Where a function takes no further arguments, it can do nothing with any.
+    // A function without variadic parameters cannot access further arguments.
     if unit.types.takes_further_args(unit.functions[func].ty) {
         found.further = ParamEffects {
             captures: true,
@@ -226,7 +225,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The bytes behind argument `index` that an access touches.
+    /// Returns the bytes behind argument `index` that an access touches.
     fn extent(&self, access: &MemoryAccess, index: u32) -> Extent {
         let (Place::At(ptr), Some(size)) = (access.place, access.size) else {
             return Extent::Object;
@@ -244,7 +243,7 @@ impl Reader<'_> {
 
     fn returned(&mut self, op: gradus_ir::Op) {
         let Some(value) = self.body.operands(op).next() else {
-            // Not an error: the function returns nothing.
+            // Not an error: the function returns no value.
             return;
         };
         let targets = self.points_to.targets(self.body, value).to_vec();
@@ -261,7 +260,7 @@ impl Reader<'_> {
                 _ => self.found.returns_other = true,
             }
         }
-        // For the caller, all that is fresh is one object.
+        // For the caller, all fresh memory is one object.
         let held = self.points_to.held(&given);
         self.found.fresh_holds_pointers |= !held.is_empty();
         self.found.fresh_leads_back |= !held.is_disjoint(&given);

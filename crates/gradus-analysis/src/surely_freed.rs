@@ -1,19 +1,19 @@
-//! Which blocks are freed by the call that makes them, wherever that is.
+//! Blocks that are always freed by the call that allocates them.
 //!
-//! That something frees blocks of a class does not say that it frees this one: a workspace that grows frees the one
-//! before. What counts is a free behind the allocation, on every way from there, of a pointer that is the block itself
-//! or was read from memory after the block's address was stored. On the way may stand loops, and questions whether that
-//! pointer is null. Where the function that makes the block does not do so, all that call it must.
+//! A free of some block of an alias set is no proof for a particular block: a growing workspace frees its
+//! predecessor. Required is a free after the allocation, on every path, of the block's pointer or of a
+//! pointer loaded after the block's address was stored. Loops, and null checks of the pointer, may enclose
+//! the free. If the allocating function has no such free, all of its callers must.
 
 use crate::activity::Facts;
 use crate::memory::{ClassId, Origin};
 use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
-/// How many calls deep it is looked.
+/// Maximal call depth of the search.
 const DEPTH_MAX: usize = 6;
 
-/// The classes all of whose blocks are freed so, of those that `frees` lists with the calls that free them.
+/// Returns the alias sets whose blocks are always freed. `frees` lists the freeing calls by alias set.
 pub(crate) fn find(
     facts: Facts<'_>,
     frees: &HashMap<ClassId, Vec<(FuncId, Op)>>,
@@ -39,11 +39,11 @@ pub(crate) fn find(
 struct Search<'a> {
     facts: Facts<'a>,
     sites: &'a [(FuncId, Op)],
-    /// The functions that free such blocks, themselves or in those that they call.
+    /// The functions that free such blocks, directly or in callees.
     freeing: HashSet<FuncId>,
 }
 
-/// The functions that hold a site, or call one that does.
+/// Returns the functions that contain a site, directly or in callees.
 fn freeing(facts: Facts<'_>, sites: &[(FuncId, Op)]) -> HashSet<FuncId> {
     let mut work: Vec<FuncId> = sites.iter().map(|(func, _)| *func).collect();
     let mut found = HashSet::new();
@@ -60,7 +60,8 @@ impl<'a> Search<'a> {
         self.facts.unit.functions[func].body.as_deref()
     }
 
-    /// Whether what `op` makes, itself or in a function that it calls, is freed before `func` ends, or by its callers.
+    /// Returns true if the block allocated by `op`, directly or in a callee, is freed before `func` ends or
+    /// by its callers.
     fn is_freed_after(&self, func: FuncId, op: Op, depth: usize) -> bool {
         let Some(body) = self.body(func).filter(|_| depth < DEPTH_MAX) else {
             return false;
@@ -82,8 +83,8 @@ impl<'a> Search<'a> {
             && (calls.iter()).all(|call| self.is_freed_after(call.caller, call.op, depth + 1))
     }
 
-    /// Whether an op frees such a block, itself or in a function that it calls; where `later` is given, one that was
-    /// found in memory after the block was made.
+    /// Returns true if an op frees such a block, directly or in a callee. `later` restricts frees to
+    /// pointers obtained after the allocation.
     fn frees(&self, func: FuncId, op: Op, later: Option<&Later<'_>>, depth: usize) -> bool {
         let (unit, Some(body)) = (self.facts.unit, self.body(func)) else {
             return false;
@@ -101,7 +102,7 @@ impl<'a> Search<'a> {
         let Some(inner) = self.body(callee).filter(|_| may_free) else {
             return false;
         };
-        // What the callee itself reads, it reads after the block was made; what it is given must be.
+        // The callee's own loads follow the allocation; its arguments must be new.
         let given = Later::all_but_params(inner, |number| {
             args.get(number).is_some_and(|arg| is_new(*arg))
         });
@@ -112,7 +113,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Whether an op is reached from wherever control is in the region `from`, before that ends or afterwards.
+    /// Returns true if control in the region `from` always reaches `op`, in the region or after it.
     fn is_on_every_way(&self, body: &Body, op: Op, from: Option<Region>) -> bool {
         let (mut at, Some(from)) = (body.parent(op), from) else {
             return false;
@@ -137,7 +138,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Whether a condition compares a pointer that an op is given with null.
+    /// Returns true if a condition compares an argument of the op `given` with null.
     fn asks_for_null(&self, body: &Body, condition: Value, given: Op) -> bool {
         let Some(op) = body.def_op(condition) else {
             return false;
@@ -154,8 +155,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a free stands in a loop with the allocation, and may be of a block that an earlier run of that made: of one
-/// that is read from elsewhere than where this one is stored.
+/// Returns true if a free shares a loop with the allocation and may free a block of an earlier iteration.
+/// The freed pointer is then loaded from a location other than the store of the new block.
 fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
     let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
     let mut loops = std::iter::successors(around(&free), around)
@@ -174,7 +175,7 @@ fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
     loops.any(holds) && !body.operands(free).any(is_this)
 }
 
-/// Whether two values are one, or what two loads give from one address.
+/// Returns true if two values are identical, or are loads from equal addresses.
 fn is_same(body: &Body, a: Value, b: Value) -> bool {
     let (Some(x), Some(y)) = (body.def_op(a), body.def_op(b)) else {
         return a == b || body.as_const(a).is_some() && body.as_const(a) == body.as_const(b);
@@ -185,7 +186,7 @@ fn is_same(body: &Body, a: Value, b: Value) -> bool {
     a == b || computes && alike() && operands().all(|(a, b)| is_same(body, a, b))
 }
 
-/// The last op of a body that stores the address that `made` gives; `made` itself where none does.
+/// Returns the last op that stores the address allocated by `made`; `made` itself if there is none.
 fn stored(body: &Body, made: Op) -> Op {
     let mut work: Vec<Value> = body.results(made).to_vec();
     let mut seen = HashSet::new();
@@ -214,13 +215,13 @@ fn stored(body: &Body, made: Op) -> Op {
     ops.filter(|op| stores.contains(op)).last().unwrap_or(made)
 }
 
-/// What comes behind an op in a body.
+/// The ops and parameters that count as later than an allocation.
 struct Later<'a> {
     body: &'a Body,
-    /// The op itself, and all that stands behind it.
+    /// The allocation; `ops` are the ops after it.
     made: Option<Op>,
     ops: HashSet<Op>,
-    /// The parameters of the body that count.
+    /// The parameters that count as later.
     params: Vec<bool>,
 }
 
@@ -249,7 +250,7 @@ impl<'a> Later<'a> {
     fn has(&self, op: Op) -> bool {
         self.ops.contains(&op)
     }
-    /// Whether a pointer is what the op made, or was read from memory, or given by a call, behind it.
+    /// Returns true if a pointer is the allocation's result, or is loaded or returned by a call after it.
     fn is_new(&self, pointer: Value) -> bool {
         let mut work = vec![pointer];
         let mut seen = HashSet::new();
@@ -282,7 +283,7 @@ impl<'a> Later<'a> {
         true
     }
 
-    /// What the regions of an op end with, of a value's type.
+    /// Returns the terminator operands of an op's regions that have a value's type.
     fn ends(&self, op: Op, value: Value) -> Vec<Value> {
         let regions = self.body.op_regions(op).iter();
         let ends = regions.filter_map(|region| self.body.last(*region));

@@ -1,5 +1,5 @@
-//! Null function addresses: words of tables that compilers emit, and callbacks that nothing sets. No call goes
-//! through them. The names of types are here, too.
+//! Null function pointers: slots in compiler-emitted constant tables, and callbacks without assignments. No
+//! call goes through a null slot. Also recognises type-name globals (Itanium type info).
 
 use crate::constraints::Solver;
 use crate::memory::Origin;
@@ -7,12 +7,12 @@ use crate::unify::{Content, Target};
 use gradus_ir::known::Known;
 use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};
 
-/// The size of a pointer.
+/// Size of a pointer in bytes.
 const POINTER_BYTES: usize = 8;
 
 impl Solver<'_> {
-    /// Whether a place can only lie in constants that hold null there: what a table of functions has for types with
-    /// nothing to drop.
+    /// Returns true if a location lies only in constants that hold null there. Example: the drop slot of a
+    /// Rust vtable for a type without a destructor.
     pub fn holds_null(&mut self, place: Target) -> bool {
         let at = self.classes.find(place);
         let origins = self.classes.content(place).origins.clone();
@@ -23,9 +23,9 @@ impl Solver<'_> {
         let constants: Vec<bool> = constants.collect();
         !constants.is_empty() && constants.into_iter().all(|is_null| is_null)
     }
-    /// Returns true if an address without known targets can only be null. The program made all memory that may hold
-    /// the address, and stores no other address there. An address that no memory holds is a constant, or an
-    /// argument that is null in every call.
+    /// Returns true if an address without known targets can only be null. The program allocated all memory
+    /// that may hold the address and stores no address there. An address outside memory is a constant, or
+    /// an argument that is null in every call.
     pub fn is_only_null(&mut self, address: Target) -> bool {
         let root = self.classes.find(address).node;
         for node in 0..self.classes.len() as u32 {
@@ -43,8 +43,8 @@ impl Solver<'_> {
         }
         true
     }
-    /// Returns true if all pointers in memory of a class were stored by functions of the closure, or are initial
-    /// contents of variables.
+    /// Returns true if functions of the call graph stored all pointers in memory of an alias set, or if the
+    /// pointers are initial values.
     fn is_filled_in_sight(&self, class: &Content) -> bool {
         let in_sight = |origin: &Origin| match *origin {
             Origin::Alloca(..) => true,
@@ -59,7 +59,8 @@ impl Solver<'_> {
         };
         !class.escaped && !class.origins.is_empty() && class.origins.iter().all(in_sight)
     }
-    /// Returns true if only functions of the closure store pointers into a variable after its initialisation.
+    /// Returns true if only functions of the call graph store pointers into a variable after its
+    /// initialisation.
     fn is_own_variable(&self, global: GlobalId) -> bool {
         let variable = &self.unit.globals[global];
         let closed = variable.constant || variable.linkage == Linkage::Internal;
@@ -71,7 +72,8 @@ impl Solver<'_> {
         let given = how.is_some_and(|how| how.set_by.iter().chain(&how.by).any(by_others));
         variable.defined && variable.unread.is_empty() && closed && !given
     }
-    /// Whether a constant has null in every word that `at` may be; large ones are not looked through.
+    /// Returns true if a constant holds null in every cell that may be `at`. Constants beyond `SIZE_MAX`
+    /// bytes are not searched.
     fn is_null_at(&mut self, global: GlobalId, at: Target) -> bool {
         const SIZE_MAX: usize = 4096;
         let variable = &self.unit.globals[global];
@@ -95,9 +97,9 @@ impl Solver<'_> {
     }
 }
 
-/// Whether a global variable tells a type's name at run time (Itanium's `_ZTI`). It holds no numbers and is read by
-/// nobody but what throws and catches; a word that may hold its address, as a `std::function`'s that may hold what it
-/// calls, says nothing of where such addresses lead.
+/// Returns true if a global is a type-info object (Itanium's `_ZTI`). Type info holds no numbers, and only
+/// throwing and catching code reads it. A cell that may hold a type-info address, such as the manager slot
+/// of a `std::function`, reveals nothing about the targets of the cell's pointers.
 pub(crate) fn is_type_info(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     variable.constant && variable.name.starts_with("_ZTI")

@@ -1,15 +1,15 @@
-//! Type-based alias analysis on struct-path tags, and disjointness stated by alias scopes.
+//! Type-based alias analysis on struct-path tags, and disjointness from alias scopes.
 //!
-//! The rules are LLVM's (`TypeBasedAliasAnalysis`, `ScopedNoAliasAA`): two tags may alias if the base
-//! type of one, entered at its offset, leads to the base type of the other at the same offset, or if
-//! one accesses a whole type that both have in common.
+//! The rules are LLVM's (`TypeBasedAliasAnalysis`, `ScopedNoAliasAA`). Two tags may alias if the base type
+//! of one tag, entered at its offset, contains the base type of the second tag at an equal offset. Two tags
+//! also may alias if one accesses a whole type common to both.
 
 use gradus_ir::{ScopeId, TbaaTag, TbaaTypeId, Unit};
 
-/// A bound of the walk through types, which the front end nests far less deeply.
+/// Bound of the walk through types; front ends nest far less deeply.
 const MAX_STEPS: usize = 256;
 
-/// Whether accesses with these tags may meet.
+/// Returns true if accesses with these tags may alias.
 pub(crate) fn may_alias(unit: &Unit, a: &TbaaTag, b: &TbaaTag) -> bool {
     if a == b {
         return true;
@@ -26,15 +26,15 @@ fn parent(unit: &Unit, ty: TbaaTypeId) -> Option<TbaaTypeId> {
     unit.tbaa_types[ty].members.first().map(|(_, ty)| *ty)
 }
 
-/// The nearest type that both stand under; `None` for types of different trees.
+/// Returns the nearest common ancestor of two types; `None` for types of different trees.
 fn least_common(unit: &Unit, a: TbaaTypeId, b: TbaaTypeId) -> Option<TbaaTypeId> {
     let chain = |ty| std::iter::successors(Some(ty), |ty| parent(unit, *ty)).take(MAX_STEPS);
     let above: Vec<TbaaTypeId> = chain(a).collect();
     chain(b).find(|ty| above.contains(ty))
 }
 
-/// Whether `part` may be an access to something inside `whole`: `None` where the walk through the
-/// types of `whole` never meets that of `part`.
+/// Returns true if `part` may access a member inside `whole`. Returns `None` if the walk through the types
+/// of `whole` never reaches the type of `part`.
 fn part_of(unit: &Unit, whole: &TbaaTag, part: &TbaaTag, common: TbaaTypeId) -> Option<bool> {
     if whole.access == whole.base && whole.access == common {
         return Some(true);
@@ -53,8 +53,8 @@ fn part_of(unit: &Unit, whole: &TbaaTag, part: &TbaaTag, common: TbaaTypeId) -> 
     Some(true)
 }
 
-/// Whether accesses that belong to `scopes` may meet one that states `noalias`: they do not if all
-/// of a domain's scopes are excluded.
+/// Returns true if accesses in `scopes` may alias an access with `noalias`. Both are disjoint if `noalias`
+/// excludes all scopes of a domain.
 pub(crate) fn may_alias_in_scopes(
     unit: &Unit,
     scopes: &[ScopeId],

@@ -1,14 +1,19 @@
 //! Text round trips: `snprintf` writes a number, `strtod` reads it. Derivatives do not follow the number.
 //!
-//! A number that is read from text and that active outputs depend on has the derivative zero. Where the
-//! same closure makes text of numbers that depend on active inputs, a diagnostic names each such reading. The
-//! analysis cannot tell which text is read: the program may copy it, or write it to a file and read it again. Text
-//! in memory may reach any reading. Text of a stream counts only if a stream is read or a file is mapped, or if the
-//! closure opens streams whose text lies in memory (`open_memstream`, `std::ostringstream`). No diagnostic names
-//! readings of memory that the closure never writes (constants, the environment, arguments of the program), or numbers
-//! written to the terminal. An unknown callee counts as a reading if it receives memory or a stream that active
-//! numbers were written to, and as a writing to a stream if it receives memory with active numbers. Variadic wrappers
-//! stand in `text_in_lists.rs`, numbers that the program assembles from digits in `text_digits.rs`.
+//! A number read from text has a zero derivative, even if active outputs depend on it. If the same call
+//! graph writes active numbers as text, a diagnostic names each such read. The analysis cannot decide which
+//! text is read: the program may copy it, or write it to a file and read the file. Rules:
+//!
+//! - Text in memory may reach any read.
+//! - Text of a stream counts only if a stream is read or a file is mapped, or if the call graph opens
+//!   streams with text in memory (`open_memstream`, `std::ostringstream`).
+//! - Reads of memory that the call graph never writes (constants, the environment, program arguments) and
+//!   writes to the terminal are not reported.
+//! - An unknown callee counts as a read if it receives memory or a stream with active numbers, and as a
+//!   stream write if it receives memory with active numbers.
+//!
+//! `text_in_lists.rs` handles variadic wrappers, `text_digits.rs` numbers that the program assembles from
+//! digits.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
@@ -22,46 +27,46 @@ use gradus_ir::known::{
 use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// An op and whose it is.
+/// A function, its body and an op.
 type Site<'u> = (FuncId, &'u Body, Op);
 
 /// The longest chain of `stream << a << b` that the analysis follows.
 const CHAIN_MAX: usize = 256;
 
-/// The ways of numbers in and out of text, in the order of the program.
+/// Flows of numbers into and out of text, in program order.
 #[derive(Default)]
 struct Ways<'u> {
     /// Active numbers become text in memory.
     to_memory: Vec<Site<'u>>,
-    /// Active numbers become text of a stream, or are written to it as they are.
+    /// Active numbers become text of a stream or are written to the stream in binary.
     to_stream: Vec<Site<'u>>,
-    /// The memory that these numbers are written to.
+    /// Memory and streams that receive active numbers.
     goals: HashSet<ClassId>,
-    /// The memory that holds text of these numbers.
+    /// Memory with the text of active numbers.
     text: HashSet<ClassId>,
-    /// The memory of streams that these numbers are written to.
+    /// Memory of the streams that receive active numbers.
     streams: HashSet<ClassId>,
-    /// The memory that streams are read into.
+    /// Memory into which streams are read.
     read: HashSet<ClassId>,
-    /// Text moves from memory of the first classes to memory of the second.
+    /// Text moves from the alias sets of the first list to the alias sets of the second.
     moves: Vec<(Vec<ClassId>, Vec<ClassId>)>,
     /// A stream is read, or a file is mapped.
     from_stream: bool,
     /// The text of streams may lie in memory.
     memory_stream: bool,
-    /// Numbers that matter are read.
+    /// Reads of useful numbers.
     wanted: Vec<Site<'u>>,
-    /// Integers are read that may become numbers that matter.
+    /// Reads of integers that may become useful numbers.
     digits: Vec<Site<'u>>,
-    /// Numbers that matter come from unknown callees.
+    /// Unknown callees that may return or store useful numbers.
     unknown: Vec<Site<'u>>,
-    /// Lists of variadic arguments with active numbers.
+    /// Variadic argument lists with active numbers.
     active_lists: HashSet<ClassId>,
-    /// Lists of variadic arguments with addresses of numbers that matter.
+    /// Variadic argument lists with addresses of useful numbers.
     wanted_lists: HashSet<ClassId>,
 }
 
-/// Returns a warning for each such reading. The pipeline turns it into an error unless it is allowed.
+/// Returns a warning for each such read. The pipeline turns the warning into an error unless it is allowed.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> Vec<Diagnostic> {
     let mut ways = Ways {
         active_lists: text_in_lists::find(facts, |func, arg| varies(facts, classes, func, arg)),
@@ -117,7 +122,7 @@ impl<'u> Ways<'u> {
             Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
                 self.call(facts, classes, site, callee);
             }
-            // libstdc++ calls `strtod` in this way.
+            // libstdc++ calls `strtod` indirectly.
             Some(Callee::Indirect(_)) => {
                 for &callee in facts.memory.callees(func, op) {
                     self.call(facts, classes, site, callee);
@@ -157,7 +162,7 @@ impl<'u> Ways<'u> {
             _ => {}
         }
     }
-    /// A function that nothing is known of.
+    /// Records a call of an unknown function as a read, a stream write, or both.
     fn unknown(
         &mut self,
         facts: Facts<'_>,
@@ -253,12 +258,12 @@ impl<'u> Ways<'u> {
             .flat_map(|arg| reached(facts, func, *arg, depth));
         self.read.extend(into);
     }
-    /// Memory of a file: what the program writes there is written to the file.
+    /// Records a mapped file: stores to the mapping are written to the file.
     fn map(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>) {
         let (func, body, op) = site;
         let class = call_result(body, op).and_then(|value| facts.memory.class(func, value));
         let Some(class) = class.filter(|_| !maps_no_file(facts.unit, body, op)) else {
-            // Not an error: fresh memory, or memory that nobody accesses.
+            // Not an error: the mapping is anonymous or is never accessed.
             return;
         };
         self.from_stream = true;
@@ -270,7 +275,7 @@ impl<'u> Ways<'u> {
             self.to_stream.push(site);
         }
     }
-    /// Returns the conversions to floats that matter of integers that the program reads from text of active numbers.
+    /// Returns useful conversions to floats of integers that the program reads from text of active numbers.
     fn conversions(
         &self,
         facts: Facts<'u>,
@@ -313,10 +318,10 @@ impl<'u> Ways<'u> {
     }
 }
 
-/// How far addresses in memory are followed.
+/// Depth to which addresses in memory are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// Only to the memory that the argument points to.
+    /// Only to the memory behind the argument.
     Near,
     /// Through any number of addresses in memory.
     Any,
@@ -341,7 +346,7 @@ fn reached(facts: Facts<'_>, func: FuncId, arg: Value, depth: Depth) -> Vec<Clas
     list
 }
 
-/// Returns true if some memory behind an argument has a property.
+/// Returns true if `has` holds for some memory behind an argument.
 fn leads_to(
     facts: Facts<'_>,
     func: FuncId,
@@ -352,12 +357,12 @@ fn leads_to(
     reached(facts, func, arg, depth).into_iter().any(has)
 }
 
-/// Returns true if a mapping is of fresh memory and not of a file.
+/// Returns true if a mapping is private and anonymous rather than of a file.
 fn maps_no_file(unit: &Unit, body: &Body, op: Op) -> bool {
     /// Linux's `MAP_ANONYMOUS`, without `MAP_SHARED`.
     const ANONYMOUS: i64 = 0x20;
     const SHARED: i64 = 0x01;
-    /// The position of the flags in the six arguments of `mmap`.
+    /// Position of the flags in the six arguments of `mmap`.
     const FLAGS: usize = 3;
     let args = unit.call_args(body, op);
     let flags = args.get(FLAGS).and_then(|arg| body.as_int(unit, *arg));
@@ -368,14 +373,15 @@ fn maps_no_file(unit: &Unit, body: &Body, op: Op) -> bool {
 fn is_terminal_output(unit: &Unit, body: &Body, known: SystemFn, args: &[Value]) -> bool {
     let number = args.first().and_then(|arg| body.as_int(unit, *arg));
     match (known, number) {
-        // The numbers of the standard output and the standard error.
+        // File descriptors of the standard output and the standard error.
         (SystemFn::Send | SystemFn::Print, Some(1 | 2)) => true,
         (SystemFn::PrintToMemory, _) => false,
         _ => args.iter().any(|arg| is_terminal(unit, body, *arg)),
     }
 }
 
-/// Returns true if the output is the terminal: `stdout`, `stderr`, `std::cout` and the like, Fortran's unit 6.
+/// Returns true if the output is the terminal: `stdout`, `stderr`, `std::cout` and the like, Fortran's unit
+/// 6.
 fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
     let variable = |value: Value| {
         let constant = body.as_const(value).map(|id| &unit.constant(id).kind);
@@ -416,7 +422,7 @@ fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
     false
 }
 
-/// The memory into which a closure may write text.
+/// The memory into which a call graph may write text.
 struct Texts {
     written: HashSet<ClassId>,
 }
@@ -455,7 +461,7 @@ impl Texts {
             }
         }
     }
-    /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from there.
+    /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from it.
     fn note(&mut self, facts: Facts<'_>, func: FuncId, ptr: Value, beyond: bool) {
         let places = facts.memory.places(func, ptr).iter().flatten();
         let mut work: Vec<ClassId> = places.map(|place| place.class).collect();
@@ -465,7 +471,7 @@ impl Texts {
             }
         }
     }
-    /// Returns true if a reading may read text that the closure made.
+    /// Returns true if a read may see text written by the call graph.
     fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
         let callee = facts.unit.callee(body, op);
         if let Some(Known::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
@@ -482,12 +488,11 @@ impl Texts {
     }
 }
 
-/// Returns true if memory exists before the closure runs: that of an argument, a variable or the environment. The
-/// result of any other function may be text of its own.
+/// Returns true if memory exists before the call graph runs: memory of an argument, a variable or the
+/// environment. Memory from any other function may hold text of that function.
 fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
     match *origin {
-        // Memory that external code can reach holds the program's text, too: that code received none of the
-        // closure's.
+        // External memory also holds the program's text; external code received no text of the call graph.
         Origin::Argument(..) | Origin::Global(_) | Origin::Unseen => true,
         Origin::Elsewhere(func, op) => {
             let body = facts.unit.functions[func].body.as_deref();
@@ -501,7 +506,7 @@ fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
     }
 }
 
-/// Whether an argument is, or leads to, a number that depends on active inputs.
+/// Returns true if an argument is, or directly points to, a number that depends on active inputs.
 fn varies(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, arg: Value) -> bool {
     let behind = facts.memory.class(func, arg);
     classes.value_varied(func, arg)

@@ -1,8 +1,9 @@
-//! Digits of text that the program converts to numbers itself: `number = 10 * number + (text[i] - '0')`.
+//! Digits of text: the program itself converts characters to numbers, as in `number = 10 * number +
+//! (text[i] - '0')`.
 //!
-//! Characters of text that active numbers were written to are sources. The bit edges of [`Flow`] propagate sources
-//! through integer arithmetic and memory. Each conversion to a float that matters is a reading of the text.
-//! Comparisons, lengths and addresses are steps and have no bit edges.
+//! Characters of text written from active numbers are sources. The bit edges of [`Flow`] propagate sources
+//! through integer arithmetic and memory. Each useful conversion to a float is a read of the text.
+//! Comparisons, lengths and addresses are step functions and have no bit edges.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{Flow, FlowNode, ValueAccess, value_accesses};
@@ -11,10 +12,11 @@ use crate::seen;
 use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Value};
 use std::collections::HashSet;
 
-/// Width of a character.
+/// Width of a character in bits.
 const CHARACTER_BITS: u32 = 8;
 
-/// Returns the conversions of integers that are made of characters in `text`, or of `results`, to floats that matter.
+/// Returns useful conversions to floats of integers that are computed from characters in `text` or from
+/// `results`.
 pub(crate) fn conversions<'u>(
     facts: Facts<'u>,
     classes: &ClassFacts,
@@ -64,8 +66,8 @@ pub(crate) fn conversions<'u>(
     found
 }
 
-/// Returns true if a load may read characters: the front end does not name another type. `named` says that the front
-/// end names types in this body.
+/// Returns true if a load may read characters, because TBAA names no type other than bytes. `named` states
+/// that the front end names types in this body.
 fn may_be_text(facts: Facts<'_>, body: &Body, op: Op, value: Value, named: bool) -> bool {
     match facts.unit.types.int_bits(body.ty(value)) {
         Some(CHARACTER_BITS) => true,

@@ -1,8 +1,8 @@
-//! Lists of variadic arguments that lead to active numbers: the program's own wrappers of `vsprintf` and `vsscanf`.
+//! Variadic argument lists with active numbers: the program's own wrappers of `vsprintf` and `vsscanf`.
 //!
-//! A list (`va_list`) carries the variadic arguments of every call of the function that begins the list. Step 1
-//! visits the calls. Step 2 marks the memory classes of the lists that the callees begin. Step 3 follows copies of
-//! lists. A function that reads numbers from a list itself is refused elsewhere (GRD0034).
+//! A list (`va_list`) carries the variadic arguments of every call of the function that begins the list.
+//! Step 1 visits the calls. Step 2 marks the alias sets of the lists that the callees begin. Step 3 follows
+//! copies of lists. A function that reads numbers from a list itself is refused by GRD0034.
 
 use crate::activity::Facts;
 use crate::closure::Callee;
@@ -11,7 +11,7 @@ use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{FuncId, Value};
 use std::collections::HashSet;
 
-/// The classes of the lists that carry an argument with a property.
+/// Returns the alias sets of the lists with an argument for which `has` holds.
 pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> HashSet<ClassId> {
     let unit = facts.unit;
     let mut begun: HashSet<FuncId> = HashSet::new();
@@ -43,7 +43,7 @@ pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> Has
     lists
 }
 
-/// Returns the classes of the first and the last list argument of each such call in a function.
+/// Returns the alias sets of the first and the last list argument of each call of `marker` in a function.
 fn lists_of<'a>(
     facts: Facts<'a>,
     func: FuncId,

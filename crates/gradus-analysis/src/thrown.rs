@@ -1,12 +1,12 @@
-//! Which functions may throw after they wrote memory that carries derivatives.
+//! Torn writes: functions that may throw after they wrote memory with derivatives.
 //!
-//! A handler that goes on stands in for the call: where nothing was written before the exception, the
-//! call can be left out of the return sweep as if it had not been made. Where something was, its
-//! undoing would have to stop in the middle.
+//! A handler that continues replaces the call. If the callee wrote nothing before the exception, the
+//! reverse pass can omit the call. After a partial write, the reverse of the callee would have to stop in
+//! its middle.
 //!
-//! One walk over each body, callees first; in a recursive component again until nothing is new. What
-//! stands before in program order counts as done before, whatever branches say, and what stands in
-//! a loop around as done in an earlier iteration. A function's own stack memory does not count.
+//! One walk over each body, callees first, iterated to a fixpoint in recursive components. Any op earlier
+//! in program order counts as executed before, regardless of branches. An op of an enclosing loop counts as
+//! executed in an earlier iteration. Writes to a function's own stack memory do not count.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::Callee;
@@ -18,17 +18,17 @@ use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{Body, FuncId, Op, OpKind};
 use std::collections::HashSet;
 
-/// What leaves traces before it throws.
+/// Functions with visible writes, and functions that may throw after such writes.
 #[derive(Clone, Debug, Default)]
 pub struct Thrown {
-    /// Functions that may write memory with shadows of their callers'.
+    /// Functions that may write memory with shadows visible to their callers.
     writers: HashSet<FuncId>,
-    /// Functions that may throw afterwards.
+    /// Functions that may throw after such a write.
     late: HashSet<FuncId>,
 }
 
 impl Thrown {
-    /// Looks through all bodies of a closure.
+    /// Scans all bodies of a call graph.
     pub fn of(facts: Facts<'_>, classes: &ClassFacts, effects: &Effects) -> Thrown {
         let mut found = Thrown::default();
         for component in facts.closure.components() {
@@ -48,8 +48,7 @@ impl Thrown {
         found
     }
 
-    /// Whether an exception that leaves the callee of `op` may come after writes that carry
-    /// derivatives.
+    /// Returns true if an exception may leave the callee of `op` after writes that carry derivatives.
     pub fn after_writing(
         &self,
         facts: Facts<'_>,
@@ -126,7 +125,8 @@ impl Thrown {
     }
 }
 
-/// Whether an op itself writes memory with shadows that its function's callers can see.
+/// Returns true if an op, or the external function it calls, writes memory with shadows visible to callers
+/// of the op's function.
 fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
     let seen = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;
@@ -143,8 +143,8 @@ fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op:
         return found;
     }
     let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
-        // Not an error: `callee_writes` asks about functions of the closure, and calls that lead to others are
-        // refused where they are handed memory with a shadow.
+        // Not an error: `callee_writes` handles functions of the call graph, and calls of unknown functions
+        // with pointers to shadowed memory are refused.
         return false;
     };
     match facts.unit.known(callee) {

@@ -1,9 +1,9 @@
-//! Exception objects that carry no derivative, whatever memory they may be taken for.
+//! Exception objects without derivatives.
 //!
-//! What a handler catches may be anything that was thrown, so that all exception objects count as one memory with what
-//! is not seen. What is caught has no shadow. Nor has an object that is only given plain integers and constants before
-//! it is thrown, as long as handlers only read what they catch: nothing in it carries a derivative, or leads to what
-//! does.
+//! A handler may catch any thrown object; all exception objects share one alias set with external memory. A
+//! caught object has no shadow. An object that only receives plain integers and constants before the throw
+//! has no shadow either, if every handler only reads its caught object. Nothing in such an object carries a
+//! derivative or leads to memory with derivatives.
 
 use crate::activity::Facts;
 use crate::closure::Callee;
@@ -11,7 +11,7 @@ use crate::flow::{self, ValueAccess};
 use gradus_ir::known::{ExceptionFn, Known};
 use gradus_ir::{Body, Op, OpKind, Value};
 
-/// Whether a call makes an exception object that is only given such values.
+/// Returns true if a call allocates an exception object that only receives values without derivatives.
 pub(crate) fn is_plain(
     facts: Facts<'_>,
     body: &Body,
@@ -38,12 +38,12 @@ pub(crate) fn is_plain(
     })
 }
 
-/// Whether a call throws an exception object.
+/// Returns true if a call throws an exception object.
 pub(crate) fn throws(facts: Facts<'_>, body: &Body, op: Op) -> bool {
     known(facts, body, op) == Some(ExceptionFn::Throw)
 }
 
-/// Whether no handler of a closure does anything but read what it catches.
+/// Returns true if every handler of the call graph only reads its caught object.
 pub(crate) fn handlers_only_read(facts: Facts<'_>) -> bool {
     let components = facts.closure.components().iter();
     let mut functions = components.flat_map(|component| &component.functions);
@@ -68,7 +68,7 @@ fn only_reads(facts: Facts<'_>, body: &Body, op: Op) -> bool {
     })
 }
 
-/// Whether every use of an address, and of places that are counted from it, is of a kind.
+/// Returns true if `is_fine` holds for every use of an address and of addresses at an offset from it.
 fn used_only(body: &Body, start: Value, is_fine: impl Fn(Op, Value) -> bool) -> bool {
     let mut work = vec![start];
     while let Some(place) = work.pop() {

@@ -1,4 +1,4 @@
-//! Trip counts, and where a value can be computed again.
+//! Trip counts, and recomputation of values at earlier ops.
 
 use crate::clobber::Clobbers;
 use crate::linear::Root;
@@ -6,18 +6,18 @@ use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// How often a loop's region runs each time the loop is entered.
+/// Number of runs of a loop's region per entry of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trips {
-    /// As often as this value says, as an unsigned number.
+    /// Equal to an unsigned value.
     Exactly(Value),
-    /// At most so often, and it is not known before.
+    /// At most this number; unknown at entry.
     AtMost(u64),
-    /// It is not known before.
+    /// Unknown at entry.
     Unknown,
 }
 
-/// The trip count of a `for`, `loop` or `share.for`.
+/// Returns the trip count of a `for`, `loop` or `share.for`.
 pub fn trips(body: &Body, op: Op) -> Trips {
     match *body.kind(op) {
         OpKind::For { .. } | OpKind::ShareFor { .. } => Trips::Exactly(body.operand(op, 0)),
@@ -28,7 +28,7 @@ pub fn trips(body: &Body, op: Op) -> Trips {
     }
 }
 
-/// A bound of the trip count known when compiling.
+/// Returns a compile-time bound of the trip count.
 pub fn trip_max(unit: &Unit, body: &Body, op: Op) -> Option<u64> {
     match *body.kind(op) {
         OpKind::For { trip_max } => match body.as_int(unit, body.operand(op, 0)) {
@@ -44,29 +44,29 @@ pub fn trip_max(unit: &Unit, body: &Body, op: Op) -> Option<u64> {
     }
 }
 
-/// Where values can be computed again from what is visible there. Rests on clobbers: a load may be
-/// made earlier where nothing changes its memory in between and its address is known to be valid.
+/// Availability: decides at which ops a value can be recomputed from visible values. Builds on clobbers: a
+/// load may move up if its memory is unmodified in between and its address is known to be valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Availability<'a> {
     clobbers: &'a Clobbers<'a>,
 }
 
-/// The number of ops that may be cloned for one value.
+/// Maximal number of cloned ops per value.
 const MAX_CLONES: usize = 64;
 
 impl<'a> Availability<'a> {
-    /// Answers for the body whose clobbers these are.
+    /// Creates the analysis for the body of `clobbers`.
     pub fn new(clobbers: &'a Clobbers<'a>) -> Availability<'a> {
         Availability { clobbers }
     }
-    /// The clobbers that the answers rest on.
+    /// Returns the clobbers used by the analysis.
     pub fn clobbers(&self) -> &'a Clobbers<'a> {
         self.clobbers
     }
 
-    /// The ops to clone before `at`, in program order, so that `value` is known there; none where
-    /// it is visible there. `None` where it cannot be known there. Cloned ops have no effects and
-    /// cannot trap.
+    /// Returns the ops to clone before `at`, in program order, to make `value` available there. The list is
+    /// empty if the value is already visible. Returns `None` if the value cannot be recomputed there.
+    /// Cloned ops have no effects and cannot trap.
     pub fn before(&self, value: Value, at: Op) -> Option<Vec<Op>> {
         let nest = &self.clobbers.alias.nest;
         let mut seen: HashSet<Op> = HashSet::new();
@@ -89,13 +89,13 @@ impl<'a> Availability<'a> {
         Some(ops)
     }
 
-    /// The same at the entry of the body.
+    /// Returns [`Availability::before`] for the entry of the body.
     pub fn at_entry(&self, value: Value) -> Option<Vec<Op>> {
         let body = self.clobbers.alias.body;
         self.before(value, body.first(body.root())?)
     }
 
-    /// Whether a value is made before `at`, in a region around it.
+    /// Returns true if a value is defined before `at` in an enclosing region.
     pub fn visible_before(&self, value: Value, at: Op) -> bool {
         let (body, nest) = (self.clobbers.alias.body, &self.clobbers.alias.nest);
         let (region, made, is_param) = match body.values[value].def {
@@ -118,8 +118,8 @@ impl<'a> Availability<'a> {
         }
     }
 
-    /// Whether an op gives the same before `at` as where it stands, and does no harm there even
-    /// where it would not have run.
+    /// Returns true if an op computes an equal result before `at` and is harmless there, even if it would
+    /// not have run.
     fn can_move_before(&self, op: Op, at: Op) -> bool {
         let (unit, body) = (self.clobbers.alias.unit, self.clobbers.alias.body);
         match body.kind(op) {
@@ -129,7 +129,7 @@ impl<'a> Availability<'a> {
                 let signed = matches!(kind, BinaryOp::SDiv | BinaryOp::SRem);
                 let divisor = body.as_int(unit, body.operand(op, 1));
                 let safe = divisor.is_some_and(|n| n != 0 && !(signed && n == -1));
-                // Where it runs anyway, it may as well run early.
+                // An op that always runs may run earlier.
                 safe || self.clobbers.surely_reaches(at, op)
             }
             OpKind::Load(access) => {
@@ -150,7 +150,7 @@ impl<'a> Availability<'a> {
         }
     }
 
-    /// Whether nothing from `at` on changes the memory before the load reads it.
+    /// Returns true if no op from `at` on changes the memory before the load reads it.
     fn load_is_unchanged(&self, load: Op, at: Op) -> bool {
         let nest = &self.clobbers.alias.nest;
         let loops = nest
@@ -162,8 +162,8 @@ impl<'a> Availability<'a> {
         !reads.iter().any(changes)
     }
 
-    /// Whether a load's address is valid even where the load would not run: it lies at a constant
-    /// place inside an object that lives as long as the body.
+    /// Returns true if a load's address is always valid: a constant offset inside an object that lives as
+    /// long as the body.
     fn load_is_valid(&self, load: Op) -> bool {
         let alias = self.clobbers.alias;
         let (unit, body) = (alias.unit, alias.body);
@@ -179,12 +179,14 @@ impl<'a> Availability<'a> {
         };
         let size = match place.root {
             Root::Global(global) => {
-                // One that is weak and not defined here may be nowhere, and each thread may have its own.
+                // A weak undefined global may be null, and a thread-local global has one address per
+                // thread.
                 let global = &unit.globals[global];
                 let exists = global.defined || global.linkage != Linkage::Interposable;
                 (exists && !global.thread_local).then(|| unit.layout.size_bytes(unit, global.ty))
             }
-            // An address that runs along an argument's memory does not stay at its beginning.
+            // A pointer that advances through an argument's memory is its own base and does not stay at the
+            // start.
             Root::Value(root) => match body.values[root].def {
                 Definition::Param(region, index) if region == body.root() => {
                     alias.dereferenceable(index)

@@ -1,17 +1,17 @@
-//! Unification of memory classes with offsets: the union-find under the points-to analysis.
+//! Union-find with offsets: the core of the alias-set analysis.
 //!
-//! Steensgaard's analysis (POPL 1996) made field-sensitive by a *weighted* union-find. A target is a
-//! class and an offset in it. Each class has a modulus m: offsets count modulo m, exactly where m = 0.
-//! Stepping by an unknown multiple of s unifies (c, o) with (c, o + s) and so makes m = gcd(m, s); an
-//! array of structures of 24 bytes keeps its three words apart, an array of doubles has one. What a
-//! class holds is kept per offset (a [`Cell`]); where two cells meet their pointers are unified, from a
-//! worklist. A modulus at least halves when it shrinks, and the smaller of two maps is moved into the
-//! larger: O(n log² n) in all.
+//! Steensgaard's analysis (POPL 1996), made field-sensitive by a *weighted* union-find. A target is a node
+//! and an offset in it. Each alias set has a modulus m: offsets count modulo m; m = 0 means exact offsets.
+//! A pointer increment by an unknown multiple of s unifies (c, o) with (c, o + s), which makes m = gcd(m,
+//! s). An array of 24-byte structures has three separate cells; an array of doubles has one. The contents
+//! of an alias set are stored per offset (a [`Cell`]). If two cells merge, a worklist unifies their
+//! pointees. A modulus at least halves on each change, and the smaller of two maps moves into the larger:
+//! O(n log² n) in total.
 
 use crate::memory::Origin;
 use std::collections::BTreeMap;
 
-/// A place that a pointer may mean: an offset in a class.
+/// A node and an offset in it: the target of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub node: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The place `bytes` further on.
+    /// Returns the target `bytes` further on.
     pub fn plus(self, bytes: i64) -> Target {
         Target {
             node: self.node,
@@ -28,19 +28,19 @@ impl Target {
     }
 }
 
-/// Offsets farther out than this are not kept apart.
+/// Largest tracked offset. Larger offsets reduce the modulus to 1.
 const OFFSET_MAX: i64 = 1 << 40;
 
-/// What is known of the word at one offset of a class.
+/// State of the memory cell at one offset of an alias set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
-    /// Where pointers stored here point to.
+    /// Target of the pointers stored in the cell.
     pub points: Option<Target>,
-    /// What the word was seen to be.
+    /// Types observed in the cell.
     pub seen: crate::seen::Seen,
 }
 
-/// What is known of a class.
+/// State of an alias set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     pub modulus: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The offset as this class counts it.
+    /// Normalises an offset: reduces `offset` by the modulus.
     pub fn normal(&self, offset: i64) -> i64 {
         match self.modulus {
             0 => offset,
@@ -68,20 +68,20 @@ struct Node {
     shift: i64,
 }
 
-/// The classes.
+/// The alias sets under construction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
     nodes: Vec<Node>,
     contents: Vec<Content>,
     work: Vec<(Target, Target)>,
-    /// The number of unions and modulus changes so far.
+    /// Number of unions and modulus changes. A fixpoint loop compares it before and after a round.
     pub changes: usize,
-    /// Steps: from which place by which distance a pointer may be moved again and again.
+    /// Repeated pointer increments: start and stride in bytes.
     pub steps: Vec<(Target, u64)>,
 }
 
 impl Classes {
-    /// A new class, at its offset 0.
+    /// Creates an alias set and returns its offset 0.
     pub fn fresh(&mut self) -> Target {
         let node = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -91,11 +91,11 @@ impl Classes {
         self.contents.push(Content::default());
         Target { node, offset: 0 }
     }
-    /// The number of nodes ever made.
+    /// Returns the number of nodes created.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
-    /// The target as its representative counts it.
+    /// Returns the target relative to its representative, normalised by the modulus.
     pub fn find(&mut self, target: Target) -> Target {
         let raw = self.find_raw(target);
         Target {
@@ -103,7 +103,7 @@ impl Classes {
             offset: self.contents[raw.node as usize].normal(raw.offset),
         }
     }
-    /// As [`Classes::find`], with an offset that is not reduced by the modulus.
+    /// Returns the target relative to its representative, without reduction by the modulus.
     pub fn find_raw(&mut self, target: Target) -> Target {
         let (mut node, mut shift) = (target.node, 0i64);
         while self.nodes[node as usize].parent != node {
@@ -125,32 +125,32 @@ impl Classes {
             offset: target.offset.wrapping_add(shift),
         }
     }
-    /// What is known of the class of a target.
+    /// Returns the state of a target's alias set.
     pub fn content(&mut self, target: Target) -> &mut Content {
         let root = self.find(target).node;
         &mut self.contents[root as usize]
     }
-    /// Returns true if a node is the representative of its class.
+    /// Returns true if a node is the representative of its alias set.
     pub fn is_root(&self, node: u32) -> bool {
         self.nodes[node as usize].parent == node
     }
-    /// What is known of a representative.
+    /// Returns the state of a representative.
     pub fn root_content(&self, root: u32) -> &Content {
         &self.contents[root as usize]
     }
-    /// Takes out what is known of a representative, except for its modulus.
+    /// Moves the state of a representative out; the modulus stays.
     pub fn take(&mut self, root: u32) -> Content {
         let content = std::mem::take(&mut self.contents[root as usize]);
         self.contents[root as usize].modulus = content.modulus;
         content
     }
-    /// The cell at a target.
+    /// Returns the cell at a target.
     pub fn cell(&mut self, target: Target) -> &mut Cell {
         let at = self.bounded(target);
         let content = &mut self.contents[at.node as usize];
         content.cells.entry(at.offset).or_default()
     }
-    /// Where the pointers stored at a target point to.
+    /// Returns the target of the pointers stored at a target.
     pub fn pointee(&mut self, target: Target) -> Target {
         if let Some(points) = self.cell(target).points {
             return points;
@@ -159,13 +159,13 @@ impl Classes {
         self.cell(target).points = Some(points);
         points
     }
-    /// Says that a pointer to `target` may be moved by any multiple of `stride` bytes.
+    /// Records that a pointer to `target` may move by any multiple of `stride` bytes.
     pub fn step(&mut self, target: Target, stride: i64) {
         if stride != 0 {
             self.unify(target, target.plus(stride));
         }
     }
-    /// Says that two pointers may mean the same memory.
+    /// Records that two pointers may alias.
     pub fn unify(&mut self, a: Target, b: Target) {
         self.work.push((a, b));
         while let Some((a, b)) = self.work.pop() {
@@ -188,7 +188,8 @@ impl Classes {
         }
     }
 
-    /// The target as its representative counts it, with offsets far out given up.
+    /// Returns the target relative to its representative. An offset beyond [`OFFSET_MAX`] reduces the
+    /// modulus to 1.
     fn bounded(&mut self, target: Target) -> Target {
         let at = self.find(target);
         if at.offset.unsigned_abs() <= OFFSET_MAX as u64 {
@@ -210,7 +211,7 @@ impl Classes {
             self.put(big, offset.wrapping_add(shift), cell);
         }
     }
-    /// Makes offsets of a representative count modulo `step` too.
+    /// Reduces the modulus of a representative to its gcd with `step`.
     fn shrink(&mut self, root: u32, step: u64) {
         let content = &mut self.contents[root as usize];
         let step = if step > OFFSET_MAX as u64 { 1 } else { step };
@@ -237,7 +238,7 @@ impl Classes {
     }
 }
 
-/// The greatest common divisor; of 0 and n it is n.
+/// Returns the greatest common divisor; gcd(0, n) = n.
 pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b != 0 {

@@ -1,4 +1,5 @@
-//! Active values that are written to memory without a shadow and read back: the memory's origin, and the remedy.
+//! Active values stored to memory without a shadow and read back: diagnostics with the memory's origin and
+//! a remedy.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::{CallSite, Callee};
@@ -9,18 +10,18 @@ use crate::outliving;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// The origin of a class's memory, as far as it is known.
+/// Provenance of an alias set, as far as known.
 #[derive(Clone, Copy)]
 pub(crate) struct Provenance {
-    /// A global that cannot have a shadow here.
+    /// A global that cannot have a shadow in this unit.
     pub barred: Option<GlobalId>,
-    /// True if none of the memory has a shadow.
+    /// True if no object of the set has a shadow.
     pub bare: bool,
-    /// True if a const argument, and no argument with a shadow, leads to it.
+    /// True if the set is reachable from a const argument and from no argument with a shadow.
     pub promised: bool,
 }
 
-/// Reports active values that are written to memory without a shadow and read back.
+/// Reports active values that are stored to memory without a shadow and read back.
 pub(crate) fn of_memory(
     facts: Facts<'_>,
     classes: &ClassFacts,
@@ -32,11 +33,11 @@ pub(crate) fn of_memory(
         for op in body.walk(body.root()) {
             flow::value_accesses(facts.unit, body, op, |touch| {
                 let ValueAccess::Store { ptr, value } = touch else {
-                    // Not an error: a load writes nothing.
+                    // Not an error: a load writes no memory.
                     return;
                 };
                 let Some(class) = facts.memory.class(func, ptr) else {
-                    // Not an error: the address is null or undefined, and leads nowhere.
+                    // Not an error: the address is null or undefined.
                     return;
                 };
                 let varied =
@@ -61,8 +62,8 @@ pub(crate) fn of_memory(
     list
 }
 
-/// Returns true if memory that an unknown callee returns may be an exported global variable that is read later. The
-/// unknown callee sees every exported variable.
+/// Returns true if memory from an unknown callee may be an exported global that is read later. An unknown
+/// callee can access every exported variable.
 fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> bool {
     let origins = &facts.memory.get(class).origins;
     let is_unseen = |o: &Origin| matches!(o, Origin::Elsewhere(..) | Origin::Unseen);
@@ -80,8 +81,8 @@ fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> boo
     origins.iter().any(is_unseen) && globals.any(|global| is_exported(global) && is_read(global))
 }
 
-/// Refuses a result whose shadow is asked for and that may lead to numbers without a shadow. The shadow of such a
-/// pointer is the pointer itself: the caller would take the numbers for derivatives.
+/// Returns the diagnostic for a result with a requested shadow that may lead to floats without a shadow.
+/// The shadow of such a pointer is the pointer itself: the caller would read primal values as derivatives.
 pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagnostic {
     let unit = facts.unit;
     let name = name_of(unit, root);
@@ -103,7 +104,7 @@ pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagno
         .help("mark the argument that leads there as dup, or the result as `enzyme_const_return`")
 }
 
-/// Warns that a read by another path may read a value written to const memory.
+/// Returns the warning for a read that may alias a value stored to const memory.
 fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
     Diagnostic::warning(Code::ZeroDerivative, message)
@@ -112,8 +113,8 @@ fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
         .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
 }
 
-/// Returns true if two classes may share memory through pointers stored before the call. The caller knows whether
-/// two arguments point to the same memory.
+/// Returns true if two alias sets may alias through pointers stored before the call. Two direct arguments
+/// do not count, because the caller knows whether they alias.
 fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
     let named = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;
@@ -181,7 +182,7 @@ fn stored(
     }
 }
 
-/// Returns the diagnostic for memory that an unknown callee returns: an allocator whose source is missing.
+/// Returns the diagnostic for memory from an unknown callee: an allocator without source.
 fn from_allocator(
     facts: Facts<'_>,
     (func, body, store): (FuncId, &Body, Op),
@@ -191,7 +192,7 @@ fn from_allocator(
     let sites = facts.closure.bodies(unit);
     let sites = sites.flat_map(|(func, _)| facts.closure.calls_in(func));
     let givers: Vec<&CallSite> = sites.filter(|site| gives(facts, class, site)).collect();
-    // The call whose result the store writes through, if there is one.
+    // Prefers the call whose result is the base of the store's address.
     let base = base_of(body, body.operand(store, 1));
     let direct = |site: &&&CallSite| {
         site.caller == func && base.is_some() && flow::call_result(body, site.op) == base
@@ -225,7 +226,7 @@ fn from_allocator(
     })
 }
 
-/// Returns true if a call of an unknown function returns a pointer into a class.
+/// Returns true if a call of an unknown function returns a pointer into an alias set.
 fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
     let unit = facts.unit;
     let not_seen = match site.callee {
@@ -245,7 +246,7 @@ fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
         })
 }
 
-/// Returns the value from which an address is computed by offsets.
+/// Returns the call result from which an address is computed by offsets.
 fn base_of(body: &Body, address: Value) -> Option<Value> {
     let mut base = address;
     while let Some(def) = body.def_op(base) {

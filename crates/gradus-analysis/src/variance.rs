@@ -1,16 +1,15 @@
-//! In which loops a value varies: those whose iterations may each see another one.
+//! Loop variance: the loops in which a value may differ between iterations.
 //!
-//! What a tape must hold of a value is one copy per iteration of the loops that it *varies in*, not of
-//! all that it stands in. Masks of loops, by depth, grow along uses until they stay; each value changes at
-//! most once per loop around it.
+//! A tape needs one copy of a value per iteration of the loops in which the value *varies*, not of all
+//! loops around it. Loop masks, by depth, grow along uses to a fixpoint. Each value changes at most once
+//! per enclosing loop.
 
 use crate::clobber::Clobbers;
 use crate::effects::Effects;
 use crate::nest::is_loop;
 use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Value};
 
-/// Bit d: the loop at depth d around the value, the outermost at 0; the last bit stands for all
-/// deeper ones.
+/// Bit d stands for the enclosing loop at depth d (outermost 0), the last bit for all deeper loops.
 type Mask = u64;
 
 /// The variance of all values of one body. Valid until the first edit.
@@ -21,7 +20,7 @@ pub struct Variance<'a> {
 }
 
 impl<'a> Variance<'a> {
-    /// Computes it for a body.
+    /// Computes the variance of a body.
     pub fn of(clobbers: &'a Clobbers<'a>, effects: &Effects) -> Variance<'a> {
         let body = clobbers.alias.body;
         let mut solver = Solver {
@@ -45,7 +44,7 @@ impl<'a> Variance<'a> {
         solver.table
     }
 
-    /// The loops around the definition of a value that it varies in, the outermost first.
+    /// Returns the loops around a value's definition in which the value varies, outermost first.
     pub fn loops(&self, value: Value) -> Vec<Op> {
         let mask = self.mask(value);
         let mut found: Vec<Op> = self
@@ -56,7 +55,7 @@ impl<'a> Variance<'a> {
         found.reverse();
         found
     }
-    /// Whether a value differs between iterations of a loop around its definition.
+    /// Returns true if a value differs between iterations of a loop around its definition.
     pub fn varies_in(&self, value: Value, lp: Op) -> bool {
         self.mask(value) & self.bit(lp) != 0
     }
@@ -89,7 +88,7 @@ impl Solver<'_, '_> {
         self.table.clobbers.alias.body
     }
 
-    /// All loops around an op.
+    /// Returns the mask of all loops around an op.
     fn all(&self, op: Op) -> Mask {
         match self.table.clobbers.alias.nest.loop_depth(op) {
             depth @ 0..=63 => (1 << depth) - 1,
@@ -97,7 +96,7 @@ impl Solver<'_, '_> {
         }
     }
 
-    /// Adds loops to a value's mask; those inside of which it is not defined do not count.
+    /// Adds loops to a value's mask, restricted to loops around its definition.
     fn add(&mut self, value: Value, mask: Mask) {
         let alias = self.table.clobbers.alias;
         let around = match alias.nest.loop_of_value(alias.body, value) {
@@ -120,7 +119,7 @@ impl Solver<'_, '_> {
         }
     }
 
-    /// What varies by itself.
+    /// Seeds values that vary on their own: loop indices, loads, calls, allocations.
     fn seed(&mut self, op: Op) {
         let kind = self.body().kind(op).clone();
         if is_loop(&kind) {
@@ -163,7 +162,7 @@ impl Solver<'_, '_> {
         }
     }
 
-    /// The loops around an op in which memory that it reads is written.
+    /// Returns the loops around an op that write the memory read by the op.
     fn changing_loops(&self, op: Op) -> Mask {
         let clobbers = self.table.clobbers;
         let mut loops: Vec<Op> = clobbers.alias.nest.loops_of(op).collect();
@@ -191,7 +190,7 @@ impl Solver<'_, '_> {
         }
     }
 
-    // ---- along uses ------------------------------------------------------------------------
+    // ---- propagation -----------------------------------------------------------------------
 
     fn hand_on(&mut self, value: Value, op: Op, index: usize) {
         let mask = self.table.mask(value);
@@ -229,8 +228,8 @@ impl Solver<'_, '_> {
         }
     }
 
-    /// A terminator's operand is a result of the op around it, or a carried value. A loop whose
-    /// length varies gives results that vary.
+    /// Propagates a terminator operand to a result of the enclosing op or to a carried value. A loop with
+    /// varying trip count has varying results.
     fn leave(&mut self, op: Op, index: usize, mask: Mask) {
         let Some((owner, region)) = self.owner(op) else {
             unreachable!("yields and repeats stand in a region of an op");

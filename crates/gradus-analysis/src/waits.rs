@@ -1,43 +1,43 @@
-//! Where the ranks of an `spmd` wait for each other, and what an op with such places inside may see of
-//! what others wrote.
+//! Synchronisation points: ops at which the ranks of an `spmd` wait for each other, and the writes of other
+//! ranks visible to an op with such points inside.
 //!
-//! Without races a rank sees what another wrote only once both have waited in between. An op without
-//! waits inside is thus changed by its own rank alone. Behind one with waits inside, a rank also sees
-//! what others did *before* it, since the last place where all had waited, and what they will do up to
-//! the next. Ranks that have ended are not waited for; the others meet at the same waits.
+//! Without data races, a rank sees another rank's write only after both have synchronised in between. Only
+//! its own rank changes memory during an op without synchronisation points. During an op with such points,
+//! a rank also sees writes of other ranks between the preceding and the following point at which all ranks
+//! wait. Ranks that have ended are not awaited; the remaining ranks wait at common points.
 
 use crate::effects::Effects;
 use crate::nest::Nest;
 use gradus_ir::{BarrierScope, Body, Op, OpKind, Unit};
 
-/// One place where ranks wait.
+/// A synchronisation point.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     op: Op,
     scope: BarrierScope,
-    /// Whether all ranks are through with what stands before it once one goes on.
+    /// True if all ranks have completed all earlier ops once one rank continues.
     parts: bool,
 }
 
-/// The waits of one body, in program order. Valid until the first edit.
+/// The synchronisation points of one body, in program order. Valid until the first edit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     found: Vec<Wait>,
 }
 
-/// What ranks may have done while one of them ran an op.
+/// The accesses that may take effect while one rank runs an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The places in program order of what counts: first and last.
+    /// First and last position in program order of the accesses.
     pub span: (u32, u32),
-    /// The loop of which one iteration is held fixed.
+    /// The loop whose iteration is fixed.
     pub frame: Option<Op>,
-    /// Whether callers may have written before what is not the rank's own.
+    /// True if callers may have written memory that is not private to the rank.
     pub callers: bool,
 }
 
 impl Waits {
-    /// Finds the waits of a body.
+    /// Finds the synchronisation points of a body.
     pub fn of(unit: &Unit, body: &Body, nest: &Nest, effects: &Effects) -> Waits {
         let wait = |op: Op| {
             let (scope, parts) = match body.kind(op) {
@@ -63,19 +63,19 @@ impl Waits {
         }
     }
 
-    /// Whether some of them are those of ranks that call the body.
+    /// Returns true if some point synchronises ranks of the body's callers.
     pub fn concern_callers(&self, body: &Body, nest: &Nest) -> bool {
         let open = |w: &Wait| ranks_around(body, nest, w.op).is_empty();
         self.found.iter().any(open)
     }
 
-    /// Whether ranks wait inside an op.
+    /// Returns true if ranks synchronise inside an op.
     pub fn is_any_in(&self, nest: &Nest, container: Op) -> bool {
         let (first, last) = nest.span(container);
         !self.between(nest, first, last).is_empty()
     }
 
-    /// The waits from one place in program order to another.
+    /// Returns the points between two positions in program order.
     fn between(&self, nest: &Nest, first: u32, last: u32) -> std::ops::Range<usize> {
         let order = |wait: &Wait| nest.order(wait.op);
         let from = self.found.partition_point(|w| order(w) < first);
@@ -83,8 +83,8 @@ impl Waits {
         from..to
     }
 
-    /// What ranks may have done while one of them ran an op of the body, up to and with a place in
-    /// program order.
+    /// Returns the accesses that may take effect while one rank runs `container` up to and including
+    /// position `last` in program order.
     pub fn seen_in(&self, body: &Body, nest: &Nest, container: Op, last: u32) -> Seen {
         let own = Seen {
             span: (nest.order(container), last),
@@ -131,16 +131,16 @@ impl Waits {
     }
 }
 
-/// The `spmd`s around an op, the innermost first.
+/// Returns the `spmd`s around an op, innermost first.
 fn ranks_around(body: &Body, nest: &Nest, op: Op) -> Vec<Op> {
     let is_spmd = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
     nest.loops_of(op).filter(is_spmd).collect()
 }
 
-/// The reach of a barrier that more than one `spmd` may take part in.
+/// Reach of a barrier that may involve more than one `spmd`.
 const WIDEST: u8 = 2;
 
-/// How far a barrier reaches: one behind which more ranks have waited parts at least as much.
+/// Returns the reach of a barrier. A barrier of more ranks separates at least as many accesses.
 fn reach(scope: BarrierScope) -> u8 {
     match scope {
         BarrierScope::Warp => 0,

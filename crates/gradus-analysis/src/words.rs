@@ -1,10 +1,11 @@
-//! Types of words: which memory and which integers carry floats and pointers, over the whole closure.
+//! Type analysis: the floats and pointers in memory cells and in integers, over the whole call graph.
 //!
-//! Seeds are all accesses (before or after), type-based alias tags, and declared types where nothing
-//! else is known. Integers have lanes: a float or pointer at a bit offset. Steps: (1) one equation per
-//! op that moves lanes unchanged (see `lanes.rs`) and per integer load or store; (2) sweeps over the
-//! equations, forwards and backwards in turn, and over the copies of bytes, until nothing changes;
-//! (3) declared types are taken for words of which nothing is known, and (2) again.
+//! Seeds are all accesses (earlier or later in the program), TBAA tags and, without other evidence,
+//! declared types. Integers have bit ranges: a float or pointer at a bit offset. Steps:
+//!
+//! 1. One equation per op that moves bit ranges unchanged (see `lanes.rs`) and per integer load or store.
+//! 2. Fixpoint iteration over the equations, forwards and backwards in turn, and over the byte copies.
+//! 3. Declared types become the types of cells without evidence; then step 2 runs again.
 
 use crate::closure::Closure;
 use crate::lanes::{self, Equation, Node, Nodes, StoredConstant};
@@ -18,12 +19,12 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// The size of the widest floats in bytes.
+/// Size of the widest float in bytes.
 const FLOAT_BYTES_MAX: i64 = 16;
-/// The most bytes of one access that are looked at.
+/// Maximal number of bytes inspected per access.
 const ACCESS_MAX: u32 = 4096;
 
-/// What a lane carries.
+/// Type of a bit range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LaneKind {
     /// A float.
@@ -32,58 +33,59 @@ pub enum LaneKind {
     Pointer,
 }
 
-/// A float or pointer inside a value, as it would lie in memory.
+/// A float or pointer inside a value, laid out as in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lane {
-    /// Where it starts: bits from the least significant one, or from the first byte of an aggregate.
+    /// First bit, counted from the least significant bit, or from the first byte of an aggregate.
     pub bit: u32,
-    /// What it is.
+    /// Type of the bit range.
     pub kind: LaneKind,
 }
 
-/// What a word of copied memory is.
+/// A float or pointer in copied memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CopiedWord {
-    /// Bytes from the start of the copy, or of its period.
+    /// Offset in bytes from the start of the copy, or of its period.
     pub offset_bytes: u64,
-    /// What lies there.
+    /// Type at the offset.
     pub kind: LaneKind,
 }
 
-/// How many words of another period a copy of any length is followed for.
+/// Maximal number of repetitions propagated for a copy of unknown size.
 const MOST_REPEATS: u64 = 4096;
 
-/// How the words of a copy repeat.
+/// Period of the contents of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// Bytes from the start of the copy to the first period: words before stand once.
+    /// Offset in bytes from the start of the copy to the first period. Cells before the offset do not
+    /// repeat.
     pub from_bytes: u64,
-    /// The length of a period.
+    /// Length of a period in bytes.
     pub bytes: u64,
 }
 
-/// What a copy of bytes moves.
+/// Contents of a byte copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyKind {
-    /// Floats of one format side by side, from the first byte to the last.
+    /// Contiguous floats of one format, from the first byte to the last.
     Floats(FloatKind),
-    /// Pointers side by side.
+    /// Contiguous pointers.
     Pointers,
-    /// Words of several kinds; bytes not named need nothing.
+    /// Cells of several types. Bytes outside the listed cells carry no derivative and no pointer.
     Words {
-        /// The words in order.
+        /// The cells, in order of their offsets.
         words: Vec<CopiedWord>,
-        /// How they repeat, up to the size of the copy.
+        /// Period of the cells, up to the size of the copy.
         period: Option<Period>,
     },
     /// Neither floats nor pointers.
     Nothing,
-    /// It cannot be told.
+    /// The contents are unknown.
     Unknown,
 }
 
 impl CopyKind {
-    /// Whether floats are among what is moved, or may be.
+    /// Returns true if the copy moves or may move floats.
     pub fn may_hold_floats(&self) -> bool {
         match self {
             CopyKind::Floats(_) | CopyKind::Unknown => true,
@@ -95,24 +97,25 @@ impl CopyKind {
     }
 }
 
-/// The words of all memory of a closure and the lanes of all its values.
+/// Types of all memory cells and bit ranges of all values of a call graph.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// By class and reduced offset.
+    /// By alias set and normalised offset.
     seen: Vec<BTreeMap<i64, Seen>>,
-    /// By class and offset that is not reduced.
+    /// By alias set and unreduced offset.
     evidence: Vec<BTreeMap<i64, Seen>>,
     nodes: Nodes,
     copies: HashMap<(FuncId, Op), CopyBytes>,
     visible: Vec<bool>,
-    /// The classes of which no access, name or declaration told anything, before integers were looked at.
+    /// True for alias sets without evidence from accesses, TBAA names and declarations, before integer
+    /// accesses are considered.
     untold: Vec<bool>,
-    /// The classes that parameters point to which are declared to point to numbers.
+    /// True for alias sets behind parameters that are declared as pointers to floats.
     declared: Vec<bool>,
 }
 
 impl Words {
-    /// The words of all memory that `closure` touches.
+    /// Computes the types of all memory accessed by `closure`.
     pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Words {
         let mut words = Words {
             seen: memory
@@ -146,7 +149,7 @@ impl Words {
         }
         words
     }
-    /// Where nothing else tells what memory holds, the declared types of parameters do.
+    /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
     fn declare_pointees(&mut self, unit: &Unit, closure: &Closure, memory: &Memory) {
         for (func, body) in closure.bodies(unit) {
             let attrs = unit.attrs(unit.functions[func].attrs);
@@ -167,9 +170,10 @@ impl Words {
             }
         }
     }
-    /// An integer constant that overwrites floats stands for floats: zeros, where `memset` was a store. So
-    /// does one that reads as a number, in memory that callers see and of which nothing else is known:
-    /// zeros in its shadow are right for a float, and do no harm to anything else.
+    /// Gives bit ranges to a stored integer constant. A constant that overwrites floats counts as floats
+    /// (`memset` lowered to an integer store). A constant with the bits of a number counts as floats in
+    /// caller-visible memory without evidence: zeros in the shadow are correct for a float and harmless
+    /// otherwise.
     fn stamp(&mut self, memory: &Memory, constant: &StoredConstant) {
         let StoredConstant {
             node,
@@ -194,33 +198,32 @@ impl Words {
         }
     }
 
-    /// The floats and pointers that a value carries, by their offsets: of a float or pointer itself, of
-    /// a vector's elements, of an aggregate's members, and of integers that are really those. An integer
-    /// constant carries floats where it overwrites such.
+    /// Returns the bit ranges of a value, by offset: a float or pointer itself, vector elements, aggregate
+    /// members, and floats or pointers in integers. An integer constant has floats if it overwrites floats.
     pub fn lanes(&self, func: FuncId, value: Value) -> &[Lane] {
         self.nodes
             .of_value(func, value)
             .map_or(&[], |node| self.nodes.lanes(node))
     }
-    /// Whether a value carries a float.
+    /// Returns true if a value contains a float.
     pub fn carries_float(&self, func: FuncId, value: Value) -> bool {
         let lanes = self.lanes(func, value).iter();
         lanes
             .into_iter()
             .any(|l| matches!(l.kind, LaneKind::Float(_)))
     }
-    /// Whether a value carries a pointer.
+    /// Returns true if a value contains a pointer.
     pub fn carries_pointer(&self, func: FuncId, value: Value) -> bool {
         let lanes = self.lanes(func, value).iter();
         lanes.into_iter().any(|l| l.kind == LaneKind::Pointer)
     }
-    /// Whether bits of a value are taken for different things in different places, or a float is cut.
+    /// Returns true if bits of a value have conflicting types, or if a float is truncated.
     pub fn is_confused(&self, func: FuncId, value: Value) -> bool {
         self.nodes
             .of_value(func, value)
             .is_some_and(|node| self.nodes.is_confused(node))
     }
-    /// What the word at a place is known to be.
+    /// Returns the type of the cell at a location.
     pub fn seen(&self, memory: &Memory, place: MemoryPlace) -> Seen {
         let offset = memory.get(place.class).normal(place.offset_bytes);
         let class = self.seen.get(place.class.index());
@@ -229,7 +232,7 @@ impl Words {
             .copied()
             .unwrap_or_default()
     }
-    /// All that the words of a class are known to be.
+    /// Returns the union of the types of an alias set's cells.
     pub fn seen_anywhere(&self, class: ClassId) -> Seen {
         let mut all = Seen::NOTHING;
         for seen in self
@@ -243,23 +246,21 @@ impl Words {
         all
     }
 
-    /// Whether nothing tells what memory of a class holds: no access as a number or an address, no name that
-    /// the front end gave an access, no declaration. Arithmetic on integers that are loaded from it and stored
-    /// to it may be arithmetic on the bits of numbers.
+    /// Returns true if an alias set has no type evidence: no access as float or pointer, no TBAA name, no
+    /// declaration. Integer arithmetic on values loaded from such memory may be arithmetic on float bits.
     pub fn is_untold(&self, class: ClassId) -> bool {
         let all = self.seen_anywhere(class);
         self.untold[class.index()] && !all.has_float() && !all.has_pointer()
     }
 
-    /// Whether a parameter is declared to point to numbers in memory of a class, and all that is seen there are
-    /// integers.
+    /// Returns true if a parameter declares the memory as floats, but only integer accesses occur.
     pub fn is_belied(&self, class: ClassId) -> bool {
         let all = self.seen_anywhere(class);
         self.declared[class.index()] && !all.has_float() && !all.has_pointer()
     }
 
-    /// What a call of `memcpy`, `memmove` or `memset` (or a `store` of an aggregate, a call by value)
-    /// moves; [`CopyKind::Nothing`] for other ops.
+    /// Returns the contents of a byte copy: `memcpy`, `memmove`, `memset`, an aggregate store, a `byval`
+    /// argument. Returns [`CopyKind::Nothing`] for other ops.
     pub fn copy_kind(
         &self,
         unit: &Unit,
@@ -290,8 +291,9 @@ impl Words {
         self.fill_kind(unit, memory, body, func, op)
     }
 
-    /// What a copy moves as the front end names it, which tells where the memory at its ends holds now this and now
-    /// that; `None` where it names nothing, or bytes, or an integer where nothing but floats was seen.
+    /// Returns the contents of a copy according to its `tbaa.struct` members, which resolve memory of
+    /// varying type. Returns `None` without names, for names of bytes, and for an integer name over cells
+    /// with float accesses only.
     fn named(
         &self,
         unit: &Unit,
@@ -327,7 +329,7 @@ impl Words {
         (!list.is_empty() && kind != CopyKind::Unknown).then_some(kind)
     }
 
-    /// What a fill overwrites.
+    /// Returns the type of the memory overwritten by a fill.
     fn fill_kind(
         &self,
         unit: &Unit,
@@ -362,7 +364,7 @@ impl Words {
         }
     }
 
-    /// What the block of memory at `place` holds.
+    /// Returns the contents of the memory block at `place`.
     pub fn block_kind(
         &self,
         memory: &Memory,
@@ -371,8 +373,8 @@ impl Words {
     ) -> CopyKind {
         self.kind_at(memory, &[place], size_bytes)
     }
-    /// What blocks of memory hold that are alike. First by reduced offsets, which leave nothing out; where
-    /// that mixes words of several kinds, by the layout that the accesses show.
+    /// Returns the common contents of equal memory blocks. Normalised offsets are tried first, because they
+    /// cover all accesses. If they mix several types, the layout of the accesses decides.
     fn kind_at(&self, memory: &Memory, ends: &[MemoryPlace], size: Option<u64>) -> CopyKind {
         let mut kind = CopyKind::Nothing;
         for &end in ends {
@@ -398,14 +400,15 @@ impl Words {
             None => kind,
         }
     }
-    /// What the block of memory at `place` holds by reduced offsets.
+    /// Returns the contents of the memory block at `place` by normalised offsets.
     fn reduced_kind(&self, memory: &Memory, place: MemoryPlace, size: Option<u64>) -> CopyKind {
         let list = self.block_words(memory, place, size);
         let modulus = memory.get(place.class).modulus_bytes;
         let shown = self.visible[place.class.index()];
         layout::block(&list, modulus, size, shown)
     }
-    /// The words of the block of memory at `place` by reduced offsets, with their distance from its start.
+    /// Returns the cells of the memory block at `place` by normalised offsets, with their distance from its
+    /// start.
     fn block_words(
         &self,
         memory: &Memory,
@@ -429,7 +432,7 @@ impl Words {
         list
     }
 
-    /// Step 2.
+    /// Iterates equations and copies to a fixpoint (step 2).
     fn settle(&mut self, memory: &Memory, equations: &[Equation]) {
         loop {
             let mut news = false;
@@ -452,8 +455,8 @@ impl Words {
             }
         }
     }
-    /// An integer at `node` is loaded from, or stored to, `place`. What is also used as a float is one, by
-    /// whatever name it is accessed.
+    /// Applies a load or store of the integer at `node`. Bits also used as a float are a float, regardless
+    /// of the TBAA name of the access.
     fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
         let is_float = |lane: &Lane| matches!(lane.kind, LaneKind::Float(_));
         if tagged.has_integer() && !self.nodes.lanes(node).iter().any(is_float) {
@@ -484,8 +487,7 @@ impl Words {
         }
         news
     }
-    /// A declared integer is loaded from, or stored to, `place`: no float, but it may be an address that
-    /// is kept as a number.
+    /// Applies a load or store of a declared integer. The integer is no float, but may be an address.
     fn access_address(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
         let named = self.evidence[place.class.index()].get(&place.offset_bytes);
         let named = named.copied().unwrap_or_default();
@@ -505,8 +507,8 @@ impl Words {
         }
         news
     }
-    /// What the word at a place is, asked for an integer that is used as a number or not: where the
-    /// words of a structure are mixed, the offset as it was named decides.
+    /// Returns the type of a cell as seen by an integer access. If the modulus mixes cells of a structure,
+    /// the type at the unreduced offset decides.
     fn seen_by(&self, memory: &Memory, at: MemoryPlace, node: Node) -> Seen {
         let seen = self.seen(memory, at);
         let exact = memory.get(at.class).modulus_bytes == 0;
@@ -550,7 +552,7 @@ impl Words {
         let mut news = self.copy_evidence(from, to, size);
         for (distance, seen) in found {
             let mut repeats = 1;
-            // A copy of any length may fill all of the other side's period.
+            // A copy of unknown size may fill the whole period of the destination.
             let (length, most) = match size {
                 Some(size) => (Some(size), 65),
                 None => (Some(goal.modulus_bytes).filter(|m| *m > 0), MOST_REPEATS),
@@ -573,11 +575,11 @@ impl Words {
         }
         news
     }
-    /// As the words by reduced offsets, but only of copies whose size is known: else offsets could grow
-    /// without end where copies go round in a circle.
+    /// Copies the evidence at unreduced offsets. Only copies of known size qualify: with unknown sizes,
+    /// offsets could grow without bound on cycles of copies.
     fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
         let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
-            // Not an error: the words by reduced offsets are copied all the same.
+            // Not an error: the cells at normalised offsets are copied regardless.
             return false;
         };
         let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
@@ -593,7 +595,7 @@ impl Words {
         }
         news
     }
-    /// Notes what the word at an offset of a class is; gives whether that is new.
+    /// Records a type for the cell at an offset of an alias set. Returns true if the type is new.
     fn note(&mut self, memory: &Memory, class: ClassId, offset: i64, seen: Seen) -> bool {
         let raw = self.evidence[class.index()].entry(offset).or_default();
         let news = raw.add(&seen);
@@ -601,8 +603,8 @@ impl Words {
         let cell = self.seen[class.index()].entry(offset).or_default();
         cell.add(&seen) || news
     }
-    /// Words that are loaded or stored as integers which carry nothing, and are used as numbers, are
-    /// integers; so are words too short to be floats.
+    /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
+    /// for floats. A similar access to a cell with floats marks the value as conflicting.
     fn see_integers(&mut self, memory: &Memory, equations: &[Equation]) {
         for equation in equations {
             let Equation::Access {
@@ -628,8 +630,8 @@ impl Words {
             self.copy(memory, copy.to, copy.from, copy.size_bytes);
         }
     }
-    /// Whether a value is an integer that is only moved, loaded from or stored to memory that may be
-    /// seen outside and of which nothing is known: it may be a float.
+    /// Returns true if a value may be a float although its type is unknown: an integer that is only moved,
+    /// and loaded from or stored to externally visible memory without evidence.
     pub fn is_opaque(&self, memory: &Memory, func: FuncId, ptr: Value, value: Value) -> bool {
         let node = self.nodes.of_value(func, value);
         let (Some(node), Some(place)) = (node, memory.place(func, ptr)) else {
@@ -642,8 +644,8 @@ impl Words {
             && self.visible[place.class.index()]
             && self.seen(memory, place).is_nothing()
     }
-    /// As [`Words::may_hold_floats`], for a store of a number: where the words of a structure are mixed,
-    /// the offset as it was named decides.
+    /// Returns [`Words::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
+    /// structure, the unreduced offset decides.
     pub fn overlaps_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
         if !self.may_hold_floats(memory, place, bytes) {
             return false;
@@ -659,18 +661,18 @@ impl Words {
                     .any(|kind| offset + i64::from(kind.bits() / 8) > start)
             });
         let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
-        // Of bytes in which no float begins, only the offsets tell: they may be padding.
+        // Bytes in which no float begins may be padding; only the unreduced offsets decide.
         overlaps || self.begin_floats(memory, place, bytes) && !named.has_integer()
     }
-    /// Whether a value is a vector of integers that carries floats.
+    /// Returns true if a value is a vector of integers that contains floats.
     pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
         let ty = unit.types.get(body.ty(value));
         matches!(ty, gradus_ir::Type::Vector { .. })
             && unit.types.int_bits(body.ty(value)).is_some()
             && self.carries_float(func, value)
     }
-    /// Whether the floats that a vector of integers carries are of one format and each where a vector of
-    /// such floats has an element.
+    /// Returns true if the floats in a vector of integers have one format and are aligned like the elements
+    /// of a float vector.
     pub fn floats_are_even(&self, func: FuncId, value: Value) -> bool {
         let lanes = self.lanes(func, value);
         let Some(LaneKind::Float(kind)) = lanes.first().map(|lane| lane.kind) else {
@@ -683,23 +685,24 @@ impl Words {
         };
         whole && lanes.iter().all(even)
     }
-    /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
+    /// Returns true if a store of `bytes` bytes at a location may overwrite floats. The shadow is then
+    /// zeroed.
     pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
-        // A float that begins before the place may reach into it.
+        // A float that begins before the location may reach into it.
         let reaches = |k: i64| {
             let mut kinds = self.seen(memory, moved(place, -k)).floats();
             kinds.any(|kind| i64::from(kind.bits() / 8) > k)
         };
         self.begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
     }
-    /// Returns true if floats may begin in so many bytes at a place.
+    /// Returns true if floats may begin in the `bytes` bytes at a location.
     fn begin_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
         let mut offsets = 0..bytes.min(u64::from(ACCESS_MAX)) as i64;
         offsets.any(|k| self.seen(memory, moved(place, k)).has_float())
     }
 }
 
-/// Returns the place `bytes` further on.
+/// Returns the location `bytes` further on.
 fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
     MemoryPlace {
         class: place.class,
@@ -707,8 +710,8 @@ fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
     }
 }
 
-/// What zeros overwrite where that cannot be told: all that it may be, as zeros in the shadow are right for
-/// floats and for pointers, and do no harm to anything else.
+/// Returns the contents for a fill with zeros over memory of unknown type: all candidate types. Zeros in
+/// the shadow are correct for floats and pointers and harmless otherwise.
 fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
     if !block.iter().any(|(_, seen)| seen.has_pointer()) {
         return CopyKind::Floats(FloatKind::F64);
@@ -722,7 +725,7 @@ fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
     }
 }
 
-/// Whether a copy's source is a constant of nothing but zeros, as `T{}` is written: the copy fills.
+/// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
 fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
     let Some(Known::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
         return false;
@@ -741,7 +744,7 @@ fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
     variable.constant && variable.defined && variable.init.as_ref().is_some_and(is_zero)
 }
 
-/// The classes that callers of the roots, or code that is not seen, can see too.
+/// Returns, per alias set, true if callers of the roots or unknown code can access the memory.
 fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
     let mut seen = vec![false; memory.classes().len()];
     let mut work: Vec<ClassId> = memory
@@ -768,7 +771,7 @@ fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
     seen
 }
 
-/// The place of a global's address that a function only fills.
+/// Returns the location of a global's address in a function that only fills the global.
 fn global_place(unit: &Unit, memory: &Memory, body: &Body, value: Value) -> Option<MemoryPlace> {
     let ConstKind::Global { global, offset } = unit.constant(body.as_const(value)?).kind else {
         return None;

@@ -1,7 +1,8 @@
-//! Parameters that lead to written memory through pointers in memory: outputs in structures and descriptors.
+//! Indirect outputs: parameters that lead to written memory through pointers in memory, such as structures
+//! and descriptors.
 //!
-//! LLVM's `readonly` covers only memory that address computations reach from a parameter. It does not cover an
-//! output whose address lies in memory (`y->p[i] = …`).
+//! LLVM's `readonly` covers only memory reachable from a parameter by address computations. An output with
+//! its address in memory (`y->p[i] = …`) is not covered.
 
 use crate::activity::{Facts, written_classes};
 use crate::closure::Closure;
@@ -10,7 +11,7 @@ use crate::words::Words;
 use gradus_ir::{Entity, FuncId, Unit};
 use std::collections::BTreeSet;
 
-/// Returns for each parameter of `func` whether `closure` writes floats to memory that is reached from the
+/// Returns, per parameter of `func`, true if `closure` writes floats to memory that is reachable from the
 /// parameter through at least one pointer in memory.
 pub fn written_behind(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<bool> {
     let Some(body) = unit.functions[func].body.as_deref() else {

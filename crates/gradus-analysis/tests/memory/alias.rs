@@ -1,4 +1,4 @@
-//! Which accesses may meet, and that each fact can be switched off.
+//! Tests of alias analysis: pairs of accesses, and the switch of each fact.
 
 use crate::Program;
 use gradus_analysis::{AliasOptions, Root};
@@ -8,7 +8,7 @@ fn may_meet(p: &Program, load: &str, pointer: &str, options: &AliasOptions) -> b
         .may_alias_any_iteration(&p.read_of(load), &p.write_to(pointer))
 }
 
-/// The load and the store are apart, and are not once the fact is switched off.
+/// Checks that the load and the store are disjoint, and may alias without the fact.
 fn rests_on(p: &Program, load: &str, pointer: &str, off: impl Fn(&mut AliasOptions)) {
     let mut options = AliasOptions::default();
     assert!(

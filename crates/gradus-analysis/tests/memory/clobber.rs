@@ -1,4 +1,4 @@
-//! What becomes of memory after it was read.
+//! Tests of clobbers.
 
 use crate::Program;
 use gradus_analysis::{AfterEnd, AliasOptions, Clobbers, Root};
@@ -126,7 +126,8 @@ fn memory_of_one_iteration_is_not_written_by_the_next() {
         )
     };
     assert!(!clobbered(&Program::read(&text("%a")), "v"));
-    // What the last iteration made is the object of this iteration's store in the sets, not here.
+    // The points-to sets do not separate the previous iteration's object from the object stored to in this
+    // iteration.
     assert!(clobbered(&Program::read(&text("%old")), "v"));
 }
 
@@ -213,7 +214,7 @@ fn errno_does_not_disturb_what_math_functions_read() {
 
 #[test]
 fn calls_learn_what_their_arguments_share_and_lose() {
-    // rk4: the slopes are computed by one function from buffers that never overlap.
+    // rk4: one function computes the slopes from buffers that never overlap.
     let p = Program::read(
         "declare @malloc(i64) -> ptr
          func @slope(%u: ptr, %forcing: ptr, %du: ptr) {
@@ -253,7 +254,7 @@ fn calls_learn_what_their_arguments_share_and_lose() {
     });
 }
 
-/// A kernel in which a loop with a barrier inside reads what another thread may write.
+/// Returns a kernel in which a loop with a barrier reads memory that another thread may write.
 fn kernel(before: &str, inside: &str, after: &str) -> Program {
     Program::read(&format!(
         "func @meet() {{ barrier block return }}
@@ -292,7 +293,7 @@ fn ranks_that_wait_see_what_others_did_before() {
     let met = format!("{store} barrier block");
     assert!(unchanged(&met, "barrier block", "barrier block"));
     assert!(!unchanged(&met, "barrier grid", "barrier block"));
-    // Ranks that go round fewer times are behind the loop while others are in it.
+    // Ranks with fewer iterations are after the loop while other ranks are still inside.
     assert!(!unchanged("barrier block", "barrier block", store));
     let met = format!("barrier block {store}");
     assert!(unchanged("barrier block", "barrier block", &met));

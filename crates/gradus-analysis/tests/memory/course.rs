@@ -1,5 +1,5 @@
-//! The memory patterns of the course's programs, after inlining: what must be known about each for a
-//! gradient that keeps no more than it has to.
+//! Memory patterns of benchmark programs after inlining: the facts required for a gradient with minimal
+//! tape.
 
 use crate::Program;
 use gradus_analysis::{AfterEnd, Clobbers, Variance};
@@ -166,7 +166,7 @@ fn gmm_variance_follows_what_a_value_depends_on() {
 
 #[test]
 fn fft_parts_and_halves_of_one_array() {
-    // Real and imaginary parts never meet; low and high halves do, over all stages.
+    // Real and imaginary parts never alias; low and high halves alias, over all stages.
     let p = Program::read(
         "func @f(%a: ptr, %n: i64, %half: i64) {
            for %k < %half {

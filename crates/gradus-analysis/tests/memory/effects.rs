@@ -1,4 +1,4 @@
-//! Summaries of functions.
+//! Tests of function summaries.
 
 use crate::Program;
 use gradus_analysis::{AccessKind, Effects, Extent, FunctionEffects, Place, Touch};

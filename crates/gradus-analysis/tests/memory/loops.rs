@@ -1,4 +1,4 @@
-//! Trip counts, what can be known earlier, affine forms and extents.
+//! Tests of trip counts, availability, affine forms and access ranges.
 
 use crate::Program;
 use gradus_analysis::{
@@ -127,7 +127,7 @@ fn an_address_is_affine_in_its_loops() {
     assert_eq!((rows.terms.len(), rows.invariant.len()), (1, 1));
 }
 
-/// The numbers that bounds stand for, given those of values.
+/// Evaluates a bound for given values.
 fn number(e: &Extents, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
     let of = |id: &BoundId| number(e, *id, known);
     match &e.bounds[id.0 as usize] {
@@ -140,7 +140,7 @@ fn number(e: &Extents, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
     }
 }
 
-/// The bytes touched behind a pointer, with numbers for the arguments.
+/// Returns the bytes touched behind a pointer, for given arguments.
 fn bytes(p: &Program, pointer: &str, numbers: &[(&str, i128)]) -> Option<(i128, i128)> {
     let alias = p.alias();
     let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
@@ -163,7 +163,7 @@ fn extents_of_rows() {
     assert_eq!(bytes(&p, "y", &numbers), Some((0, 40)));
 }
 
-/// An optimiser that regroups an index drops the promise that nothing wraps: it becomes a condition.
+/// An optimiser that reassociates an index drops its no-wrap flags; the range receives a condition.
 #[test]
 fn extents_of_a_regrouped_index() {
     let text = "func @f(%x: ptr, %n: i32, %m: i32) {
@@ -194,7 +194,7 @@ fn extents_of_a_regrouped_index() {
     assert_eq!(range, (0, 36));
 }
 
-/// A shift by an amount that varies has no range: it is not the one by the least amount.
+/// A shift by a variable amount has no range; the smallest amount does not bound it.
 #[test]
 fn extents_of_powers_of_two() {
     let p = Program::read(
@@ -215,7 +215,7 @@ fn extents_of_powers_of_two() {
 
 #[test]
 fn extents_of_a_periodic_grid() {
-    // bruss: the neighbours' rows wrap around; each choice counts only where its condition holds.
+    // bruss: the rows of neighbours wrap around. Each select operand counts only under its condition.
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            %last = add nsw %n, -1
@@ -295,7 +295,7 @@ fn extents_of_a_choice_by_the_last_index() {
 
 #[test]
 fn an_unsigned_condition_on_an_unknown_limit_says_nothing() {
-    // Where n is negative, i < n holds unsigned for every i: x[i + 1] is touched past n.
+    // For negative n, `i < n` holds unsigned for every i, and x[i + 1] beyond n is touched.
     let p = Program::read(
         "func @f(%x: ptr, %n: i64, %m: i64) {
            for %i < %m {
@@ -331,7 +331,7 @@ fn a_pointer_that_is_stepped_is_an_index() {
 
 #[test]
 fn extents_of_bruss_as_llvm_hands_it_over() {
-    // Narrow neighbours: a truncated index less one, a sum shifted to and fro, a masked sum.
+    // Narrow neighbours: a truncated index minus one, a sum shifted left and right, a masked sum.
     let p = Program::read(
         "func @f(%x: ptr, %n32: i32) {
            %sub = add nsw %n32, i32 -1
@@ -427,7 +427,7 @@ fn a_load_that_surely_runs_may_run_earlier() {
 
 #[test]
 fn a_test_is_proposed_where_it_frees_loads() {
-    // bruss: the right-hand side may be written over the state, or over the structure of constants.
+    // bruss: the right-hand side may overlap the state or the structure of constants.
     let p = Program::read(
         "func @f(%ctx: ptr, %x: ptr, %dx: ptr, %n: i64, %ro: ptr) {
            %k = load %ctx -> f64

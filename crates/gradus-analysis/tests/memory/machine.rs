@@ -1,7 +1,7 @@
-//! A machine that runs small bodies and notes every access and value, to hold the analyses against.
+//! An interpreter for small bodies that records every access and value, as an oracle for the analyses.
 //!
-//! What is undefined (overflow where a flag excludes it, an access outside of an object, overlapping
-//! copies) ends the run without a verdict.
+//! Undefined behaviour (overflow against a flag, an access outside an object, overlapping copies) ends the
+//! run without a verdict.
 
 use crate::Program;
 use gradus_ir::{
@@ -9,20 +9,20 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// A value at run time.
+/// A run-time value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Datum {
     Int(i64),
     Float,
     Null,
-    /// An object's number and an offset in bytes.
+    /// Object number and offset in bytes.
     Ptr(usize, i64),
 }
 
-/// The loops around, the outermost first, and the iteration of each.
+/// The enclosing loops, outermost first, with the iteration of each.
 pub(crate) type Iteration = Vec<(Op, u64)>;
 
-/// What an access did.
+/// Kind of an executed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     Read,
@@ -30,7 +30,7 @@ pub(crate) enum Deed {
     Free,
 }
 
-/// One access as it happened.
+/// An executed access.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) op: Op,
@@ -47,18 +47,18 @@ impl Event {
     }
 }
 
-/// Why a run gives no verdict.
+/// Undefined behaviour: the run has no verdict.
 #[derive(Debug)]
 pub(crate) struct Undefined;
 
-/// All that happened in a run.
+/// The record of a run.
 #[derive(Default)]
 pub(crate) struct Trace {
     pub(crate) events: Vec<Event>,
     pub(crate) values: HashMap<Value, Vec<(Iteration, Datum)>>,
 }
 
-/// Called with every value that is made, and the values known then.
+/// Callback for every defined value, with the values defined so far.
 pub(crate) type Watch<'a> = &'a dyn Fn(Value, Datum, &HashMap<Value, Datum>);
 
 const OBJECT_BYTES: i64 = 4096;
@@ -76,7 +76,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Runs `@f` on arguments; objects below `objects` are the arguments'.
+    /// Runs `@f` on arguments. Objects below `objects` belong to the arguments.
     pub(crate) fn run(
         program: &'a Program,
         args: &[Datum],
@@ -128,7 +128,7 @@ impl<'a> Machine<'a> {
         list.push((self.iteration.clone(), datum));
     }
 
-    /// Runs a region; gives its terminator's operands.
+    /// Runs a region and returns its terminator's operands.
     fn region(&mut self, region: Region) -> Result<Vec<Datum>, Undefined> {
         let body = self.body;
         for op in body.ops_in(region) {

@@ -1,4 +1,5 @@
-//! Alias, effects, clobbers, trips, affine forms, extents and variance on small bodies in text form.
+//! Tests of alias analysis, effects, clobbers, trip counts, affine forms, access ranges and variance on
+//! small bodies in text form.
 
 mod alias;
 mod clobber;
@@ -13,7 +14,7 @@ mod scale;
 use gradus_analysis::{AccessKind, Alias, AliasOptions, Closure, Effects, MemoryAccess};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value, parse};
 
-/// A unit read from text, and one of its functions.
+/// A unit parsed from text, and its function `@f`.
 pub(crate) struct Program {
     pub(crate) unit: Unit,
     pub(crate) func: FuncId,
@@ -21,7 +22,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Reads `text`; the function looked at is `@f`.
+    /// Parses `text` and analyses `@f`.
     pub(crate) fn read(text: &str) -> Program {
         let unit = match parse(text, "test.gir") {
             Ok(unit) => unit,
@@ -54,18 +55,18 @@ impl Program {
             options,
         )
     }
-    /// The value of that name.
+    /// Returns the value named `name`.
     pub(crate) fn value(&self, name: &str) -> Value {
         let body = self.body();
         let found = body.values.ids().find(|v| body.name(*v) == Some(name));
         found.unwrap_or_else(|| panic!("no value is called {name}"))
     }
-    /// The op that makes the value of that name.
+    /// Returns the op that defines the value named `name`.
     pub(crate) fn op(&self, name: &str) -> Op {
         let made = self.body().def_op(self.value(name));
         made.unwrap_or_else(|| panic!("no op makes {name}"))
     }
-    /// The store to the pointer of that name.
+    /// Returns the store to the pointer named `pointer`.
     pub(crate) fn store(&self, pointer: &str) -> Op {
         let (body, pointer) = (self.body(), self.value(pointer));
         let stores =
@@ -73,7 +74,7 @@ impl Program {
         let found = body.walk(body.root()).find(stores);
         found.expect("a store to the pointer of that name")
     }
-    /// The call number `index` of the function of that name.
+    /// Returns call number `index` of the function named `name`.
     pub(crate) fn call(&self, name: &str, index: usize) -> Op {
         let body = self.body();
         let func = self.unit.function(name);
@@ -81,25 +82,25 @@ impl Program {
         let found = body.walk(body.root()).filter(calls).nth(index);
         found.unwrap_or_else(|| panic!("no call number {index} of {name}"))
     }
-    /// The op number `index` of `for` or `loop`.
+    /// Returns loop op number `index`, in program order.
     pub(crate) fn lp(&self, index: usize) -> Op {
         let body = self.body();
         let loops = |op: &Op| gradus_analysis::is_loop(body.kind(*op));
         let found = body.walk(body.root()).filter(loops).nth(index);
         found.unwrap_or_else(|| panic!("no loop number {index}"))
     }
-    /// The only access of a kind of an op.
+    /// Returns the only access of `kind` by an op.
     pub(crate) fn access(&self, op: Op, kind: AccessKind) -> MemoryAccess {
         let list = self.effects.of_op(&self.unit, self.body(), op);
         let found: Vec<_> = list.into_iter().filter(|a| a.kind == kind).collect();
         assert_eq!(found.len(), 1, "{found:?}");
         found[0]
     }
-    /// The read of the load that makes the value of that name.
+    /// Returns the read of the load that defines the value named `name`.
     pub(crate) fn read_of(&self, name: &str) -> MemoryAccess {
         self.access(self.op(name), AccessKind::Read)
     }
-    /// The write of the store to the pointer of that name.
+    /// Returns the write of the store to the pointer named `pointer`.
     pub(crate) fn write_to(&self, pointer: &str) -> MemoryAccess {
         self.access(self.store(pointer), AccessKind::Write)
     }

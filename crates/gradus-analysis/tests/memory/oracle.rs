@@ -1,4 +1,4 @@
-//! The analyses against what really happens, on random programs: nothing that they exclude may occur.
+//! Compares the analyses with executions of random programs: no execution may contradict an analysis.
 
 use crate::Program;
 use crate::machine::{Datum, Deed, Event, Iteration, Machine, Trace};
@@ -10,7 +10,7 @@ use gradus_analysis::{
 use gradus_ir::Value;
 use std::collections::HashMap;
 
-/// What an exact or wrapping form comes to.
+/// Evaluates a polynomial form in the integers.
 fn worth(form: &Linear, env: &HashMap<Value, Datum>) -> Option<i128> {
     let mut sum = i128::from(form.constant);
     for (product, factor) in &form.terms {
@@ -26,7 +26,7 @@ fn worth(form: &Linear, env: &HashMap<Value, Datum>) -> Option<i128> {
     Some(sum)
 }
 
-/// Forms and intervals hold for every value that is made.
+/// Checks the form and the interval of every defined value.
 fn check_value(alias: &Alias, value: Value, datum: Datum, env: &HashMap<Value, Datum>, text: &str) {
     let (unit, body) = (alias.unit, alias.body);
     match datum {
@@ -85,7 +85,7 @@ impl Checked<'_> {
         format!("{what}: {a:?} and {b:?}\n{}", self.text)
     }
 
-    /// Accesses that met may meet, and what was changed is clobbered.
+    /// Checks that overlapping accesses may alias, and that modified memory is clobbered.
     fn accesses(&self) {
         let events = &self.trace.events;
         for (time, a) in events.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Checked<'_> {
         );
     }
 
-    /// Nothing meets a read in a run of a loop in which it is invariant.
+    /// Checks that no access overlaps a read during a loop in which the read is invariant.
     fn invariance(&self, a: &Event, b: &Event) {
         for (read, other) in [(a, b), (b, a)] {
             if read.deed != Deed::Read {
@@ -141,7 +141,7 @@ impl Checked<'_> {
         }
     }
 
-    /// A value is the same in all iterations of loops that it does not vary in.
+    /// Checks that a value is constant over the iterations of loops in which it does not vary.
     fn variance(&self, variance: &Variance) {
         for (&value, list) in &self.trace.values {
             let loops = variance.loops(value);
@@ -159,7 +159,7 @@ impl Checked<'_> {
         }
     }
 
-    /// Accesses lie within the bytes that are told for their pointer's start.
+    /// Checks that accesses lie within the access range of their base pointer.
     fn extents(&self) {
         let body = self.alias.body;
         let entry = body.first(body.root()).expect("the body has ops");
@@ -242,7 +242,7 @@ const ARGS: [Datum; 5] = [
     Datum::Int(-1),
 ];
 
-/// Whether the program of a seed ran to its end.
+/// Runs and checks the program of a seed. Returns true if the program ran to its end.
 fn holds(seed: u64) -> bool {
     let apart = Dice(seed).below(2) == 0;
     let text = Writer::program(seed, apart);

@@ -1,9 +1,9 @@
-//! Random programs in text form: nested loops and choices around index arithmetic, carried and
-//! exchanged pointers, pointers in memory, copies, allocations in loops.
+//! Random programs in text form: nested loops and branches around index arithmetic, loop-carried and
+//! swapped pointers, pointers in memory, copies, allocations in loops.
 
 use std::fmt::Write;
 
-/// A small generator of pseudo-random numbers (Steele et al., SplitMix64).
+/// A small pseudo-random number generator (Steele et al., SplitMix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -30,7 +30,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The text of a program; `apart` says that its first two arguments never overlap.
+    /// Returns the text of a program. `apart` states that the first two arguments never overlap.
     pub(crate) fn program(seed: u64, apart: bool) -> String {
         let mut writer = Writer {
             dice: Dice(seed),
@@ -67,7 +67,7 @@ impl Writer {
     fn int(&mut self) -> String {
         self.dice.pick(&self.ints).to_string()
     }
-    /// A pointer in scope, more often a recent one.
+    /// Returns a pointer in scope, preferably a recent one.
     fn pointer(&mut self) -> String {
         let recent = self.pointers.len().saturating_sub(3);
         let from = if self.dice.below(2) == 0 { recent } else { 0 };
@@ -216,7 +216,7 @@ impl Writer {
         self.pointers.push(r);
     }
 
-    /// A `for` that carries two pointers, which it exchanges, steps or keeps, and an integer.
+    /// Emits a `for` that carries an integer and two pointers, which are swapped, advanced or unchanged.
     fn counted(&mut self) {
         let trips = ["%n", "%m", "2", "3"][self.dice.below(4)];
         let (i, p, q, k) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());

@@ -1,4 +1,4 @@
-//! Large bodies: time grows in proportion, and depth does no harm.
+//! Scaling tests on large bodies: linear time, and no failure at great depth.
 
 use crate::Program;
 use gradus_analysis::{AfterEnd, Clobbers, Variance};
@@ -6,7 +6,7 @@ use gradus_ir::{Body, OpKind};
 use std::fmt::Write;
 use std::time::Instant;
 
-/// Looks at everything; gives the number of loads that are clobbered, and the seconds it took.
+/// Runs all analyses. Returns the number of clobbered loads and the time in seconds.
 fn look(p: &Program) -> (usize, f64) {
     let start = Instant::now();
     let alias = p.alias();
@@ -36,8 +36,8 @@ fn straight(n: usize) -> Program {
 
 #[test]
 fn straight_line_code_is_looked_at_in_proportion() {
-    // Eight small bodies against one that is eight times as large, in turn, so that both meet the
-    // same interruptions; the quickest of several runs of each.
+    // Alternates eight runs on a small body with one run on a body eight times as large: interruptions
+    // affect both alike. The fastest of several runs of each counts.
     let (small, large) = (straight(2_000), straight(16_000));
     let times = |p: &Program, times: usize| {
         let runs = (0..times).map(|_| look(p));
