@@ -1,7 +1,7 @@
-//! Arithmetic and comparisons on scalars and vectors, with poison and unspecified bits.
+//! Arithmetic and comparisons on scalars and vectors, with poison and undefined bits.
 //!
-//! A poisoned operand poisons the result. Unspecified bits go through the bitwise operations one
-//! by one; any other result of them is unspecified as a whole.
+//! A poison operand makes the result poison. Bitwise operations, and shifts by a known amount, propagate
+//! undefined bits individually. Any other operation on undefined bits yields a fully undefined result.
 
 use crate::float::{from_f64, to_f64};
 use crate::shape::Num;
@@ -9,7 +9,7 @@ use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, ReduceOp, RmwOp};
 
-/// Applies `f` to each lane, or to the value itself where there are none.
+/// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.
 pub(crate) fn each2(
     lanes: Option<usize>,
     a: &Value,
@@ -25,7 +25,7 @@ pub(crate) fn each2(
     }
 }
 
-/// Applies `f` to each lane, or to the value itself where there are none.
+/// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.
 pub(crate) fn each1(
     lanes: Option<usize>,
     a: &Value,
@@ -34,7 +34,7 @@ pub(crate) fn each1(
     each2(lanes, a, a, |a, _| f(a))
 }
 
-/// `a op b` of one type.
+/// Evaluates `a op b` on operands of one type.
 pub(crate) fn binary(op: BinaryOp, num: Num, flags: Flags, a: &Value, b: &Value) -> Eval<Value> {
     match (num, a, b) {
         (Num::Float(kind), Value::Bits(a), Value::Bits(b)) => float_binary(op, kind, flags, *a, *b),
@@ -53,12 +53,12 @@ pub(crate) fn binary(op: BinaryOp, num: Num, flags: Flags, a: &Value, b: &Value)
     }
 }
 
-/// `n` as a signed number of `bits` bits.
+/// Sign-extends the lowest `bits` bits of `n`.
 pub(crate) fn signed(bits: u32, n: u128) -> i128 {
     ((n << (128 - bits)) as i128) >> (128 - bits)
 }
 
-/// The bits that a number of `bits` bits may have.
+/// Returns the mask of the lowest `bits` bits.
 pub(crate) fn mask(bits: u32) -> u128 {
     u128::MAX >> (128 - bits)
 }
@@ -108,7 +108,7 @@ fn int_binary(op: BinaryOp, bits: u32, flags: Flags, a: u128, b: u128) -> Eval<V
     Ok(Value::number(bits, result))
 }
 
-/// Whether a flag promises what does not hold.
+/// Returns whether the operation violates one of the poison-generating flags.
 fn promise_broken(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), result: u128) -> bool {
     use BinaryOp::*;
     let (a, b) = ab;
@@ -142,7 +142,7 @@ fn promise_broken(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), resul
     nsw || nuw || exact || (flags.has(Flags::DISJOINT) && a & b != 0)
 }
 
-/// Integer arithmetic where an operand is not fully defined.
+/// Evaluates integer arithmetic with a partially or fully undefined operand.
 fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value> {
     use BinaryOp::*;
     if divides(op) && b.wide().is_none() {
@@ -170,7 +170,7 @@ fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value
     Ok(partial(bits, value, unknown))
 }
 
-/// Known bits, and the mask of unknown ones.
+/// Returns the known bits and the mask of undefined bits.
 pub(crate) fn parts(bits: u32, value: &Value) -> (u64, u64) {
     let all = mask(bits.min(64)) as u64;
     match value {
@@ -180,7 +180,7 @@ pub(crate) fn parts(bits: u32, value: &Value) -> (u64, u64) {
     }
 }
 
-/// A number with unknown bits.
+/// Returns a number with undefined bits.
 pub(crate) fn partial(bits: u32, value: u64, unknown: u64) -> Value {
     let all = mask(bits.min(64)) as u64;
     match unknown & all {
@@ -225,7 +225,7 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
             bits,
         ));
     }
-    // Exact in binary64, or rounded there with twice the bits to spare.
+    // For 16-bit formats binary64 has more than 2p + 2 bits: rounding twice equals rounding once.
     let (x, y) = (to_f64(kind, a)?, to_f64(kind, b)?);
     let r = match op {
         FAdd => x + y,
@@ -237,7 +237,7 @@ fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> 
     Ok(kept(flags, &[x, y], r, from_f64(kind, r)?))
 }
 
-/// A result, or poison where it or an operand is what a fast-math flag excludes.
+/// Returns a result, or poison if the result or an operand violates `nnan` or `ninf`.
 pub(crate) fn kept(flags: Flags, operands: &[f64], result: f64, bits: u64) -> Value {
     if flags == Flags::NONE {
         return Value::Bits(bits);
@@ -251,7 +251,7 @@ pub(crate) fn kept(flags: Flags, operands: &[f64], result: f64, bits: u64) -> Va
     Value::Bits(bits)
 }
 
-/// `−a`: the sign flipped, whatever the number.
+/// Evaluates `−a`: flips the sign bit of any number, NaN included.
 pub(crate) fn negate(num: Num, flags: Flags, a: &Value) -> Eval<Value> {
     let sign = num.bits() - 1;
     match (num, a) {
@@ -269,7 +269,7 @@ pub(crate) fn negate(num: Num, flags: Flags, a: &Value) -> Eval<Value> {
 
 // ---- comparisons ---------------------------------------------------------------------------
 
-/// A comparison of integers or addresses.
+/// Compares integers or addresses.
 pub(crate) fn int_compare(
     predicate: IntPredicate,
     bits: u32,
@@ -302,7 +302,7 @@ pub(crate) fn int_compare(
     })
 }
 
-/// A comparison of floating-point numbers.
+/// Compares floating-point numbers.
 pub(crate) fn float_compare(
     predicate: FloatPredicate,
     kind: FloatKind,
@@ -345,8 +345,7 @@ pub(crate) fn float_compare(
 
 // ---- combinations --------------------------------------------------------------------------
 
-/// What an atomic read-modify-write leaves, or how a reduction combines.
-/// `old op new` of a reduction.
+/// Evaluates `old op new` of a reduction.
 pub(crate) fn reduce(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
     let arith = |op| binary(op, num, Flags::NONE, old, new);
     let both = |op| combine(op, num, old, new);
@@ -366,12 +365,12 @@ pub(crate) fn reduce(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<V
         ReduceOp::FMin => both(RmwOp::FMin),
         ReduceOp::FMaximum => both(RmwOp::FMaximum),
         ReduceOp::FMinimum => both(RmwOp::FMinimum),
-        // Its own region combines.
+        // The op's combiner region has already combined.
         ReduceOp::Custom => Ok(new.clone()),
     }
 }
 
-/// `old op new` of an atomic read-modify-write.
+/// Evaluates `old op new` of an atomic read-modify-write.
 pub(crate) fn combine(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
     use RmwOp::*;
     let arith = |op| binary(op, num, Flags::NONE, old, new);
@@ -451,7 +450,7 @@ fn float_extreme(op: RmwOp, num: Num, a: &Value, b: &Value) -> Eval<Value> {
     Ok(Value::Bits(from_f64(kind, r)?))
 }
 
-/// The greater, +0 before −0; not a number where one is not.
+/// Returns the maximum with +0 > −0; NaN if an operand is NaN.
 pub(crate) fn maximum(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         f64::NAN

@@ -1,4 +1,4 @@
-//! Calls, returns and exceptions, on the strand's own stack of frames.
+//! Calls, returns and exception unwinding, on the strand's explicit frame stack.
 
 use crate::code::{CallSite, Callee, Instr};
 use crate::known::Outcome;
@@ -10,7 +10,7 @@ use crate::value::Value;
 use gradus_ir::{Entity, FuncId};
 
 impl Machine<'_> {
-    /// Puts a call on the stack; it runs next.
+    /// Pushes a frame for a call; the callee runs next.
     pub(crate) fn enter(&mut self, func: FuncId, args: &[Value]) -> Eval<()> {
         let code = self.code(func)?;
         if args.len() < code.params.len() || (args.len() > code.params.len() && !code.variadic) {
@@ -47,7 +47,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Runs a call: a function of the unit gets a frame, a known one answers at once.
+    /// Executes a call: a function of the unit gets a frame, an external function runs to completion.
     pub(crate) fn call_site(&mut self, at: &At, site: &CallSite) -> Eval<Flow> {
         let mut callee = site.callee;
         if let Callee::Value(reg) = callee {
@@ -89,7 +89,7 @@ impl Machine<'_> {
         Ok(Flow::Switch)
     }
 
-    /// Ends the running call and hands its result to the caller.
+    /// Returns from the current function and passes the result to the caller.
     pub(crate) fn leave(&mut self, value: Option<Value>) -> Eval<Flow> {
         if self.strand.frames.len() == 1 && !self.groups.is_empty() {
             return fault(TrapKind::Unsupported, "a return out of a parallel region");
@@ -111,7 +111,7 @@ impl Machine<'_> {
         Ok(Flow::Switch)
     }
 
-    /// Drops the top frame with its registers and stack objects.
+    /// Pops the top frame with registers and stack objects.
     fn pop(&mut self) {
         if let Some(frame) = self.strand.frames.pop() {
             self.strand.regs.truncate(frame.base);
@@ -119,7 +119,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Frees the stack objects beyond the first `keep`.
+    /// Frees all stack objects except the first `keep`.
     pub(crate) fn free_stack(&mut self, keep: usize) {
         while self.strand.objects.len() > keep {
             if let Some(object) = self.strand.objects.pop() {
@@ -130,7 +130,7 @@ impl Machine<'_> {
 
     // ---- exceptions ------------------------------------------------------------------------
 
-    /// Goes to the nearest landing pad that takes the exception.
+    /// Unwinds to the nearest landing pad that handles the exception.
     pub(crate) fn unwind(&mut self, object: u64) -> Eval<Flow> {
         let pc = self.pc;
         if let Some(frame) = self.strand.frames.last_mut() {
@@ -164,7 +164,8 @@ impl Machine<'_> {
         fault(TrapKind::Uncaught, "nobody catches an exception")
     }
 
-    /// The number of the clause that takes an exception, 0 for a cleanup.
+    /// Returns the selector of the clause that handles an exception, 0 for a cleanup; `None` if no clause
+    /// matches.
     fn selector(&mut self, place: u32, object: u64) -> Option<u64> {
         let code = std::rc::Rc::clone(&self.strand.frames.last()?.code);
         let Some(Instr::LandingPad { clauses, .. }) = code.instrs.get(place as usize) else {
@@ -180,7 +181,8 @@ impl Machine<'_> {
         clauses.cleanup.then_some(0)
     }
 
-    /// Whether a thrown type is the one caught, or derives from it by single inheritance.
+    /// Returns whether a thrown type equals the caught type or derives from the caught type by single
+    /// inheritance.
     fn is_a(&self, thrown: u64, wanted: u64) -> bool {
         const BASE_OFFSET: u64 = 16;
         let mut ty = thrown;
@@ -196,7 +198,7 @@ impl Machine<'_> {
         false
     }
 
-    /// The number of a type of exceptions, from 1.
+    /// Returns the number of an exception type, counted from 1.
     pub(crate) fn type_id(&mut self, ty: u64) -> u64 {
         let known = self.type_ids.iter().position(|t| *t == ty);
         let index = known.unwrap_or_else(|| {
@@ -206,7 +208,7 @@ impl Machine<'_> {
         index as u64 + 1
     }
 
-    /// A name for messages.
+    /// Returns a function's name for messages.
     pub(crate) fn function_name(&self, func: FuncId) -> &str {
         debug_assert!(func.index() < self.unit.functions.len());
         &self.unit.functions[func].name

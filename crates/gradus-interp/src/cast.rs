@@ -1,4 +1,4 @@
-//! Conversions.
+//! Conversions between integers, floats and pointers, and bit casts.
 
 use crate::arith::{each1, mask, partial, parts, signed};
 use crate::code::CastInfo;
@@ -8,7 +8,7 @@ use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 use gradus_ir::{CastOp, Flags, FloatKind};
 
-/// The converted value.
+/// Evaluates a conversion.
 pub(crate) fn cast(info: &CastInfo, a: &Value) -> Eval<Value> {
     if info.op == CastOp::BitCast {
         return bitcast(info, a);
@@ -77,7 +77,8 @@ fn resize(info: &CastInfo, a: &Value) -> Value {
     }
 }
 
-/// Unknown bits stay where they are; those above are known to be zero, or copies of the sign.
+/// Resizes an integer with undefined bits. Undefined bits keep their position; new high bits are zero or sign
+/// copies.
 fn resize_partial(op: CastOp, from: u32, to: u32, a: &Value) -> Value {
     let (bits, unknown) = parts(from, a);
     let sign = 1u64 << (from - 1);
@@ -103,7 +104,7 @@ fn resize_float(info: &CastInfo, from: FloatKind, to: FloatKind, bits: Option<u6
     ))
 }
 
-/// To an integer, towards zero; poison where it does not fit.
+/// Converts a float to an integer, towards zero; poison if the result is out of range.
 fn to_int(op: CastOp, kind: FloatKind, bits: u32, n: u128) -> Eval<Value> {
     if kind.bits() > 64 {
         return fault(TrapKind::Unsupported, "arithmetic wider than binary64");
@@ -141,7 +142,7 @@ fn from_int(info: &CastInfo, bits: u32, kind: FloatKind, n: u128) -> Eval<Value>
     Ok(Value::Bits(result))
 }
 
-/// The same bits, with lanes cut anew; the first lane has the lowest bits.
+/// Reinterprets the bits with a new lane width; lane 0 has the lowest bits.
 fn bitcast(info: &CastInfo, a: &Value) -> Eval<Value> {
     let (from, to) = info.lanes;
     if from == to {

@@ -1,6 +1,7 @@
-//! A body as a flat list of instructions: regions are ranges, control flow is jumps.
+//! Bytecode: a body as a flat list of instructions. Regions are ranges, control flow is jumps.
 //!
-//! Registers are numbered per body; one with [`CONST`] set is an entry of the table of constants.
+//! Registers are numbered per body. A register with the bit [`CONST`] set is an index into the constant
+//! table.
 
 use crate::shape::{Num, Shape};
 use crate::value::Value;
@@ -9,31 +10,31 @@ use gradus_ir::{
     BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
 };
 
-/// A register, or a constant.
+/// A register or a constant.
 pub(crate) type Reg = u32;
 
-/// Marks a constant.
+/// Marks a register operand as a constant.
 pub(crate) const CONST: u32 = 1 << 31;
 
-/// A place in the list of instructions.
+/// An instruction index.
 pub(crate) type Place = u32;
 
-/// One body.
+/// The bytecode of one body.
 #[derive(Debug)]
 pub(crate) struct Code {
     pub func: FuncId,
     pub instrs: Vec<Instr>,
-    /// The op behind each instruction.
+    /// The op of each instruction.
     pub ops: Vec<Op>,
     pub consts: Vec<Value>,
     pub registers: u32,
     pub params: Vec<Reg>,
-    /// Parameters that are copies of what is pointed to: index, size and alignment.
+    /// `byval` parameters: index, size and alignment in bytes.
     pub copied: Vec<(usize, u64, u64)>,
     pub variadic: bool,
 }
 
-/// Who is called.
+/// The callee of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callee {
     Func(FuncId),
@@ -47,19 +48,19 @@ pub(crate) struct CallSite {
     pub callee: Callee,
     pub args: Box<[Reg]>,
     pub arg_shapes: Box<[Option<Shape>]>,
-    /// Where the result goes.
+    /// The result register and shape.
     pub result: Option<(Reg, Shape)>,
     pub flags: Flags,
-    /// Where an exception goes on, for an invoke.
+    /// The landing pad, for an invoke.
     pub unwind: Option<Place>,
 }
 
-/// An address: base + constant + Σ index·stride.
+/// An address: base + offset + Σ index·stride.
 #[derive(Debug)]
 pub(crate) struct AddrInfo {
     pub base: Reg,
     pub offset: u64,
-    /// Index, its width in bits, and the stride in bytes.
+    /// Index register, index width in bits, stride in bytes.
     pub terms: Box<[(Reg, u32, i64)]>,
     pub lanes: Option<usize>,
     pub inbounds: bool,
@@ -71,16 +72,16 @@ pub(crate) struct AddrInfo {
 pub(crate) struct ParForInfo {
     pub extents: Box<[Reg]>,
     pub indices: Box<[Reg]>,
-    /// Counts iterations.
+    /// The iteration counter.
     pub counter: Reg,
     pub total: Reg,
 }
 
-/// What a landing pad takes: the types caught, null for everything.
+/// The clauses of a landing pad: the caught types; null catches all exceptions.
 #[derive(Debug)]
 pub(crate) struct Clauses {
     pub catches: Box<[Value]>,
-    /// Whether it is entered for every exception.
+    /// True if the pad is a cleanup, entered for every exception.
     pub cleanup: bool,
 }
 
@@ -91,7 +92,7 @@ pub(crate) enum Instr {
         dst: Reg,
         src: Reg,
     },
-    /// All sources are read before anything is written.
+    /// A parallel assignment: all sources are read before any write.
     Moves(Box<[(Reg, Reg)]>),
     Jump(Place),
     JumpUnless {
@@ -103,7 +104,7 @@ pub(crate) enum Instr {
         cases: Box<[(u128, Place)]>,
         default: Place,
     },
-    /// Leaves a counted loop.
+    /// Exits a counted loop if `index >= count`.
     ForTest {
         index: Reg,
         count: Reg,
@@ -116,7 +117,7 @@ pub(crate) enum Instr {
     Return(Option<Reg>),
     Unreachable,
     Resume(Reg),
-    /// What cannot be run.
+    /// Raises a trap: the op is not executable.
     Fail(Box<str>),
 
     Binary {
@@ -220,7 +221,7 @@ pub(crate) enum Instr {
         value: Reg,
         ptr: Reg,
     },
-    /// Loads and stores of numbers of whole bytes, at most eight.
+    /// Loads and stores of numbers of at most eight bytes.
     LoadBits {
         bytes: u32,
         align: u64,
@@ -260,7 +261,7 @@ pub(crate) enum Instr {
         dst: Reg,
     },
 
-    /// What strands do that matters to nothing but races.
+    /// Task and lock events, relevant for race detection only.
     Strands(Strands),
     ParStart(Box<ParForInfo>),
     ParIndex {
@@ -275,7 +276,7 @@ pub(crate) enum Instr {
         value: Reg,
     },
     Spmd {
-        /// Whether an extent of 0 leaves the number of ranks to the machine.
+        /// True if an extent of 0 lets the machine choose the number of ranks.
         team: bool,
         extents: Box<[Reg]>,
         params: Box<[Reg]>,
@@ -303,26 +304,26 @@ pub(crate) enum Instr {
     Single {
         skip: Place,
     },
-    /// The rank's results of a `single` are for all.
+    /// Broadcasts the rank's results of a `single` to all ranks.
     Publish(Box<[Reg]>),
-    /// The results of the rank that ran the latest `single`.
+    /// Receives the results of the rank that ran the latest `single`.
     Receive(Box<[Reg]>),
 }
 
-/// Tasks and locks: code runs through them as if they were not there.
+/// Task and lock events. Execution is serial; the events only drive race detection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Strands {
     Scope,
     ScopeEnd,
-    /// Where its conditions are given: whether it runs beside what follows, and whether the tasks inside
-    /// run where they stand.
+    /// A task: `beside` is the condition for running concurrently with the continuation, `serial` the
+    /// condition for running inner tasks undeferred.
     Task {
         beside: Option<Reg>,
         serial: Option<Reg>,
     },
     TaskEnd,
     Sync,
-    /// What stands for the lock's name.
+    /// The hash of the lock's name.
     Lock(u64),
     Unlock,
 }
@@ -334,7 +335,7 @@ pub(crate) struct CastInfo {
     pub from: Num,
     pub to: Num,
     pub flags: Flags,
-    /// Lanes before and after; they differ in bit casts only.
+    /// Lanes before and after the conversion; different for bit casts only.
     pub lanes: (Option<usize>, Option<usize>),
     pub a: Reg,
     pub dst: Reg,

@@ -1,9 +1,8 @@
-//! Turns a body into instructions: structure becomes jumps, operands become registers.
+//! The bytecode decoder: structured control flow becomes jumps, operands become registers.
 //!
-//! One walk in program order with the open ops on a stack. A region's terminator moves its
-//! operands to where its owner wants them and jumps; jumps to places that are not known yet are
-//! patched when the place is reached. An op that cannot be run becomes [`Instr::Fail`]: it is an
-//! error only when control comes to it.
+//! The decoder walks a body once in program order, with the open ops on a stack. A region's terminator moves
+//! the operands to the owner's registers and jumps. Forward jumps are patched when the decoder reaches the
+//! target. An op that is not executable becomes [`Instr::Fail`], which traps only when executed.
 
 use crate::code::{CONST, Code, Instr, Place, Reg};
 use crate::shape::Shape;
@@ -14,26 +13,26 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Where a unit's symbols lie in memory.
+/// The addresses of a unit's symbols.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     pub functions: Vec<Address>,
     pub globals: Vec<Address>,
 }
 
-/// Why an op cannot be run.
+/// The reason why an op is not executable.
 pub(crate) type Unfit = String;
 
 /// An op whose regions are being decoded.
 pub(crate) struct Open {
     pub op: Op,
-    /// Where a loop begins again.
+    /// The loop header.
     pub head: Place,
-    /// Instructions that leave for the end of the op.
+    /// The instructions that jump to the end of the op.
     pub to_end: Vec<Place>,
     /// The instruction that enters the regions.
     pub entry: Place,
-    /// Registers of the op's own.
+    /// The op's private registers.
     pub scratch: Reg,
 }
 
@@ -51,11 +50,11 @@ pub(crate) struct Decoder<'a> {
     registers: Vec<Reg>,
     constants: HashMap<ConstId, Reg>,
     pub open: Vec<Open>,
-    /// The op that instructions belong to.
+    /// The op of the instructions being emitted.
     pub at: Op,
 }
 
-/// The instructions of a function's body.
+/// Decodes a function's body.
 pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) -> Code {
     let variadic = matches!(
         unit.types.get(unit.functions[func].ty),
@@ -143,11 +142,11 @@ impl<'a> Decoder<'a> {
         self.registers[value.index()] = fresh;
         fresh
     }
-    /// The register of the only result.
+    /// Returns the register of the first result.
     pub fn result(&mut self, op: Op) -> Reg {
         self.register(self.body.result(op))
     }
-    /// The register or constant of an operand.
+    /// Returns the register or constant of an operand.
     pub fn src(&mut self, value: gradus_ir::Value) -> Result<Reg, Unfit> {
         let Definition::Const(id) = self.body.values[value].def else {
             return Ok(self.register(value));
@@ -174,7 +173,7 @@ impl<'a> Decoder<'a> {
         Shape::of(self.unit, ty).map_err(str::to_string)
     }
 
-    /// Assigns all sources to all destinations at once.
+    /// Emits a parallel assignment of all sources to all destinations.
     pub fn moves(&mut self, dsts: &[Reg], srcs: &[Reg]) {
         let pairs: Vec<(Reg, Reg)> = std::iter::zip(dsts, srcs)
             .map(|(d, s)| (*d, *s))
@@ -204,7 +203,7 @@ impl<'a> Decoder<'a> {
         results.into_iter().map(|r| self.register(r)).collect()
     }
 
-    /// Makes an instruction lead to a place.
+    /// Sets the jump target of an instruction.
     pub fn patch(&mut self, at: Place, to: Place) {
         match &mut self.code.instrs[at as usize] {
             Instr::Jump(place)
@@ -218,7 +217,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Begins an op with regions.
+    /// Opens an op with regions.
     pub fn begin(&mut self, op: Op, entry: Place) {
         let head = self.here();
         self.open.push(Open {
@@ -232,7 +231,7 @@ impl<'a> Decoder<'a> {
 
     // ---- structure -------------------------------------------------------------------------
 
-    /// The instructions that enter `if`, `switch`, `loop` or `for`.
+    /// Emits the entry instructions of `if`, `switch`, `loop` or `for`.
     pub fn structure(&mut self, op: Op) -> Result<(), Unfit> {
         match self.body.kind(op) {
             OpKind::If => {
@@ -277,7 +276,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Notes that an instruction leaves for the end of the innermost open op.
+    /// Records that an instruction jumps to the end of the innermost open op.
     pub fn leave_from(&mut self, at: Place) {
         if let Some(open) = self.open.last_mut() {
             open.to_end.push(at);
@@ -338,7 +337,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A region's terminator.
+    /// Emits a region's terminator.
     pub fn terminator(&mut self, op: Op) -> Result<(), Unfit> {
         let values = self.srcs(self.body.operands(op))?;
         match self.body.kind(op) {
@@ -420,7 +419,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Parameters that are copies of what the caller's argument points to: index, size and alignment.
+/// Returns the `byval` parameters: index, size and alignment in bytes.
 fn copied_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
@@ -440,7 +439,7 @@ fn copied_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
         .collect()
 }
 
-/// The value of a constant.
+/// Returns the value of a constant.
 pub(crate) fn constant(unit: &Unit, symbols: &Symbols, id: ConstId) -> Result<Value, Unfit> {
     let constant = unit.constant(id);
     Ok(match &constant.kind {

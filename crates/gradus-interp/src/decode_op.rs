@@ -1,4 +1,4 @@
-//! Instructions of ops without regions, and of calls.
+//! The bytecode decoder for ops without regions and for calls.
 
 use crate::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
 use crate::decode::{Decoder, Unfit, constant};
@@ -7,7 +7,7 @@ use crate::value::Value;
 use gradus_ir::{AllocaPlace, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
 
 impl Decoder<'_> {
-    /// The instructions of one op.
+    /// Emits the instructions of one op.
     // table
     pub(crate) fn op(&mut self, op: Op) -> Result<(), Unfit> {
         use OpKind::*;
@@ -288,7 +288,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The number of a field: a constant, or a splat of one.
+    /// Returns the field number of a constant or splat index.
     fn field(&self, index: gradus_ir::Value) -> Option<usize> {
         if let Some(n) = self.body.as_int(self.unit, index) {
             return usize::try_from(n).ok();
@@ -353,7 +353,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The arguments; those that only the compiler reads (metadata) may be of any kind.
+    /// Returns the argument registers. Arguments of compiler hints (metadata) may be of any type.
     fn call_values(
         &mut self,
         callee: Callee,
@@ -396,7 +396,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Size and mask of a number that is read and written as one word.
+/// Returns size in bytes and bit mask of a number that fits one 64-bit memory access.
 fn whole_bytes(shape: &Shape) -> Option<(u32, u64)> {
     match shape {
         Shape::Num(num) if num.bits() <= 64 => Some((num.bits().div_ceil(8), num.mask())),

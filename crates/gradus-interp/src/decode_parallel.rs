@@ -1,4 +1,4 @@
-//! Instructions of parallel ops, in their serial meaning.
+//! The bytecode decoder for parallel ops, with serial semantics.
 
 use crate::code::{Instr, ParForInfo, Reg, Strands};
 use crate::decode::{Decoder, Unfit};
@@ -6,7 +6,7 @@ use gradus_ir::{BarrierScope, Op, OpKind, ReduceOp, SpmdKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Decoder<'_> {
-    /// The instructions that enter a parallel op, or that it is.
+    /// Emits the entry instructions of a parallel op.
     pub(crate) fn parallel(&mut self, op: Op) -> Result<(), Unfit> {
         match self.body.kind(op) {
             OpKind::Barrier(scope) => {
@@ -71,7 +71,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Enters a scope, a task or a locked region, or waits for tasks.
+    /// Emits the event of a scope, a task, a critical region or a sync.
     pub(crate) fn strands(&mut self, op: Op) -> Result<(), Unfit> {
         let event = match self.body.kind(op) {
             OpKind::Scope => Strands::Scope,
@@ -93,7 +93,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The instruction at the end of a scope's, task's or locked region.
+    /// Emits the event at the end of a scope, task or critical region.
     pub(crate) fn strands_end(&mut self, owner: Op) {
         let event = match self.body.kind(owner) {
             OpKind::Scope => Strands::ScopeEnd,
@@ -130,8 +130,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The end of an iteration of a `par.for`, or of a region that combines: its contributions, what
-    /// the regions that follow combine, and behind the last of them the next iteration.
+    /// Ends an iteration of a `par.for` or a combiner region: combines the contributions, enters the
+    /// following combiner regions, and after the last region jumps to the next iteration.
     pub(crate) fn contribute(
         &mut self,
         end: Op,
@@ -181,7 +181,7 @@ impl Decoder<'_> {
     }
 }
 
-/// What stands for a lock's name, in all functions.
+/// Returns the hash of a lock's name, equal in all functions.
 fn lock_number(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

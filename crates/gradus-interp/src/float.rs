@@ -1,9 +1,9 @@
-//! Floating-point formats: bits to `f64` and back, rounding to nearest even.
+//! Floating-point formats: conversion of bits to and from `f64`, rounding to nearest even.
 
 use crate::trap::{Eval, TrapKind, fault};
 use gradus_ir::FloatKind;
 
-/// Fraction bits and exponent bits of a 16-bit format.
+/// Returns the number of fraction bits and exponent bits of a 16-bit format.
 fn small(kind: FloatKind) -> Option<(u32, u32)> {
     match kind {
         FloatKind::F16 => Some((10, 5)),
@@ -12,7 +12,7 @@ fn small(kind: FloatKind) -> Option<(u32, u32)> {
     }
 }
 
-/// The number that bits of a format stand for.
+/// Returns the number represented by the bits of a format.
 ///
 /// # Errors
 /// [`TrapKind::Unsupported`] for formats wider than binary64.
@@ -27,7 +27,7 @@ pub(crate) fn to_f64(kind: FloatKind, bits: u64) -> Eval<f64> {
     }
 }
 
-/// The bits of a number, rounded to a format.
+/// Rounds a number to a format and returns the bits.
 ///
 /// # Errors
 /// [`TrapKind::Unsupported`] for formats wider than binary64.
@@ -75,7 +75,7 @@ fn narrow(x: f64, fraction_bits: u32, exponent_bits: u32) -> u64 {
         return sign | if magnitude == 0.0 { 0 } else { infinity };
     }
     let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    // A power of two: exact. Ties go to even, as `round_ties_even` says.
+    // Scaling by a power of two is exact; `round_ties_even` rounds to nearest even.
     let steps = magnitude * 2f64.powi(fraction_bits as i32 - exponent);
     let rounded = steps.round_ties_even() as u64;
     let biased = (exponent + bias - 1) as u64;

@@ -1,4 +1,4 @@
-//! Outside functions that are known, run by their id; what is not run is refused by name.
+//! External functions, executed by id. Functions without an implementation trap with the function's name.
 
 use crate::code::CallSite;
 use crate::machine::Machine;
@@ -7,17 +7,17 @@ use crate::value::Value;
 use gradus_ir::known::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
 use gradus_ir::{FuncId, Type};
 
-/// What a call of a known function comes to.
+/// The outcome of a call of an external function.
 pub(crate) enum Outcome {
-    /// It returned nothing.
+    /// Returned without a value.
     Nothing,
-    /// It returned a value.
+    /// Returned a value.
     Value(Value),
-    /// It threw the exception with this object.
+    /// Threw the exception object at an address.
     Throw(u64),
 }
 
-/// The bits of an argument that must be defined.
+/// Returns the bits of an argument; traps if the argument is undefined.
 pub(crate) fn number(args: &[Value], index: usize) -> Eval<u64> {
     match args.get(index) {
         Some(Value::Bits(bits)) => Ok(*bits),
@@ -29,7 +29,7 @@ pub(crate) fn number(args: &[Value], index: usize) -> Eval<u64> {
 }
 
 impl Machine<'_> {
-    /// Runs a known function.
+    /// Executes an external function.
     pub(crate) fn known(
         &mut self,
         known: Known,
@@ -58,7 +58,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The refusal of a function that is known but not run.
+    /// Traps for an external function without an implementation.
     pub(crate) fn refused(&self, func: FuncId) -> Eval<Outcome> {
         let name = self.function_name(func);
         fault(
@@ -140,7 +140,7 @@ impl Machine<'_> {
         Ok(Outcome::Value(Value::Bits(found)))
     }
 
-    /// `atoi` and its kin, and `strtol` where it is given no place for the end and base 10.
+    /// Executes `atoi`, `atol`, `atoll`, and `strtol` with a null end pointer and base 10.
     fn text_to_int(&mut self, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let plain = match args.len() {
             1 => true,
@@ -198,7 +198,8 @@ impl Machine<'_> {
         }
     }
 
-    /// `printf` and its kin, told apart by their parameters: a variadic one takes its format last.
+    /// Executes the `printf` and `puts` families, distinguished by signature: the last fixed parameter of a
+    /// variadic function is the format.
     fn print(
         &mut self,
         id: SystemFn,
@@ -249,8 +250,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Writes text and a zero: `sprintf` (2 parameters before the values, 4 when checked) writes
-    /// all of it, `snprintf` (3 and 5) as much as its second argument says.
+    /// Writes text and a terminating zero. `sprintf` (2 fixed parameters, 4 with checks) writes all text,
+    /// `snprintf` (3 and 5) at most the second argument's number of bytes.
     fn print_to_memory(&mut self, fixed: usize, text: &[u8], args: &[Value]) -> Eval<()> {
         let room = match fixed {
             3 | 5 => number(args, 1)?,
@@ -319,7 +320,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The guard of a static variable: acquiring tells whether to initialise, releasing marks it.
+    /// Executes the guard of a static variable: acquire returns whether to initialise, release marks the
+    /// variable as done.
     fn guard(&mut self, site: &CallSite, args: &[Value]) -> Eval<Outcome> {
         let guard = number(args, 0)?;
         if site.result.is_none() {
@@ -331,7 +333,7 @@ impl Machine<'_> {
     }
 }
 
-/// −1, 0 or 1 as the bits of an `int`.
+/// Returns −1, 0 or 1 as the bits of an `int`.
 fn order(ordering: std::cmp::Ordering) -> u32 {
     ordering as i8 as i32 as u32
 }

@@ -1,4 +1,4 @@
-//! `printf`'s formats.
+//! Format strings of `printf`.
 
 use crate::code::CallSite;
 use crate::known::number;
@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 
-/// One conversion of a format.
+/// One conversion specification.
 #[derive(Default)]
 struct Conversion {
     left: bool,
@@ -16,15 +16,15 @@ struct Conversion {
     alternate: bool,
     width: usize,
     precision: Option<usize>,
-    /// How many `l` there are; `z`, `j` and `t` count as two.
+    /// The number of `l`; `z`, `j`, `t` and `L` count as two.
     long: u32,
-    /// How many `h` there are.
+    /// The number of `h`.
     short: u32,
     letter: u8,
 }
 
 impl Machine<'_> {
-    /// The text of a format and its values, from argument `next` on.
+    /// Formats the arguments from index `next` on.
     pub(crate) fn formatted(
         &self,
         format: &[u8],
@@ -164,7 +164,7 @@ fn is_int(letter: u8) -> bool {
     matches!(letter, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
 }
 
-/// At least as many digits as the precision says.
+/// Pads with leading zeros to the precision.
 fn digits(c: &Conversion, text: String) -> String {
     let least = c.precision.unwrap_or(1);
     format!("{}{text}", "0".repeat(least.saturating_sub(text.len())))
@@ -206,7 +206,7 @@ fn float_text(c: &Conversion, x: f64) -> String {
     signed_text(c, x.is_sign_negative(), text)
 }
 
-/// `1.5e+00`: C's exponent has a sign and two digits.
+/// Formats `1.5e+00`: C's exponent has a sign and at least two digits.
 fn exponent_text(x: f64, precision: usize) -> String {
     let text = format!("{x:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -215,7 +215,7 @@ fn exponent_text(x: f64, precision: usize) -> String {
     format!("{mantissa}e{sign}{:02}", n.abs())
 }
 
-/// `%g`: the shorter of both forms, without trailing zeros.
+/// Formats `%g`: the fixed or the exponent form, without trailing zeros.
 fn general_text(c: &Conversion, x: f64, precision: usize) -> String {
     let scientific = exponent_text(x, precision - 1);
     let exponent: i32 = match scientific.split_once('e') {

@@ -1,4 +1,4 @@
-//! Known functions of integers.
+//! Integer functions: LLVM intrinsics and C library functions.
 
 use crate::arith::{each1, mask, signed};
 use crate::code::CallSite;
@@ -54,7 +54,7 @@ impl Machine<'_> {
     }
 }
 
-/// Functions whose lanes are not computed one by one from those of the arguments.
+/// Evaluates functions that are not computed lane by lane from the arguments; `None` for all other functions.
 fn special(id: IntFn, result: &Shape, num: Num, args: &[Value]) -> Eval<Option<Value>> {
     let len = result.lanes().unwrap_or(1);
     match id {
@@ -89,7 +89,7 @@ fn special(id: IntFn, result: &Shape, num: Num, args: &[Value]) -> Eval<Option<V
     }
 }
 
-/// The result, and whether it overflowed.
+/// Returns the result and the overflow flag for one lane.
 // table
 fn scalar(id: IntFn, bits: u32, out: u32, n: &[u128]) -> Eval<(Value, Value)> {
     use IntFn::*;

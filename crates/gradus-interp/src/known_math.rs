@@ -1,5 +1,5 @@
-//! Known functions of floating-point numbers: Rust's own methods, which are the C library's, and
-//! the `libm` crate where Rust has none.
+//! Floating-point functions: Rust's methods, which call the C library, and the crate `libm` for functions
+//! missing in Rust.
 
 use crate::arith::{kept, maximum};
 use crate::code::CallSite;
@@ -104,7 +104,7 @@ impl Machine<'_> {
     }
 }
 
-/// One number, from the numbers of one lane.
+/// Evaluates one lane.
 fn scalar(
     way: &mut Way,
     id: MathFn,
@@ -159,7 +159,7 @@ fn scalar(
     }
 }
 
-/// Functions of the sign alone, which leave not-a-numbers as they are.
+/// Evaluates functions of the sign bit; the functions preserve NaN payloads.
 fn on_bits(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value> {
     let width = shapes.first().copied().flatten()?.bits();
     let sign = 1u128 << (width - 1);
@@ -172,7 +172,7 @@ fn on_bits(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value
     })
 }
 
-/// Functions that are rounded once in binary32.
+/// Evaluates functions that round once in binary32.
 fn narrow(id: MathFn, x: [f32; 3]) -> Option<f32> {
     use MathFn::*;
     let [a, b, c] = x;
@@ -206,7 +206,7 @@ fn narrow(id: MathFn, x: [f32; 3]) -> Option<f32> {
     })
 }
 
-/// The function in binary64.
+/// Evaluates a function in binary64.
 // table
 fn float(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
     use MathFn::*;
@@ -287,7 +287,7 @@ fn float(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
     })
 }
 
-/// Functions that give an integer.
+/// Evaluates functions with an integer result.
 fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
     use MathFn::*;
     let rounded = |x: f64| match (-(2f64.powi(63))..2f64.powi(63)).contains(&x) {
@@ -320,7 +320,7 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
     }
 }
 
-/// LLVM's bit of the class of a number.
+/// Returns LLVM's `is.fpclass` bit for a number.
 fn class(x: f64) -> u64 {
     use std::num::FpCategory::*;
     let quiet = x.to_bits() >> 51 & 1 == 1;

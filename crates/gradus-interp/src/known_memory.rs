@@ -1,4 +1,4 @@
-//! Allocation, copies and fills.
+//! Memory functions: allocation, deallocation, copies and fills.
 
 use crate::known::{Outcome, number};
 use crate::machine::Machine;
@@ -120,7 +120,7 @@ impl Machine<'_> {
     }
 }
 
-/// C's functions give their target back, LLVM's give nothing.
+/// Returns the outcome of a copy or fill: C's functions return the destination, LLVM's return nothing.
 fn given_back(id: MemoryFn, args: &[Value], to: usize) -> Outcome {
     match id {
         MemoryFn::Memcpy | MemoryFn::Memmove | MemoryFn::Memset => Outcome::Value(args[to].clone()),

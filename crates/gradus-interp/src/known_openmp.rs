@@ -1,4 +1,4 @@
-//! What programs ask OpenMP's run time; its constructs are parallel ops, or are not run.
+//! OpenMP API functions. OpenMP constructs are parallel ops or are not executed.
 
 use crate::known::{Outcome, number};
 use crate::machine::Machine;
@@ -8,7 +8,7 @@ use gradus_ir::FuncId;
 use gradus_ir::known::OpenMpFn;
 
 impl Machine<'_> {
-    /// The answer of the innermost group of ranks around, which is one rank outside of all.
+    /// Executes a query about the innermost enclosing group of ranks; outside any group there is one rank.
     pub(crate) fn openmp(&mut self, id: OpenMpFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let (rank, size) = self.strand.rank.unwrap_or((0, 1));
         let answer = match id {

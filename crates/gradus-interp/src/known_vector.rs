@@ -1,4 +1,4 @@
-//! Reductions of vectors, and loads and stores of some lanes.
+//! Vector intrinsics: reductions, masked loads and stores.
 
 use crate::arith::{binary, combine};
 use crate::code::CallSite;
@@ -56,8 +56,8 @@ impl Machine<'_> {
     ) -> Eval<Outcome> {
         use MaskedFn::*;
         let stores = matches!(id, Store | Scatter | CompressStore);
-        // The pointer comes first, behind the vector that is stored; then, in older form, an
-        // alignment; then the mask; then what lanes hold that are not loaded.
+        // Operand order: the stored vector (stores only), the pointer, an alignment (older form only), the
+        // mask, the pass-through value (loads only).
         let pointer = usize::from(stores);
         let older = matches!(site.arg_shapes.get(pointer + 1), Some(Some(Shape::Num(_))));
         let align = if older {
@@ -114,7 +114,7 @@ impl Machine<'_> {
     }
 }
 
-/// Element and length of a vector argument.
+/// Returns element type and length of a vector argument.
 fn lanes(site: &CallSite, index: usize) -> Option<(Num, usize)> {
     let shape = site.arg_shapes.get(index)?.as_ref()?;
     Some((shape.num()?, shape.lanes()?))

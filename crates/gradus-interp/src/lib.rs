@@ -1,14 +1,13 @@
-//! What a program means: runs bodies on plain memory. The yardstick of every pass.
+//! The reference interpreter: defines the semantics of the IR and serves as the oracle of every pass.
 //!
-//! Flow: a [`Machine`] lays out a unit's globals in its own memory (`memory`), turns each body on
-//! its first call into a flat list of instructions (`decode`, `code`), and runs them on explicit
-//! stacks (`run`, `calls`, `parallel`). Outside functions that are known run in `known_*`, chosen
-//! by their id.
+//! A [`Machine`] allocates a unit's globals in its own memory (`memory`). On first call the decoder turns a
+//! body into a flat list of instructions (`decode`, `code`). The machine runs the instructions on explicit
+//! stacks (`run`, `calls`, `parallel`). External functions are executed by id in `known_*`.
 //!
-//! Everything that C or LLVM calls undefined is caught where it happens and told as a [`Trap`]:
-//! access out of bounds or after free, division by zero, branches on undefined or poisoned
-//! values. Undefined bits and poison are carried along as LLVM's rules say. No LLVM, no host
-//! memory, no recursion over the depth of calls or regions.
+//! The machine detects undefined behaviour of C and LLVM at the op that causes it and reports a [`Trap`]:
+//! access out of bounds or after free, division by zero, branches on undefined or poison values. Undefined
+//! bits and poison propagate by LLVM's rules. The machine uses neither LLVM nor host memory and never
+//! recurses over call or region depth.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

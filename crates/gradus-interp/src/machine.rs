@@ -1,4 +1,4 @@
-//! The machine as its callers see it: memory to fill, functions to call, results to read.
+//! The machine's public interface: allocate memory, call functions, read results.
 
 use crate::code::Code;
 use crate::decode::{Symbols, constant, decode};
@@ -12,21 +12,20 @@ use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Limits and choices of a run.
+/// Limits and options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most instructions that run.
+    /// The maximum number of executed instructions.
     pub max_steps: u64,
-    /// The most bytes that are allocated at one time.
+    /// The maximum number of bytes allocated at one time.
     pub max_bytes: u64,
-    /// The most calls inside each other.
+    /// The maximum call depth.
     pub max_calls: usize,
-    /// Runs ranks, and the iterations of `par.for`, in an order drawn from this seed; `None` for
-    /// their own order.
+    /// The seed for a random order of ranks and `par.for` iterations; `None` for index order.
     pub random_order: Option<u64>,
-    /// The number of ranks of a team that leaves it open.
+    /// The number of ranks of a team without a stated size.
     pub team: u64,
-    /// Whether races end the run, as [`crate::TrapKind::Race`]; each access takes longer then.
+    /// True to detect data races, reported as [`crate::TrapKind::Race`]; slows down each access.
     pub races: bool,
 }
 
@@ -43,32 +42,32 @@ impl Default for Options {
     }
 }
 
-/// A call in progress.
+/// The frame of an active call.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub code: Rc<Code>,
     pub pc: u32,
-    /// Where its registers begin.
+    /// The index of the frame's first register.
     pub base: usize,
-    /// How many stack objects there were before it.
+    /// The number of stack objects before the call.
     pub objects: usize,
 }
 
-/// One flow of control: the calls in progress, their registers and stack objects.
+/// A strand: active calls, registers and stack objects of one flow of control.
 #[derive(Debug, Default)]
 pub(crate) struct Strand {
     pub regs: Vec<Value>,
     pub frames: Vec<Frame>,
     pub objects: Vec<Address>,
-    /// Number of this rank, and how many there are.
+    /// The rank's number and the number of ranks.
     pub rank: Option<(u64, u64)>,
-    /// How many `single`s it has come to.
+    /// The number of `single` ops reached.
     pub singles: u64,
-    /// The exception that a landing pad takes: object and selector.
+    /// The exception for the landing pad: object and selector.
     pub pending: Option<(u64, u64)>,
 }
 
-/// Runs the functions of a unit on a memory of its own.
+/// Executes the functions of a unit in a private memory.
 #[derive(Debug)]
 pub struct Machine<'u> {
     pub(crate) unit: &'u Unit,
@@ -80,13 +79,13 @@ pub struct Machine<'u> {
     pub(crate) groups: Vec<Group>,
     pub(crate) races: Option<Races>,
     pub(crate) steps: u64,
-    /// Where the running strand stands.
+    /// The current instruction of the running strand.
     pub(crate) pc: u32,
     pub(crate) output: Vec<u8>,
-    /// The types of exception objects.
+    /// The type of each exception object.
     pub(crate) thrown: HashMap<u64, u64>,
     pub(crate) caught: Vec<u64>,
-    /// Types of exceptions, by number.
+    /// The exception types by number.
     pub(crate) type_ids: Vec<u64>,
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
@@ -95,12 +94,12 @@ pub struct Machine<'u> {
 }
 
 impl<'u> Machine<'u> {
-    /// A machine with the unit's globals in memory.
+    /// Creates a machine with the unit's globals in memory.
     pub fn new(unit: &'u Unit) -> Self {
         Machine::with_options(unit, Options::default())
     }
 
-    /// A machine with limits of its own.
+    /// Creates a machine with the given options.
     pub fn with_options(unit: &'u Unit, options: Options) -> Self {
         let mut machine = Machine {
             unit,
@@ -164,10 +163,10 @@ impl<'u> Machine<'u> {
 
     // ---- memory ----------------------------------------------------------------------------
 
-    /// Fresh memory that holds `bytes`, aligned like a heap block.
+    /// Allocates memory with the contents `bytes`, aligned like a heap block.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_bytes(&mut self, bytes: &[u8]) -> Result<Address, Trap> {
         let size = bytes.len() as u64;
         let made = self
@@ -179,79 +178,79 @@ impl<'u> Machine<'u> {
             });
         self.told(made)
     }
-    /// Fresh memory of so many bytes that nothing was written to yet.
+    /// Allocates `size_bytes` bytes of uninitialised memory.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_undefined(&mut self, size_bytes: u64) -> Result<Address, Trap> {
         let made = self.memory.allocate(size_bytes, 16, Place::Static, false);
         self.told(made)
     }
-    /// Fresh memory that holds binary64 numbers.
+    /// Allocates memory with the given binary64 numbers.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_f64(&mut self, numbers: &[f64]) -> Result<Address, Trap> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.alloc_bytes(&bytes)
     }
-    /// Fresh memory that holds binary32 numbers.
+    /// Allocates memory with the given binary32 numbers.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_f32(&mut self, numbers: &[f32]) -> Result<Address, Trap> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.alloc_bytes(&bytes)
     }
-    /// Fresh memory that holds 64-bit integers.
+    /// Allocates memory with the given 64-bit integers.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_i64(&mut self, numbers: &[i64]) -> Result<Address, Trap> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.alloc_bytes(&bytes)
     }
-    /// Fresh memory that holds 32-bit integers.
+    /// Allocates memory with the given 32-bit integers.
     ///
     /// # Errors
-    /// [`TrapKind::Limit`] where it is too much.
+    /// [`TrapKind::Limit`] if the memory limit is exceeded.
     pub fn alloc_i32(&mut self, numbers: &[i32]) -> Result<Address, Trap> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.alloc_bytes(&bytes)
     }
-    /// `size_bytes` bytes from an address on, all of which must be defined.
+    /// Reads `size_bytes` bytes at an address; all bytes must be defined.
     ///
     /// # Errors
-    /// Traps of a read.
+    /// The traps of a read.
     pub fn read_bytes(&self, address: Address, size_bytes: u64) -> Result<Vec<u8>, Trap> {
         let read = self.memory.bytes(address.0, size_bytes).map(<[u8]>::to_vec);
         self.told(read)
     }
-    /// `count` binary64 numbers from an address on.
+    /// Reads `count` binary64 numbers at an address.
     ///
     /// # Errors
-    /// Traps of a read.
+    /// The traps of a read.
     pub fn read_f64(&self, address: Address, count: usize) -> Result<Vec<f64>, Trap> {
         self.read_words(address, count, f64::from_le_bytes)
     }
-    /// `count` binary32 numbers from an address on.
+    /// Reads `count` binary32 numbers at an address.
     ///
     /// # Errors
-    /// Traps of a read.
+    /// The traps of a read.
     pub fn read_f32(&self, address: Address, count: usize) -> Result<Vec<f32>, Trap> {
         self.read_words(address, count, f32::from_le_bytes)
     }
-    /// `count` 64-bit integers from an address on.
+    /// Reads `count` 64-bit integers at an address.
     ///
     /// # Errors
-    /// Traps of a read.
+    /// The traps of a read.
     pub fn read_i64(&self, address: Address, count: usize) -> Result<Vec<i64>, Trap> {
         self.read_words(address, count, i64::from_le_bytes)
     }
-    /// `count` 32-bit integers from an address on.
+    /// Reads `count` 32-bit integers at an address.
     ///
     /// # Errors
-    /// Traps of a read.
+    /// The traps of a read.
     pub fn read_i32(&self, address: Address, count: usize) -> Result<Vec<i32>, Trap> {
         self.read_words(address, count, i32::from_le_bytes)
     }
@@ -269,23 +268,23 @@ impl<'u> Machine<'u> {
         });
         Ok(words.collect())
     }
-    /// The size in bytes of the object that begins at an address.
+    /// Returns the size in bytes of the live object that starts at an address.
     pub fn object_size_bytes(&self, address: Address) -> Option<u64> {
         self.memory.size(address)
     }
-    /// The bytes of the object that begins at an address, `None` for those that hold nothing.
+    /// Returns the bytes of the object that starts at an address; `None` for an undefined byte.
     pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {
         self.memory.snapshot(address)
     }
-    /// How many heap blocks the program has allocated and not freed.
+    /// Returns the number of live heap blocks.
     pub fn heap_blocks(&self) -> usize {
         self.memory.heap_blocks()
     }
-    /// Whether a word is the address of something alive.
+    /// Returns whether a 64-bit word is an address inside or at the end of a live object.
     pub fn is_address(&self, word: u64) -> bool {
         self.memory.in_bounds(word)
     }
-    /// The address of a function or global variable.
+    /// Returns the address of a function or global variable.
     pub fn symbol(&self, name: &str) -> Option<Address> {
         Some(match self.unit.symbol(name)? {
             Symbol::Func(func) => self.symbols.functions[func.index()],
@@ -295,10 +294,10 @@ impl<'u> Machine<'u> {
 
     // ---- calls -----------------------------------------------------------------------------
 
-    /// Calls a function by name; gives its result, `None` for `void`.
+    /// Calls a function by name; returns the result, `None` for `void`.
     ///
     /// # Errors
-    /// Whatever went wrong, and where.
+    /// The trap that ended the run, with the position.
     pub fn call(&mut self, name: &str, args: &[Value]) -> Result<Option<Value>, Trap> {
         match self.unit.function(name) {
             Some(func) => self.call_function(func, args),
@@ -309,10 +308,10 @@ impl<'u> Machine<'u> {
         }
     }
 
-    /// Calls a function; gives its result, `None` for `void`.
+    /// Calls a function; returns the result, `None` for `void`.
     ///
     /// # Errors
-    /// Whatever went wrong, and where.
+    /// The trap that ended the run, with the position.
     pub fn call_function(&mut self, func: FuncId, args: &[Value]) -> Result<Option<Value>, Trap> {
         self.strand = Strand::default();
         self.groups.clear();
@@ -329,20 +328,20 @@ impl<'u> Machine<'u> {
         outcome
     }
 
-    /// What the program printed so far.
+    /// Returns the program's output so far.
     pub fn output(&self) -> &[u8] {
         &self.output
     }
-    /// The number of instructions run so far.
+    /// Returns the number of executed instructions so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
-    /// The value of a constant of the unit.
+    /// Returns the value of a constant of the unit.
     pub fn constant(&self, id: gradus_ir::ConstId) -> Option<Value> {
         constant(self.unit, &self.symbols, id).ok()
     }
 
-    /// The instructions of a function with a body.
+    /// Returns the bytecode of a function, decoded on first use.
     pub(crate) fn code(&mut self, func: FuncId) -> Eval<Rc<Code>> {
         if let Some(code) = &self.codes[func.index()] {
             return Ok(Rc::clone(code));
@@ -357,7 +356,7 @@ impl<'u> Machine<'u> {
         Ok(code)
     }
 
-    /// A fault with the place where it happened.
+    /// Adds the position of the current instruction to a fault.
     fn told<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
         outcome.map_err(|Fault { kind, message }| {
             let mut trap = Trap {

@@ -1,8 +1,9 @@
-//! Plain memory: objects with bounds, life and, per byte, whether it is initialised.
+//! The memory model: objects with bounds, lifetime and per-byte initialisation state.
 //!
-//! An address is an object's number in the upper 28 bits and a place in the lower 36: an object
-//! begins in the middle of its own range, so that small steps outside it are told from other
-//! objects, at an address that has the object's alignment and no more.
+//! An address has an object number in the upper 28 bits and a position in the lower 36 bits. Each object
+//! starts well inside the object's address range, at position 2³⁴: an access slightly out of bounds, on
+//! either side, never reaches another object. The start address has the object's alignment and no larger
+//! alignment.
 
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::{Address, Value};
@@ -12,25 +13,25 @@ use std::collections::VecDeque;
 const RANGE_BITS: u32 = 36;
 const MIDDLE: u64 = 1 << 34;
 const MAX_OBJECTS: usize = 1 << 28;
-/// Numbers of dead objects rest so long before they are used again.
+/// The number of dead objects whose numbers are not reused.
 const QUARANTINE: usize = 1 << 20;
 
-/// Whether a byte holds something.
+/// State of an initialised byte.
 const DEFINED: u8 = 1;
 const POISONED: u8 = 2;
-/// Zero, so that fresh memory costs nothing before it is touched.
+/// State of an uninitialised byte. Zero allows lazily zeroed host pages for fresh memory.
 const UNDEFINED: u8 = 0;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Allocated and freed by the program.
+    /// A heap block, allocated and freed by the program.
     Heap,
-    /// A function's own.
+    /// A stack object of a function.
     Stack,
-    /// A global variable, or memory that the caller of the machine made.
+    /// A global variable, or memory allocated by the machine's user.
     Static,
-    /// A constant.
+    /// A constant global.
     Constant,
     /// A function.
     Function(FuncId),
@@ -40,7 +41,7 @@ pub(crate) enum Place {
 struct Object {
     base: u64,
     bytes: Vec<u8>,
-    /// Per byte; empty where all are defined.
+    /// The state per byte; empty if all bytes are defined.
     state: Vec<u8>,
     place: Place,
     alive: bool,
@@ -72,7 +73,7 @@ impl Memory {
         }
     }
 
-    /// A fresh object; its bytes are zero, and undefined unless `defined`.
+    /// Allocates an object; the bytes are zero, and undefined unless `defined`.
     pub fn allocate(
         &mut self,
         size: u64,
@@ -114,7 +115,7 @@ impl Memory {
         Ok(Address(base))
     }
 
-    /// Ends the life of the object at `address`.
+    /// Ends the lifetime of the object at `address`.
     pub fn kill(&mut self, address: Address) {
         let number = (address.0 >> RANGE_BITS) as usize;
         if let Some(object) = self.objects.get_mut(number)
@@ -128,7 +129,7 @@ impl Memory {
         }
     }
 
-    /// Frees a heap object, given the address of its start; null is nothing.
+    /// Frees the heap object that starts at `address`; no effect for null.
     pub fn free(&mut self, address: Address) -> Eval<()> {
         if address.0 == 0 {
             return Ok(());
@@ -149,19 +150,19 @@ impl Memory {
         Ok(())
     }
 
-    /// How many heap objects are alive.
+    /// Returns the number of live heap objects.
     pub fn heap_blocks(&self) -> usize {
         let heap = |o: &&Object| o.alive && o.place == Place::Heap;
         self.objects.iter().filter(heap).count()
     }
 
-    /// The size of the object that begins at `address`.
+    /// Returns the size in bytes of the live object that starts at `address`.
     pub fn size(&self, address: Address) -> Option<u64> {
         let object = self.objects.get((address.0 >> RANGE_BITS) as usize)?;
         (object.alive && object.base == address.0).then_some(object.bytes.len() as u64)
     }
 
-    /// The bytes of the object that begins at `address`, `None` for those that are not defined.
+    /// Returns the bytes of the object that starts at `address`; `None` for an undefined byte.
     pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {
         self.size(address)?;
         let object = self.objects.get((address.0 >> RANGE_BITS) as usize)?;
@@ -170,7 +171,7 @@ impl Memory {
         Some(bytes.map(|(i, byte)| state(i).then_some(*byte)).collect())
     }
 
-    /// The function at an address.
+    /// Returns the function at an address.
     pub fn function(&self, address: u64) -> Option<FuncId> {
         let object = self.objects.get((address >> RANGE_BITS) as usize)?;
         match object.place {
@@ -179,7 +180,7 @@ impl Memory {
         }
     }
 
-    /// Whether an address lies inside a living object, or at its end.
+    /// Returns whether an address is inside or at the end of a live object.
     pub fn in_bounds(&self, address: u64) -> bool {
         let Some(object) = self.objects.get((address >> RANGE_BITS) as usize) else {
             return false;
@@ -282,7 +283,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes with their state; the ranges may overlap.
+    /// Copies bytes and state; the ranges may overlap.
     pub fn copy(&mut self, to: u64, from: u64, size: u64) -> Eval<()> {
         if size == 0 {
             return Ok(());
@@ -331,7 +332,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes that must all be defined.
+    /// Returns a slice of bytes; traps if a byte is undefined.
     pub fn bytes(&self, address: u64, size: u64) -> Eval<&[u8]> {
         if size == 0 {
             return Ok(&[]);
@@ -348,7 +349,7 @@ impl Memory {
         Ok(&object.bytes[range])
     }
 
-    /// Sets bytes, also of constants: for those who lay out memory.
+    /// Writes bytes, constants included: for the initialisation of memory.
     pub fn set(&mut self, address: Address, bytes: &[u8]) -> Eval<()> {
         let (number, offset) = self.locate(address.0, bytes.len() as u64)?;
         let object = &mut self.objects[number];
@@ -359,7 +360,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The bytes of a string up to its zero.
+    /// Returns the bytes of a C string without the terminating zero.
     pub fn text(&self, address: u64) -> Eval<Vec<u8>> {
         let mut text = Vec::new();
         loop {

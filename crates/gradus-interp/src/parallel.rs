@@ -1,5 +1,5 @@
-//! Parallel ops in their serial meaning: ranks are strands that run one after the other from
-//! barrier to barrier, in their own order or in one drawn at random.
+//! Parallel ops with serial semantics. Ranks are strands; each rank runs to the next barrier before the next
+//! rank starts, in rank order or in a random order.
 
 use crate::code::{Instr, ParForInfo, Reg};
 use crate::machine::{Frame, Machine, Strand};
@@ -13,17 +13,17 @@ use std::rc::Rc;
 
 const MAX_RANKS: u64 = 1 << 20;
 
-/// The ranks of one `spmd` that is running.
+/// The ranks of one running `spmd`.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Who goes on when all ranks have ended.
+    /// The strand that continues after all ranks have ended.
     parent: Strand,
     ranks: Vec<Rank>,
-    /// The order of the present interval, and how far it has come.
+    /// The order of ranks in the current barrier interval; `next` is the position in the order.
     order: Vec<usize>,
     next: usize,
     current: usize,
-    /// How many `single`s have been begun by some rank, and what their ranks published.
+    /// The number of `single` ops already entered by a rank, and the published results by number.
     singles: u64,
     published: HashMap<u64, Vec<Value>>,
     /// Shared allocations by function and instruction.
@@ -102,8 +102,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the rank is the first of its group at this `single`: all ranks come to the same ones
-    /// in the same order, so counting tells them apart.
+    /// Returns whether the rank is the first of the group at the current `single`. All ranks reach equal
+    /// `single` ops in equal order; a counter per rank therefore identifies the op.
     fn comes_first(&mut self) -> bool {
         self.strand.singles += 1;
         let number = self.strand.singles;
@@ -148,7 +148,7 @@ impl Machine<'_> {
         self.set(at, info.total, Value::Bits(total))
     }
 
-    /// The indices of the next iteration, the last one running fastest.
+    /// Sets the indices of the next iteration; the last index varies fastest.
     fn par_index(&mut self, at: &At, info: &ParForInfo, exit: u32) -> Eval<Flow> {
         let (counter, total) = (self.number(at, info.counter), self.number(at, info.total));
         if let Some(races) = &mut self.races {
@@ -229,7 +229,7 @@ impl Machine<'_> {
         }
         let order = self.order(ranks.len());
         if let Some(races) = &mut self.races {
-            // No call of the strand around can end before the ranks have.
+            // The enclosing strand's calls cannot end before the ranks have ended.
             races.fork(0);
         }
         self.groups.push(Group {
@@ -259,7 +259,7 @@ impl Machine<'_> {
         order
     }
 
-    /// Leaves the running rank in a state and goes to the next.
+    /// Stores the state of the running rank and switches to the next rank.
     fn finish_rank(&mut self, state: Rank) -> Eval<Flow> {
         if let Some(group) = self.groups.last_mut() {
             let current = group.current;
@@ -268,7 +268,7 @@ impl Machine<'_> {
         self.next_rank()
     }
 
-    /// Goes on with the next rank of the interval, with the next interval, or behind the `spmd`.
+    /// Continues with the next rank of the interval, with the next interval, or after the `spmd`.
     fn next_rank(&mut self) -> Eval<Flow> {
         loop {
             let Some(group) = self.groups.last_mut() else {
@@ -324,7 +324,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Waits for the other ranks; those that have ended do not count.
+    /// Waits at a barrier for the other ranks; ended ranks do not count.
     fn barrier(&mut self, grid: bool) -> Eval<Flow> {
         if grid && self.groups.len() > 1 {
             return fault(
@@ -343,7 +343,7 @@ impl Machine<'_> {
         self.finish_rank(Rank::Waiting(Box::new(strand)))
     }
 
-    /// One object for all ranks; outside an `spmd` the function's own.
+    /// Returns the object shared by all ranks; outside an `spmd` a stack object of the function.
     pub(crate) fn shared_object(&mut self, size: u64, align: u64) -> Eval<Address> {
         let Some(frame) = self
             .strand
@@ -367,7 +367,7 @@ impl Machine<'_> {
 
     // ---- share.for -------------------------------------------------------------------------
 
-    /// Sets where the rank begins and ends, the chunk, and what lies between its chunks.
+    /// Sets the rank's first and last iteration, the chunk size, and the distance between the rank's chunks.
     fn share_start(
         &mut self,
         at: &At,
@@ -398,7 +398,7 @@ impl Machine<'_> {
     }
 }
 
-/// A permutation of `0..total`: multiplication by a number without common factors.
+/// Returns a permuted index in `0..total`: an affine map with a factor coprime to `total`.
 fn scattered(counter: u64, total: u64, seed: u64) -> u64 {
     let mut factor = (seed | 1) % total.max(1);
     while gcd(factor, total) != 1 {

@@ -1,11 +1,11 @@
-//! Races: strands that may run at the same time touch one byte, one of them writes, and neither an atomic
-//! access of both nor a lock of both keeps them apart.
+//! Data race detection. A race: two concurrent strands access a common byte, at least one access is a write,
+//! the accesses are not both atomic, and no common lock protects both.
 //!
-//! A run has one order; what could run at the same time is read off the program's structure, so one run
-//! finds every race that its accesses are part of, whatever the order. Each fork that is going on (the
-//! iterations of a `par.for`, the tasks of a strand, the ranks of an `spmd` between two barriers) keeps per
-//! word which of its strands read and wrote there. What a strand does between its tasks comes after
-//! those that were begun before, and before those that follow: it is held to the former alone.
+//! The run has one serial order; concurrency follows from the program's fork structure. One run therefore
+//! finds all races of the executed accesses, independent of the order. Each active fork (the iterations of a
+//! `par.for`, the tasks of a scope, the ranks of an `spmd` between two barriers) records the accesses per
+//! strand and 8-byte word. Code of the creating strand between its tasks runs after the spawns of earlier
+//! tasks and before the spawns of later tasks: the detector compares such code with the earlier tasks only.
 
 use crate::code::Strands;
 use crate::machine::Machine;
@@ -14,10 +14,10 @@ use crate::trap::{Eval, TrapKind, fault};
 use crate::value::{Address, Value};
 use std::collections::HashMap;
 
-/// The strand that makes the tasks of a fork, as one of its strands.
+/// The strand that spawns the tasks of a fork, as a strand number of the fork.
 const MAKER: u64 = 0;
 
-/// How memory is touched.
+/// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
     Read,
@@ -49,13 +49,13 @@ impl Touch {
     }
 }
 
-/// An access to some bytes of a word.
+/// A recorded access to some bytes of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     strand: u64,
     touch: Touch,
     bytes: u8,
-    /// The locks that were taken inside the fork.
+    /// The locks acquired inside the fork.
     locks: Vec<u64>,
 }
 
@@ -69,16 +69,16 @@ impl Entry {
     }
 }
 
-/// Strands that may run at the same time.
+/// A set of concurrent strands.
 #[derive(Debug)]
 struct Fork {
-    /// The calls in progress where it began; none of the strand's own where that is a rank.
+    /// The call depth at the fork; 0 for a fork into ranks.
     frames: usize,
-    /// The strand that is running.
+    /// The running strand.
     strand: u64,
-    /// How many tasks there were.
+    /// The number of tasks so far.
     tasks: u64,
-    /// Whether tasks run where they stand.
+    /// True if inner tasks run undeferred.
     serial: bool,
     words: HashMap<u64, Vec<Entry>>,
 }
@@ -87,11 +87,11 @@ struct Fork {
 struct Lock {
     name: u64,
     frames: usize,
-    /// The forks that it was taken in.
+    /// The number of active forks at the acquisition.
     forks: usize,
 }
 
-/// What is going on, and what was touched.
+/// The active forks, the held locks and the recorded accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Races {
     forks: Vec<Fork>,
@@ -99,7 +99,7 @@ pub(crate) struct Races {
 }
 
 impl Races {
-    /// Strands begin that may run at the same time.
+    /// Begins a fork into concurrent strands.
     pub fn fork(&mut self, frames: usize) {
         self.begin(frames, false);
     }
@@ -112,17 +112,17 @@ impl Races {
             words: HashMap::new(),
         });
     }
-    /// All strands of the latest fork have ended.
+    /// Ends the innermost fork: all strands have ended.
     pub fn join(&mut self) {
         self.forks.pop();
     }
-    /// A strand of the latest fork goes on, counted from 0.
+    /// Switches the innermost fork to strand `strand`, counted from 0.
     pub fn go_on(&mut self, strand: u64) {
         if let Some(fork) = self.forks.last_mut() {
             fork.strand = strand + 1;
         }
     }
-    /// All strands of the latest fork have come here.
+    /// Handles a barrier or sync of the innermost fork: forgets all recorded accesses.
     pub fn meet(&mut self) {
         if let Some(fork) = self.forks.last_mut() {
             fork.words.clear();
@@ -156,7 +156,7 @@ impl Races {
         });
     }
 
-    /// An exception ends all that the calls above the first `frames` began.
+    /// Unwinds forks and locks begun by the calls above the first `frames` frames, after an exception.
     pub fn cut(&mut self, frames: usize) {
         while self.forks.last().is_some_and(|fork| fork.frames > frames) {
             self.forks.pop();
@@ -167,7 +167,7 @@ impl Races {
         self.locks.retain(stays);
     }
 
-    /// Notes an access; gives the word where it meets another one.
+    /// Records an access; returns the address of the first racing word, if any.
     pub fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Option<u64> {
         let mut at = address;
         let end = address.saturating_add(size);
@@ -194,7 +194,8 @@ impl Races {
 }
 
 impl Fork {
-    /// Whether an access meets one of another strand; notes it.
+    /// Returns whether an access races with a recorded access of another strand; records the access
+    /// otherwise.
     fn meets(&mut self, word: u64, entry: Entry) -> bool {
         if entry.strand == MAKER {
             let known = self.words.get(&word);
@@ -208,7 +209,8 @@ impl Fork {
             let covers = e.bytes & entry.bytes == entry.bytes;
             covers && e.touch == entry.touch && e.locks == entry.locks
         };
-        // What races with an access of any strand races with one of two different ones.
+        // Two alike entries of different strands suffice: any later racing access races with at least one of
+        // the two.
         let own = known.iter().filter(alike).any(|e| e.strand == entry.strand);
         if !own && known.iter().filter(alike).count() < 2 {
             known.push(entry);
@@ -218,7 +220,7 @@ impl Fork {
 }
 
 impl Machine<'_> {
-    /// An access, where races are looked for.
+    /// Checks and records an access if race detection is enabled.
     #[inline(always)]
     pub(crate) fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Eval<()> {
         match &mut self.races {
@@ -236,13 +238,13 @@ impl Machine<'_> {
         }
     }
 
-    /// Writes what a function of a library gives through a pointer.
+    /// Stores a result of an external function through a pointer.
     pub(crate) fn put(&mut self, address: u64, size: usize, value: &Value) -> Eval<()> {
         self.touch(address, size as u64, Touch::Write)?;
         self.memory.write(address, size, value)
     }
 
-    /// A block is given back: as if all of it were written.
+    /// Records the deallocation of a block as a write to the whole block.
     pub(crate) fn touch_block(&mut self, block: Address) -> Eval<()> {
         let size = self.memory.size(block).unwrap_or(0);
         self.touch(block.0, size, Touch::Write)

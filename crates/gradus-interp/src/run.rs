@@ -1,4 +1,4 @@
-//! The loop that runs instructions.
+//! The interpreter loop.
 
 use crate::arith::{binary, each1, each2, float_compare, int_compare, negate, reduce};
 use crate::cast::cast;
@@ -12,17 +12,17 @@ use crate::way::Bend;
 use gradus_ir::{BinaryOp, FloatKind};
 use std::rc::Rc;
 
-/// Where control goes after an instruction.
+/// The control flow after an instruction.
 pub(crate) enum Flow {
     Next,
     To(Place),
-    /// Other frames or another strand; they know where they stand.
+    /// Another frame or strand continues, at the frame's saved position.
     Switch,
-    /// The call that the machine was asked for has returned.
+    /// The outermost call has returned.
     Done(Option<Value>),
 }
 
-/// The current frame, as instructions see it.
+/// The current frame.
 pub(crate) struct At<'c> {
     pub code: &'c Code,
     pub base: usize,
@@ -77,7 +77,7 @@ impl Machine<'_> {
         self.strand.regs[at.base + reg as usize] = value;
         Ok(Flow::Next)
     }
-    /// A number that control or an address depends on.
+    /// Returns a value that control flow or an address depends on; traps if the value is not fully defined.
     #[inline(always)]
     pub(crate) fn defined(&self, at: &At, reg: Reg, what: &str) -> Eval<u64> {
         match self.get(at, reg) {
@@ -259,7 +259,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A product or a quotient in a run that is noted, or follows another.
+    /// Evaluates a product or quotient of a recorded or replayed run.
     fn bent(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
         let Instr::Binary {
             op,
@@ -290,7 +290,7 @@ impl Machine<'_> {
         self.set(at, *dst, value)
     }
 
-    /// The result of an instruction that only computes.
+    /// Evaluates an instruction without side effects.
     // table
     fn computed(&mut self, at: &At, instr: &Instr) -> Eval<(Reg, Value)> {
         let get = |reg: &Reg| self.get(at, *reg);
@@ -437,7 +437,7 @@ impl Machine<'_> {
     }
 }
 
-/// `c ? a : b`; a condition that is not known makes the result so, unless both are the same.
+/// Evaluates `c ? a : b`. An undefined condition yields an undefined result, unless both operands are equal.
 fn choose(c: &Value, a: &Value, b: &Value) -> Value {
     match c {
         Value::Bits(bits) if bits & 1 == 1 => a.clone(),
@@ -448,7 +448,7 @@ fn choose(c: &Value, a: &Value, b: &Value) -> Value {
     }
 }
 
-/// The value with zeros for whatever is not known.
+/// Evaluates `freeze`: undefined and poison bits become zero.
 fn frozen(shape: &Shape, value: &Value) -> Value {
     match (shape, value) {
         (Shape::Num(_), Value::Bits(_) | Value::Wide(_)) => value.clone(),
@@ -472,7 +472,7 @@ fn frozen(shape: &Shape, value: &Value) -> Value {
     }
 }
 
-/// An aggregate with one member replaced. Paths are as short as types nest.
+/// Returns an aggregate with one member replaced. The recursion depth is the length of the path.
 fn inserted(shape: &Shape, aggregate: &Value, member: &Value, path: &[u32]) -> Value {
     let (Some((first, rest)), Shape::Many(members)) = (path.split_first(), shape) else {
         return member.clone();

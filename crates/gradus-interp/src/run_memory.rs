@@ -1,4 +1,4 @@
-//! Instructions that make addresses or access memory.
+//! Execution of address computations and memory accesses.
 
 use crate::arith::{combine, int_compare};
 use crate::code::{AddrInfo, Instr, Reg};
@@ -12,7 +12,7 @@ use crate::value::{Address, Value};
 use gradus_ir::IntPredicate;
 
 impl Machine<'_> {
-    /// An address that is accessed, with the alignment that is promised.
+    /// Returns the address of an access; traps if the stated alignment is violated.
     #[inline(always)]
     pub(crate) fn address(&self, at: &At, ptr: Reg, align: u64) -> Eval<u64> {
         let address = self.defined(at, ptr, "an address")?;
@@ -107,7 +107,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Memory of the running function.
+    /// Allocates a stack object of the running function.
     pub(crate) fn stack_object(&mut self, size: u64, align: u64) -> Eval<Address> {
         let address = self.memory.allocate(size, align, Place::Stack, false)?;
         self.strand.objects.push(address);
@@ -125,7 +125,7 @@ impl Machine<'_> {
         self.set(at, info.dst, Value::Many(lanes.into()))
     }
 
-    /// A scalar address, or lane `lane` of a vector of them.
+    /// Computes a scalar address, or lane `lane` of a vector of addresses.
     #[inline(always)]
     fn one_address(&self, at: &At, info: &AddrInfo, lane: Option<usize>) -> Value {
         let pick = |reg: Reg| match (self.get(at, reg), lane) {
@@ -158,14 +158,14 @@ impl Machine<'_> {
         Value::Bits(address)
     }
 
-    /// Whether both addresses lie in one living object.
+    /// Returns whether both addresses belong to one live object.
     #[inline(always)]
     fn stays_inside(&self, base: u64, address: u64) -> bool {
         base >> 36 == address >> 36 && self.memory.in_bounds(base) && self.memory.in_bounds(address)
     }
 }
 
-/// Whether an address has the alignment that is promised of it.
+/// Checks the stated alignment of an address.
 #[inline(always)]
 pub(crate) fn check_alignment(address: u64, align: u64) -> Eval<()> {
     match address & (align - 1) {

@@ -1,11 +1,11 @@
-//! Types as the machine sees them: widths, lanes and places in memory.
+//! Value layout: types as widths, lanes and memory offsets.
 
 use crate::memory::Memory;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 use gradus_ir::{FloatKind, Type, TypeId, Unit};
 
-/// A number: an integer (or an address) of so many bits, or a float.
+/// A number type: an integer (or an address) with a width in bits, or a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Num {
     Int(u32),
@@ -19,31 +19,35 @@ impl Num {
             Num::Float(kind) => kind.bits(),
         }
     }
-    /// The bits that such a number may have set.
+    /// Returns the mask of the number's bits.
     pub fn mask(self) -> u64 {
         match self.bits() {
             0..64 => (1 << self.bits()) - 1,
             _ => u64::MAX,
         }
     }
-    /// The bytes that it takes in memory.
+    /// Returns the size in memory, in bytes.
     fn bytes(self) -> usize {
         self.bits().div_ceil(8) as usize
     }
 }
 
-/// A type.
+/// The layout of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     Num(Num),
-    /// Lanes of a vector, one behind the other.
+    /// A vector with contiguous lanes.
     Vector(Num, u32),
-    /// Members, each with its offset in bytes.
+    /// An aggregate: offset in bytes and shape of each member.
     Many(Box<[(u64, Shape)]>),
 }
 
 impl Shape {
-    /// The shape of a type; the error says why the machine has none.
+    /// Returns the shape of a type.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the machine does not support the type.
     pub fn of(unit: &Unit, ty: TypeId) -> Result<Shape, &'static str> {
         match unit.types.get(ty) {
             Type::Int(_) | Type::Float(_) | Type::Ptr(_) => num(unit, ty).map(Shape::Num),
@@ -73,14 +77,14 @@ impl Shape {
         }
     }
 
-    /// The number, or that of the lanes.
+    /// Returns the number type of a scalar or of a vector's lanes.
     pub fn num(&self) -> Option<Num> {
         match self {
             Shape::Num(num) | Shape::Vector(num, _) => Some(*num),
             Shape::Many(_) => None,
         }
     }
-    /// The number of lanes of a vector.
+    /// Returns the number of lanes of a vector.
     pub fn lanes(&self) -> Option<usize> {
         match self {
             Shape::Vector(_, len) => Some(*len as usize),
@@ -88,7 +92,7 @@ impl Shape {
         }
     }
 
-    /// The bytes from its first to its last in memory.
+    /// Returns the extent in memory, from the first to the last byte, without tail padding.
     pub fn size_bytes(&self) -> u64 {
         match self {
             Shape::Num(num) => num.bytes() as u64,
@@ -100,7 +104,7 @@ impl Shape {
         }
     }
 
-    /// The value with all bits zero.
+    /// Returns the all-zero value.
     pub fn zero(&self) -> Value {
         match self {
             Shape::Num(num) => Value::number(num.bits(), 0),
@@ -111,7 +115,7 @@ impl Shape {
         }
     }
 
-    /// Reads a value from memory.
+    /// Loads a value from memory.
     pub fn load(&self, memory: &Memory, address: u64) -> Eval<Value> {
         match self {
             Shape::Num(num) => load_num(memory, address, *num),
@@ -133,7 +137,7 @@ impl Shape {
         }
     }
 
-    /// Writes a value to memory.
+    /// Stores a value to memory.
     pub fn store(&self, memory: &mut Memory, address: u64, value: &Value) -> Eval<()> {
         match self {
             Shape::Num(num) => store_num(memory, address, *num, value),
@@ -204,7 +208,7 @@ fn store_num(memory: &mut Memory, address: u64, num: Num, value: &Value) -> Eval
     memory.write(address.wrapping_add(8), size - 8, &high)
 }
 
-/// Lanes of odd widths lie bit by bit behind each other.
+/// Loads a vector whose lane width is not a multiple of 8 bits; lanes are bit-packed.
 fn load_packed(memory: &Memory, address: u64, num: Num, len: u32) -> Eval<Value> {
     let total = num.bits() * len;
     if total > 128 {

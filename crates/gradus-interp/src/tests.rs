@@ -1,4 +1,4 @@
-//! What programs mean, and what is caught.
+//! Tests of the interpreter: semantics and traps.
 
 mod memory;
 mod parallel;
@@ -10,7 +10,7 @@ mod structure;
 use crate::{Machine, Trap, TrapKind, Value};
 use gradus_ir::{Unit, parse, verify};
 
-/// A unit that breaks no rule.
+/// Parses and verifies a unit.
 fn unit(text: &str) -> Unit {
     let unit = match parse(text, "test.gir") {
         Ok(unit) => unit,
@@ -21,12 +21,12 @@ fn unit(text: &str) -> Unit {
     unit
 }
 
-/// The outcome of `@f` without arguments.
+/// Runs `@f` without arguments.
 fn run(text: &str) -> Result<Option<Value>, Trap> {
     Machine::new(&unit(text)).call("f", &[])
 }
 
-/// The value of an expression: ops of a body that end in `return`, of type `ty`.
+/// Returns the value of an expression: ops of a body that ends in `return`, of type `ty`.
 fn value(ty: &str, ops: &str) -> Value {
     let text = format!("{HEAD}func @f() -> {ty} {{ {ops}\n }}");
     match run(&text) {
@@ -52,7 +52,7 @@ fn trap(text: &str) -> TrapKind {
     }
 }
 
-/// The kind of trap that ops of a body without result come to.
+/// Returns the kind of trap raised by the ops of a body without result.
 fn trapped(ops: &str) -> TrapKind {
     trap(&format!("{HEAD}func @f() -> void {{ {ops}\n return }}"))
 }

@@ -1,58 +1,58 @@
-//! What goes wrong at run time, as data.
+//! Traps: run-time errors as data.
 
 use gradus_ir::SourceSpan;
 use std::fmt;
 
-/// The kinds of things that go wrong.
+/// The kinds of traps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
-    /// An access outside the object that the address belongs to.
+    /// An access outside the bounds of the address's object.
     OutOfBounds,
-    /// An access through null, or an address of nothing.
+    /// An access through null or an address of no object.
     BadAddress,
-    /// An access to freed memory, or to that of a function that has returned.
+    /// An access to freed memory or to a stack object of a returned function.
     UseAfterFree,
-    /// An access at an address that does not have the alignment stated.
+    /// An access that violates the stated alignment.
     Misaligned,
     /// A write to constant memory or to a function.
     ReadOnly,
-    /// Control or an address depends on a value that is unspecified or poison.
+    /// Control flow, an address or another operand requires a defined value, but the value is undefined or
+    /// poison.
     Undefined,
-    /// An integer division by zero, or one that overflows.
+    /// An integer division by zero or with overflow.
     Division,
-    /// `unreachable` was reached, or an assumption does not hold.
+    /// `unreachable` was executed, or an assumption is false.
     Unreachable,
-    /// A block is freed that was not allocated, or twice.
+    /// Free of a block that was never allocated or was already freed.
     BadFree,
-    /// A call of what is no function, or with arguments that do not fit.
+    /// A call of an address that is no function, or with mismatched arguments.
     BadCall,
-    /// An exception that nobody catches.
+    /// An uncaught exception.
     Uncaught,
-    /// The program ended itself, with this status.
+    /// The program ended itself; the payload is the exit status.
     Exit(i32),
-    /// The program called `abort` or a failed assertion ended it.
+    /// The program called `abort`, or an assertion failed.
     Abort,
-    /// Two strands that may run at the same time touch one place, and one of them writes: looked for where
-    /// [`crate::Options::races`] asks for it.
+    /// A data race between concurrent strands; detected with [`crate::Options::races`] only.
     Race,
-    /// Something that the interpreter does not know how to run.
+    /// An operation without an implementation in the interpreter.
     Unsupported,
-    /// The limit of steps, memory or call depth was reached.
+    /// The limit of steps, memory or call depth is exhausted.
     Limit,
 }
 
-/// The end of a run that did not return.
+/// The premature end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Its kind.
+    /// The kind.
     pub kind: TrapKind,
     /// One sentence without a full stop.
     pub message: String,
-    /// The function that was running.
+    /// The running function.
     pub function: String,
-    /// The op, as text.
+    /// The text of the op.
     pub op: String,
-    /// Its place in the source, where known.
+    /// The op's source span, if known.
     pub span: Option<SourceSpan>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for Trap {
 
 impl std::error::Error for Trap {}
 
-/// What goes wrong, before it is known where.
+/// A trap without a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub kind: TrapKind,
@@ -84,7 +84,7 @@ pub(crate) struct Fault {
 
 pub(crate) type Eval<T> = Result<T, Fault>;
 
-/// A fault of `kind`.
+/// Returns a fault of `kind`.
 pub(crate) fn fault<T>(kind: TrapKind, message: impl Into<String>) -> Eval<T> {
     Err(Fault {
         kind,

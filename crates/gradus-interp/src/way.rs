@@ -1,10 +1,11 @@
-//! Runs that take the way of an earlier one: what its comparisons gave is given again, and smooth functions,
-//! products and quotients may be the straight lines and planes that touch them where it came to them.
+//! Linearised replay: a run with the control flow of an earlier run. Comparisons return the recorded results.
+//! Smooth functions, products and quotients may be replaced by tangents (lines and planes) at the recorded
+//! operands.
 //!
-//! The slopes are measured at the function, by two values beside the point; no formula of a derivative is in
-//! them. Differences of a program where nothing is bent see slopes that they do not see else: of the sine of
-//! a large multiple, which goes up and down many times within any step, or of a map that is taken again and
-//! again and doubles with each time how far two points are apart.
+//! Slopes are measured by central differences of the primal function, without derivative formulas. Finite
+//! differences of a linearised program are thus independent of the step size. Finite differences of the
+//! original program are inaccurate for some functions: the sine of a large multiple oscillates within any
+//! step, and an iterated chaotic map doubles the distance of two points in each iteration.
 
 use crate::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
@@ -12,73 +13,73 @@ use crate::value::Value;
 use gradus_ir::BinaryOp;
 use gradus_ir::known::MathFn;
 
-/// What smooth functions are in a run that follows another.
+/// The treatment of smooth operations in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curves {
-    /// Themselves.
+    /// Evaluated exactly.
     Kept,
-    /// Straight lines and planes.
+    /// Linearised at the recorded operands.
     Straight,
 }
 
-/// A part of the way that a run took.
+/// One event of a recorded run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step(Kind);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// What a comparison gave.
+    /// The result of a comparison.
     Decision(Value),
-    /// Where the run came to something bent.
+    /// A smooth operation and the operands.
     Bend(Bend, [f64; 3]),
 }
 
-/// What is bent, and smooth.
+/// A smooth operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bend {
-    /// A function, of up to three numbers.
+    /// A function of up to three numbers.
     Call(MathFn),
-    /// A product, or a quotient.
+    /// A product or quotient.
     Arithmetic(BinaryOp),
 }
 
-/// What a run has to do with an earlier one.
+/// The recording state of a machine.
 #[derive(Debug, Default)]
 pub(crate) enum Way {
-    /// Nothing.
+    /// Neither records nor replays.
     #[default]
     Own,
-    /// It is the earlier one.
+    /// Records.
     Noted(Vec<Step>),
-    /// It follows.
+    /// Replays a recorded run.
     Given(std::vec::IntoIter<Step>, Curves),
 }
 
 impl Machine<'_> {
-    /// From now on, the way that the program takes is noted.
+    /// Starts recording comparisons and smooth operations.
     pub fn note_way(&mut self) {
         self.way = Way::Noted(Vec::new());
     }
-    /// The way since [`Machine::note_way`].
+    /// Returns the events recorded since [`Machine::note_way`].
     pub fn noted_way(self) -> Vec<Step> {
         match self.way {
             Way::Noted(all) => all,
             _ => Vec::new(),
         }
     }
-    /// From now on, comparisons give what they gave in an earlier run, whatever their operands are: the
-    /// program takes the way that it took then.
+    /// Starts a replay of an earlier run: comparisons return the recorded results regardless of the operands;
+    /// control flow therefore equals the earlier run's control flow.
     pub fn follow_way(&mut self, earlier: Vec<Step>, curves: Curves) {
         self.way = Way::Given(earlier.into_iter(), curves);
     }
-    /// Whether a run that was to follow an earlier one has come to the end of its way.
+    /// Returns whether a replay has consumed all recorded events.
     pub fn followed_all(&self) -> bool {
         matches!(&self.way, Way::Given(rest, _) if rest.len() == 0)
     }
 }
 
 impl Way {
-    /// What a comparison gives that finds `own`.
+    /// Returns the result of a comparison whose evaluated result is `own`.
     pub fn decided(&mut self, own: Value) -> Eval<Value> {
         match self {
             Way::Own => Ok(own),
@@ -93,12 +94,13 @@ impl Way {
         }
     }
 
-    /// Whether nothing is to be noted, and nothing is given.
+    /// Returns whether the machine neither records nor replays.
     pub fn is_own(&self) -> bool {
         matches!(self, Way::Own)
     }
 
-    /// What something bent gives at `x`; nothing where the interpreter does not know it.
+    /// Returns the result of a smooth operation at `x`; `None` if the interpreter does not implement the
+    /// function.
     pub fn bent(
         &mut self,
         bend: Bend,
@@ -130,7 +132,7 @@ fn astray<T>(what: &str) -> Eval<T> {
     fault(TrapKind::BadCall, text)
 }
 
-/// The plane that touches a function at a point, at `x`.
+/// Evaluates at `x` the tangent plane of a function at `at`.
 fn plane(
     bend: Bend,
     at: [f64; 3],
@@ -148,9 +150,9 @@ fn plane(
     Some(value)
 }
 
-/// How far from a point the slope by number `i` is measured: where the values have digits to spare, at the
-/// same distance to both sides, and, of functions that are steep or end at zero, by far not so far away as
-/// that.
+/// Returns half the step of the central difference in operand `i`. The step leaves enough significant digits
+/// and is equal on both sides. For steep functions and functions with a boundary at zero, the step is
+/// relative to the distance from zero.
 fn aside(bend: Bend, i: usize, at: f64) -> f64 {
     use MathFn::*;
     const NEAR: f64 = 1.0 / 8192.0;
@@ -164,7 +166,7 @@ fn aside(bend: Bend, i: usize, at: f64) -> f64 {
     }
 }
 
-/// Whether a function has a slope wherever it is defined.
+/// Returns whether an operation is differentiable on the whole domain.
 fn is_smooth(bend: Bend) -> bool {
     use MathFn::*;
     let Bend::Call(id) = bend else {

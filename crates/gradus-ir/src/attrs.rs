@@ -1,4 +1,4 @@
-//! Attributes of functions, results and parameters, by LLVM's names.
+//! LLVM attributes of functions, results and parameters.
 
 use crate::TypeId;
 
@@ -7,22 +7,21 @@ use crate::TypeId;
 pub struct Attr {
     /// LLVM's name (`noalias`, `memory` …) or the key of a string attribute.
     pub name: String,
-    /// Its payload.
+    /// The attribute's payload.
     pub value: AttrValue,
 }
 
-/// The attribute of a parameter that points to numbers of a type, by the program's debug information. It
-/// says what memory holds where nothing else does, and is none of LLVM's: it does not go back there.
+/// Parameter attribute: the pointee's numeric type according to debug information. Type analysis reads the
+/// attribute if no other evidence exists. LLVM has no such attribute, and export drops it.
 pub const POINTEE: &str = "gradus-pointee";
 
-/// The value of `memory` that allows to read whatever there is: two bits for each kind of memory, the lower one for
-/// reading.
+/// The read bits of LLVM's `memory` attribute. Each kind of memory has two bits; the lower bit allows reads.
 const READS: u64 = 0x55;
 
-/// What an attribute carries.
+/// The payload of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttrValue {
-    /// Nothing: it is there or not.
+    /// No payload (enum attributes).
     Flag,
     /// A number, in LLVM's encoding.
     Int(u64),
@@ -30,24 +29,24 @@ pub enum AttrValue {
     Text(String),
     /// A type (`sret`, `byval` …).
     Type(TypeId),
-    /// What only the host understands (`range`, `initializes` …), by its number in the host's table.
+    /// A payload opaque to Gradus (`range`, `initializes` …): index into the host's table.
     Host(u32),
 }
 
 /// The attributes of a function or of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AttrSet {
-    /// Of the function itself.
+    /// Function attributes.
     pub function: Vec<Attr>,
-    /// Of the result.
+    /// Result attributes.
     pub result: Vec<Attr>,
-    /// Of each parameter; may be shorter than the parameter list.
+    /// Attributes of each parameter; may be shorter than the parameter list.
     pub params: Vec<Vec<Attr>>,
 }
 
 impl AttrSet {
-    /// The attributes of a function that depends on its arguments' values alone, and always returns;
-    /// one that is `speculatable` may be called where it was not.
+    /// Returns the attributes of a function that depends only on argument values and always returns.
+    /// `speculatable` allows calls on paths without a call in the source.
     pub fn of_pure(speculatable: bool) -> Self {
         let flag = |name: &str| Attr {
             name: name.into(),
@@ -67,7 +66,7 @@ impl AttrSet {
             ..AttrSet::default()
         }
     }
-    /// These attributes of a call, which at most reads, and always returns.
+    /// Restricts the attributes to a call with at most reads and a guaranteed return.
     #[must_use]
     pub fn reading(mut self) -> Self {
         let allowed = match self.function("memory") {
@@ -87,22 +86,22 @@ impl AttrSet {
         }
         self
     }
-    /// Whether this says that what is called at most reads, and always returns.
+    /// Returns whether the callee at most reads memory and always returns, according to the attributes.
     pub fn only_reads(&self) -> bool {
         let is_there = |name: &str| self.function(name).is_some();
         let reads =
             matches!(self.function("memory"), Some(AttrValue::Int(bits)) if bits & !READS == 0);
         reads && is_there("nounwind") && is_there("willreturn") && !is_there("convergent")
     }
-    /// The value of function attribute `name`.
+    /// Returns the value of function attribute `name`.
     pub fn function(&self, name: &str) -> Option<&AttrValue> {
         find(&self.function, name)
     }
-    /// The value of result attribute `name`.
+    /// Returns the value of result attribute `name`.
     pub fn result(&self, name: &str) -> Option<&AttrValue> {
         find(&self.result, name)
     }
-    /// The value of attribute `name` of parameter `index`.
+    /// Returns the value of attribute `name` of parameter `index`.
     pub fn param(&self, index: usize, name: &str) -> Option<&AttrValue> {
         self.params.get(index).and_then(|list| find(list, name))
     }

@@ -1,30 +1,35 @@
-//! A body: one function's code as arenas of ops, values and regions.
+//! Function bodies as arenas of ops, values and regions.
 //!
-//! Invariants: a region's ops form one doubly linked list; an operand is linked into the use list
-//! of its value; results, parameters and operands refer to each other consistently. Edits go
-//! through the methods here, which keep that so. Nothing here recurses over nesting.
+//! # Invariants
+//!
+//! - The ops of a region form one doubly linked list.
+//! - Each operand is linked into the use list of the operand's value.
+//! - Results, parameters and operands refer to each other consistently.
+//!
+//! All edits go through the methods of [`Body`], and each method preserves the invariants. No method recurses
+//! over region depth.
 
 use crate::{Arena, ConstId, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Definition {
-    /// Result number so-and-so of an op.
+    /// The numbered result of an op.
     Result(Op, u32),
-    /// Parameter number so-and-so of a region.
+    /// The numbered parameter of a region.
     Param(Region, u32),
     /// A constant.
     Const(ConstId),
 }
 
-/// A value.
+/// A value: definition, type and use list.
 #[derive(Clone, Debug)]
 pub struct ValueData {
-    /// Where it comes from.
+    /// The value's definition.
     pub def: Definition,
-    /// Its type.
+    /// The value's type.
     pub ty: TypeId,
     first_use: Option<Use>,
 }
@@ -34,11 +39,11 @@ pub struct ValueData {
 pub struct Use {
     /// The user.
     pub op: Op,
-    /// Which of its operands.
+    /// The operand number.
     pub index: u32,
 }
 
-/// An operand: a value, and the neighbours in the list of that value's uses.
+/// An operand: a value and the neighbours in the value's use list.
 #[derive(Clone, Debug)]
 pub struct Operand {
     value: Value,
@@ -46,18 +51,18 @@ pub struct Operand {
     next: Option<Use>,
 }
 
-/// An op.
+/// An op: kind, flags, operands, results, regions and list links.
 #[derive(Clone, Debug)]
 pub struct OpData {
-    /// What it does.
+    /// The kind of op.
     pub kind: OpKind,
-    /// What is promised about it.
+    /// Flags: LLVM's poison-generating and fast-math flags, and Gradus's own flags.
     pub flags: Flags,
-    /// Where it stands in the source.
+    /// The source location.
     pub loc: Option<LocId>,
-    /// What the host stated about it.
+    /// Metadata stated by the host.
     pub meta: Option<MetaId>,
-    /// The name of its result in the source or the host, for readers.
+    /// The name of the first result in the source or the host, for printing.
     pub name: Option<Box<str>>,
     operands: SmallVec<[Operand; 2]>,
     results: SmallVec<[Value; 1]>,
@@ -67,7 +72,7 @@ pub struct OpData {
     next: Option<Op>,
 }
 
-/// A region.
+/// A region: parameters, op list and owner.
 #[derive(Clone, Debug)]
 pub struct RegionData {
     params: SmallVec<[Value; 2]>,
@@ -76,10 +81,10 @@ pub struct RegionData {
     owner: Option<Op>,
 }
 
-/// One function's code.
+/// The code of one function.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The ops; those erased stay behind without a parent.
+    /// The ops. Erased ops remain in the arena without a parent.
     pub ops: Arena<Op, OpData>,
     /// The values.
     pub values: Arena<Value, ValueData>,
@@ -90,7 +95,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// A body whose root region has parameters of the given types.
+    /// Creates a body; the root region has parameters of the types `params`.
     pub fn new(params: &[TypeId]) -> Self {
         let mut regions = Arena::default();
         let root = regions.push(RegionData {
@@ -115,32 +120,32 @@ impl Body {
 
     // ---- reading ---------------------------------------------------------------------------
 
-    /// The outermost region; its parameters are the function's.
+    /// Returns the outermost region. The region's parameters are the function's parameters.
     pub fn root(&self) -> Region {
         self.root
     }
-    /// All regions ever made, also those of erased ops.
+    /// Returns all regions ever created, regions of erased ops included.
     pub fn regions(&self) -> impl DoubleEndedIterator<Item = Region> + use<> {
         self.regions.ids()
     }
-    /// The function's parameters.
+    /// Returns the function's parameters.
     pub fn params(&self) -> &[Value] {
         self.region_params(self.root)
     }
-    /// A region's parameters.
+    /// Returns a region's parameters.
     pub fn region_params(&self, region: Region) -> &[Value] {
         &self.regions[region].params
     }
-    /// The op that owns a region; `None` for the root.
+    /// Returns the op that owns a region; `None` for the root.
     pub fn owner(&self, region: Region) -> Option<Op> {
         self.regions[region].owner
     }
-    /// The region that an op stands in; `None` once erased.
+    /// Returns the region that contains an op; `None` for a detached or erased op.
     pub fn parent(&self, op: Op) -> Option<Region> {
         self.ops[op].parent
     }
-    /// The region in which an allocation at `op` is made anew for every strand: that of the nearest
-    /// task, iteration or rank around, or the root.
+    /// Returns the region in which an alloca at `op` is fresh for each strand: the region of the nearest
+    /// enclosing task, iteration or rank, or the root.
     pub fn strand_of(&self, op: Op) -> Region {
         let mut at = self.parent(op).unwrap_or(self.root());
         while let Some(owner) = self.owner(at) {
@@ -151,91 +156,92 @@ impl Body {
         }
         at
     }
-    /// The op before, in the same region.
+    /// Returns the previous op in the region.
     pub fn prev(&self, op: Op) -> Option<Op> {
         self.ops[op].prev
     }
-    /// The op after, in the same region.
+    /// Returns the next op in the region.
     pub fn next(&self, op: Op) -> Option<Op> {
         self.ops[op].next
     }
-    /// A region's first op.
+    /// Returns a region's first op.
     pub fn first(&self, region: Region) -> Option<Op> {
         self.regions[region].first
     }
-    /// A region's last op: its terminator, once complete.
+    /// Returns a region's last op: the terminator of a complete region.
     pub fn last(&self, region: Region) -> Option<Op> {
         self.regions[region].last
     }
-    /// A region's ops in order.
+    /// Iterates over a region's ops in order.
     pub fn ops_in(&self, region: Region) -> impl Iterator<Item = Op> + '_ {
         std::iter::successors(self.regions[region].first, |op| self.ops[*op].next)
     }
-    /// A region's ops in reverse order.
+    /// Iterates over a region's ops in reverse order.
     pub fn ops_in_rev(&self, region: Region) -> impl Iterator<Item = Op> + '_ {
         std::iter::successors(self.regions[region].last, |op| self.ops[*op].prev)
     }
-    /// All ops under `region` in program order; an op comes before the ops of its regions.
+    /// Iterates over all ops under `region` in program order (pre-order: an op precedes the ops of nested
+    /// regions).
     pub fn walk(&self, region: Region) -> Walk<'_> {
         Walk {
             body: self,
             stack: vec![self.regions[region].first],
         }
     }
-    /// The kind of an op.
+    /// Returns the kind of an op.
     pub fn kind(&self, op: Op) -> &OpKind {
         &self.ops[op].kind
     }
-    /// An op's operands.
+    /// Iterates over an op's operands.
     pub fn operands(
         &self,
         op: Op,
     ) -> impl ExactSizeIterator<Item = Value> + DoubleEndedIterator + '_ {
         self.ops[op].operands.iter().map(|o| o.value)
     }
-    /// The number of an op's operands.
+    /// Returns the number of operands of an op.
     pub fn operand_count(&self, op: Op) -> usize {
         self.ops[op].operands.len()
     }
-    /// Operand `index` of an op.
+    /// Returns operand `index` of an op.
     pub fn operand(&self, op: Op, index: usize) -> Value {
         self.ops[op].operands[index].value
     }
-    /// An op's results.
+    /// Returns an op's results.
     pub fn results(&self, op: Op) -> &[Value] {
         &self.ops[op].results
     }
-    /// The only (or first) result of an op that has one.
+    /// Returns the first result of an op; panics if the op has none.
     pub fn result(&self, op: Op) -> Value {
         self.ops[op].results[0]
     }
-    /// The regions that an op owns.
+    /// Returns the regions owned by an op.
     pub fn op_regions(&self, op: Op) -> &[Region] {
         &self.ops[op].regions
     }
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: Value) -> TypeId {
         self.values[value].ty
     }
-    /// The op whose result a value is.
+    /// Returns the op that defines a value; `None` for parameters and constants.
     pub fn def_op(&self, value: Value) -> Option<Op> {
         match self.values[value].def {
             Definition::Result(op, _) => Some(op),
             _ => None,
         }
     }
-    /// The constant that a value is.
+    /// Returns the constant behind a value; `None` for results and parameters.
     pub fn as_const(&self, value: Value) -> Option<ConstId> {
         match self.values[value].def {
             Definition::Const(id) => Some(id),
             _ => None,
         }
     }
-    /// The value of an integer constant of at most 64 bits, sign-extended.
+    /// Returns the value of an integer constant of at most 64 bits, sign-extended.
     pub fn as_int(&self, unit: &Unit, value: Value) -> Option<i64> {
         crate::layout::int_constant(unit, self, value)
     }
-    /// The region in which a value is defined; `None` for a constant, which is visible everywhere.
+    /// Returns the region that defines a value; `None` for a constant, visible in every region.
     pub fn region_of(&self, value: Value) -> Option<Region> {
         match self.values[value].def {
             Definition::Result(op, _) => self.ops[op].parent,
@@ -243,27 +249,27 @@ impl Body {
             Definition::Const(_) => None,
         }
     }
-    /// The uses of a value, the latest made first.
+    /// Iterates over the uses of a value, the most recently linked use first.
     pub fn uses(&self, value: Value) -> impl Iterator<Item = Use> + '_ {
         std::iter::successors(self.values[value].first_use, |u| self.slot(*u).next)
     }
-    /// Whether a value is used at all.
+    /// Returns whether a value has uses.
     pub fn has_uses(&self, value: Value) -> bool {
         self.values[value].first_use.is_some()
     }
-    /// The region that encloses the op that owns `region`.
+    /// Returns the parent region of the op that owns `region`.
     pub fn enclosing(&self, region: Region) -> Option<Region> {
         self.owner(region).and_then(|op| self.parent(op))
     }
 
-    /// The name of a value for readers, where it has one; constants have none.
+    /// Returns the printed name of a value, if any. Constants usually have no name.
     pub fn name(&self, value: Value) -> Option<&str> {
         match self.values[value].def {
             Definition::Result(op, 0) => self.ops[op].name.as_deref(),
             _ => self.names.get(&value).map(|n| &**n),
         }
     }
-    /// Names a value for readers.
+    /// Sets the printed name of a value.
     pub fn set_name(&mut self, value: Value, name: &str) {
         match self.values[value].def {
             Definition::Result(op, 0) => self.ops[op].name = Some(name.into()),
@@ -280,9 +286,9 @@ impl Body {
         &mut self.ops[at.op].operands[at.index as usize]
     }
 
-    // ---- making ----------------------------------------------------------------------------
+    // ---- construction ----------------------------------------------------------------------
 
-    /// The value that stands for a constant of type `ty`.
+    /// Returns the value of constant `id` in this body, created on first use.
     pub fn constant(&mut self, unit: &Unit, id: ConstId) -> Value {
         if let Some(&value) = self.consts.get(&id) {
             return value;
@@ -296,7 +302,7 @@ impl Body {
         self.consts.insert(id, value);
         value
     }
-    /// An op outside every region, with fresh results and empty regions.
+    /// Creates a detached op with fresh results and empty regions.
     pub fn new_op(
         &mut self,
         kind: OpKind,
@@ -328,7 +334,7 @@ impl Body {
         }
         op
     }
-    /// A further operand of an op.
+    /// Appends an operand to an op.
     pub fn add_operand(&mut self, op: Op, value: Value) {
         let index = self.ops[op].operands.len() as u32;
         self.ops[op].operands.push(Operand {
@@ -338,7 +344,7 @@ impl Body {
         });
         self.link(Use { op, index });
     }
-    /// A further result of an op.
+    /// Appends a result to an op.
     pub fn add_result(&mut self, op: Op, ty: TypeId) -> Value {
         let index = self.ops[op].results.len() as u32;
         let value = self.values.push(ValueData {
@@ -349,7 +355,7 @@ impl Body {
         self.ops[op].results.push(value);
         value
     }
-    /// A further, empty region of an op.
+    /// Appends an empty region to an op.
     pub fn add_region(&mut self, op: Op) -> Region {
         let region = self.regions.push(RegionData {
             params: SmallVec::new(),
@@ -360,7 +366,7 @@ impl Body {
         self.ops[op].regions.push(region);
         region
     }
-    /// A further parameter of a region.
+    /// Appends a parameter to a region.
     pub fn add_param(&mut self, region: Region, ty: TypeId) -> Value {
         let index = self.regions[region].params.len() as u32;
         let value = self.values.push(ValueData {
@@ -372,21 +378,21 @@ impl Body {
         value
     }
 
-    // ---- placing ---------------------------------------------------------------------------
+    // ---- placement -------------------------------------------------------------------------
 
-    /// Puts an op that stands nowhere at the end of a region.
+    /// Appends a detached op to a region.
     pub fn append(&mut self, region: Region, op: Op) {
         let last = self.regions[region].last;
         self.place(region, last, op, None);
     }
-    /// Puts an op that stands nowhere before another.
+    /// Inserts a detached op before `at`; no effect if `at` is detached.
     pub fn insert_before(&mut self, at: Op, op: Op) {
         if let Some(region) = self.ops[at].parent {
             let prev = self.ops[at].prev;
             self.place(region, prev, op, Some(at));
         }
     }
-    /// Puts an op that stands nowhere after another.
+    /// Inserts a detached op after `at`; no effect if `at` is detached.
     pub fn insert_after(&mut self, at: Op, op: Op) {
         if let Some(region) = self.ops[at].parent {
             let next = self.ops[at].next;
@@ -407,10 +413,10 @@ impl Body {
             None => self.regions[region].last = Some(op),
         }
     }
-    /// Takes an op out of its region; it keeps operands, results and regions.
+    /// Removes an op from the region; operands, results and nested regions are unchanged.
     pub fn detach(&mut self, op: Op) {
         let Some(region) = self.ops[op].parent.take() else {
-            // Not an error: the op stands in no region.
+            // Not an error: the op is already detached.
             return;
         };
         let (prev, next) = (self.ops[op].prev.take(), self.ops[op].next.take());
@@ -423,7 +429,7 @@ impl Body {
             None => self.regions[region].last = prev,
         }
     }
-    /// Erases an op and everything in its regions; its results must have no uses outside.
+    /// Erases an op and all ops of nested regions. The results must have no uses outside.
     pub fn erase(&mut self, op: Op) {
         let mut doomed = vec![op];
         let mut next = 0;
@@ -439,7 +445,7 @@ impl Body {
         }
     }
 
-    // ---- changing operands -----------------------------------------------------------------
+    // ---- operand edits ---------------------------------------------------------------------
 
     /// Replaces operand `index` of an op.
     pub fn set_operand(&mut self, op: Op, index: usize, value: Value) {
@@ -451,7 +457,7 @@ impl Body {
         self.slot_mut(at).value = value;
         self.link(at);
     }
-    /// Drops the operands from `len` on.
+    /// Removes the operands from index `len` on.
     pub fn truncate_operands(&mut self, op: Op, len: usize) {
         for index in (len..self.ops[op].operands.len()).rev() {
             self.unlink(Use {
@@ -468,7 +474,7 @@ impl Body {
             self.add_operand(op, value);
         }
     }
-    /// Makes every user of `old` use `new`.
+    /// Replaces all uses of `old` by `new`.
     pub fn replace_uses(&mut self, old: Value, new: Value) {
         if old == new {
             return;
@@ -477,7 +483,8 @@ impl Body {
             self.set_operand(at.op, at.index as usize, new);
         }
     }
-    /// Drops results of an op for which `keep` (in order) is false; they must have no uses.
+    /// Removes the results with `keep[i] == false` (missing entries count as true). Removed results must have
+    /// no uses.
     pub fn retain_results(&mut self, op: Op, keep: &[bool]) {
         let mut flags = keep.iter();
         self.ops[op]
@@ -487,7 +494,8 @@ impl Body {
             self.values[value].def = Definition::Result(op, index as u32);
         }
     }
-    /// Drops parameters of a region for which `keep` (in order) is false; they must have no uses.
+    /// Removes the region parameters with `keep[i] == false` (missing entries count as true). Removed
+    /// parameters must have no uses.
     pub fn retain_params(&mut self, region: Region, keep: &[bool]) {
         let mut flags = keep.iter();
         self.regions[region]
@@ -531,7 +539,7 @@ impl Body {
         }
     }
 
-    /// Whether `inner` is `outer` or lies inside it.
+    /// Returns whether `inner` equals `outer` or is nested in `outer`.
     pub fn is_inside(&self, inner: Region, outer: Region) -> bool {
         let mut at = Some(inner);
         while let Some(region) = at {
@@ -544,7 +552,7 @@ impl Body {
     }
 }
 
-/// See [`Body::walk`].
+/// Pre-order iterator over ops, see [`Body::walk`].
 #[derive(Debug)]
 pub struct Walk<'a> {
     body: &'a Body,

@@ -1,4 +1,4 @@
-//! A builder: makes ops at a place of a body, with the types that their operands imply.
+//! Op builder: creates ops at an insertion point, with result types implied by the operands.
 
 use crate::{
     Access, AllocaInfo, AllocaPlace, BinaryOp, Body, CallInfo, CastOp, ConstId, ConstKind, Flags,
@@ -6,24 +6,24 @@ use crate::{
     TypeId, Unit, Value,
 };
 
-/// Makes ops at the end of a region or before an op. `flags`, `loc` and `meta` go onto every op
-/// made.
+/// Creates ops at the end of a region or before an op. Each new op has location `loc`; floating-point ops
+/// also have the flags `fast`.
 #[derive(Debug)]
 pub struct Builder<'a> {
     /// The unit that interns types and constants.
     pub unit: &'a mut Unit,
     /// The body under construction.
     pub body: &'a mut Body,
-    /// The location of ops to come.
+    /// The location of new ops.
     pub loc: Option<LocId>,
-    /// The flags of floating-point ops to come.
+    /// The flags of new floating-point ops.
     pub fast: Flags,
     region: Region,
     before: Option<Op>,
 }
 
 impl<'a> Builder<'a> {
-    /// A builder at the end of the root region.
+    /// Creates a builder at the end of the root region.
     pub fn new(unit: &'a mut Unit, body: &'a mut Body) -> Self {
         let region = body.root();
         Builder {
@@ -35,14 +35,16 @@ impl<'a> Builder<'a> {
             before: None,
         }
     }
-    /// Goes to the end of a region; gives the place before, for [`Builder::restore`].
+    /// Sets the insertion point to the end of a region. Returns the old insertion point, for
+    /// [`Builder::restore`].
     pub fn at_end(&mut self, region: Region) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         self.region = region;
         self.before = None;
         old
     }
-    /// Goes before an op; gives the place before, for [`Builder::restore`].
+    /// Sets the insertion point before an op (no effect if the op is detached). Returns the old insertion
+    /// point, for [`Builder::restore`].
     pub fn at_op(&mut self, op: Op) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         if let Some(region) = self.body.parent(op) {
@@ -51,16 +53,16 @@ impl<'a> Builder<'a> {
         }
         old
     }
-    /// Goes back to a place.
+    /// Restores an insertion point.
     pub fn restore(&mut self, place: (Region, Option<Op>)) {
         (self.region, self.before) = place;
     }
-    /// The region that ops are put into.
+    /// Returns the region of the insertion point.
     pub fn region(&self) -> Region {
         self.region
     }
 
-    /// Any op: with its operands, result types and number of (empty) regions.
+    /// Creates an op with the given operands, result types and number of (empty) regions.
     pub fn op(
         &mut self,
         kind: OpKind,
@@ -76,7 +78,7 @@ impl<'a> Builder<'a> {
         }
         op
     }
-    /// Any op with one result, given.
+    /// Creates an op with one result of type `result`.
     pub fn value(&mut self, kind: OpKind, operands: &[Value], result: TypeId) -> Value {
         let op = self.op(kind, operands, &[result], 0);
         self.body.result(op)
@@ -86,41 +88,41 @@ impl<'a> Builder<'a> {
         self.set_flags(value, self.fast);
         value
     }
-    /// Sets the flags of the op that gives `value`.
+    /// Sets the flags of the op that defines `value`.
     pub fn set_flags(&mut self, value: Value, flags: Flags) {
         if let Some(op) = self.body.def_op(value) {
             self.body.ops[op].flags = flags;
         }
     }
-    /// Sets what is stated about an op.
+    /// Sets the metadata of an op.
     pub fn set_meta(&mut self, op: Op, meta: Option<MetaId>) {
         self.body.ops[op].meta = meta;
     }
 
     // ---- constants -------------------------------------------------------------------------
 
-    /// The value of an interned constant.
+    /// Returns the value of an interned constant.
     pub fn constant(&mut self, id: ConstId) -> Value {
         self.body.constant(self.unit, id)
     }
-    /// An integer of type `ty`; a splat where `ty` is a vector.
+    /// Returns an integer constant of type `ty`; a splat for a vector type.
     pub fn int(&mut self, ty: TypeId, n: i128) -> Value {
         let scalar = self.unit.types.scalar(ty);
         let id = self.unit.int_const(scalar, n);
         let id = self.splat_const(ty, id);
         self.constant(id)
     }
-    /// A 64-bit integer.
+    /// Returns a 64-bit integer constant.
     pub fn i64(&mut self, n: i64) -> Value {
         let ty = self.unit.types.int(64);
         self.int(ty, i128::from(n))
     }
-    /// A truth value.
+    /// Returns an `i1` constant.
     pub fn bool(&mut self, b: bool) -> Value {
         let ty = self.unit.types.int(1);
         self.int(ty, i128::from(b))
     }
-    /// A floating-point number of type `ty`; a splat where `ty` is a vector.
+    /// Returns a floating-point constant of type `ty`; a splat for a vector type.
     pub fn float(&mut self, ty: TypeId, x: f64) -> Value {
         let scalar = self.unit.types.scalar(ty);
         let id = self.unit.float_const(scalar, x);
@@ -136,7 +138,7 @@ impl<'a> Builder<'a> {
             _ => elem,
         }
     }
-    /// All bits zero, of any type.
+    /// Returns the all-zero constant of any type.
     pub fn zero(&mut self, ty: TypeId) -> Value {
         match self.unit.types.get(ty) {
             Type::Int(_) => self.int(ty, 0),
@@ -147,12 +149,12 @@ impl<'a> Builder<'a> {
             }
         }
     }
-    /// Poison of any type.
+    /// Returns the poison constant of any type.
     pub fn poison(&mut self, ty: TypeId) -> Value {
         let id = self.unit.consts.intern(ty, ConstKind::Poison);
         self.constant(id)
     }
-    /// The address of a function.
+    /// Returns the address of a function.
     pub fn func(&mut self, func: FuncId) -> Value {
         let ty = self.unit.types.ptr();
         let id = self.unit.consts.intern(ty, ConstKind::Func(func));
@@ -161,7 +163,7 @@ impl<'a> Builder<'a> {
 
     // ---- scalar ops ------------------------------------------------------------------------
 
-    /// `a op b`; floating-point ops take the builder's fast-math flags.
+    /// `a op b`; floating-point ops receive the builder's fast-math flags.
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         let ty = self.body.ty(a);
         match op.is_float() {
@@ -222,7 +224,7 @@ impl<'a> Builder<'a> {
         let ty = self.body.ty(a);
         self.value(OpKind::Select, &[c, a, b], ty)
     }
-    /// A conversion to `ty`; the value itself where it has that type already.
+    /// A conversion to `ty`; returns `a` if `a` already has type `ty`.
     pub fn cast(&mut self, op: CastOp, a: Value, ty: TypeId) -> Value {
         if self.body.ty(a) == ty {
             return a;
@@ -245,7 +247,7 @@ impl<'a> Builder<'a> {
 
     // ---- memory ----------------------------------------------------------------------------
 
-    /// Memory for one `ty` that lives as long as the function.
+    /// An alloca of one `ty` in the function's frame.
     pub fn alloca(&mut self, ty: TypeId) -> Value {
         let align_bytes = self.unit.layout.align_bytes(self.unit, ty) as u32;
         let one = self.i64(1);
@@ -258,12 +260,12 @@ impl<'a> Builder<'a> {
         };
         self.value(OpKind::Alloca(info), &[one], ptr)
     }
-    /// A plain load with the type's own alignment.
+    /// A plain load with the natural alignment of the type.
     pub fn load(&mut self, ty: TypeId, ptr: Value) -> Value {
         let align_bytes = self.unit.layout.align_bytes(self.unit, ty) as u32;
         self.value(OpKind::Load(Access::plain(align_bytes)), &[ptr], ty)
     }
-    /// A plain store with the type's own alignment.
+    /// A plain store with the natural alignment of the type.
     pub fn store(&mut self, value: Value, ptr: Value) -> Op {
         let ty = self.body.ty(value);
         let align_bytes = self.unit.layout.align_bytes(self.unit, ty) as u32;
@@ -274,14 +276,14 @@ impl<'a> Builder<'a> {
             0,
         )
     }
-    /// The address of element `index` of an array of `source` that starts at `base`.
+    /// The address of element `index` in an array of `source` at `base`; flags `inbounds` and `nusw`.
     pub fn addr(&mut self, source: TypeId, base: Value, index: Value) -> Value {
         let ty = self.body.ty(base);
         let value = self.value(OpKind::Addr { source }, &[base, index], ty);
         self.set_flags(value, Flags::INBOUNDS.with(Flags::NUSW));
         value
     }
-    /// The address `bytes` after `base`.
+    /// The address `bytes` bytes after `base`.
     pub fn byte_addr(&mut self, base: Value, bytes: Value) -> Value {
         let byte = self.unit.types.int(8);
         self.addr(byte, base, bytes)
@@ -289,7 +291,7 @@ impl<'a> Builder<'a> {
 
     // ---- calls -----------------------------------------------------------------------------
 
-    /// A call of a function of the unit.
+    /// A direct call of a function of the unit.
     pub fn call(&mut self, func: FuncId, args: &[Value]) -> Op {
         let signature = self.unit.functions[func].ty;
         let convention = self.unit.functions[func].convention;
@@ -315,15 +317,15 @@ impl<'a> Builder<'a> {
         self.op(OpKind::Call(Box::new(info)), &operands, &results, 0)
     }
 
-    // ---- structure -------------------------------------------------------------------------
+    // ---- control flow ----------------------------------------------------------------------
 
-    /// An `if` with two empty regions; gives the op and its regions.
+    /// An `if` with two empty regions; returns the op and both regions.
     pub fn if_(&mut self, condition: Value, results: &[TypeId]) -> (Op, Region, Region) {
         let op = self.op(OpKind::If, &[condition], results, 2);
         let regions = self.body.op_regions(op);
         (op, regions[0], regions[1])
     }
-    /// A `for` with its index and carried values as parameters of an empty region.
+    /// A `for` with an empty region. The region's parameters are the index and the carried values.
     pub fn for_(&mut self, trips: Value, initial: &[Value]) -> (Op, Region) {
         let types: Vec<TypeId> = initial.iter().map(|v| self.body.ty(*v)).collect();
         let mut operands = vec![trips];
@@ -337,8 +339,8 @@ impl<'a> Builder<'a> {
         }
         (op, region)
     }
-    /// A `par.for` of one dimension with its index as the parameter of an empty region. Reductions are given as
-    /// what they do and what they begin with; their results are the loop's.
+    /// A one-dimensional `par.for` with an empty region; the region's parameter is the index. Each reduction
+    /// is a pair of operator and initial value. The loop's results are the reduced values.
     pub fn par_for(
         &mut self,
         trips: Value,
@@ -359,7 +361,7 @@ impl<'a> Builder<'a> {
         self.body.add_param(region, index);
         (op, region)
     }
-    /// A `loop` with its carried values as parameters of an empty region.
+    /// A `loop` with an empty region. The region's parameters are the carried values.
     pub fn loop_(&mut self, initial: &[Value], results: &[TypeId]) -> (Op, Region) {
         let op = self.op(OpKind::Loop { trip_max: None }, initial, results, 1);
         let region = self.body.op_regions(op)[0];
@@ -369,18 +371,18 @@ impl<'a> Builder<'a> {
         }
         (op, region)
     }
-    /// Ends a region with its values.
+    /// Terminates a region with the yielded values.
     pub fn yield_(&mut self, values: &[Value]) -> Op {
         self.op(OpKind::Yield, values, &[], 0)
     }
-    /// Ends a loop's region.
+    /// Terminates a loop's region: continue condition, next carried values, loop results.
     pub fn repeat(&mut self, again: Value, carried: &[Value], results: &[Value]) -> Op {
         let mut operands = vec![again];
         operands.extend_from_slice(carried);
         operands.extend_from_slice(results);
         self.op(OpKind::Repeat, &operands, &[], 0)
     }
-    /// Ends the root region.
+    /// Terminates the root region.
     pub fn return_(&mut self, value: Option<Value>) -> Op {
         self.op(OpKind::Return, value.as_slice(), &[], 0)
     }

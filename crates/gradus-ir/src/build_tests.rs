@@ -1,4 +1,4 @@
-//! Building, walking and editing a small body keeps its lists consistent.
+//! Tests of [`Body`] and [`Builder`]: use lists stay consistent through construction, walks and edits.
 
 use crate::{Body, Builder, OpKind, Unit};
 

@@ -1,4 +1,4 @@
-//! Constants, interned; an op uses one through a value of its body.
+//! Interned constants. An op refers to a constant through a value of the op's body.
 
 use crate::{Arena, ConstId, FloatKind, FuncId, GlobalId, TypeId};
 use std::collections::HashMap;
@@ -6,13 +6,13 @@ use std::collections::HashMap;
 /// A constant and its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Const {
-    /// Its type.
+    /// The constant's type.
     pub ty: TypeId,
-    /// What it is.
+    /// The constant's kind.
     pub kind: ConstKind,
 }
 
-/// What a constant is.
+/// The kind of a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConstKind {
     /// An integer of at most 128 bits, zero-extended.
@@ -21,9 +21,9 @@ pub enum ConstKind {
     Float(u128),
     /// The null pointer, or an aggregate of zeros.
     Zero,
-    /// An unspecified value, anew at each use.
+    /// LLVM's `undef`: an unspecified value, possibly different at each use.
     Undef,
-    /// The value of an operation that went wrong.
+    /// LLVM's `poison`.
     Poison,
     /// The elements of a vector, array or structure.
     Aggregate(Vec<ConstId>),
@@ -33,17 +33,17 @@ pub enum ConstKind {
     Global {
         /// The variable.
         global: GlobalId,
-        /// Bytes from its start.
+        /// The offset from the variable's start, in bytes.
         offset: i64,
     },
-    /// A small number as an address, below [`FIRST_OBJECT`]: there is no object, as at null. What fills the
-    /// place of an address in Rust's empty vectors and slices.
+    /// A small address below [`FIRST_OBJECT`] that points to no object, like null. Rust's empty vectors and
+    /// slices hold such dangling addresses.
     NoObject(u16),
-    /// What only the host understands, by its number in the host's table.
+    /// A constant opaque to Gradus: index into the host's table.
     Foreign(u32),
 }
 
-/// The lowest address at which an object may lie: systems keep the first page free.
+/// The lowest address of any object: operating systems leave the first page unmapped.
 pub const FIRST_OBJECT: u16 = 4096;
 
 /// The interned constants of a unit.
@@ -54,7 +54,7 @@ pub struct ConstTable {
 }
 
 impl ConstTable {
-    /// The id of a constant, interned.
+    /// Interns a constant and returns the id.
     pub fn intern(&mut self, ty: TypeId, kind: ConstKind) -> ConstId {
         let item = Const { ty, kind };
         if let Some(&id) = self.ids.get(&item) {
@@ -64,18 +64,20 @@ impl ConstTable {
         self.ids.insert(item, id);
         id
     }
-    /// The constant behind `id`.
+    /// Returns the constant behind `id`.
     pub fn get(&self, id: ConstId) -> &Const {
         &self.consts[id]
     }
-    /// All constants, in the order of interning.
+    /// Iterates over all constants in the order of interning.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ConstId, &Const)> {
         self.consts.iter()
     }
 }
 
-/// The bits of `value` in the format `kind`, truncated towards zero where the format is narrower
-/// than binary32 and exact where it is wider.
+/// Returns the bits of `value` in the format `kind`: exact for wider formats, rounded to nearest for
+/// binary32, truncated towards zero for bfloat16 (from binary32) and binary16. The result is right for zeros
+/// and for normal numbers in the range of `kind` only; PowerPC's double-double format has `value` in the low
+/// 64 bits.
 pub(crate) fn float_bits(kind: FloatKind, value: f64) -> u128 {
     let bits = value.to_bits();
     let (sign, exponent, fraction) = (

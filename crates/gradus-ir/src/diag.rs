@@ -1,69 +1,70 @@
-//! Diagnostics: what could not be done, where in the user's source, and what to do about it.
+//! Diagnostics: code, severity, message, source labels, notes and help.
 
 use std::fmt;
 
-/// A place in the user's source.
+/// A position in the user's source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceSpan {
-    /// The file, as the compiler was given it.
+    /// The file name, as passed to the compiler.
     pub file: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// Counted from 1; 0 where unknown.
+    /// The column, counted from 1; 0 if unknown.
     pub column: u32,
-    /// Where the user's own code comes to it, if it lies in what came with a compiler or the system.
+    /// For a span in system or compiler code: the nearest user-code call site of the inlining chain.
     pub called_at: Option<Box<SourceSpan>>,
 }
 
 impl SourceSpan {
-    /// Whether it lies in what came with a compiler or the system: the headers of a standard library, say.
+    /// Returns whether the file belongs to the compiler or the system (headers of a standard library, for
+    /// instance).
     pub fn is_of_system(&self) -> bool {
         const OF_SYSTEM: [&str; 3] = ["/include/c++/", "/lib/clang/", "/rustc/"];
         self.file.starts_with("/usr/") || OF_SYSTEM.iter().any(|part| self.file.contains(part))
     }
 }
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// Information.
     Note,
-    /// Something that is probably not meant.
+    /// Probably a mistake.
     Warning,
     /// The request is refused.
     Error,
 }
 
-/// A place with a word about it.
+/// A source span with an explanatory text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
-    /// The place.
+    /// The span.
     pub span: SourceSpan,
-    /// What is there.
+    /// The text for the span.
     pub text: String,
 }
 
-/// One finding.
+/// A diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Its kind; `gradus explain` tells all about it.
+    /// The diagnostic's code; `gradus explain` prints the full page.
     pub code: Code,
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
     /// One sentence without a full stop.
     pub message: String,
-    /// The function concerned, as the user wrote it.
+    /// The function concerned, by source name.
     pub function: Option<String>,
-    /// Places in the source, the primary one first.
+    /// Source spans; the first is the primary span.
     pub labels: Vec<Label>,
     /// Further facts.
     pub notes: Vec<String>,
-    /// What to do.
+    /// A remedy.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error of kind `code`.
+    /// Creates an error with code `code`.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -75,20 +76,20 @@ impl Diagnostic {
             help: None,
         }
     }
-    /// A warning of kind `code`.
+    /// Creates a warning with code `code`.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Warning,
             ..Self::error(code, message)
         }
     }
-    /// With the function concerned.
+    /// Sets the function concerned.
     #[must_use]
     pub fn in_function(mut self, name: impl Into<String>) -> Self {
         self.function = Some(name.into());
         self
     }
-    /// With a place, if it is known, and with where the user's own code comes to it.
+    /// Adds a label at `span`, if known, and a second label at the user's call site (`called_at`).
     #[must_use]
     pub fn at(mut self, span: Option<SourceSpan>, text: impl Into<String>) -> Self {
         let Some(mut span) = span else {
@@ -103,13 +104,13 @@ impl Diagnostic {
         }));
         self
     }
-    /// With a further fact.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
     }
-    /// With a remedy.
+    /// Sets the remedy.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
@@ -131,14 +132,14 @@ impl std::error::Error for Diagnostic {}
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal),* $(,)?) => {
-        /// The kinds of findings; each has a page under `docs/diagnostics/`.
+        /// The diagnostic codes; each code has a page under `docs/diagnostics/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code { $($(#[$doc])* $name),* }
 
         impl Code {
-            /// All codes, in order of their numbers.
+            /// All codes, in numerical order.
             pub const ALL: &[Code] = &[$(Code::$name),*];
-            /// The code as users see it, `GRD0001` …
+            /// The printed code, `GRD0001` …
             pub fn number(self) -> &'static str {
                 match self { $(Code::$name => concat!("GRD", $number)),* }
             }
@@ -147,25 +148,25 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The input could not be read as a program.
+    /// The input is not a readable program.
     UnreadableInput = "0001",
-    /// The function asked for is not in the input.
+    /// The requested function is not in the input.
     NoSuchFunction = "0002",
-    /// An argument named in a request does not exist.
+    /// A request names an argument that does not exist.
     NoSuchArgument = "0003",
-    /// A function's control flow or contents cannot be brought into the language.
+    /// Import cannot represent a function's control flow or contents in the IR.
     NotImportable = "0004",
-    /// An outside function without a known derivative works on active values.
+    /// An external function without a known derivative operates on active values.
     UnknownCallee = "0005",
-    /// An op without a derivative works on active values.
+    /// An op without a derivative operates on active values.
     NoDerivative = "0006",
-    /// Bytes are copied whose type (float, pointer, integer) cannot be told.
+    /// Copied bytes have an undetermined type (float, pointer or integer).
     UnknownMemoryType = "0007",
     /// Integer arithmetic on the bits of an active floating-point number.
     FloatBits = "0008",
-    /// A mutable global of a file that is not seen takes active values.
+    /// A mutable global without a visible definition receives active values.
     UnseenGlobal = "0009",
-    /// A thread-local global takes active values.
+    /// A thread-local global receives active values.
     ThreadLocalGlobal = "0010",
     /// OpenMP on an active path.
     OpenMp = "0011",
@@ -173,17 +174,17 @@ codes! {
     Mpi = "0012",
     /// CUDA or another GPU language on an active path.
     Gpu = "0013",
-    /// The split interface (augmented forward and reverse calls in the caller's hands).
+    /// Split mode (augmented primal and reverse pass as separate calls by the user).
     SplitMode = "0014",
-    /// Inline assembly works on active values.
+    /// Inline assembly operates on active values.
     InlineAssembly = "0015",
     /// `setjmp`, coroutines or strict floating-point mode on an active path.
     UnsupportedControl = "0016",
-    /// A differentiation call whose arguments do not fit the function.
+    /// The arguments of a differentiation call do not match the function.
     BadRequest = "0017",
-    /// An indirect call whose targets are not known works on active values.
+    /// An indirect call with unknown targets operates on active values.
     UnknownTarget = "0018",
-    /// The derivative asked for is zero: no active input reaches an active output.
+    /// The requested derivative is zero: no active input reaches an active output.
     ZeroDerivative = "0019",
     /// An exception may cross active memory writes.
     Exceptions = "0020",
@@ -193,21 +194,21 @@ codes! {
     ToolFailed = "0022",
     /// A file could not be read or written.
     FileAccess = "0023",
-    /// The compiling process died; this is a fault of Gradus.
+    /// The compiling process died, or an internal error occurred: a fault of Gradus.
     CompilerDied = "0024",
-    /// The module that was produced breaks LLVM's rules; this is a fault of Gradus.
+    /// The produced module breaks LLVM's rules: a fault of Gradus.
     BrokenOutput = "0025",
-    /// A limit of time or memory was reached.
+    /// A limit of time or memory is exhausted.
     LimitReached = "0026",
-    /// A check needs other values, or more of them.
+    /// A check requires different or more input values.
     MissingCheckInput = "0027",
     /// A derivative does not agree with its check.
     CheckFailed = "0028",
-    /// The text form of a body could not be read.
+    /// The text form of a body does not parse.
     BadText = "0029",
-    /// A body breaks a rule of the language.
+    /// A body breaks a rule of the verifier.
     BrokenRule = "0030",
-    /// An atomic or volatile access works on active values.
+    /// An atomic or volatile access operates on active values.
     AtomicAccess = "0031",
     /// A floating-point format whose derivative is not supported.
     FloatFormat = "0032",
@@ -215,16 +216,16 @@ codes! {
     Outlives = "0033",
     /// Variadic arguments carry active values.
     Variadic = "0034",
-    /// A command-line option that does not exist or does not fit.
+    /// A command-line option does not exist or does not apply.
     BadOption = "0035",
-    /// A parallel region is not understood and stays as it is.
+    /// A parallel region is not recognised and remains unchanged.
     ParallelKept = "0036",
     /// A GPU kernel that cannot become loops.
     KernelRefused = "0037",
-    /// A derivative is not finite where the function itself is.
+    /// A derivative is not finite at a point with a finite function value.
     NotFinite = "0038",
-    /// A word of the call interface that is not honoured.
+    /// A keyword of the call interface is not supported.
     UnknownWord = "0039",
-    /// A number that matters goes through text or a file.
+    /// An active number passes through text or a file.
     TextRoundTrip = "0040",
 }

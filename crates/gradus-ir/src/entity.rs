@@ -1,13 +1,13 @@
-//! Typed 32-bit ids and the arenas that they index.
+//! Typed 32-bit ids and the arenas indexed by the ids.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 /// A typed index of an [`Arena`].
 pub trait Entity: Copy + Eq {
-    /// The id of position `index`. An arena holds fewer than 2³² − 1 elements.
+    /// Returns the id of position `index`. An arena holds fewer than 2³² − 1 elements.
     fn from_index(index: usize) -> Self;
-    /// The position of this id, counted from 0.
+    /// Returns the position, counted from 0.
     fn index(self) -> usize;
 }
 
@@ -36,7 +36,7 @@ macro_rules! entities {
 }
 pub(crate) use entities;
 
-/// A growing table indexed by the ids that it hands out.
+/// An append-only table, indexed by the ids that [`Arena::push`] returns.
 #[derive(Clone, Debug)]
 pub struct Arena<K, V> {
     items: Vec<V>,
@@ -53,24 +53,24 @@ impl<K, V> Default for Arena<K, V> {
 }
 
 impl<K: Entity, V> Arena<K, V> {
-    /// Adds `item` and gives its id.
+    /// Appends `item` and returns the id.
     pub fn push(&mut self, item: V) -> K {
         self.items.push(item);
         K::from_index(self.items.len() - 1)
     }
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.items.len()
     }
-    /// Whether there are no elements.
+    /// Returns whether the arena is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-    /// All ids, in the order in which they were handed out.
+    /// Iterates over all ids in the order of creation.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = K> + use<K, V> {
         (0..self.items.len()).map(K::from_index)
     }
-    /// All ids with their elements.
+    /// Iterates over all ids and elements.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> {
         self.items
             .iter()

@@ -1,12 +1,12 @@
-//! Integer arithmetic on constants, and what predicates have in common.
+//! Constant folding of integers, and inverse and swapped comparison predicates.
 //!
-//! Constants are held zero-extended in a `u128`, with their width beside them. Where the result
-//! would be poison or undefined, nothing is folded. Analyses, edits and simplifications all fold by
-//! this page; the interpreter has its own, so that each checks the other.
+//! Constants are zero-extended in a `u128`, with the width passed alongside. An operation with a poison or
+//! undefined result is not folded. Analyses, edits and simplifications share this file. The interpreter has
+//! an independent implementation, as a cross-check.
 
 use crate::{BinaryOp, Body, CastOp, ConstKind, FloatPredicate, IntPredicate, Type, Unit, Value};
 
-/// All ones in the lowest `bits` bits.
+/// Returns a mask of the lowest `bits` bits.
 pub fn mask(bits: u32) -> u128 {
     match bits {
         128.. => u128::MAX,
@@ -14,13 +14,13 @@ pub fn mask(bits: u32) -> u128 {
     }
 }
 
-/// The signed number that the lowest `bits` bits of `value` stand for.
+/// Sign-extends the lowest `bits` bits of `value`.
 pub fn signed(value: u128, bits: u32) -> i128 {
     let unused = 128 - bits.clamp(1, 128);
     (value << unused) as i128 >> unused
 }
 
-/// The value (zero-extended) and the width of a scalar integer constant.
+/// Returns the value (zero-extended) and the width in bits of a scalar integer constant.
 pub fn int_value(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u32)> {
     let constant = unit.constant(body.as_const(value)?);
     let Type::Int(bits) = *unit.types.get(constant.ty) else {
@@ -33,8 +33,8 @@ pub fn int_value(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u32)> 
     }
 }
 
-/// `a op b` of integers of `bits` bits; `None` where it is poison or undefined, and for
-/// floating-point ops.
+/// Folds `a op b` on integers of `bits` bits. Returns `None` for poison, undefined results and floating-point
+/// ops.
 pub fn fold_binary(op: BinaryOp, bits: u32, a: u128, b: u128) -> Option<u128> {
     use BinaryOp::*;
     let (sa, sb) = (signed(a, bits), signed(b, bits));
@@ -59,7 +59,7 @@ pub fn fold_binary(op: BinaryOp, bits: u32, a: u128, b: u128) -> Option<u128> {
     Some(result & mask(bits))
 }
 
-/// `a predicate b` of integers of `bits` bits.
+/// Evaluates `a predicate b` on integers of `bits` bits.
 pub fn fold_icmp(predicate: IntPredicate, bits: u32, a: u128, b: u128) -> bool {
     use IntPredicate::*;
     let (sa, sb) = (signed(a, bits), signed(b, bits));
@@ -77,7 +77,7 @@ pub fn fold_icmp(predicate: IntPredicate, bits: u32, a: u128, b: u128) -> bool {
     }
 }
 
-/// A conversion between integers of `from` and `to` bits; `None` for other conversions.
+/// Folds a conversion between integers of `from` and `to` bits; `None` for other conversions.
 pub fn fold_cast(op: CastOp, from: u32, to: u32, a: u128) -> Option<u128> {
     match op {
         CastOp::Trunc | CastOp::ZExt => Some(a & mask(to)),
@@ -88,7 +88,7 @@ pub fn fold_cast(op: CastOp, from: u32, to: u32, a: u128) -> Option<u128> {
 }
 
 impl IntPredicate {
-    /// The predicate that holds where this one does not.
+    /// Returns the negated predicate.
     #[must_use]
     pub fn inverse(self) -> IntPredicate {
         use IntPredicate::*;
@@ -105,7 +105,7 @@ impl IntPredicate {
             Sle => Sgt,
         }
     }
-    /// The predicate with its operands exchanged.
+    /// Returns the predicate for exchanged operands.
     #[must_use]
     pub fn swapped(self) -> IntPredicate {
         use IntPredicate::*;
@@ -122,7 +122,7 @@ impl IntPredicate {
             Sle => Sge,
         }
     }
-    /// Whether it reads its operands as signed numbers.
+    /// Returns whether the predicate compares signed numbers.
     pub fn is_signed(self) -> bool {
         use IntPredicate::*;
         matches!(self, Sgt | Sge | Slt | Sle)
@@ -130,7 +130,7 @@ impl IntPredicate {
 }
 
 impl FloatPredicate {
-    /// The predicate that holds where this one does not.
+    /// Returns the negated predicate.
     #[must_use]
     pub fn inverse(self) -> FloatPredicate {
         use FloatPredicate::*;
@@ -153,7 +153,7 @@ impl FloatPredicate {
             Uno => Ord,
         }
     }
-    /// The predicate with its operands exchanged.
+    /// Returns the predicate for exchanged operands.
     #[must_use]
     pub fn swapped(self) -> FloatPredicate {
         use FloatPredicate::*;

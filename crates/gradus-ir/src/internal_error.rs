@@ -1,17 +1,17 @@
-//! Internal errors: the compiler reports states that it holds to be impossible (GRD0024), and passes over none.
+//! Internal errors (GRD0024): reports of states that the compiler holds to be impossible.
 //!
-//! Code that meets such a state cannot know whether the derivative or the program that it builds is still right. It
-//! reports the state with [`ice!`](crate::ice) and continues with a placeholder; the request is then refused. Code
-//! without access to diagnostics calls `unreachable!` with a reason: the compiling process dies, and its parent
-//! reports GRD0024.
+//! In an impossible state the compiler cannot know whether the derivative or the generated program is still
+//! correct. The code reports the state with [`ice!`](crate::ice) and continues with a placeholder; the
+//! request is then refused. Code without access to diagnostics calls `unreachable!` with a reason: the
+//! compiling process dies, and the parent process reports GRD0024.
 
 use crate::{Body, Code, Diagnostic, Op, Unit};
 use std::panic::Location;
 
-/// Returns an internal error at an op of `body`: GRD0024 with the op, its source line and the place in the
-/// compiler.
+/// Returns an internal error at an op of `body`: GRD0024 with the op, the op's source line and the position
+/// in the compiler's source.
 ///
-/// [`ice!`](crate::ice) formats the reason and calls this function.
+/// The macro [`ice!`](crate::ice) formats the reason and calls this function.
 #[must_use]
 #[track_caller]
 pub fn internal_error(
@@ -36,7 +36,7 @@ pub fn internal_error(
         .help("this is a fault of Gradus: please report it with the program that caused it")
 }
 
-/// Makes an internal error: `ice!(unit, body, op, "reason {}", …)`, where `op` is an `Option<Op>`. See
+/// Creates an internal error: `ice!(unit, body, op, "reason {}", …)` with `op` of type `Option<Op>`. See
 /// [`internal_error`].
 #[macro_export]
 macro_rules! ice {

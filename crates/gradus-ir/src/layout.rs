@@ -1,29 +1,29 @@
-//! Sizes, alignments and offsets of types on the target, from LLVM's data-layout string.
+//! Data layout: sizes, alignments and offsets of types on the target, from LLVM's data-layout string.
 
 use crate::{Body, ConstKind, Definition, FloatKind, Op, OpKind, Type, TypeId, Unit, Value};
 
-/// The target's layout rules.
+/// The target's data layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Whether the least significant byte lies first.
+    /// True if the target is little-endian.
     pub little_endian: bool,
     /// The size of a pointer of address space 0 in bytes.
     pub pointer_bytes: u64,
-    /// Sizes of pointers of other address spaces, where they differ.
+    /// Pointer sizes of other address spaces that differ from address space 0: (space, bytes).
     pub other_pointers: Vec<(u32, u64)>,
     int_align: Vec<(u32, u64)>,
     f80_align: u64,
     text: String,
 }
 
-/// An address as base + Σ index·stride + constant, in bytes.
+/// An address as base + Σ index·stride + offset, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Where it starts.
+    /// The base address.
     pub base: Value,
-    /// Bytes added always.
+    /// The constant offset in bytes.
     pub offset: i64,
-    /// Index values (sign-extended to the pointer's width) and the bytes that each steps over.
+    /// Pairs of index (sign-extended to the pointer's width) and stride in bytes.
     pub terms: Vec<(Value, i64)>,
 }
 
@@ -36,7 +36,8 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// Reads LLVM's data-layout string; parts that say nothing about sizes are kept as text only.
+    /// Parses LLVM's data-layout string. Components without sizes or alignments are ignored, but remain in
+    /// [`Layout::text()`].
     pub fn parse(text: &str) -> Self {
         let mut layout = Layout {
             little_endian: true,
@@ -78,12 +79,12 @@ impl Layout {
         }
     }
 
-    /// The string that this layout was read from.
+    /// Returns the original data-layout string.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The size of a pointer of `space` in bytes.
+    /// Returns the size of a pointer of address space `space`, in bytes.
     pub fn pointer_size_bytes(&self, space: u32) -> u64 {
         self.other_pointers
             .iter()
@@ -91,8 +92,8 @@ impl Layout {
             .map_or(self.pointer_bytes, |(_, bytes)| *bytes)
     }
 
-    /// The bytes that a store of `ty` writes. Scalable vectors count with a factor of 1; functions,
-    /// `void` and opaque types have none.
+    /// Returns the number of bytes written by a store of `ty`. Scalable vectors count with a factor of 1.
+    /// Functions, `void` and opaque types have size 0.
     pub fn store_bytes(&self, unit: &Unit, ty: TypeId) -> u64 {
         match unit.types.get(ty) {
             Type::Void | Type::Func { .. } | Type::Opaque(_) => 0,
@@ -114,7 +115,7 @@ impl Layout {
         }
     }
 
-    /// The distance between neighbours of `ty` in an array, in bytes.
+    /// Returns the allocation size of `ty` in bytes: the distance between neighbours in an array.
     pub fn size_bytes(&self, unit: &Unit, ty: TypeId) -> u64 {
         let bytes = match unit.types.get(ty) {
             Type::Struct { fields, packed, .. } => {
@@ -132,7 +133,7 @@ impl Layout {
         round_up(bytes, self.align_bytes(unit, ty))
     }
 
-    /// The alignment of `ty` in bytes, at least 1.
+    /// Returns the ABI alignment of `ty` in bytes, at least 1.
     pub fn align_bytes(&self, unit: &Unit, ty: TypeId) -> u64 {
         match unit.types.get(ty) {
             Type::Void | Type::Func { .. } | Type::Opaque(_) => 1,
@@ -156,7 +157,7 @@ impl Layout {
         }
     }
 
-    /// Where field or element `index` of the aggregate `ty` starts, in bytes.
+    /// Returns the offset of field or element `index` in the aggregate `ty`, in bytes.
     pub fn field_offset_bytes(&self, unit: &Unit, ty: TypeId, index: u64) -> u64 {
         match unit.types.get(ty) {
             Type::Struct { fields, packed, .. } => {
@@ -178,8 +179,8 @@ impl Layout {
         }
     }
 
-    /// Reads an [`OpKind::Addr`] op as base + Σ index·stride + constant; `None` for other ops and
-    /// for vectors of addresses.
+    /// Decomposes an [`OpKind::Addr`] op into base + Σ index·stride + offset; `None` for other ops and for
+    /// vectors of addresses.
     pub fn address(&self, unit: &Unit, body: &Body, op: Op) -> Option<Address> {
         let OpKind::Addr { source } = body.ops[op].kind else {
             return None;
@@ -230,7 +231,7 @@ impl Layout {
     }
 }
 
-/// The value of an integer constant of at most 64 bits, sign-extended.
+/// Returns the value of an integer constant of at most 64 bits, sign-extended.
 pub(crate) fn int_constant(unit: &Unit, body: &Body, value: Value) -> Option<i64> {
     let Definition::Const(id) = body.values[value].def else {
         return None;

@@ -1,12 +1,11 @@
-//! The language in the middle: structured SSA bodies, their text form and their rules.
+//! GIR: structured SSA bodies, text form and verifier.
 //!
-//! A [`Unit`] holds what a compilation knows: types, constants, globals, functions, source
-//! locations and the facts that the host module stated. A [`Body`] is one function's code: an
-//! arena of ops, values and regions. A region is one straight list of ops that ends in a
-//! terminator; control flow is ops that own regions ([`OpKind::If`], [`OpKind::Loop`] …), never
-//! edges between blocks.
+//! A [`Unit`] holds all compilation state besides bodies: types, constants, globals, functions, source
+//! locations and facts stated by the host module. A [`Body`] is the code of one function: an arena of ops,
+//! values and regions. A region is one straight list of ops with a terminator at the end. Control flow is
+//! expressed by ops with regions ([`OpKind::If`], [`OpKind::Loop`] …), never by edges between basic blocks.
 //!
-//! This crate knows no LLVM, no calculus, no threads and no GPU.
+//! This crate is independent of LLVM, differentiation, threads and GPUs.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -73,10 +72,10 @@ entity::entities! {
     LocId,
     /// A set of attributes of a [`Unit`].
     AttrsId,
-    /// What the host stated about one memory access or op.
+    /// The metadata of one memory access or op, as stated by the host.
     MetaId,
     /// An alias scope of a [`Unit`].
     ScopeId,
-    /// A type of type-based alias analysis of a [`Unit`].
+    /// A TBAA type (type-based alias analysis) of a [`Unit`].
     TbaaTypeId,
 }

@@ -1,66 +1,66 @@
-//! What the host stated about single accesses: type-based alias tags, alias scopes, and metadata
-//! that only the host understands.
+//! Metadata of single accesses, as stated by the host: TBAA tags, alias scopes, and metadata opaque to
+//! Gradus.
 
 use crate::{ScopeId, TbaaTypeId};
 
-/// A type of type-based alias analysis: a scalar type has its parent as only member, at offset 0.
+/// A TBAA type. A scalar type has one member, the parent type at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TbaaType {
-    /// The front end's name for it (`double`, `any pointer`, a structure's name …).
+    /// The front end's name (`double`, `any pointer`, a structure's name …).
     pub name: String,
-    /// Bytes from the start, and the type that lies there; empty for a root.
+    /// Members: (offset in bytes, type); empty for a root.
     pub members: Vec<(u64, TbaaTypeId)>,
-    /// The metadata node in the host's table, where it came from there.
+    /// The metadata node in the host's table, for imported types.
     pub host: Option<u32>,
 }
 
-/// The tag of one access: the member of type `access` that lies `offset_bytes` into `base`.
+/// The TBAA tag of one access: the member of type `access` at `offset_bytes` in `base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TbaaTag {
     /// The outermost type.
     pub base: TbaaTypeId,
     /// The type accessed.
     pub access: TbaaTypeId,
-    /// Bytes from the start of `base`.
+    /// The offset from the start of `base`, in bytes.
     pub offset_bytes: u64,
-    /// Whether the memory never changes.
+    /// True if the memory is never written (TBAA's constant bit).
     pub constant: bool,
 }
 
-/// What a copy of bytes moves at one place, as the front end names it.
+/// One member moved by a memcpy (`!tbaa.struct`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CopiedMember {
-    /// Bytes from the start of the copy.
+    /// The offset from the start of the copy, in bytes.
     pub offset_bytes: u64,
-    /// Its size.
+    /// The member's size in bytes.
     pub size_bytes: u64,
-    /// What lies there: one of it, or several side by side.
+    /// The member's tag; the member is one element or several adjacent elements.
     pub tag: TbaaTag,
 }
 
-/// A set of accesses about which disjointness is stated (`!alias.scope`, `!noalias`).
+/// An alias scope: a set of accesses with stated disjointness (`!alias.scope`, `!noalias`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasScope {
-    /// A name for readers.
+    /// The printed name.
     pub name: String,
-    /// Scopes of one domain speak of each other.
+    /// The domain. Disjointness holds between scopes of one domain only.
     pub domain: String,
-    /// The metadata node in the host's table, where it came from there.
+    /// The metadata node in the host's table, for imported scopes.
     pub host: Option<u32>,
 }
 
-/// What is stated about one op.
+/// The metadata of one op.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Meta {
-    /// The type-based alias tag of the access.
+    /// The TBAA tag of the access.
     pub tbaa: Option<TbaaTag>,
-    /// The members of the structure that a copy of bytes moves; what none of them covers is padding. Empty where
-    /// the front end does not say.
+    /// Members of the structure moved by a memcpy; uncovered bytes are padding. Empty if the front end states
+    /// no members.
     pub copied: Vec<CopiedMember>,
     /// The scopes that the access belongs to, sorted.
     pub alias_scopes: Vec<ScopeId>,
-    /// The scopes whose accesses this one never meets, sorted.
+    /// The scopes with accesses disjoint from this access, sorted.
     pub noalias: Vec<ScopeId>,
-    /// Further metadata: kind and number in the host's table, sorted by kind.
+    /// Opaque metadata: kind and index in the host's table, sorted by kind.
     pub host: Vec<(String, u32)>,
 }

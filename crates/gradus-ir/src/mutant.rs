@@ -1,26 +1,26 @@
-//! Seeded faults: what tells whether the checks of derivatives would notice a fault of that kind.
+//! Seeded faults (mutation testing): check whether the derivative checks detect a fault of a given kind.
 //!
-//! A place in the compiler where a fault is easily made asks [`planted`]; the fuzzer plants one
-//! ([`plant`]) and counts the programs until it is told. In a release build the answer is `false` at
-//! compile time, [`plant`] does not exist, and nothing of this is left. The planted fault is a thread's
-//! own: the one piece of state outside plain options, and none that a user can reach.
+//! Error-prone code in the compiler queries [`planted`]. The fuzzer plants one fault with [`plant`] and
+//! counts the generated programs until detection. In a release build [`planted`] is the constant `false` and
+//! [`plant`] does not exist. The planted fault is thread-local: the only state outside plain options, and out
+//! of the user's reach.
 //!
-//! To seed another: a line in the table below, and `if planted(Mutant::Name)` at the place.
+//! To add a fault: one line in the table below, and `if planted(Mutant::Name)` in the code.
 
-/// The random programs that tell a seeded fault.
+/// The program generator that detects a seeded fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldBy {
-    /// Wide programs of the text form.
+    /// Wide programs in the text form of the IR.
     Wide,
     /// C programs.
     C,
-    /// Kernels.
+    /// CUDA kernels.
     Kernels,
     /// Fork-join programs.
     ForkJoin,
-    /// Call graphs of regions and of what shares their work.
+    /// Call graphs of parallel regions and worksharing functions.
     Shares,
-    /// None: it is a race, which ThreadSanitizer tells.
+    /// None: the fault is a data race, detected by ThreadSanitizer.
     Threads,
 }
 
@@ -31,13 +31,13 @@ macro_rules! mutants {
         pub enum Mutant { $($(#[doc = $doc])* $name),* }
 
         impl Mutant {
-            /// All of them.
+            /// All seeded faults.
             pub const ALL: &[Mutant] = &[$(Mutant::$name),*];
-            /// Its name.
+            /// Returns the variant's name.
             pub fn name(self) -> &'static str {
                 match self { $(Mutant::$name => stringify!($name)),* }
             }
-            /// Programs that tell it.
+            /// Returns the program generator that detects the fault.
             pub fn told_by(self) -> ToldBy {
                 use Mutant::*;
                 match self {
@@ -57,7 +57,7 @@ macro_rules! mutants {
                     _ => ToldBy::Wide,
                 }
             }
-            /// What is wrong in one line.
+            /// Returns a one-line description of the fault (the variant's doc comment).
             pub fn fault(self) -> &'static str {
                 match self { $(Mutant::$name => concat!($($doc),*).trim_ascii()),* }
             }
@@ -67,49 +67,49 @@ macro_rules! mutants {
 
 // table
 mutants! {
-    /// The adjoint of a loaded value replaces what is in shadow memory.
+    /// A load's adjoint overwrites shadow memory instead of accumulating.
     LoadReplacesAdjoint,
-    /// A store that is undone leaves its adjoint in shadow memory.
+    /// The adjoint of a store does not zero the shadow memory.
     StoreKeepsAdjoint,
-    /// A fill that is undone leaves the adjoints of what it overwrote.
+    /// The adjoint of a memset does not zero the shadows of the overwritten numbers.
     FillKeepsAdjoints,
-    /// A copy that is undone leaves the copy's adjoints.
+    /// The adjoint of a memcpy does not zero the destination's shadow.
     CopyKeepsAdjoints,
-    /// A copy that is undone replaces the original's adjoints.
+    /// The adjoint of a memcpy overwrites the source's shadow instead of accumulating.
     CopyReplacesAdjoints,
-    /// A copy onto itself is undone number by number.
+    /// The adjoint of an overlapping copy runs element by element.
     OverlapForgotten,
     /// Shadow blocks are not freed.
     ShadowNotFreed,
-    /// A free that waits for the return sweep is never made.
+    /// A free deferred to the reverse pass is never emitted.
     DeferredFreeLost,
-    /// The lanes that a masked load does not read lose their adjoints.
+    /// Inactive lanes of a masked load lose the adjoints of the pass-through value.
     MaskedOthersLost,
-    /// An arithmetic op is not undone, and its adjoint goes nowhere.
+    /// The adjoint of an arithmetic op is not emitted.
     UndoForgotten,
-    /// A merge of the return sweep is not closed.
+    /// A merge of the reverse pass is not closed.
     MergeLeftOpen,
-    /// Nothing runs beside the computation of an address.
+    /// No shadow address accompanies the primal address computation.
     CompanionForgotten,
-    /// The return sweep takes the other arm of an `if`.
+    /// The reverse pass runs the wrong arm of an `if`.
     ArmsSwapped,
-    /// The return sweep counts a `for` upwards.
+    /// The reverse pass counts a `for` upwards.
     IndexNotReversed,
-    /// What an iteration adds to a carried value that runs backwards is not taken away.
+    /// An inverted induction is not decremented by the iteration's step.
     StepNotTakenAway,
-    /// The return sweep leaves out one iteration of a loop with an exit.
+    /// The reverse pass skips one iteration of a loop with an exit.
     IterationLost,
-    /// The adjoints of values outside a loop do not leave it.
+    /// Adjoints of values defined outside a loop do not leave the loop.
     OuterAdjointLost,
     /// The adjoints of a loop's initial values are dropped.
     InitialAdjointLost,
-    /// The adjoint of a loop's result goes into every iteration.
+    /// The adjoint of a loop's result enters every iteration.
     ResultInEveryIteration,
     /// If-converted code has no guards.
     GuardLost,
-    /// Guards of a select's other side are not negated.
+    /// Guards of a select's false operand are not negated.
     GuardNotNegated,
-    /// A quotient grows with its denominator.
+    /// A quotient grows with the denominator.
     QuotientSign,
     /// The partials of a product are exchanged.
     ProductPartialsSwapped,
@@ -117,33 +117,34 @@ mutants! {
     TanhPartial,
     /// An extracted element's adjoint goes to lane 0.
     ExtractedLaneZero,
-    /// An element that was replaced keeps its adjoint.
+    /// The adjoint of a replaced vector element is not zeroed.
     InsertKeepsLane,
-    /// A lane that a shuffle takes twice gets one adjoint.
+    /// A lane that a shuffle selects twice receives one adjoint.
     ShuffleTakenOnce,
-    /// The sign that masks copy from another number, or flip by it, is dropped.
+    /// The sign that masks copy or flip from another number is dropped.
     OtherSignDropped,
-    /// Float lanes in integers are shifted back the same way.
+    /// Float bit ranges in integers are shifted back in the wrong direction.
     LanesShiftedOn,
-    /// Loads are done again although their memory is overwritten.
+    /// Loads from clobbered memory are recomputed.
     OverwrittenLoadRedone,
-    /// Calls are redone although what they read is overwritten.
+    /// Calls that read clobbered memory are recomputed.
     OverwrittenCallRedone,
-    /// What a call read behind its arguments is read again although it is overwritten after the call.
+    /// Memory read by a call through pointers in the arguments' memory is read again although clobbered after
+    /// the call.
     OverwrittenBehindCall,
-    /// Iterations that read what earlier ones left in scratch memory are run again, too.
+    /// Iterations that read scratch memory of earlier iterations are recomputed.
     ScratchOfEarlierIterations,
-    /// A snapshot for several loops holds what the last one reads that runs, and nothing of the others.
+    /// A snapshot for several loops holds only the memory read by the last loop.
     SnapshotOfLastLoop,
-    /// Iterations work on the tape although they write to it after what is read of it again.
+    /// Iterations work on the tape in place although later writes clobber required cells.
     TapeWrittenLate,
-    /// A carried value that is read again is read where the next iteration's stands.
+    /// A carried value is reloaded from the location of the next iteration's value.
     CarriedReadOneOn,
-    /// A carried value is read again although its memory is overwritten.
+    /// A carried value is reloaded from clobbered memory.
     CarriedReadPastStores,
-    /// Kept values are indexed by all their loops but the innermost.
+    /// Saved values are indexed by all enclosing loops except the innermost.
     KeptWithoutInnermost,
-    /// The tape's arrays are written with their indices in another order.
+    /// The tape's arrays are written with reversed index order.
     TapeIndicesReversed,
     /// Shadow blocks on the heap are not zeroed.
     HeapShadowNotZeroed,
@@ -153,95 +154,95 @@ mutants! {
     TangentNotStored,
     /// The shadow of a stored pointer is not stored.
     ShadowPointerNotStored,
-    /// Addresses noted in blocks that global variables keep are noted in shadows of these blocks, too.
+    /// Addresses stored in write-only blocks of global variables are also stored in the blocks' shadows.
     NotesFollowed,
-    /// It is not asked at run time whether a pointer is its own shadow.
+    /// The runtime check for a pointer equal to its shadow is missing.
     ActivityNotAsked,
-    /// A write earlier in a loop's body is not seen from a read later in it.
+    /// Clobbers by earlier ops of a loop body, reached through the back edge, are missed.
     LoopsNotUnioned,
-    /// What happens to memory after a callee's end is forgotten.
+    /// Clobbers after a callee's return are forgotten.
     AfterEndForgotten,
-    /// Accesses at offsets that are not known are taken as apart.
+    /// Accesses at unknown offsets count as disjoint.
     OffsetsApart,
-    /// What an argument points to is taken as apart from all that other pointers point to.
+    /// An argument's pointee counts as disjoint from the pointees of all other pointers.
     ArgumentsNeverMeet,
-    /// Pointers of unknown origin are taken as apart from memory whose address got out.
+    /// Pointers of unknown origin count as disjoint from escaped memory.
     EscapeForgotten,
-    /// A loop that becomes a `for` runs once less often.
+    /// A loop converted to a `for` runs one iteration less.
     CountedOnceLess,
-    /// The inductions of a loop that becomes a `for` all start at zero.
+    /// All inductions of a loop converted to a `for` start at zero.
     InductionFromZero,
-    /// A promoted slot has, after an `if` without a store in one arm, what its first arm left.
+    /// After an `if` with a store in one arm only, a promoted slot has the value of the first arm.
     PromotedArmLeaks,
-    /// Loads are replaced by what was stored before another store.
+    /// Load forwarding ignores intervening stores.
     ForwardedPastStores,
     /// `a - -b` becomes `a - b`.
     DoubleMinus,
-    /// Loads leave loops that write what they read.
+    /// LICM hoists loads out of loops that clobber the loaded memory.
     HoistedPastStores,
-    /// Memory is taken as only updated although what is read of it is stored elsewhere.
+    /// Memory counts as update-only although a loaded value is stored elsewhere.
     UpdatedReadElsewhere,
-    /// A power of two that is moved to the seed stays in the factor, too.
+    /// A power of two moved to the seed also stays in the factor.
     PowerTakenTwice,
-    /// A comparison whose operands are exchanged keeps its sense.
+    /// A comparison with exchanged operands keeps the predicate.
     ComparisonNotSwapped,
-    /// Whether a loop may read a copy is not asked of what it writes.
+    /// The clobber check of a loop that reads a copied index array is missing.
     ListsMeetUnasked,
-    /// A copy of what a list reaches ends where its last place begins.
+    /// The copy of the memory reached by an index array ends at the start of the last element.
     ListCopyTooShort,
-    /// A list that a loop changes is read ahead of it.
+    /// An index array that a loop changes is read before the loop.
     ListTakenAsSteady,
-    /// Parallel loops become one whatever they write.
+    /// Parallel loops are fused regardless of the written memory.
     LoopsMeetUnasked,
-    /// What some iterations of a parallel loop write counts as what each of them writes.
+    /// A write by some iterations of a parallel loop counts as a write by every iteration.
     SomeWritesForAll,
-    /// Branches on one condition come together past what stands between them.
+    /// Branches on one condition are merged across intervening writes.
     BranchesPassWrites,
-    /// Lists that parallel loops change lead to the same places in both.
+    /// Index arrays changed by parallel loops are taken to select equal locations in both loops.
     ListsChangeUnseen,
-    /// Neighbours are taken from all of a vector, and not from each 128 bits.
+    /// Adjacent elements are taken across the whole vector instead of within each 128 bits.
     NeighboursAcrossParts,
-    /// Of lanes with even and odd numbers the others are taken.
+    /// Even and odd lanes are exchanged.
     LanesInTurnSwapped,
-    /// Signs choose the other vector.
+    /// Sign bits select the other vector.
     SignsChooseOther,
-    /// The least of two numbers in the first lanes is taken in all lanes.
+    /// A scalar minimum applies to all lanes instead of the first lane.
     ExtremeOfAllLanes,
-    /// Registrations that are visible in their file alone are not read.
+    /// Registrations with internal linkage are ignored.
     StaticRegistrationsLost,
-    /// Launches become one although it is not asked whether their arrays lie apart.
+    /// Launches are fused without a check that the arrays are disjoint.
     LaunchesMeetUnasked,
-    /// What threads of two launches touch in one array is taken as each thread's own.
+    /// Accesses to one array by threads of two launches count as thread-private.
     ThreadsMeetUnseen,
-    /// What the host reads between two launches is read before both.
+    /// Host loads between two launches move before both launches.
     LoadsPassLaunches,
-    /// Threads that go in step meet behind a volatile store only.
+    /// Warp lockstep synchronises only after a volatile store.
     StepsMeetLate,
-    /// Threads that go in step meet before a volatile store only.
+    /// Warp lockstep synchronises only before a volatile store.
     StepsMeetEarly,
-    /// A stretch of elements that is looked at as a whole begins anywhere.
+    /// A range of elements that is tested as a whole may begin at any element.
     StretchAnywhere,
-    /// A search passes a stretch in which it goes on after the last element.
+    /// A speculative search tests only the last element of a range before skipping the range.
     StretchBySome,
-    /// Of threads of which every so many-th does something the first is taken for one of them.
+    /// A sparse thread loop always starts at thread 0.
     MultiplesFromZero,
-    /// Of threads of which every so many-th does something the last one is lost.
+    /// The last active thread of a sparse thread loop is dropped.
     LastMultipleLost,
-    /// Places that may wrap in 32 bits are computed in 64.
+    /// Indices that may wrap in 32 bits are computed in 64 bits.
     WrappingMadeLong,
-    /// A function that shares work and is called in its own file only is taken to stand in no team.
+    /// A worksharing function with callers in one file only is taken to run outside of teams.
     CallersTeamForgotten,
-    /// Iterations of a parallel loop add to memory that others add to without an atomic operation.
+    /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
 }
 
-/// Whether this fault is planted.
+/// Returns whether `mutant` is planted.
 #[cfg(debug_assertions)]
 pub fn planted(mutant: Mutant) -> bool {
     state::PLANTED.get() == Some(mutant)
 }
 
-/// Whether this fault is planted: never in a release build.
+/// Returns whether the fault is planted: always false in a release build.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn planted(_: Mutant) -> bool {
@@ -260,7 +261,7 @@ mod state {
         pub(super) static PLANTED: Cell<Option<Mutant>> = const { Cell::new(None) };
     }
 
-    /// Plants a fault in what this thread compiles from now on, or takes it out.
+    /// Plants a fault for the current thread's compilations, or removes the fault.
     pub fn plant(mutant: Option<Mutant>) {
         PLANTED.set(mutant);
     }

@@ -1,7 +1,7 @@
-//! The table of ops: one row each, read by the printer, the parser and the verifier.
+//! The op table: one row per op, read by printer, parser and verifier.
 //!
-//! To add an op: a variant of [`OpKind`] and a row here. An op that carries data beside its
-//! operands also gets its words in `text/print_kind.rs` and `text/parse_kind.rs`.
+//! To add an op: a variant of [`OpKind`] and a row here. An op with data besides operands also gets a syntax
+//! in `text/print_kind.rs` and `text/parse_kind.rs`.
 
 use crate::ops::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp,
@@ -9,24 +9,24 @@ use crate::ops::{
 };
 use crate::{Entity, TypeId};
 
-/// How many of something an op has.
+/// The permitted number of operands, results or regions of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// So many.
+    /// Exactly this number.
     Exactly(u32),
-    /// So many or more.
+    /// This number or more.
     AtLeast(u32),
 }
 
 impl Count {
-    /// Whether `n` is such a number.
+    /// Returns whether `n` is permitted.
     pub fn admits(self, n: usize) -> bool {
         match self {
             Count::Exactly(count) => n == count as usize,
             Count::AtLeast(count) => n >= count as usize,
         }
     }
-    /// The number in words.
+    /// Returns the number in words, for messages.
     pub fn describe(self) -> String {
         match self {
             Count::Exactly(n) => n.to_string(),
@@ -35,15 +35,14 @@ impl Count {
     }
 }
 
-/// What running an op can do beside giving its results, before anything is known about its
-/// operands.
+/// The effects of an op besides the results, without knowledge of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EffectClass {
-    /// Nothing; it may run any number of times or never.
+    /// No effect: the op may be duplicated, speculated or removed.
     Pure,
-    /// Nothing, but some operands are undefined behaviour: it must not run where it did not.
+    /// No effect, but some operands are undefined behaviour: the op must not be speculated.
     Traps,
-    /// Gives fresh memory.
+    /// Allocates fresh memory.
     Allocates,
     /// Reads memory.
     Reads,
@@ -53,28 +52,28 @@ pub enum EffectClass {
     ReadsWrites,
     /// Orders memory accesses of threads.
     Orders,
-    /// What its callee does.
+    /// The callee's effects.
     Calls,
-    /// What its regions do.
+    /// The effects of the op's regions.
     Regions,
-    /// Ends a region.
+    /// Terminates a region.
     Ends,
-    /// What the host states for it; anything, where that is not known.
+    /// The effects that the host states for the op; arbitrary effects if the host states none.
     Unknown,
 }
 
-/// An op's row.
+/// A row of the op table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpRow {
-    /// Its word in the text form; for `binary` and `cast` the operation's own word stands there.
+    /// The keyword in the text form. `binary` and `cast` ops print the operation's own keyword instead.
     pub mnemonic: &'static str,
-    /// The number of its operands.
+    /// The number of operands.
     pub operands: Count,
-    /// The number of its results.
+    /// The number of results.
     pub results: Count,
-    /// The number of its regions.
+    /// The number of regions.
     pub regions: Count,
-    /// What running it can do.
+    /// The effects.
     pub effects: EffectClass,
 }
 
@@ -82,7 +81,7 @@ macro_rules! ops {
     ($($pattern:pat => $mnemonic:literal, $operands:ident $n:literal, $results:ident $r:literal,
        $regions:ident $g:literal, $effects:ident, $prototype:expr;)*) => {
         impl OpKind {
-            /// The row of this op.
+            /// Returns the op's row.
             // table
             pub fn row(&self) -> &'static OpRow {
                 use OpKind::*;
@@ -99,7 +98,7 @@ macro_rules! ops {
             }
         }
 
-        /// Every op by its word, with neutral data in the place of what it carries.
+        /// Returns each op by keyword, with neutral data in the op's payload.
         // table
         pub(crate) fn prototypes() -> Vec<(&'static str, OpKind)> {
             use OpKind::*;
@@ -112,7 +111,7 @@ macro_rules! ops {
     };
 }
 
-/// Dimensions that the text leaves to the number of operands.
+/// Placeholder for dimensions that the parser infers from the number of operands.
 pub(crate) const UNSAID: u32 = u32::MAX;
 
 const NO_ACCESS: Access = Access {
@@ -198,7 +197,7 @@ ops! {
 }
 
 impl OpKind {
-    /// Its word in the text form.
+    /// Returns the op's keyword in the text form.
     pub fn mnemonic(&self) -> &'static str {
         match self {
             OpKind::Binary(op) => op.name(),
@@ -206,7 +205,7 @@ impl OpKind {
             _ => self.row().mnemonic,
         }
     }
-    /// What running it can do, before anything is known about its operands.
+    /// Returns the op's effects, without knowledge of the operands.
     pub fn effects(&self) -> EffectClass {
         self.row().effects
     }
@@ -215,13 +214,13 @@ impl OpKind {
 macro_rules! names {
     ($ty:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         impl $ty {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: &[$ty] = &[$($ty::$variant),*];
-            /// Its word in the text form.
+            /// Returns the keyword in the text form.
             pub fn name(self) -> &'static str {
                 match self { $($ty::$variant => $name),* }
             }
-            /// The one with that word in the text form.
+            /// Returns the variant with the given keyword.
             pub fn from_name(name: &str) -> Option<$ty> {
                 match name { $($name => Some($ty::$variant),)* _ => None }
             }

@@ -1,8 +1,8 @@
-//! The ops: a closed enumeration. What an op takes, gives and owns stands with its variant.
+//! The ops: a closed enumeration. Each variant documents operands, results and regions.
 
 use crate::{AttrsId, ConstId, TypeId};
 
-/// Integer and floating-point arithmetic on two operands of one type, element-wise on vectors.
+/// Integer and floating-point arithmetic on two operands of one type; element-wise on vectors.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BinaryOp {
@@ -27,21 +27,21 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// Whether it works on floating-point numbers.
+    /// Returns whether the operation is a floating-point operation.
     pub fn is_float(self) -> bool {
         matches!(
             self,
             BinaryOp::FAdd | BinaryOp::FSub | BinaryOp::FMul | BinaryOp::FDiv | BinaryOp::FRem
         )
     }
-    /// Whether the operands may be exchanged.
+    /// Returns whether the operation is commutative.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
         matches!(self, Add | Mul | And | Or | Xor | FAdd | FMul)
     }
 }
 
-/// Conversions; LLVM's.
+/// LLVM's conversions.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CastOp {
@@ -61,7 +61,7 @@ pub enum CastOp {
     AddrSpaceCast,
 }
 
-/// Comparisons of integers and pointers.
+/// Integer and pointer comparison predicates.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IntPredicate {
@@ -77,7 +77,8 @@ pub enum IntPredicate {
     Sle,
 }
 
-/// Comparisons of floating-point numbers: `O…` is false and `U…` true where one is not a number.
+/// Floating-point comparison predicates. With a NaN operand `O…` (ordered) is false and `U…` (unordered) is
+/// true.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FloatPredicate {
@@ -99,7 +100,7 @@ pub enum FloatPredicate {
     True,
 }
 
-/// How an atomic read-modify-write or a reduction combines; LLVM's.
+/// LLVM's operators of atomic read-modify-write ops.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RmwOp {
@@ -126,7 +127,7 @@ pub enum RmwOp {
     USubSat,
 }
 
-/// The order that an access imposes on others.
+/// Atomic orderings, weakest first.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atomicity {
@@ -140,21 +141,21 @@ pub enum Atomicity {
     SequentiallyConsistent,
 }
 
-/// How memory is accessed.
+/// Properties of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// The alignment in bytes, a power of two.
     pub align_bytes: u32,
-    /// Whether the access is volatile.
+    /// True if the access is volatile.
     pub volatile: bool,
-    /// Its order.
+    /// The atomic ordering.
     pub order: Atomicity,
-    /// The synchronisation scope, by the host's number; 1 is the whole system.
+    /// The synchronisation scope, as numbered by the host; 1 is the whole system.
     pub sync_scope: u32,
 }
 
 impl Access {
-    /// A plain access with an alignment in bytes.
+    /// A plain access with an alignment of `align_bytes`.
     pub fn plain(align_bytes: u32) -> Self {
         Access {
             align_bytes,
@@ -163,20 +164,20 @@ impl Access {
             sync_scope: 1,
         }
     }
-    /// Whether it acquires or releases: what other threads wrote is seen behind it.
+    /// Returns whether the access acquires or releases. Later accesses then see writes of other threads.
     pub fn orders(&self) -> bool {
         self.order >= Atomicity::Acquire
     }
-    /// Whether it is neither volatile nor atomic.
+    /// Returns whether the access is neither volatile nor atomic.
     pub fn is_plain(&self) -> bool {
         !self.volatile && self.order == Atomicity::NotAtomic
     }
 }
 
-/// Whose memory an allocation is.
+/// The storage of an alloca.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AllocaPlace {
-    /// The frame's.
+    /// The function's frame; the memory lives until the function returns.
     #[default]
     Frame,
     /// One copy for each rank or iteration.
@@ -192,13 +193,13 @@ pub struct AllocaInfo {
     pub ty: TypeId,
     /// The alignment in bytes, a power of two.
     pub align_bytes: u32,
-    /// Whose memory it is.
+    /// The storage.
     pub place: AllocaPlace,
-    /// Whether it is an argument-passing area of the host (`inalloca`); such are never touched.
+    /// True if the memory is an argument-passing area (`inalloca`). Gradus never changes such an alloca.
     pub inalloca: bool,
 }
 
-/// Tail-call markers.
+/// LLVM's tail-call markers.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TailKind {
@@ -209,18 +210,18 @@ pub enum TailKind {
     NoTail,
 }
 
-/// What a call needs beside its operands.
+/// The properties of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallInfo {
-    /// The function type called.
+    /// The callee's function type.
     pub signature: TypeId,
-    /// LLVM's number of the calling convention; 0 is C's.
+    /// LLVM's calling-convention number; 0 is C.
     pub convention: u32,
     /// The tail-call marker.
     pub tail: TailKind,
-    /// The attributes of the call, `None` for no attribute.
+    /// The call-site attributes; `None` for no attribute.
     pub attrs: Option<AttrsId>,
-    /// Operand bundles: tag and number of operands, which follow the arguments.
+    /// Operand bundles: tag and number of operands. Bundle operands follow the arguments.
     pub bundles: Vec<(String, u32)>,
 }
 
@@ -237,16 +238,16 @@ impl CallInfo {
     }
 }
 
-/// What an exception handler takes.
+/// The exceptions that a landing pad handles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LandingPad {
-    /// Whether it is entered for every exception.
+    /// True if the landing pad is a cleanup, entered for every exception.
     pub cleanup: bool,
-    /// The clauses in order: `true` for a filter, with its constant.
+    /// The clauses in order: `true` for a filter, `false` for a catch, with the clause's constant.
     pub clauses: Vec<(bool, ConstId)>,
 }
 
-/// Who meets at a barrier.
+/// The threads that a barrier synchronises.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BarrierScope {
@@ -256,35 +257,35 @@ pub enum BarrierScope {
     Team,
 }
 
-/// The most threads of a GPU block whose size is not constant.
+/// The maximum number of threads of a GPU block with a non-constant size.
 pub const MOST_THREADS: u32 = 1024;
 
-/// What the ranks of an `spmd` are.
+/// The kind of ranks of an `spmd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpmdKind {
-    /// Threads of a team: the extent is a request, one rank is a legal run.
+    /// Threads of a team. The extent is a request; a run with one rank is legal.
     Team,
-    /// Threads of a GPU block: the extent is part of the meaning. An extent that is not constant is at
-    /// most [`MOST_THREADS`], and so is the product of all, if one is not.
+    /// Threads of a GPU block. The extent is part of the semantics. A non-constant extent is at most
+    /// [`MOST_THREADS`], and so is the product of all extents if any extent is not constant.
     Block,
-    /// Blocks of a GPU grid: the extent is part of the meaning.
+    /// Blocks of a GPU grid. The extent is part of the semantics.
     Grid,
 }
 
-/// How a shared loop is dealt out to ranks. The chunk, where one is stated, is an operand.
+/// The schedule of a worksharing loop. The chunk size, if stated, is an operand.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Schedule {
-    /// In equal contiguous parts, or round robin in chunks: two such loops of equal trip count and
-    /// chunk give the same iterations to the same ranks.
+    /// Equal contiguous chunks, or round robin with a chunk size. Two static loops with equal trip count and
+    /// chunk size assign equal iterations to equal ranks.
     Static,
-    /// In chunks, to whoever asks.
+    /// Chunks on request.
     Dynamic,
-    /// In shrinking parts of at least a chunk, to whoever asks.
+    /// Chunks of decreasing size on request, at least the chunk size.
     Guided,
 }
 
-/// How the contributions to a reduction combine.
+/// The operator of a reduction.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReduceOp {
@@ -303,12 +304,12 @@ pub enum ReduceOp {
     FMin,
     FMaximum,
     FMinimum,
-    /// As a further region of its own says, which takes two values and yields one. It combines in
-    /// any order and grouping, and has no neutral value.
+    /// A combiner region of the op: two values in, one value out. The combiner runs in any order and grouping
+    /// and has no neutral value.
     Custom,
 }
 
-/// An op. Regions are counted from 0; "yields" means the operands of a region's terminator.
+/// The kind of an op. Regions are numbered from 0; "yields" refers to the operands of a region's terminator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// `a, b → r`, all of one type.
@@ -321,152 +322,154 @@ pub enum OpKind {
     ICmp(IntPredicate),
     /// `a, b → i1`, or a vector of `i1`.
     FCmp(FloatPredicate),
-    /// `c, a, b → a or b`; `c` may be a vector.
+    /// `c, a, b → a or b`; `c` may be a vector of `i1`.
     Select,
-    /// `a → a`, an arbitrary but fixed value where `a` is undef or poison.
+    /// `a → a`; an arbitrary but fixed value if `a` is undef or poison.
     Freeze,
     /// `vector, index → element`.
     ExtractElement,
     /// `vector, element, index → vector`.
     InsertElement,
-    /// `a, b → vector` of the lanes named; −1 is poison.
+    /// `a, b → vector` of the selected lanes; lane −1 is poison.
     Shuffle(Box<[i32]>),
-    /// `aggregate → member` at a path of indices.
+    /// `aggregate → member` at an index path.
     ExtractValue(Box<[u32]>),
-    /// `aggregate, member → aggregate` with the member at a path of indices.
+    /// `aggregate, member → aggregate` with the member at an index path replaced.
     InsertValue(Box<[u32]>),
-    /// `count → ptr` to fresh memory that lives as long as the function.
+    /// `count → ptr` to fresh memory in the frame or in private or shared storage ([`AllocaPlace`]).
     Alloca(AllocaInfo),
     /// `ptr → value`.
     Load(Access),
     /// `value, ptr →`.
     Store(Access),
-    /// `base, index… → ptr`: LLVM's address computation over `source`; [`crate::Layout::address`]
-    /// reads it as base + Σ index·stride + constant.
+    /// `base, index… → ptr`: LLVM's `getelementptr` over `source`. [`crate::Layout::address`] decomposes the
+    /// address into base + Σ index·stride + offset.
     Addr {
-        /// The type that the first index steps over.
+        /// The element type of the first index.
         source: TypeId,
     },
     /// `ptr, value → old value`.
     AtomicRmw(RmwOp, Access),
     /// `ptr, expected, new → {old value, i1}`.
     CmpXchg {
-        /// The access, with the order on success.
+        /// The access, with the ordering on success.
         access: Access,
-        /// The order on failure.
+        /// The ordering on failure.
         failure: Atomicity,
-        /// Whether it may fail for no reason.
+        /// True if the exchange may fail spuriously.
         weak: bool,
     },
     /// Orders memory accesses.
     Fence {
-        /// The order.
+        /// The ordering.
         order: Atomicity,
-        /// The synchronisation scope, by the host's number.
+        /// The synchronisation scope, as numbered by the host.
         sync_scope: u32,
     },
     /// `callee, argument…, bundle operand… → result` (none for `void`).
     Call(Box<CallInfo>),
-    /// `condition → results`: region 0 if true, region 1 if false; both yield the results.
+    /// `condition → results`: region 0 if true, region 1 if false; both regions yield the results.
     If,
-    /// `value → results`: region `i` for case `i`, the last region for all others.
+    /// `value → results`: region `i` for case `i`, the last region by default.
     Switch(Box<[u128]>),
-    /// `initial carried… → results`: region 0 takes the carried values and ends in
-    /// [`OpKind::Repeat`]. Runs at least once; leaves at its bottom only.
+    /// `initial carried… → results`: region 0 has the carried values as parameters and ends in
+    /// [`OpKind::Repeat`]. The body runs at least once; the only exit is at the bottom.
     Loop {
-        /// A bound of the number of runs, where one is known.
+        /// An upper bound of the trip count, if known.
         trip_max: Option<u64>,
     },
-    /// `trip count, initial carried… → last carried…`: region 0 takes the index, of the trip
-    /// count's type, from 0 in steps of 1, and the carried values, and yields the next carried
-    /// values. May run zero times; the trip count is unsigned.
+    /// `trip count, initial carried… → final carried…`: region 0 has as parameters the index (of the trip
+    /// count's type, from 0 in steps of 1) and the carried values, and yields the next carried values. The
+    /// trip count is unsigned and may be 0.
     For {
-        /// A bound of the trip count, where one is known.
+        /// An upper bound of the trip count, if known.
         trip_max: Option<u64>,
     },
-    /// `callee, argument…, bundle operand… → results`: region 0 takes the call's result (nothing
-    /// for `void`), region 1 runs when it throws and begins with [`OpKind::LandingPad`]; both
-    /// yield the results.
+    /// `callee, argument…, bundle operand… → results`: region 0 is the normal path, with the call's result as
+    /// parameter (none for `void`). Region 1 is the unwind path and begins with [`OpKind::LandingPad`]. Both
+    /// regions yield the results.
     Invoke(Box<CallInfo>),
-    /// `→ exception`, the first op of an invoke's region 1.
+    /// `→ exception`; the first op of an invoke's region 1.
     LandingPad(Box<LandingPad>),
-    /// `→ results`: region 0, which yields the results; tasks spawned inside have ended when it
-    /// ends.
+    /// `→ results`: region 0 yields the results. All tasks spawned inside have finished at the region's end.
     Scope,
-    /// `now?, serial? →`: region 0 as a task of the enclosing scope. No results: it speaks through
-    /// memory.
+    /// `condition?, serial? →`: region 0 runs as a task of the enclosing scope. The op has no results; the
+    /// task communicates through memory.
     Spawn {
-        /// Whether the first operand, a truth value, says where false that the task runs here and
-        /// at once.
+        /// True if the first operand is an `i1` condition. If the condition is false, the task runs
+        /// undeferred, here.
         when: bool,
-        /// Whether the last operand, a truth value, says where true that all tasks spawned inside
-        /// run where they stand and at once.
+        /// True if the last operand is an `i1`. If the value is true, all tasks spawned inside run undeferred
+        /// (OpenMP's `final`).
         serial: bool,
     },
     /// Waits for the tasks spawned so far in the enclosing scope.
     Sync,
-    /// `extent…, initial… → reduced…`: region 0 takes `dims` indices from 0, in any order or at
-    /// once, and yields one contribution to each reduction; a further region for each
-    /// [`ReduceOp::Custom`], in their order.
+    /// `extent…, initial… → reduced…`: region 0 has `dims` indices from 0 as parameters; iterations run in
+    /// any order or concurrently. Each iteration yields one contribution to each reduction. One combiner
+    /// region follows per [`ReduceOp::Custom`], in order.
     ParFor {
         /// The number of extents and indices.
         dims: u32,
-        /// How contributions combine.
+        /// The reduction operators.
         reductions: Box<[ReduceOp]>,
-        /// The least number of iterations that are worth a task, where the program says one.
+        /// The minimum number of iterations per task, if the program states a grain size.
         grain: Option<u64>,
     },
-    /// `extent…`: region 0 takes `dims` ranks and `dims` sizes and runs once for every rank. Of a
-    /// team an extent of 0 asks for as many as the run time sees fit.
+    /// `extent…`: region 0 has `dims` ranks and `dims` sizes as parameters and runs once per rank. For a
+    /// team, an extent of 0 lets the runtime choose the number of ranks.
     Spmd {
-        /// What the ranks are.
+        /// The kind of ranks.
         kind: SpmdKind,
         /// The number of extents.
         dims: u32,
     },
-    /// Every rank of the enclosing `spmd` comes here before any goes on.
+    /// A barrier: no rank of the scope continues before all ranks have arrived.
     Barrier(BarrierScope),
-    /// `trip count, chunk?`: region 0 takes the index; the iterations are dealt out to the ranks.
+    /// A worksharing loop, `trip count, chunk?`: region 0 has the index as parameter; iterations are
+    /// distributed over the ranks.
     ShareFor {
-        /// How they are dealt out.
+        /// The schedule.
         schedule: Schedule,
-        /// Whether a number of iterations that stay together is given.
+        /// True if a chunk size is an operand.
         chunked: bool,
-        /// Whether ranks go on without waiting for each other.
+        /// True if ranks continue without a barrier at the end.
         nowait: bool,
     },
-    /// `otherwise… → results`: region 0, by the rank that comes first, yields the results there; the
-    /// other ranks have the operands as results, or with `copy` the same results.
+    /// `otherwise… → results`: the first rank to arrive runs region 0, and the region's yielded values are
+    /// the results in this rank. In the other ranks the results are the operands, or with `copy` the yielded
+    /// values.
     Single {
-        /// Whether the others go on without waiting.
+        /// True if the other ranks continue without a barrier at the end.
         nowait: bool,
-        /// Whether all ranks get what the region yields; it takes no operands then.
+        /// True if the yielded values are broadcast to all ranks (`copyprivate`); the op then has no
+        /// operands.
         copy: bool,
     },
-    /// `→ results`: region 0, by one rank at a time among all regions of one name.
+    /// `→ results`: region 0 runs under mutual exclusion among all `critical` ops with the name.
     Critical(Box<str>),
-    /// Ends a region: its values.
+    /// Terminates a region with the yielded values.
     Yield,
-    /// Ends a loop's region: `again, next carried…, result…`; leaves where `again` is false.
+    /// Terminates a loop's region: `continue, next carried…, result…`; the loop exits if `continue` is false.
     Repeat,
-    /// Ends the root region: the result, if any. In a nested region only after a must-tail call.
+    /// Terminates the root region: the result, if any. In a nested region only after a `musttail` call.
     Return,
-    /// Ends a region that control never leaves here.
+    /// Terminates a region whose end is unreachable.
     Unreachable,
-    /// `exception`: ends a region by continuing to unwind.
+    /// `exception`: terminates a region and continues unwinding.
     Resume,
-    /// An instruction that only the host understands, by its number in the host's table.
+    /// An instruction opaque to Gradus: index into the host's table.
     Foreign(u32),
 }
 
 impl OpKind {
-    /// Whether it ends a region.
+    /// Returns whether the op terminates a region.
     pub fn is_terminator(&self) -> bool {
         use OpKind::*;
         matches!(self, Yield | Repeat | Return | Unreachable | Resume)
     }
-    /// Whether it gives a value of its operands alone, the same each time, and reads and writes no
-    /// memory. A division may still be undefined.
+    /// Returns whether the op computes a deterministic function of the operands without memory access. A
+    /// division may still be undefined.
     pub fn is_arithmetic(&self) -> bool {
         use OpKind::*;
         matches!(
@@ -485,7 +488,7 @@ impl OpKind {
                 | Addr { .. }
         )
     }
-    /// Whether it is the code of a strand: a task, an iteration or a rank.
+    /// Returns whether the op's region is the code of a strand: a task, an iteration or a rank.
     pub fn begins_strands(&self) -> bool {
         use OpKind::*;
         matches!(
@@ -493,7 +496,7 @@ impl OpKind {
             Spawn { .. } | ParFor { .. } | Spmd { .. } | ShareFor { .. }
         )
     }
-    /// Whether it is one of the parallel ops.
+    /// Returns whether the op is a parallel op.
     pub fn is_parallel(&self) -> bool {
         use OpKind::*;
         matches!(
@@ -509,7 +512,7 @@ impl OpKind {
                 | Critical(_)
         )
     }
-    /// The call's details, for `call` and `invoke`.
+    /// Returns the call properties of a `call` or `invoke`.
     pub fn call_info(&self) -> Option<&CallInfo> {
         match self {
             OpKind::Call(info) | OpKind::Invoke(info) => Some(info),
@@ -518,7 +521,7 @@ impl OpKind {
     }
 }
 
-/// What is promised or allowed about one op: LLVM's flags, as a set of bits.
+/// The flags of an op as a bit set: LLVM's flags and Gradus's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u32);
 
@@ -540,34 +543,35 @@ impl Flags {
     pub const ARCP: Flags = Flags(1 << 12);
     pub const CONTRACT: Flags = Flags(1 << 13);
     pub const AFN: Flags = Flags(1 << 14);
-    /// Of a `for`: no plain access of one iteration meets a plain write of another. An edit may not
-    /// put an access into such a loop of which that is not true.
+    /// On a `for`: no plain access of one iteration conflicts with a plain write of another iteration. An
+    /// edit must preserve the property when it inserts an access.
     pub const INDEPENDENT: Flags = Flags(1 << 15);
-    /// Of a parallel loop, or a `for` that is [`Flags::INDEPENDENT`] otherwise: several iterations may write to
-    /// one place, if what they write is the same. So do a GPU's threads.
+    /// On a parallel loop or an [`Flags::INDEPENDENT`] `for`: several iterations may write one location if
+    /// the written values are equal, as threads of a GPU do.
     pub const SHARING: Flags = Flags(1 << 16);
-    /// Of a `for`: it is not to be vectorised.
+    /// On a `for`: do not vectorise the loop.
     pub const SCALAR: Flags = Flags(1 << 17);
-    /// Of an atomic read-modify-write: all that it may meet are the other iterations of the parallel loops
-    /// around it. Where these do not run at the same time it may be plain.
+    /// On an atomic read-modify-write: only other iterations of the enclosing parallel loops may conflict.
+    /// The access may become plain if the iterations do not run concurrently.
     pub const BETWEEN: Flags = Flags(1 << 18);
-    /// Of a grid: its threads wait for each other in loops, and take turns, each on a stack of its own.
+    /// On a grid: threads wait for each other in loops and run as cooperative threads, each with a private
+    /// stack.
     pub const TURNS: Flags = Flags(1 << 19);
-    /// Of a `for`: where its number of runs is unknown, its body is written out once. The program's own loop does
-    /// not say how often it runs but by a quotient.
+    /// On a `for`: do not unroll the body if the trip count is unknown. The program's own loop states the
+    /// trip count only through a division.
     pub const ROLLED: Flags = Flags(1 << 20);
-    /// Of a loop: it is the one that a marker for loops stands before, and not one inside of that.
+    /// On a loop: a parallel-loop intrinsic of the program applies to this loop, not to an inner loop.
     pub const MARKED: Flags = Flags(1 << 21);
-    /// Of a task: no parallel region stands around it in its function, and where none runs the function either, the
-    /// thread that makes the task runs it.
+    /// On a task: no parallel region of the function encloses the task. If no region of a caller encloses the
+    /// task either, the creating thread runs the task.
     pub const ORPHAN: Flags = Flags(1 << 22);
-    /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
+    /// The fast-math flags inherited by adjoint arithmetic (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
     /// All fast-math flags.
     pub const FAST: Flags =
         Flags(Flags::FAST_ALGEBRA.0 | Flags::NNAN.0 | Flags::NINF.0 | Flags::NSZ.0);
-    /// Each single flag with LLVM's name, in the order of printing.
+    /// Each single flag and LLVM's or Gradus's name, in printing order.
     pub const NAMES: &[(Flags, &str)] = &[
         (Flags::NUW, "nuw"),
         (Flags::NSW, "nsw"),
@@ -594,21 +598,21 @@ impl Flags {
         (Flags::ORPHAN, "orphan"),
     ];
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
-    /// The flags of both.
+    /// Returns the union.
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
-    /// The flags common to both.
+    /// Returns the intersection.
     #[must_use]
     pub fn and(self, other: Flags) -> Flags {
         Flags(self.0 & other.0)
     }
-    /// These flags without those of `other`.
+    /// Returns the flags without the flags of `other`.
     #[must_use]
     pub fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)

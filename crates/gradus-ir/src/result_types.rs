@@ -1,22 +1,22 @@
-//! The types of results that an op's operands imply.
+//! Result types implied by the operand types.
 //!
-//! The text form leaves such types out, and the verifier holds ops to them.
+//! The text form omits implied types, and the verifier checks ops against the implied types.
 
 use crate::{OpKind, Type, TypeId, Unit};
 
-/// A type that operands imply.
+/// A result type implied by operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Implied {
-    /// The type of something that is there.
+    /// An interned type.
     Known(TypeId),
     /// A type that may not be interned yet.
     Made(Type),
-    /// The operands do not fit the op.
+    /// The operand types do not fit the op.
     Wrong,
 }
 
 impl Implied {
-    /// Whether it is `ty`.
+    /// Returns whether the implied type is `ty`.
     pub fn is(&self, unit: &Unit, ty: TypeId) -> bool {
         match self {
             Implied::Known(id) => *id == ty,
@@ -24,7 +24,7 @@ impl Implied {
             Implied::Wrong => false,
         }
     }
-    /// Its id, interned; `None` where the operands do not fit the op.
+    /// Interns the type and returns the id; `None` if the operands do not fit the op.
     pub fn intern(self, unit: &mut Unit) -> Option<TypeId> {
         match self {
             Implied::Known(id) => Some(id),
@@ -34,8 +34,8 @@ impl Implied {
     }
 }
 
-/// The result types that `kind` has on operands of such types; `None` where they say nothing.
-/// The unit must know `i1`.
+/// Returns the result types of `kind` for the given operand types; `None` if operands do not determine the
+/// result types. `i1` must be interned in the unit.
 pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option<Vec<Implied>> {
     use OpKind::*;
     let operand = |i: usize| {
@@ -136,7 +136,7 @@ fn member(unit: &Unit, operands: &[TypeId], path: &[u32]) -> Implied {
     }
 }
 
-/// A vector of addresses where the base or an index is a vector.
+/// Returns the type of an address: a vector of addresses if the base or an index is a vector.
 fn address(unit: &Unit, operands: &[TypeId]) -> Implied {
     let Some(&base) = operands.first() else {
         return Implied::Wrong;

@@ -1,9 +1,9 @@
-//! Types: LLVM's, interned, with opaque pointers.
+//! Types: interned LLVM types with opaque pointers.
 
 use crate::{Arena, TypeId};
 use std::collections::HashMap;
 
-/// The floating-point formats of LLVM.
+/// LLVM's floating-point formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FloatKind {
     /// IEEE binary16.
@@ -18,12 +18,12 @@ pub enum FloatKind {
     X86F80,
     /// IEEE binary128.
     F128,
-    /// A pair of binary64 (PowerPC).
+    /// A pair of binary64 (PowerPC double-double).
     PpcF128,
 }
 
 impl FloatKind {
-    /// The number of bits that carry the value.
+    /// The format's width in bits, without padding.
     pub fn bits(self) -> u32 {
         match self {
             FloatKind::F16 | FloatKind::BF16 => 16,
@@ -35,24 +35,24 @@ impl FloatKind {
     }
 }
 
-/// A type of the language.
+/// A type of the IR.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// No value.
     Void,
-    /// An integer of so many bits.
+    /// An integer type; the width in bits.
     Int(u32),
     /// A floating-point number.
     Float(FloatKind),
     /// An opaque pointer in an address space.
     Ptr(u32),
-    /// A vector of `len` elements, times a run-time factor where `scalable`.
+    /// A vector of `len` elements, multiplied by the target's `vscale` if `scalable`.
     Vector {
         /// The element: an integer, a float or a pointer.
         elem: TypeId,
-        /// The (minimal) number of elements.
+        /// The (minimum) number of elements.
         len: u32,
-        /// Whether the number is multiplied by the target's vector scale.
+        /// True if the number of elements is multiplied by the target's `vscale`.
         scalable: bool,
     },
     /// An array of `len` elements.
@@ -62,13 +62,13 @@ pub enum Type {
         /// The number of elements.
         len: u64,
     },
-    /// A structure; two of different names are different types.
+    /// A structure. Structures with different names are different types.
     Struct {
-        /// The host's name, where it has one.
+        /// The host's name; `None` for a literal structure.
         name: Option<String>,
         /// The fields in order.
         fields: Vec<TypeId>,
-        /// Whether fields lie without padding.
+        /// True if the fields are laid out without padding.
         packed: bool,
     },
     /// A function.
@@ -77,10 +77,10 @@ pub enum Type {
         result: TypeId,
         /// The parameters.
         params: Vec<TypeId>,
-        /// Whether further arguments may follow.
+        /// True if the function is variadic.
         variadic: bool,
     },
-    /// A type that only the host understands (`token`, `metadata`, target types), by its text.
+    /// A type opaque to Gradus (`token`, `metadata`, target types), as LLVM text.
     Opaque(String),
 }
 
@@ -92,7 +92,7 @@ pub struct TypeTable {
 }
 
 impl TypeTable {
-    /// The id of `ty`, interned.
+    /// Interns `ty` and returns the id.
     pub fn intern(&mut self, ty: Type) -> TypeId {
         if let Some(&id) = self.ids.get(&ty) {
             return id;
@@ -101,15 +101,15 @@ impl TypeTable {
         self.ids.insert(ty, id);
         id
     }
-    /// The type behind `id`.
+    /// Returns the type behind `id`.
     pub fn get(&self, id: TypeId) -> &Type {
         &self.types[id]
     }
-    /// The id of `ty`, if it was interned before.
+    /// Returns the id of `ty`, if already interned.
     pub fn find(&self, ty: &Type) -> Option<TypeId> {
         self.ids.get(ty).copied()
     }
-    /// All types, in the order of interning.
+    /// Iterates over all types in the order of interning.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> {
         self.types.iter()
     }
@@ -117,7 +117,7 @@ impl TypeTable {
     pub fn void(&mut self) -> TypeId {
         self.intern(Type::Void)
     }
-    /// The integer of `bits` bits.
+    /// The integer type of `bits` bits.
     pub fn int(&mut self, bits: u32) -> TypeId {
         self.intern(Type::Int(bits))
     }
@@ -129,7 +129,7 @@ impl TypeTable {
     pub fn f64(&mut self) -> TypeId {
         self.float(FloatKind::F64)
     }
-    /// The pointer of address space 0.
+    /// The pointer type of address space 0.
     pub fn ptr(&mut self) -> TypeId {
         self.intern(Type::Ptr(0))
     }
@@ -161,7 +161,7 @@ impl TypeTable {
             variadic: false,
         })
     }
-    /// A function type with further arguments after those of `func`; any other type itself.
+    /// Returns the variadic version of the function type `func`; any other type unchanged.
     pub fn with_further_args(&mut self, func: TypeId) -> TypeId {
         match self.get(func).clone() {
             Type::Func { result, params, .. } => self.intern(Type::Func {
@@ -172,40 +172,40 @@ impl TypeTable {
             _ => func,
         }
     }
-    /// Whether a function type takes further arguments.
+    /// Returns whether a function type is variadic.
     pub fn takes_further_args(&self, id: TypeId) -> bool {
         matches!(self.get(id), Type::Func { variadic: true, .. })
     }
-    /// The element of a vector, else the type itself.
+    /// Returns the element type of a vector, or the type itself.
     pub fn scalar(&self, id: TypeId) -> TypeId {
         match *self.get(id) {
             Type::Vector { elem, .. } => elem,
             _ => id,
         }
     }
-    /// The format of a float or of a vector of floats.
+    /// Returns the format of a float or of a vector of floats.
     pub fn float_kind(&self, id: TypeId) -> Option<FloatKind> {
         match *self.get(self.scalar(id)) {
             Type::Float(kind) => Some(kind),
             _ => None,
         }
     }
-    /// The width in bits of an integer or of a vector of integers.
+    /// Returns the width in bits of an integer or of a vector of integers.
     pub fn int_bits(&self, id: TypeId) -> Option<u32> {
         match *self.get(self.scalar(id)) {
             Type::Int(bits) => Some(bits),
             _ => None,
         }
     }
-    /// Whether `id` is a pointer or a vector of pointers.
+    /// Returns whether `id` is a pointer or a vector of pointers.
     pub fn is_ptr(&self, id: TypeId) -> bool {
         matches!(self.get(self.scalar(id)), Type::Ptr(_))
     }
-    /// Whether `id` is `void`.
+    /// Returns whether `id` is `void`.
     pub fn is_void(&self, id: TypeId) -> bool {
         matches!(self.get(id), Type::Void)
     }
-    /// The type with its element replaced: `elem` itself for a scalar, else a vector of it.
+    /// Returns `id` with the element type replaced: a vector of `elem` for a vector, `elem` itself otherwise.
     pub fn with_scalar(&mut self, id: TypeId, elem: TypeId) -> TypeId {
         match *self.get(id) {
             Type::Vector { len, scalable, .. } => self.intern(Type::Vector {
@@ -216,7 +216,7 @@ impl TypeTable {
             _ => elem,
         }
     }
-    /// The type of field or element `index` of an aggregate.
+    /// Returns the type of field or element `index` of an aggregate.
     pub fn field(&self, id: TypeId, index: u32) -> Option<TypeId> {
         match self.get(id) {
             Type::Struct { fields, .. } => fields.get(index as usize).copied(),

@@ -1,4 +1,4 @@
-//! A unit: what a compilation knows beside the bodies.
+//! The unit: all compilation state except function bodies' internals.
 
 use crate::meta::{AliasScope, Meta, TbaaType};
 use crate::types::{Type, TypeTable};
@@ -8,56 +8,56 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Who can see a symbol.
+/// The linkage of a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Linkage {
-    /// Every module.
+    /// Visible to all modules.
     #[default]
     External,
-    /// This module.
+    /// Visible to the defining module only.
     Internal,
-    /// Every module, and equal definitions may be merged or replaced by each other.
+    /// Visible to all modules; equal definitions may be merged or replaced by each other.
     LinkOnceOdr,
-    /// Every module, and another definition may be taken in its place at link time.
+    /// Visible to all modules; another definition may replace the symbol at link time.
     Interposable,
 }
 
 /// A function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its symbol.
+    /// The symbol name.
     pub name: String,
-    /// Its type, a [`Type::Func`].
+    /// The type, a [`Type::Func`].
     pub ty: TypeId,
-    /// Its attributes.
+    /// The attributes.
     pub attrs: AttrsId,
-    /// LLVM's number of the calling convention; 0 is C's.
+    /// LLVM's calling-convention number; 0 is C.
     pub convention: u32,
-    /// Who can see it.
+    /// The linkage.
     pub linkage: Linkage,
-    /// Whether the host module holds a body for it.
+    /// True if the host module has a body for the function.
     pub defined: bool,
-    /// Its code, once imported or made; `None` while a pass has taken it out.
+    /// The body, once imported or created; `None` while a pass has taken the body out.
     pub body: Option<Box<Body>>,
-    /// The function that this one was derived from: its debug information, target features and
-    /// restrictions are taken over on export.
+    /// The original of a derived function. Export copies debug information, target features and restrictions
+    /// from the original.
     pub derived_from: Option<FuncId>,
-    /// The names of its parameters in the source, where known.
+    /// The parameter names in the source, if known.
     pub param_names: Vec<Option<String>>,
-    /// Where it starts in the source.
+    /// The source location of the definition.
     pub span: Option<SourceSpan>,
-    /// Its name in the source, where it differs from the symbol.
+    /// The name in the source, if different from the symbol.
     pub source_name: Option<String>,
 }
 
 /// An address stored in a global's initial bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Bytes from the start of the variable.
+    /// The offset from the start of the variable, in bytes.
     pub offset_bytes: u64,
-    /// What is pointed to.
+    /// The symbol whose address is stored.
     pub target: Symbol,
-    /// Bytes from the start of the target.
+    /// The offset from the start of the target, in bytes.
     pub addend: i64,
 }
 
@@ -70,54 +70,55 @@ pub enum Symbol {
     Global(GlobalId),
 }
 
-/// What a global variable holds at start-up.
+/// The initial contents of a global variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initializer {
-    /// Its bytes; those covered by relocations are zero.
+    /// The initial bytes; bytes covered by relocations are zero.
     pub bytes: Vec<u8>,
-    /// The addresses in it, by offset.
+    /// The relocations: addresses in the initial contents, each with an offset.
     pub relocations: Vec<Relocation>,
 }
 
 /// A global variable.
 #[derive(Clone, Debug)]
 pub struct Global {
-    /// Its symbol.
+    /// The symbol name.
     pub name: String,
-    /// The type of its contents.
+    /// The type of the contents.
     pub ty: TypeId,
-    /// Whether it never changes.
+    /// True if the variable is constant.
     pub constant: bool,
-    /// Whether every thread has its own.
+    /// True if the variable is thread-local.
     pub thread_local: bool,
-    /// Whether this module defines it.
+    /// True if the module defines the variable.
     pub defined: bool,
-    /// Who can see it.
+    /// The linkage.
     pub linkage: Linkage,
     /// The alignment in bytes.
     pub align_bytes: u32,
-    /// What it holds at start-up; `None` where it is not known or could not be read.
+    /// The initial contents; `None` if unknown or unreadable.
     pub init: Option<Initializer>,
-    /// Where that could not be read: whose addresses stand in it, wherever and in whatever form.
+    /// For an unreadable initialiser: the symbols whose addresses occur anywhere in the initialiser.
     pub unread: Vec<Symbol>,
-    /// How many bytes behind it stay free on export, so that the end of it is no other variable's start.
+    /// Tail padding on export, in bytes. Tail padding keeps the variable's end address distinct from the next
+    /// variable's start.
     pub room_bytes: u32,
-    /// The variable whose shadow this one is: new ones are emitted beside it on export.
+    /// The primal variable of a shadow variable. Export emits a new shadow next to the primal.
     pub derived_from: Option<GlobalId>,
 }
 
-/// What becomes of a variable and its address in all of a module, also where it was not imported.
+/// The escape summary of a variable over the whole module, including functions that were not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenAway {
-    /// The functions that put its address into memory, and the variables that hold it at start-up; `None` among
-    /// them stands for those that were not imported.
+    /// The functions that store the variable's address in memory, and the variables that hold the address
+    /// initially. `None` represents all symbols that were not imported.
     pub by: BTreeSet<Option<Symbol>>,
-    /// The functions that put pointers into it.
+    /// The functions that store pointers into the variable.
     pub set_by: BTreeSet<Option<Symbol>>,
 }
 
 impl Global {
-    /// Whose addresses it holds at start-up, as far as this module says.
+    /// Iterates over the symbols whose addresses the initial contents hold, as far as the module states.
     pub fn named(&self) -> impl Iterator<Item = Symbol> {
         let read = self.init.iter().flat_map(|init| &init.relocations);
         read.map(|r| r.target).chain(self.unread.iter().copied())
@@ -127,55 +128,55 @@ impl Global {
 /// A source location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The place.
+    /// The source span.
     pub span: SourceSpan,
-    /// The function of the source that it belongs to.
+    /// The enclosing source function.
     pub function: String,
-    /// The call that was inlined.
+    /// The call site of the inlined function.
     pub inlined_at: Option<LocId>,
-    /// The debug location in the host's table, or the one that this is an inlined copy of.
+    /// The debug location in the host's table, or the host location of which this location is an inlined
+    /// copy.
     pub host: Option<u32>,
 }
 
-/// What a compilation knows beside the bodies: interned types and constants, symbols, locations
-/// and facts.
+/// All compilation state besides body internals: interned types and constants, symbols, locations and facts.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
-    /// The target's layout.
+    /// The target's data layout.
     pub layout: Layout,
-    /// Types.
+    /// The interned types.
     pub types: TypeTable,
-    /// Constants.
+    /// The interned constants.
     pub consts: ConstTable,
-    /// Functions.
+    /// The functions.
     pub functions: Arena<FuncId, Function>,
-    /// Global variables.
+    /// The global variables.
     pub globals: Arena<GlobalId, Global>,
-    /// Source locations.
+    /// The source locations.
     pub locations: Arena<LocId, Location>,
-    /// Alias scopes.
+    /// The alias scopes.
     pub scopes: Arena<ScopeId, AliasScope>,
-    /// Types of type-based alias analysis.
+    /// The TBAA types.
     pub tbaa_types: Arena<TbaaTypeId, TbaaType>,
     attrs: Arena<AttrsId, AttrSet>,
     attrs_ids: HashMap<AttrSet, AttrsId>,
     metas: Arena<MetaId, Meta>,
     metas_ids: HashMap<Meta, MetaId>,
     symbols: HashMap<String, Symbol>,
-    /// Names that the host has given away, to symbols that are here and to others.
+    /// Symbol names reserved by the host, present in the unit or not.
     taken: HashSet<String>,
-    /// What the program states about functions of its own.
+    /// The program's statements about functions.
     pub(crate) stated: HashMap<FuncId, crate::known::Found>,
     /// Pointer variables in which the program stores fresh blocks only.
     pub(crate) own_blocks: HashSet<GlobalId>,
-    /// What was stated of who uses the addresses of variables.
+    /// Escape summaries of variables.
     pub(crate) given_away: HashMap<GlobalId, GivenAway>,
-    /// Functions of the program that have the names of known ones.
+    /// Functions of the program with the name of an external function in the table.
     pub(crate) own: HashSet<FuncId>,
 }
 
 impl Unit {
-    /// The id of a set of attributes, interned.
+    /// Interns an attribute set and returns the id.
     pub fn intern_attrs(&mut self, set: AttrSet) -> AttrsId {
         if let Some(&id) = self.attrs_ids.get(&set) {
             return id;
@@ -184,19 +185,19 @@ impl Unit {
         self.attrs_ids.insert(set, id);
         id
     }
-    /// The set of attributes behind `id`.
+    /// Returns the attribute set behind `id`.
     pub fn attrs(&self, id: AttrsId) -> &AttrSet {
         &self.attrs[id]
     }
-    /// The id of a set of attributes, if it was interned before.
+    /// Returns the id of an attribute set, if already interned.
     pub fn find_attrs(&self, set: &AttrSet) -> Option<AttrsId> {
         self.attrs_ids.get(set).copied()
     }
-    /// All sets of attributes, in the order of interning.
+    /// Iterates over all attribute sets in the order of interning.
     pub fn attr_sets(&self) -> impl DoubleEndedIterator<Item = (AttrsId, &AttrSet)> {
         self.attrs.iter()
     }
-    /// The id of what is stated about an op, interned; `None` for nothing.
+    /// Interns the metadata of an op and returns the id; `None` for empty metadata.
     pub fn intern_meta(&mut self, meta: Meta) -> Option<MetaId> {
         if meta == Meta::default() {
             return None;
@@ -208,44 +209,44 @@ impl Unit {
         self.metas_ids.insert(meta, id);
         Some(id)
     }
-    /// What is stated behind `id`.
+    /// Returns the metadata behind `id`.
     pub fn meta(&self, id: MetaId) -> &Meta {
         &self.metas[id]
     }
-    /// Adds a function under its name, which must be new.
+    /// Adds a function; the name must be new.
     pub fn add_function(&mut self, function: Function) -> FuncId {
         let name = function.name.clone();
         let id = self.functions.push(function);
         self.symbols.insert(name, Symbol::Func(id));
         id
     }
-    /// Adds a global variable under its name, which must be new.
+    /// Adds a global variable; the name must be new.
     pub fn add_global(&mut self, global: Global) -> GlobalId {
         let name = global.name.clone();
         let id = self.globals.push(global);
         self.symbols.insert(name, Symbol::Global(id));
         id
     }
-    /// The function or global of that name.
+    /// Returns the function or global named `name`.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
         self.symbols.get(name).copied()
     }
-    /// The function of that name.
+    /// Returns the function named `name`.
     pub fn function(&self, name: &str) -> Option<FuncId> {
         match self.symbol(name) {
             Some(Symbol::Func(id)) => Some(id),
             _ => None,
         }
     }
-    /// The function `name`, declared with type `ty` and attributes `attrs` where it is new.
+    /// Returns the function `name`, declared with type `ty` and attributes `attrs` if new.
     pub fn declare(&mut self, name: &str, ty: TypeId, attrs: AttrSet) -> FuncId {
         if let Some(id) = self.function(name) {
             return id;
         }
         self.add(name.to_string(), ty, attrs, Linkage::External, None)
     }
-    /// Adds a function of our own with its body, under a name that must be new: C's calling convention,
-    /// no attributes, no place in the source.
+    /// Adds a compiler-generated function with a body; the name must be new. The function has C's calling
+    /// convention, no attributes and no source location.
     pub fn define(&mut self, name: String, ty: TypeId, linkage: Linkage, body: Body) -> FuncId {
         let body = Some(Box::new(body));
         self.add(name, ty, AttrSet::default(), linkage, body)
@@ -273,7 +274,7 @@ impl Unit {
             source_name: None,
         })
     }
-    /// Adds a text that stays as it is, without a zero at its end, under a name that must be new.
+    /// Adds a constant string without a terminating zero; the name must be new.
     pub fn add_text(&mut self, name: String, text: &str) -> GlobalId {
         let byte = self.types.int(8);
         let ty = self.types.array(byte, text.len() as u64);
@@ -294,7 +295,7 @@ impl Unit {
             derived_from: None,
         })
     }
-    /// Gives a function another symbol, which must be new. Functions of the host keep theirs.
+    /// Renames a function; the new symbol must be new. Functions of the host are not renamed.
     pub fn rename(&mut self, func: FuncId, name: String) {
         let old = std::mem::replace(&mut self.functions[func].name, name.clone());
         if self.symbols.get(&old) == Some(&Symbol::Func(func)) {
@@ -302,32 +303,32 @@ impl Unit {
         }
         self.symbols.insert(name, Symbol::Func(func));
     }
-    /// States which names the host has given away: the unit may hold a part of its symbols.
+    /// Reserves symbol names of the host; the unit may hold only part of the host's symbols.
     pub fn take_names(&mut self, names: impl IntoIterator<Item = String>) {
         self.taken.extend(names);
     }
-    /// A symbol that begins with `stem` and is not in use, here or in the host.
+    /// Returns an unused symbol name with the prefix `stem`: neither in the unit nor reserved by the host.
     pub fn fresh_name(&self, stem: &str) -> String {
         let is_free = |name: &str| !self.symbols.contains_key(name) && !self.taken.contains(name);
         let numbered = (1..).map(|n| format!("{stem}.{n}"));
         let mut names = std::iter::once(stem.to_string()).chain(numbered);
         names.find(|name| is_free(name)).unwrap_or_default()
     }
-    /// The result type of a function type.
+    /// Returns the result type of a function type.
     pub fn result_type(&self, func_ty: TypeId) -> Option<TypeId> {
         match self.types.get(func_ty) {
             Type::Func { result, .. } => Some(*result),
             _ => None,
         }
     }
-    /// The parameter types of a function type.
+    /// Returns the parameter types of a function type.
     pub fn param_types(&self, func_ty: TypeId) -> &[TypeId] {
         match self.types.get(func_ty) {
             Type::Func { params, .. } => params,
             _ => &[],
         }
     }
-    /// An integer constant of type `ty`, cut to its width.
+    /// Returns an integer constant of type `ty`, truncated to the type's width.
     pub fn int_const(&mut self, ty: TypeId, value: i128) -> crate::ConstId {
         let bits = self.types.int_bits(ty).unwrap_or(128).min(128);
         let mask = if bits == 128 {
@@ -337,18 +338,19 @@ impl Unit {
         };
         self.consts.intern(ty, ConstKind::Int(value as u128 & mask))
     }
-    /// A floating-point constant of type `ty` (a scalar), rounded to its format. Formats without a
-    /// Rust type (f16, bf16, x87, quad) are given for small dyadic numbers exactly.
+    /// Returns a floating-point constant of scalar type `ty`, rounded to the format. For formats without a
+    /// Rust type (f16, bf16, x87, quad) the result is exact for small dyadic numbers.
     pub fn float_const(&mut self, ty: TypeId, value: f64) -> crate::ConstId {
         let kind = self.types.float_kind(ty).unwrap_or(FloatKind::F64);
         self.consts
             .intern(ty, ConstKind::Float(crate::consts::float_bits(kind, value)))
     }
-    /// The constant behind `id`.
+    /// Returns the constant behind `id`.
     pub fn constant(&self, id: crate::ConstId) -> &Const {
         self.consts.get(id)
     }
-    /// The place of a location, that of the innermost source line.
+    /// Returns the source span of a location: the innermost source line. For system code, `called_at` is the
+    /// nearest caller in user code.
     pub fn span(&self, loc: Option<LocId>) -> Option<SourceSpan> {
         let location = &self.locations[loc?];
         let mut span = location.span.clone();
@@ -364,7 +366,7 @@ impl Unit {
 }
 
 impl Unit {
-    /// The function that a `call` or `invoke` calls directly.
+    /// Returns the direct callee of a `call` or `invoke`.
     pub fn callee(&self, body: &Body, op: crate::Op) -> Option<FuncId> {
         body.kind(op).call_info()?;
         match self.constant(body.as_const(body.operand(op, 0))?).kind {
@@ -372,7 +374,7 @@ impl Unit {
             _ => None,
         }
     }
-    /// The arguments of a `call` or `invoke`, without callee and bundle operands.
+    /// Returns the arguments of a `call` or `invoke`, without callee and bundle operands.
     pub fn call_args(&self, body: &Body, op: crate::Op) -> Vec<crate::Value> {
         let bundled: u32 = body
             .kind(op)

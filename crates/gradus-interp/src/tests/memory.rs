@@ -1,4 +1,4 @@
-//! Memory: bounds, life, initialisation, addresses.
+//! Tests of memory: bounds, lifetimes, initialisation, addresses.
 
 use super::{HEAD, bits, float, trapped, unit, value};
 use crate::{Machine, TrapKind, Value};
@@ -82,7 +82,7 @@ fn uninitialised_bytes_are_known() {
     let text = "%p = call @malloc(8) store i32 5, %p %a = load %p -> i64
                 %b = and %a, 4294967295 return %b";
     assert_eq!(bits("i64", text), 5);
-    // Padding goes along with a copy of words, and is no harm.
+    // Copies of words include padding; undefined padding is legal.
     let text = "%p = alloca {i32, i64}, 1 %q = alloca {i32, i64}, 1
                 store {i32, i64} {i32 3, 4}, %p %w = load %p -> i64 store %w, %q
                 %a = load %q -> i32 return %a";

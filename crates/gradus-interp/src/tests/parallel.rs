@@ -1,10 +1,10 @@
-//! The serial meaning of parallel ops, in rank order and in others.
+//! Tests of parallel ops with serial semantics, in rank order and in random orders.
 
 use super::unit;
 use crate::machine::Options;
 use crate::{Machine, Value};
 
-/// The results of `@f` in the ranks' own order and in three others.
+/// Returns the result of `@f`, equal in rank order and in three random orders.
 fn in_any_order(text: &str) -> i64 {
     let unit = unit(text);
     let run = |random_order| {
@@ -36,7 +36,7 @@ fn par_for_reduces() {
 
 #[test]
 fn ranks_meet_at_barriers() {
-    // Each rank writes its own cell, then reads its neighbour's.
+    // Each rank writes a private cell, then reads the neighbour's cell.
     let text = "func @f() -> i64 {
         %x = alloca [8 x i64], 1 %y = alloca [8 x i64], 1
         spmd block 8 { |%r: i64, %n: i64|

@@ -1,10 +1,10 @@
-//! Races are told whatever the order of the run, and nothing else is.
+//! Tests of race detection: all races are found in any order, without false positives.
 
 use super::unit;
 use crate::machine::Options;
 use crate::{Machine, TrapKind};
 
-/// Whether `@f` has a race, with four ranks in a team that leaves their number open.
+/// Returns whether `@f` has a race, with four ranks in a team without a stated size.
 fn races(text: &str) -> bool {
     let unit = unit(text);
     let options = Options {
@@ -19,7 +19,7 @@ fn races(text: &str) -> bool {
     }
 }
 
-/// `@f` with these ops, and an array `%x` of zeros.
+/// Returns the text of `@f` with the given ops and an array `%x` of zeros.
 fn with_array(ops: &str) -> String {
     format!(
         "func @add(%p: ptr) -> void {{ %a = load %p -> i64 %b = add %a, 1 store %b, %p return }}

@@ -1,4 +1,4 @@
-//! Numbers: arithmetic, conversions, poison and unspecified bits.
+//! Tests of numbers: arithmetic, conversions, poison and undefined bits.
 
 use super::{bits, float, trapped, value};
 use crate::{TrapKind, Value};
@@ -59,7 +59,7 @@ fn floats_are_rounded_in_their_own_format() {
     assert_eq!(float("%a = fadd 0.1, 0.2 return %a"), 0.1 + 0.2);
     let a = bits("f32", "%a = fmul f32 0.1, f32 0.2 return %a") as u32;
     assert_eq!(f32::from_bits(a), 0.1f32 * 0.2f32);
-    // 2049 has no binary16: it is rounded to even.
+    // 2049 is not representable in binary16 and rounds to even.
     assert_eq!(bits("f16", "%a = uitofp i32 2049 -> f16 return %a"), 0x6800);
     assert_eq!(bits("f16", "%a = fptrunc 65520.0 -> f16 return %a"), 0x7c00);
     assert_eq!(

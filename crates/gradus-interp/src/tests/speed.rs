@@ -1,10 +1,9 @@
-//! The interpreter is fast enough for the programs that tests run on it.
+//! Tests of the interpreter's speed, as the number of executed instructions.
 
 use super::unit;
 use crate::{Machine, Value};
 
-/// A product of matrices: the number of instructions is what the loops say, no more than a fixed
-/// number for each multiplication.
+/// A matrix product: the number of instructions is at most a constant times the number of multiplications.
 #[test]
 fn instructions_are_proportional_to_ops() {
     let unit = unit(

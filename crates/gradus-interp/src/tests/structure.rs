@@ -1,4 +1,4 @@
-//! Structures, calls and exceptions.
+//! Tests of control flow, calls, exceptions and linearised replay.
 
 use super::{run, trap, unit};
 use crate::machine::Options;
@@ -13,7 +13,7 @@ fn int(text: &str) -> i64 {
 
 #[test]
 fn loops_carry_values() {
-    // Fibonacci: the carried values change places.
+    // Fibonacci: the carried values are swapped.
     let text = "func @f() -> i64 {
         %a, %b = for %i < 10 iter(%x = 0, %y = 1) { %z = add %x, %y yield %y, %z }
         return %a }";
@@ -186,8 +186,8 @@ fn arguments_must_fit() {
     assert_eq!(machine.call("f", &[Value::i64(4)]), Ok(Some(Value::i64(4))));
 }
 
-/// A run that follows an earlier one takes its way, through branches, selects and as often around loops; one
-/// that comes to more comparisons ends, and one that comes to fewer can be told.
+/// A replay follows the recorded control flow through branches, selects and loop iterations. A replay with
+/// more comparisons than recorded traps; a replay with fewer comparisons is detectable.
 #[test]
 fn a_run_can_follow_the_way_of_another() {
     let unit = unit(
@@ -219,8 +219,8 @@ fn a_run_can_follow_the_way_of_another() {
     assert_eq!(follow("f", 7.0, &way[..3]).0, None);
 }
 
-/// Where functions are straight, a program's differences have their slopes, however fast they go up and
-/// down; what a function gives at the earlier point is the same.
+/// With linearised functions, finite differences of a program equal the slope for any step, even for a
+/// rapidly oscillating function. The function value at the recorded point is unchanged.
 #[test]
 fn functions_can_be_straight_lines() {
     let unit = unit(
@@ -258,8 +258,8 @@ fn functions_can_be_straight_lines() {
     assert!(error(slope(Curves::Kept)) > 0.5);
 }
 
-/// Where products and quotients are planes, a program of them is straight: its differences are its slope,
-/// over any step.
+/// With linearised products and quotients a program is affine: finite differences equal the slope for any
+/// step.
 #[test]
 fn products_and_quotients_can_be_planes() {
     let unit = unit(
@@ -286,7 +286,7 @@ fn products_and_quotients_can_be_planes() {
         assert!(machine.followed_all());
         value.and_then(|v| v.as_f64()).expect("a number")
     };
-    // x / 4 + 1 / x has the slope 1/4 - 1 / x².
+    // x / 4 + 1 / x has the slope 1/4 − 1/x².
     let slope = (followed(x + 10.0) - followed(x - 10.0)) / 20.0;
     assert!((slope + 3.75).abs() < 1e-6, "{slope}");
 }

@@ -1,9 +1,9 @@
-//! Functions of complex numbers, as C's calling convention hands them over: parts one by one, in a
-//! vector, or behind a pointer.
+//! Complex functions of the C library and of compiler runtimes. The calling convention passes the parts one
+//! by one, in a vector or behind a pointer.
 
 use super::{Effects, Known, Row};
 
-/// A function of complex numbers.
+/// A complex function.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ComplexFn {
@@ -29,8 +29,8 @@ pub enum ComplexFn {
 }
 
 impl ComplexFn {
-    /// The C function for binary64 whose parts are passed one by one; `None` where the compiler has
-    /// its own.
+    /// Returns the C function for binary64 with the parts passed one by one; `None` if only the compiler's
+    /// runtime has such a function.
     pub fn c_name(self) -> Option<&'static str> {
         let row = ROWS.iter().find(|row| row.known == Known::Complex(self))?;
         row.names

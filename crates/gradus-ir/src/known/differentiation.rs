@@ -1,47 +1,48 @@
-//! Calls that ask for a derivative, recognised by a substring of the callee's name; in Fortran by the name itself.
+//! Differentiation requests: calls recognised by a substring of the callee's name, in Fortran by the whole
+//! name.
 
 use super::words::{Use, WORDS};
 
-/// A call that asks for something of a differentiating compiler.
+/// The mode of a differentiation request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryMode {
     /// Forward mode: the tangent of the result.
     Forward,
-    /// Reverse mode, both sweeps in one call.
+    /// Reverse mode: forward pass and reverse pass in one call.
     Reverse,
-    /// The forward sweep alone, which leaves a tape.
+    /// The augmented primal: the forward pass alone, with the tape as result.
     AugmentedForward,
-    /// The return sweep alone, which takes a tape.
+    /// The reverse pass alone, with the tape as argument.
     ReverseSplit,
-    /// The size of the tape of a forward sweep.
+    /// The size of the tape in bytes.
     TapeSize,
-    /// Forward mode that takes the tape of a forward sweep.
+    /// Forward mode with the tape of a forward pass.
     ForwardSplit,
-    /// The shadow of a function pointer or of a table of virtual functions.
+    /// The shadow of a function pointer or of a virtual-function table.
     VirtualReverse,
-    /// Calls of a function on several inputs at once.
+    /// Calls of a function on a batch of inputs.
     Batch,
-    /// Anything else of that interface: error estimates, truncation, probabilistic programs,
-    /// sparse derivatives, hints.
+    /// Any other call of the interface: error estimates, truncation, probabilistic programs, sparse
+    /// derivatives, hints.
     Other,
 }
 
 /// A call of the differentiation interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    /// What is asked for.
+    /// The requested mode.
     pub mode: EntryMode,
-    /// The name under which the interface knows it.
+    /// The matched name in the interface.
     pub name: &'static str,
 }
 
-/// The names of whole functions: Fortran's names end in a line, and none begins with one.
+/// Names of whole functions: Fortran symbols end in an underscore, and none begins with one.
 const FORTRAN: [(&str, EntryMode); 2] = [
     ("gradus_vjp_", EntryMode::Reverse),
     ("gradus_jvp_", EntryMode::Forward),
 ];
 
-/// What a call of a function of that name asks for; `None` where it is no such call.
+/// Returns the request made by a call of function `name`; `None` for other functions.
 pub fn differentiation_call(name: &str) -> Option<Entry> {
     let mut rows = WORDS.iter().filter_map(|row| match row.means {
         Use::Call(mode) if name.contains(row.word) => Some((row.word, mode)),

@@ -1,16 +1,16 @@
-//! What an outside function does to memory and control, as data.
+//! Effects of external functions on memory and control, as data.
 
 /// Classes of memory that a function reads or writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Places {
-    /// Bit `i`: memory that pointer argument `i` points into, at any distance.
+    /// Bit `i`: memory that pointer argument `i` points into, at any offset.
     pub arguments: u16,
-    /// `errno` and its kin: integers that math functions set aside (`signgam`).
+    /// `errno` and similar integers set by math functions (`signgam`).
     pub errno: bool,
-    /// Memory that the program has no pointer to: the allocator's, the file table, the clock, the
-    /// generator of random numbers.
+    /// Memory inaccessible to the program: the allocator's state, the file table, the clock, the
+    /// random-number state.
     pub inaccessible: bool,
-    /// Any memory that the program can reach.
+    /// Any memory reachable by the program.
     pub any: bool,
 }
 
@@ -29,15 +29,15 @@ impl Places {
         inaccessible: true,
         any: true,
     };
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub const fn is_none(self) -> bool {
         self.arguments == 0 && !self.errno && !self.inaccessible && !self.any
     }
-    /// Whether memory behind argument `index` is among them.
+    /// Returns whether the set contains the memory behind argument `index`.
     pub const fn argument(self, index: usize) -> bool {
         self.any || (index < 16 && self.arguments >> index & 1 == 1)
     }
-    /// The places of both.
+    /// Returns the union.
     #[must_use]
     pub const fn or(self, other: Places) -> Places {
         Places {
@@ -49,36 +49,37 @@ impl Places {
     }
 }
 
-/// What an outside function does.
+/// The effects of an external function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Effects {
-    /// Memory that it may read.
+    /// Memory possibly read.
     pub reads: Places,
-    /// Memory that it may write.
+    /// Memory possibly written.
     pub writes: Places,
-    /// Whether the result is the address of fresh memory, or null.
+    /// True if the result is null or the address of fresh memory.
     pub allocates: bool,
-    /// The argument whose memory it frees.
+    /// The argument whose memory is freed.
     pub frees: Option<u8>,
-    /// The argument that the result is, or points into.
+    /// The argument that the result equals or points into.
     pub returns_argument: Option<u8>,
-    /// Bit `i`: it keeps pointer argument `i` beyond the call.
+    /// Bit `i`: pointer argument `i` is captured (retained beyond the call).
     pub captures: u16,
-    /// Whether an exception may leave it.
+    /// True if an exception may leave the function.
     pub may_throw: bool,
-    /// Whether it always comes back.
+    /// True if the function always returns.
     pub returns: bool,
-    /// Whether it may come back more than once.
+    /// True if the function may return more than once.
     pub returns_twice: bool,
-    /// Whether it calls functions that it was given.
+    /// True if the function calls function pointers from its arguments.
     pub calls_back: bool,
-    /// Whether it may wait for what another thread does, through a file, a pipe or a lock, and so take any time.
+    /// True if the function may wait for another thread, through a file, a pipe or a lock, for an unbounded
+    /// time.
     pub waits: bool,
-    /// Whether its result carries no derivative and it writes no memory that could carry one.
+    /// True if the result carries no derivative and no written memory can carry one.
     pub inactive: bool,
 }
 
-/// Bits of arguments.
+/// Returns the bit mask of argument numbers.
 pub(super) const fn args(list: &[u8]) -> u16 {
     let (mut bits, mut i) = (0u16, 0);
     while i < list.len() {
@@ -89,7 +90,7 @@ pub(super) const fn args(list: &[u8]) -> u16 {
 }
 
 impl Effects {
-    /// A function of its arguments' values alone.
+    /// A function of the argument values alone.
     pub const PURE: Effects = Effects {
         reads: Places::NONE,
         writes: Places::NONE,
@@ -104,7 +105,7 @@ impl Effects {
         waits: false,
         inactive: false,
     };
-    /// What is not known: everything.
+    /// The effects of an unknown callee: arbitrary.
     pub const UNKNOWN: Effects = Effects {
         reads: Places::ALL,
         writes: Places::ALL,
@@ -116,11 +117,11 @@ impl Effects {
         ..Effects::PURE
     };
 
-    /// Whether it neither reads nor writes memory, and comes back.
+    /// Returns whether the function accesses no memory and always returns.
     pub const fn is_pure(self) -> bool {
         self.reads.is_none() && self.writes.is_none() && self.returns && !self.may_throw
     }
-    /// That of both.
+    /// Returns the join of both effects: any effect of either function is possible.
     #[must_use]
     pub fn or(self, other: Effects) -> Effects {
         let same = |a: Option<u8>, b: Option<u8>| if a == b { a } else { None };
@@ -140,75 +141,75 @@ impl Effects {
         }
     }
 
-    /// Reading the memory behind these arguments too.
+    /// Adds reads of the memory behind the arguments.
     #[must_use]
     pub(super) const fn reading(mut self, list: &[u8]) -> Effects {
         self.reads.arguments |= args(list);
         self
     }
-    /// Writing the memory behind these arguments too.
+    /// Adds writes to the memory behind the arguments.
     #[must_use]
     pub(super) const fn writing(mut self, list: &[u8]) -> Effects {
         self.writes.arguments |= args(list);
         self
     }
-    /// Setting errno too.
+    /// Adds writes to errno.
     #[must_use]
     pub(super) const fn errno(mut self) -> Effects {
         self.writes.errno = true;
         self
     }
-    /// Reading and writing memory that the program cannot reach too.
+    /// Adds reads and writes of inaccessible memory.
     #[must_use]
     pub(super) const fn hidden(mut self) -> Effects {
         self.reads.inaccessible = true;
         self.writes.inaccessible = true;
         self
     }
-    /// Giving fresh memory.
+    /// Adds a result that is fresh memory.
     #[must_use]
     pub(super) const fn fresh(mut self) -> Effects {
         self.allocates = true;
         self.hidden()
     }
-    /// Freeing the memory behind an argument.
+    /// Adds a free of the memory behind an argument.
     #[must_use]
     pub(super) const fn freeing(mut self, argument: u8) -> Effects {
         self.frees = Some(argument);
         self.writes.arguments |= 1 << argument;
         self.hidden()
     }
-    /// Giving an argument back.
+    /// Sets the argument that the result equals or points into.
     #[must_use]
     pub(super) const fn giving(mut self, argument: u8) -> Effects {
         self.returns_argument = Some(argument);
         self
     }
-    /// Keeping these pointer arguments.
+    /// Adds captures of pointer arguments.
     #[must_use]
     pub(super) const fn keeping(mut self, list: &[u8]) -> Effects {
         self.captures |= args(list);
         self
     }
-    /// Possibly throwing.
+    /// Adds a possible exception.
     #[must_use]
     pub(super) const fn throwing(mut self) -> Effects {
         self.may_throw = true;
         self
     }
-    /// Not coming back, or not always.
+    /// Adds a possible failure to return.
     #[must_use]
     pub(super) const fn leaving(mut self) -> Effects {
         self.returns = false;
         self
     }
-    /// Possibly waiting for what another thread does.
+    /// Adds a possible wait for another thread.
     #[must_use]
     pub(super) const fn waiting(mut self) -> Effects {
         self.waits = true;
         self
     }
-    /// Carrying no derivative.
+    /// Marks the function as inactive.
     #[must_use]
     pub(super) const fn inactive(mut self) -> Effects {
         self.inactive = true;

@@ -1,37 +1,37 @@
-//! The run time of C++ exceptions, guards of static variables, and Rust's panics.
+//! The runtime of C++ exceptions, guards of static variables, and Rust panics.
 
 use super::{Effects, Found, Known, Row};
 
-/// A function of the run time of exceptions.
+/// A function of the exception runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExceptionFn {
     /// `size → ptr` to the exception object.
     Allocate,
     /// `ptr`.
     Free,
-    /// Throws, or throws again.
+    /// Throws or rethrows.
     Throw,
-    /// `exception → ptr` to the object caught.
+    /// `exception → ptr` to the caught object.
     BeginCatch,
-    /// The object caught may die.
+    /// Ends the catch; the caught object may be destroyed.
     EndCatch,
-    /// Goes on unwinding.
+    /// Continues unwinding.
     Resume,
     /// Ends the program.
     Terminate,
-    /// Entry into the initialiser of a static variable, and its end.
+    /// Begins or ends the initialisation of a static variable.
     Guard,
-    /// Decides which handler takes an exception.
+    /// Selects the handler of an exception.
     Personality,
-    /// The library's own `throw`: out of range, out of memory, bad length.
+    /// A throw helper of the C++ library: out of range, out of memory, bad length.
     LibraryThrow,
     /// A Rust panic.
     Panic,
-    /// A function of the program from which control never comes back ([`crate::Unit::state_last`]).
+    /// A no-return function of the program ([`crate::Unit::state_last`]).
     Last,
 }
 
-/// What a throw writes is the run time's own; a handler may read all.
+/// A throw writes the runtime's memory only; a handler may read any memory.
 const THROW: Effects = Effects {
     reads: super::Places::ALL,
     captures: u16::MAX,
@@ -107,7 +107,8 @@ const fn row(names: &'static [&'static str], id: ExceptionFn, effects: Effects) 
     }
 }
 
-/// libstdc++'s `std::__throw_…`, what casts and `typeid` throw, and Rust's `core::panicking::…`, in any mangling.
+/// Recognises libstdc++'s `std::__throw_…`, the throws of casts and `typeid`, and Rust's
+/// `core::panicking::…`, in any mangling.
 pub(super) fn by_pattern(name: &str) -> Option<Found> {
     let throws_itself = ["__cxa_bad_cast", "__cxa_bad_typeid"].contains(&name);
     let id = if throws_itself || name.starts_with("_ZSt") && name.contains("__throw_") {
@@ -123,14 +124,14 @@ pub(super) fn by_pattern(name: &str) -> Option<Found> {
     Some(last(id))
 }
 
-/// What no row names: known by how names begin, or stated.
+/// Functions without a row: recognised by prefix, or stated by the program.
 pub(super) const WITHOUT_ROW: [ExceptionFn; 3] = [
     ExceptionFn::LibraryThrow,
     ExceptionFn::Panic,
     ExceptionFn::Last,
 ];
 
-/// What is called last, as far as derivatives go: it may look at all there is.
+/// Returns the entry of a no-return function: inactive, but the function may read any memory.
 pub(super) const fn last(id: ExceptionFn) -> Found {
     Found {
         known: Known::Exception(id),

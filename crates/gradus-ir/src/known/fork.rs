@@ -1,19 +1,20 @@
-//! The markers of `gradus/parallel.h`: what its words become where Gradus compiles.
+//! Parallel intrinsics of the header `gradus/parallel.h`, as calls in compiled code.
 
 use super::{Effects, Known, Row};
 
-/// A marker. Those that give a number stand in a condition, whose side for 1 is what they mark.
+/// A parallel intrinsic. The result, if any, is a branch condition; the intrinsic applies to the branch for
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ForkFn {
-    /// `→ i32`: a statement that is a task.
+    /// `→ i32`: a statement executed as a task.
     Spawning,
-    /// `→ i32`: an expression whose last call is a task; its arguments are computed before.
+    /// `→ i32`: an expression; the last call runs as a task, after evaluation of the call's arguments.
     SpawningCall,
-    /// `→ i32`: a loop whose iterations may run at once.
+    /// `→ i32`: a loop with possibly concurrent iterations.
     Looping,
-    /// `→ i32`: a statement at whose end its tasks are waited for.
+    /// `→ i32`: a statement with a sync at the end, for the tasks spawned inside.
     Scoping,
-    /// Waits for the tasks made so far.
+    /// Waits for the tasks spawned so far.
     Syncing,
 }
 

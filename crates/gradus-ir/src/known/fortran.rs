@@ -1,13 +1,13 @@
-//! flang's runtime: input and output statement by statement, and the ends of programs.
+//! flang's runtime: input and output statements, and program termination.
 //!
-//! A statement is a `Begin…` that gives a handle, a call for each item, and `EndIoStatement`. What is
-//! written to a character variable (an internal unit) may reach it at any of these calls, so that its
-//! handle counts as the address of the variable.
+//! An I/O statement is a `Begin…` call with a handle as result, one call per item, and `EndIoStatement`. Text
+//! written to a character variable (an internal unit) may reach the variable in any of the calls. The handle
+//! therefore counts as an address of the variable.
 
 use super::system::{DIE, SystemFn, TALK, TELL};
 use super::{Effects, Found, Known, Places};
 
-/// A function of the runtime by its name.
+/// Recognises a function of the runtime by name.
 pub(super) fn by_pattern(name: &str) -> Option<Found> {
     let rest = name.strip_prefix("_FortranA")?;
     let (known, effects) = match rest.strip_prefix("io") {

@@ -1,81 +1,81 @@
-//! What a kernel asks of the machine that runs it, under the names that the merge of host and device gives
-//! it, and how the merge's own names begin.
+//! GPU functions: thread indices, barriers, warp functions and launches, under the names that the merge of
+//! host and device modules assigns; and the prefixes of the merge's own symbols.
 
 use super::{Effects, Known, Row};
 
-/// Before the name of a kernel, an internal function of the merged module.
+/// Prefix of a kernel, an internal function of the merged module.
 pub const KERNEL: &str = "__gr_kernel.";
-/// Before the name of a variable that the threads of a block share.
+/// Prefix of a shared-memory variable of a block.
 pub const SHARED: &str = "__gr_shared.";
-/// Before the name of memory that the threads of a block share and whose size the launch gives.
+/// Prefix of dynamic shared memory of a block; the launch sets the size.
 pub const SHARED_DYNAMIC: &str = "__gr_shared_dyn.";
-/// Before the name of a variable of the device.
+/// Prefix of a device variable.
 pub const VARIABLE: &str = "__gr_variable.";
-/// Before the name of a device function that other translation units may call.
+/// Prefix of a device function that other translation units may call.
 pub const DEVICE: &str = "__gr_device.";
-/// The prefix of a variable for a device function that only kernels of its own translation unit can call. The
-/// variable tells a link where the function is defined.
+/// Prefix of a variable for a device function that only kernels of its own translation unit can call. The
+/// variable tells the linker driver the location of the function's definition.
 pub const TOGETHER: &str = "__gr_together.";
-/// The prefix of a variable that states where a device function of another translation unit is called.
+/// Prefix of a variable that states the location of a call to a device function of another translation unit.
 pub const CALLED: &str = "__gr_called.";
-/// Before a kernel's name: the declared function whose call is a launch. It takes the sizes of grid and
-/// block (x, y, z each), the bytes of shared memory, and the kernel's arguments.
+/// Prefix of a declared function whose call is a launch of the kernel named after the prefix. Parameters:
+/// grid and block size (x, y, z each), the bytes of shared memory, and the kernel's arguments.
 pub const LAUNCH: &str = "__gr_launch.";
-/// Before a kernel's name: the function that runs it whatever its sizes are, with [`LAUNCH`]'s parameters.
+/// Prefix of the function that runs a kernel with any sizes; parameters as for [`LAUNCH`].
 pub const RUN: &str = "__gr_run.";
-/// Before a kernel's name: the function that launches it with arguments behind pointers.
+/// Prefix of the function that launches a kernel with the arguments behind pointers.
 pub const ENTRY: &str = "__gr_entry.";
 
-/// A function of a kernel's surroundings.
+/// A GPU function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GpuFn {
-    /// The thread's number in its block, along x, y or z.
+    /// The thread index in the block, along x, y or z.
     Thread(u8),
-    /// The block's size.
+    /// The block size.
     BlockSize(u8),
-    /// The block's number in the grid.
+    /// The block index in the grid.
     Block(u8),
-    /// The grid's size.
+    /// The grid size.
     GridSize(u8),
-    /// All threads of the block meet.
+    /// A barrier for all threads of the block.
     Barrier,
-    /// All threads of the grid meet.
+    /// A barrier for all threads of the grid.
     GridBarrier,
-    /// All threads of the block meet, and learn for how many of them something holds.
+    /// A barrier for the block; returns the number of threads with a true predicate.
     BarrierCount,
-    /// They meet, and learn whether it holds for all.
+    /// A barrier for the block; returns whether the predicate is true in all threads.
     BarrierAnd,
-    /// They meet, and learn whether it holds for one.
+    /// A barrier for the block; returns whether the predicate is true in any thread.
     BarrierOr,
-    /// The threads of a warp that a mask names meet.
+    /// A barrier for the threads of a warp in a mask.
     SyncWarp,
-    /// The thread's number in its warp.
+    /// The lane: the thread's index in the warp.
     Lane,
-    /// The threads of the warp that are at the same place.
+    /// The mask of converged threads of the warp.
     ActiveMask,
-    /// A value of another thread of the warp.
+    /// Reads a value of another lane of the warp.
     Shuffle,
-    /// What holds for the threads of the warp.
+    /// A vote over a predicate in the warp.
     Vote,
-    /// Which threads of the warp have the same value.
+    /// Returns the lanes of the warp with equal values.
     Match,
-    /// Runs a kernel ([`LAUNCH`]).
+    /// Launches a kernel ([`LAUNCH`]).
     Launch,
-    /// A call of the run time that computes nothing: it tests whether something can be, notes that it is done,
-    /// waits, or says how things stand.
+    /// A call of the CUDA runtime without computation: capability queries, bookkeeping, waits, status
+    /// queries.
     Service,
-    /// Takes all memory of the device away.
+    /// Resets the device and frees all device memory.
     Reset,
-    /// Prints, from one structure with all values.
+    /// Prints; all values are in one structure.
     Print,
     /// Ends the program with a message.
     Assert,
-    /// Reads a clock, or waits.
+    /// Reads a clock or sleeps.
     Clock,
 }
 
 impl GpuFn {
-    /// Whether the answer depends on which thread asks, so that the call belongs into a kernel.
+    /// Returns whether the result depends on the calling thread; such calls occur in kernels only.
     pub fn is_of_thread(self) -> bool {
         !matches!(
             self,
@@ -210,7 +210,7 @@ const fn row(names: &'static [&'static str], id: GpuFn, effects: Effects) -> Row
     }
 }
 
-/// The families that are known by how their names begin.
+/// Families of functions recognised by prefix.
 // table
 pub(super) const PREFIXES: &[(&str, Known)] = &[
     (LAUNCH, Known::Kernel(GpuFn::Launch)),

@@ -1,4 +1,4 @@
-//! Integer arithmetic: LLVM's intrinsics and the C library's.
+//! Integer arithmetic: LLVM intrinsics and C library functions.
 
 use super::{Effects, Known, Row};
 
@@ -12,7 +12,7 @@ pub enum IntFn {
     Umin,
     /// `a, i1 → |a|`.
     Abs,
-    /// `a → |a|`, C's.
+    /// `a → |a|` of the C library.
     CAbs,
     Ctpop,
     /// `a, i1 → leading zeros`.
@@ -41,14 +41,14 @@ pub enum IntFn {
     Ucmp,
     /// `<0, 1, 2 …>`.
     Stepvector,
-    /// `base, n → lanes below n − base`.
+    /// `base, n → mask` of the lanes `i` with `base + i < n`.
     ActiveLaneMask,
     Vscale,
     /// `ptr, mask → ptr`.
     Ptrmask,
-    /// Position of the lowest set bit, from 1.
+    /// Index of the lowest set bit, counted from 1; 0 for 0.
     Ffs,
-    /// Of characters: class tests and case changes of C.
+    /// Character classification and case conversion of the C library.
     Character,
 }
 

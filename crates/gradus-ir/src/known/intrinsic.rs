@@ -1,7 +1,7 @@
-//! Names of LLVM intrinsics: a stem (`sin`, `vector.reduce.fadd`) and the types it is made for.
+//! Names of LLVM intrinsics: a stem (`sin`, `vector.reduce.fadd`) and overload types.
 
-/// The possible stems of an intrinsic's name without its `llvm.`, the longest first: parts that
-/// name a type are taken off the end one by one.
+/// Returns the possible stems of an intrinsic's name without `llvm.`, the longest first. Type suffixes are
+/// stripped one by one.
 pub(super) fn stems(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |stem| {
         let (head, last) = stem.rsplit_once('.')?;
@@ -9,8 +9,8 @@ pub(super) fn stems(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a part of a name is LLVM's short form of a type: `f64`, `i1`, `p0`, `v4f32`, `nxv2i64`,
-/// `bf16`, `ppcf128`, `a4i8`, `s_…`, `sl_…`.
+/// Returns whether a name component is a mangled LLVM type: `f64`, `i1`, `p0`, `v4f32`, `nxv2i64`, `bf16`,
+/// `ppcf128`, `a4i8`, `s_…`, `sl_…`.
 fn names_a_type(part: &str) -> bool {
     let digit_after = |head: &str| {
         part.strip_prefix(head)

@@ -1,11 +1,11 @@
-//! The symbols of LLVM's intrinsics: a stem and the types it works on.
+//! Symbols of LLVM intrinsics: a stem and overload types.
 
 use super::{MathFn, ReduceFn, vector};
 use crate::{FloatKind, Type, TypeId, Unit};
 
 impl MathFn {
-    /// The symbol of the intrinsic `stem` of this function, for parameters of `types` and a result
-    /// of type `result`.
+    /// Returns the symbol of the intrinsic `stem` of this function, for parameters of `types` and a result of
+    /// type `result`.
     pub fn intrinsic_symbol(
         self,
         unit: &Unit,
@@ -26,13 +26,13 @@ impl MathFn {
 }
 
 impl ReduceFn {
-    /// The symbol of the sum of the lanes of a vector of floats.
+    /// Returns the symbol of the sum reduction of a vector of floats.
     pub fn sum_symbol(unit: &Unit, vector: TypeId) -> String {
         format!("{}.{}", vector::SUM, mangled(unit, vector))
     }
 }
 
-/// LLVM's short form of a type in the name of an intrinsic.
+/// Returns LLVM's mangled form of a type in an intrinsic's name.
 fn mangled(unit: &Unit, ty: TypeId) -> String {
     match unit.types.get(ty) {
         Type::Float(FloatKind::X86F80) => "f80".into(),

@@ -1,29 +1,29 @@
-//! Intrinsics that state something or ask the compiler: no computation of the program's own.
+//! Compiler hints and queries: intrinsics without computation of the program.
 
 use super::{Effects, Known, Row};
 
-/// A statement to, or a question of, the compiler.
+/// A hint to the compiler or a query of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MarkerFn {
-    /// `(size,) ptr`: the memory begins to live.
+    /// `(size,) ptr`: start of the memory's lifetime.
     LifetimeStart,
-    /// `(size,) ptr`: the memory's life ends.
+    /// `(size,) ptr`: end of the memory's lifetime.
     LifetimeEnd,
-    /// `size, ptr → token`: the memory does not change.
+    /// `size, ptr → token`: the memory is invariant from here on.
     InvariantStart,
     /// `token, size, ptr`.
     InvariantEnd,
-    /// `ptr → ptr`: another view of the same object.
+    /// `ptr → ptr`: another invariant-group view of the object.
     InvariantGroup,
     /// `condition`.
     Assume,
     /// `value, expected → value`.
     Expect,
-    /// `ptr, …`: fetch soon.
+    /// `ptr, …`: prefetch.
     Prefetch,
     /// `→ ptr`.
     StackSave,
-    /// `ptr`: dynamic allocations since the save die.
+    /// `ptr`: frees the dynamic allocas since the save.
     StackRestore,
     /// Debug information.
     Debug,
@@ -31,11 +31,11 @@ pub enum MarkerFn {
     ObjectSize,
     /// `value → i1`.
     IsConstant,
-    /// Declares an alias scope anew.
+    /// Declares an alias scope.
     NoaliasScopeDecl,
-    /// Nothing, but may not be removed.
+    /// A side effect without operation; must not be removed.
     SideEffect,
-    /// Nothing.
+    /// No operation.
     DoNothing,
     /// `value, … → value`: an annotation of the source.
     Annotation,
@@ -43,38 +43,37 @@ pub enum MarkerFn {
     VarAnnotation,
     /// Ends the program.
     Trap,
-    /// Stops in a debugger, and may go on.
+    /// A debugger breakpoint; execution may continue.
     DebugTrap,
-    /// Addresses of the machine's frames.
+    /// Addresses of the machine's stack frames.
     Frame,
-    /// A counter of the machine.
+    /// A hardware counter.
     Counter,
-    /// `ptr → ptr`: the thread's own copy of a thread-local variable.
+    /// `ptr → ptr`: the calling thread's copy of a thread-local variable.
     ThreadlocalAddress,
-    /// Number of a type of exception.
+    /// The number of an exception type.
     TypeId,
-    /// `ptr`: keeps a value alive.
+    /// `ptr`: keeps a value live.
     FakeUse,
-    /// Whether an optional check is made.
+    /// True if an optional runtime check is enabled.
     RuntimeCheck,
-    /// The floating-point environment of the machine.
+    /// The floating-point environment.
     FloatEnvironment,
-    /// Begins the arguments of a variadic function.
+    /// Starts the argument list of a variadic function.
     VaStart,
-    /// Ends them.
+    /// Ends the argument list.
     VaEnd,
-    /// Copies where they stand.
+    /// Copies the argument list.
     VaCopy,
 }
 
-/// The name under which programs with parallel code ask for a thread's own copy of a variable, while they are worked
-/// on: each thread asks for itself.
+/// Replaces `llvm.threadlocal.address` in programs with parallel code during compilation: the address of the
+/// calling thread's copy of a variable. Each thread must compute the address anew.
 pub const OWN_ADDRESS: &str = "gradus.own.address";
 
 impl MarkerFn {
-    /// Whether its result is its first argument, whatever else it says of it. What asks the compiler
-    /// (`llvm.is.constant`, `llvm.objectsize`) is not one: the same question may have another answer in
-    /// another place.
+    /// Returns whether the result is the first argument. Compiler queries (`llvm.is.constant`,
+    /// `llvm.objectsize`) are excluded: the result may differ between program points.
     pub fn gives_its_argument(self) -> bool {
         matches!(
             self,
@@ -185,7 +184,7 @@ pub(super) const ROWS: &[Row] = &[
         MarkerFn::ThreadlocalAddress,
         Effects::PURE.giving(0),
     ),
-    // The same, where the code around it may be another thread's later.
+    // The hint above, for code that may later run on another thread.
     row(
         &[OWN_ADDRESS],
         MarkerFn::ThreadlocalAddress,

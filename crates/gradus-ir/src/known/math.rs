@@ -1,30 +1,30 @@
-//! Functions of numbers: C's math library, its GNU and CUDA names, LLVM's intrinsics.
+//! Math functions: the C math library, GNU and CUDA names, LLVM intrinsics.
 
 use super::{Effects, Found, Index, Known, Row, Shape};
 
 macro_rules! math {
     ($($(#[$doc:meta])* $id:ident $shape:literal $result:literal
         [$($name:literal),*] $(llvm $stem:literal)? $(, $mark:ident)*;)*) => {
-        /// A function of numbers; element-wise on vectors.
+        /// A math function with one result; element-wise on vectors.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum MathFn { $($(#[$doc])* $id),* }
 
         impl MathFn {
-            /// All of them.
+            /// All math functions.
             pub const ALL: &[MathFn] = &[$(MathFn::$id),*];
-            /// The name of the C function for binary64; `None` where there is none.
+            /// Returns the name of the C function for binary64, if any.
             pub fn c_name(self) -> Option<&'static str> {
                 match self { $(MathFn::$id => [$($name),*].first().copied()),* }
             }
-            /// The stem of LLVM's intrinsic (`sin` of `llvm.sin.f64`); `None` where there is none.
+            /// Returns the stem of LLVM's intrinsic (`sin` of `llvm.sin.f64`), if any.
             pub fn intrinsic(self) -> Option<&'static str> {
                 match self { $(MathFn::$id => math!(@stem $($stem)?)),* }
             }
-            /// The parameters in order: `f` for a float, `i` for an integer.
+            /// Returns the parameter kinds in order: `f` for a float, `i` for an integer, `p` for a pointer.
             pub fn params(self) -> &'static str {
                 match self { $(MathFn::$id => $shape),* }
             }
-            /// Whether the result is a float.
+            /// Returns whether the result is a float.
             pub fn gives_float(self) -> bool {
                 match self { $(MathFn::$id => $result == 'f'),* }
             }
@@ -42,12 +42,12 @@ macro_rules! math {
     (@stem $stem:literal) => { Some($stem) };
 }
 
-/// What is said of a row beside its names.
+/// Properties of a row besides the names.
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
     /// The C function may set errno.
     Errno,
-    /// The result carries no derivative by nature.
+    /// The result carries no derivative: the function is piecewise constant or not numeric.
     Inactive,
 }
 
@@ -125,37 +125,37 @@ math! {
     Fabs "f" 'f' ["fabs"] llvm "fabs";
     /// The magnitude of a with the sign of b.
     Copysign "ff" 'f' ["copysign"] llvm "copysign";
-    /// The lesser; the other where one is not a number.
+    /// The minimum; if one operand is NaN, the other operand.
     Minnum "ff" 'f' ["fmin"] llvm "minnum";
-    /// The greater; the other where one is not a number.
+    /// The maximum; if one operand is NaN, the other operand.
     Maxnum "ff" 'f' ["fmax"] llvm "maxnum";
-    /// The lesser; not a number where one is not.
+    /// The minimum; NaN if an operand is NaN.
     Minimum "ff" 'f' ["fminimum"] llvm "minimum";
-    /// The greater; not a number where one is not.
+    /// The maximum; NaN if an operand is NaN.
     Maximum "ff" 'f' ["fmaximum"] llvm "maximum";
-    /// The lesser, −0 before +0; the other where one is not a number.
+    /// The minimum with −0 < +0; if one operand is NaN, the other operand.
     MinimumNum "ff" 'f' ["fminimum_num"] llvm "minimumnum";
-    /// The greater, +0 after −0; the other where one is not a number.
+    /// The maximum with −0 < +0; if one operand is NaN, the other operand.
     MaximumNum "ff" 'f' ["fmaximum_num"] llvm "maximumnum";
     /// max(a − b, 0).
     Fdim "ff" 'f' ["fdim"], Errno;
-    /// The greatest integer not above.
+    /// The greatest integer ≤ a.
     Floor "f" 'f' ["floor"] llvm "floor", Inactive;
-    /// The least integer not below.
+    /// The least integer ≥ a.
     Ceil "f" 'f' ["ceil"] llvm "ceil", Inactive;
     /// The integer part.
     Trunc "f" 'f' ["trunc"] llvm "trunc", Inactive;
-    /// The nearest integer in the rounding mode.
+    /// The nearest integer, in the current rounding mode.
     Rint "f" 'f' ["rint"] llvm "rint", Inactive;
-    /// The nearest integer in the rounding mode, without raising inexact.
+    /// The nearest integer, in the current rounding mode, without the inexact exception.
     Nearbyint "f" 'f' ["nearbyint"] llvm "nearbyint", Inactive;
     /// The nearest integer, halves away from zero.
     Round "f" 'f' ["round"] llvm "round", Inactive;
     /// The nearest integer, halves to even.
     RoundEven "f" 'f' ["roundeven"] llvm "roundeven", Inactive;
-    /// The nearest integer as `long`, in the rounding mode.
+    /// The nearest integer as `long`, in the current rounding mode.
     Lrint "f" 'i' ["lrint"] llvm "lrint", Errno, Inactive;
-    /// The nearest integer as `long long`, in the rounding mode.
+    /// The nearest integer as `long long`, in the current rounding mode.
     Llrint "f" 'i' ["llrint"] llvm "llrint", Errno, Inactive;
     /// The nearest integer as `long`, halves away from zero.
     Lround "f" 'i' ["lround"] llvm "lround", Errno, Inactive;
@@ -199,22 +199,22 @@ math! {
     Ilogb "f" 'i' ["ilogb"], Errno, Inactive;
     /// The exponent, as a float.
     Logb "f" 'f' ["logb"], Errno, Inactive;
-    /// The next number after a towards b.
+    /// The next representable number after a in the direction of b.
     Nextafter "ff" 'f' ["nextafter", "nexttoward"], Errno;
-    /// A quiet not-a-number is made of a signalling one, a denormal may be flushed.
+    /// Quiets a signalling NaN; may flush a denormal.
     Canonicalize "f" 'f' [] llvm "canonicalize";
-    /// Its argument, kept from being reassociated.
+    /// Returns the argument; a barrier for reassociation.
     ArithmeticFence "f" 'f' [] llvm "arithmetic.fence";
-    /// A test of the class of a number.
+    /// `llvm.is.fpclass`: tests the class of a number.
     IsClass "fi" 'i' [] llvm "is.fpclass", Inactive;
-    /// A test of the class of a number, by the C library.
+    /// A class test of the C library.
     Classify "f" 'i' ["__fpclassify", "__isnan", "isnan", "__isinf", "isinf", "__finite", "finite",
         "__signbit", "__issignaling"], Inactive;
-    /// To a signed integer, saturating.
+    /// Saturating conversion to a signed integer.
     FptosiSat "f" 'i' [] llvm "fptosi.sat", Inactive;
-    /// To an unsigned integer, saturating.
+    /// Saturating conversion to an unsigned integer.
     FptouiSat "f" 'i' [] llvm "fptoui.sat", Inactive;
-    /// Not a number.
+    /// A NaN.
     Nan "p" 'f' ["nan"], Inactive;
 }
 
@@ -231,7 +231,7 @@ impl MathRow {
     }
 }
 
-/// What ISO C leaves to programs: a function of such a name may be one of their own.
+/// Functions with names that ISO C does not reserve: a program may define a function with such a name.
 // table
 const UNRESERVED: &[MathFn] = &[
     MathFn::J0,
@@ -242,10 +242,10 @@ const UNRESERVED: &[MathFn] = &[
     MathFn::Yn,
     MathFn::Erfinv,
 ];
-/// Second names of rows whose first ISO C reserves.
+/// Unreserved alternative names of rows with a reserved first name.
 const UNRESERVED_NAMES: &[&str] = &["drem", "gamma", "pow10"];
 
-/// Whether a program may have a function of its own of that name, a row's.
+/// Returns whether a program may define a function called `name`, a name of row `id`.
 pub(super) fn is_unreserved(name: &str, id: MathFn) -> bool {
     let stem = name.strip_suffix(['f', 'l']).unwrap_or(name);
     UNRESERVED.contains(&id)
@@ -254,7 +254,7 @@ pub(super) fn is_unreserved(name: &str, id: MathFn) -> bool {
             .any(|own| *own == stem || *own == name)
 }
 
-/// All names of all rows: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.
+/// Adds all names of all rows to the index: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.
 pub(super) fn add_rows(index: &mut Index) {
     for row in ROWS {
         let known = Known::Math(row.id);
@@ -283,7 +283,7 @@ pub(super) fn add_rows(index: &mut Index) {
     }
 }
 
-/// Functions that give two numbers.
+/// Math functions with two results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MathOutFn {
     /// `a, *sin, *cos`.
@@ -292,9 +292,9 @@ pub enum MathOutFn {
     SincosPair,
     /// `a → {sin πa, cos πa}`.
     SincospiPair,
-    /// `a, *whole → fraction`.
+    /// `a, *integral → fraction`.
     Modf,
-    /// `a → {fraction, whole}`.
+    /// `a → {fraction, integral}`.
     ModfPair,
     /// `a, *exponent → fraction`.
     Frexp,

@@ -1,12 +1,12 @@
-//! Functions that allocate, free, copy and fill memory: C's, C++'s and Rust's, and the two of a
-//! derivative's tape.
+//! Memory functions: allocation, deallocation, copies and fills of C, C++ and Rust, and the two functions of
+//! a derivative's tape stack.
 
 use super::{Effects, Found, Known, Row};
 
-/// A function of memory.
+/// A memory function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryFn {
-    /// `… → ptr`: the program's own, which takes the bytes as this argument.
+    /// `… → ptr`: an allocator of the program; the payload is the number of the size argument.
     Own(u8),
     /// `size → ptr`, null on failure.
     Malloc,
@@ -30,7 +30,7 @@ pub enum MemoryFn {
     NewAligned,
     /// `size, alignment, nothrow → ptr`, null on failure.
     NewAlignedNothrow,
-    /// `ptr` and whatever else: size, alignment, nothrow.
+    /// `ptr, …` with optional size, alignment, nothrow.
     Delete,
     /// `size, alignment → ptr`, null on failure.
     RustAlloc,
@@ -40,13 +40,13 @@ pub enum MemoryFn {
     RustRealloc,
     /// `ptr, size, alignment`.
     RustDealloc,
-    /// C's `to, from, size → to`; the two do not overlap.
+    /// C's `to, from, size → to`; source and destination do not overlap.
     Memcpy,
-    /// LLVM's `to, from, size, volatile`; the two are equal or do not overlap.
+    /// LLVM's `to, from, size, volatile`; source and destination are equal or disjoint.
     MemcpyIntrinsic,
-    /// C's `to, from, size → to`; the two may overlap.
+    /// C's `to, from, size → to`; source and destination may overlap.
     Memmove,
-    /// LLVM's `to, from, size, volatile`; the two may overlap.
+    /// LLVM's `to, from, size, volatile`; source and destination may overlap.
     MemmoveIntrinsic,
     /// C's `to, byte, size → to`.
     Memset,
@@ -54,62 +54,63 @@ pub enum MemoryFn {
     MemsetIntrinsic,
     /// `to, size`: fills with zeros.
     Bzero,
-    /// `to, from, size → to + size`; the two do not overlap.
+    /// `to, from, size → to + size`; source and destination do not overlap.
     Mempcpy,
-    /// `from, to, size`; the two may overlap.
+    /// `from, to, size`; source and destination may overlap.
     Bcopy,
     /// `ptr → size` of the block.
     UsableSize,
-    /// `stack, size → ptr` on the stack of a derivative's tape.
+    /// `stack, size → ptr` to a new block on the tape stack of a derivative.
     TapePush,
-    /// `stack, ptr`: gives back what was pushed at `ptr` and since.
+    /// `stack, ptr`: pops the block at `ptr` and all later blocks.
     TapeRelease,
 }
 
-/// The name of [`MemoryFn::TapePush`].
+/// The symbol of [`MemoryFn::TapePush`].
 pub const TAPE_PUSH: &str = "__gradus1_tape_push";
-/// The name of [`MemoryFn::TapeRelease`].
+/// The symbol of [`MemoryFn::TapeRelease`].
 pub const TAPE_RELEASE: &str = "__gradus1_tape_release";
 
-/// The name of calls by which a derivative allocates for itself. The program's own allocations do not have it.
+/// The op name of allocations that a derivative makes for itself. Allocations of the program never have the
+/// name.
 pub const OWN_BLOCK: &str = "gradus.block";
 
-/// How much an allocation gives.
+/// The size of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationSize {
-    /// As many bytes as this argument says.
+    /// The value of an argument, in bytes.
     Argument(u8),
-    /// The product of two arguments.
+    /// The product of two arguments, in bytes.
     Product(u8, u8),
-    /// Not told by the arguments.
+    /// Not determined by the arguments.
     Unknown,
 }
 
-/// What an allocating function gives.
+/// The properties of an allocation function's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// The size in bytes.
     pub size: AllocationSize,
     /// The argument with the alignment in bytes.
     pub align: Option<u8>,
-    /// Whether the memory is zero.
+    /// True if the memory is zeroed.
     pub zeroed: bool,
-    /// The argument whose old block it replaces.
+    /// The argument with the old block, which the new block replaces (`realloc`).
     pub replaces: Option<u8>,
-    /// Whether null stands for failure; else it throws.
+    /// True if failure returns null; otherwise failure throws.
     pub null_on_failure: bool,
-    /// What frees it.
+    /// The matching deallocation function.
     pub freed_by: MemoryFn,
 }
 
 impl MemoryFn {
-    /// Whether it copies bytes between places that may overlap without being one.
+    /// Returns whether source and destination may overlap without being equal.
     pub fn may_overlap(self) -> bool {
         use MemoryFn::{Bcopy, Memmove, MemmoveIntrinsic};
         matches!(self, Memmove | MemmoveIntrinsic | Bcopy)
     }
-    /// What it allocates and returns; `None` where it does not ([`MemoryFn::PosixMemalign`] gives
-    /// its block behind a pointer).
+    /// Returns the properties of the returned block; `None` if the function returns no block
+    /// ([`MemoryFn::PosixMemalign`] stores the block's address through a pointer).
     pub fn allocation(self) -> Option<Allocation> {
         use AllocationSize::{Argument, Product, Unknown};
         use MemoryFn::*;
@@ -144,7 +145,7 @@ impl MemoryFn {
         }
     }
 
-    /// Whether it gives a block back and does nothing else.
+    /// Returns whether the function only frees a block.
     pub fn frees(self) -> bool {
         matches!(
             self,
@@ -152,8 +153,8 @@ impl MemoryFn {
         )
     }
 
-    /// Whether it works on a tape's stack: such a function is known although its body is at hand, as
-    /// every push is an allocation of its own, which the body, one for all, does not tell.
+    /// Returns whether the function operates on a tape stack. The table's effects take precedence over the
+    /// function's body: each push is a separate allocation, although all pushes share one body.
     pub fn is_tape(self) -> bool {
         matches!(self, MemoryFn::TapePush | MemoryFn::TapeRelease)
     }
@@ -319,7 +320,8 @@ const fn row(names: &'static [&'static str], id: MemoryFn, effects: Effects) -> 
     }
 }
 
-/// Rust's allocator under the mangled names of newer compilers: `_RNvCs…_7___rustc12___rust_alloc`.
+/// Recognises Rust's allocator under the mangled names of newer compilers:
+/// `_RNvCs…_7___rustc12___rust_alloc`.
 pub(super) fn by_pattern(name: &str) -> Option<Found> {
     let tail = name.strip_prefix("_RNvC").and_then(|rest| {
         let at = rest.find("7___rustc")?;

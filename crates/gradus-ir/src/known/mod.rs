@@ -1,11 +1,17 @@
-//! Outside functions that are known by name: one row each, with what it does to memory.
+//! External functions with known semantics: one row each, with names, id and memory effects.
 //!
-//! This is the only place where an outside function's name is a string; everyone else matches on
-//! [`Known`]. [`lookup`] takes a symbol and gives the id, [`Unit::known`] does so for a function
-//! of a unit whose signature fits. A name without a row is unknown: it may read and write all.
+//! An external function's name occurs as a string in this folder only; other code matches on [`Known`].
+//! [`lookup`] maps a symbol to the id, [`Unit::known`] maps a function of a unit with a matching signature. A
+//! name without a row is an unknown callee with arbitrary effects.
 //!
-//! Rows stand in one file per family. Invariants, tested by walking all rows: names are unique;
-//! a name's id has effects; what is inactive by nature writes no memory that may hold floats.
+//! Rows are grouped in one file per family.
+//!
+//! # Invariants
+//!
+//! Tested by a walk over all rows:
+//! - Names are unique.
+//! - Each name's id has effects.
+//! - A function that is inactive by nature writes no memory that may hold floats.
 
 mod complex;
 mod differentiation;
@@ -56,49 +62,49 @@ use crate::{FuncId, Type, TypeId, Unit};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// An outside function that is known.
+/// An external function with known semantics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Known {
-    /// A function of numbers that gives one number.
+    /// A math function with one result.
     Math(MathFn),
-    /// A function of numbers that gives two: behind pointers (libm) or as a structure (LLVM).
+    /// A math function with two results: behind pointers (libm) or as a structure (LLVM).
     MathOut(MathOutFn),
-    /// A function of complex numbers.
+    /// A complex function.
     Complex(ComplexFn),
     /// Integer arithmetic.
     Integer(IntFn),
     /// A reduction of a vector's lanes.
     Reduce(ReduceFn),
-    /// Loads and stores of some lanes.
+    /// Masked loads and stores.
     Masked(MaskedFn),
     /// Allocates, frees, copies or fills memory.
     Memory(MemoryFn),
-    /// Works on strings and bytes, or turns text into numbers.
+    /// String and byte functions, and conversions of text to numbers.
     Text(TextFn),
-    /// States something, or asks the compiler; computes nothing.
+    /// Compiler hints and queries; no computation.
     Marker(MarkerFn),
-    /// Speaks with the world: input, output, process, clock, chance, environment.
+    /// Input, output, process, clock, random numbers, environment.
     System(SystemFn),
-    /// The run time of C++ exceptions and of Rust panics.
+    /// The runtime of C++ exceptions and of Rust panics.
     Exception(ExceptionFn),
-    /// OpenMP's run time.
+    /// The OpenMP runtime.
     OpenMp(OpenMpFn),
-    /// Fork and join, as the words of our header say it.
+    /// Fork-join parallelism: the parallel intrinsics of `gradus/parallel.h`.
     Fork(ForkFn),
     /// MPI.
     Mpi,
-    /// CUDA, HIP and their run times.
+    /// CUDA and HIP runtime functions without a row.
     Gpu,
-    /// What a kernel asks of the machine that runs it, and its launch.
+    /// Thread indices, barriers and warp functions of kernels, and launches.
     Kernel(GpuFn),
-    /// A function of the program that is stated to be inactive ([`Unit::state_inactive`]).
+    /// A function of the program stated to be inactive ([`Unit::state_inactive`]).
     Inactive,
 }
 
-/// How the names of the functions of a tape's stack begin.
+/// The prefix of the functions of a tape stack.
 const TAPE: &str = "__gradus1_tape_";
 
-/// One row: names, id, effects.
+/// A table row: names, id, effects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     names: &'static [&'static str],
@@ -106,8 +112,8 @@ pub(crate) struct Row {
     effects: Effects,
 }
 
-/// Parameters and result of a function, as far as it is checked: `f` float, `i` integer, `p`
-/// pointer, `s` structure, `v` nothing, `*` any number of anything.
+/// The signature of a function, as far as checked: `f` float, `i` integer, `p` pointer, `s` structure, `v`
+/// void.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     params: &'static str,
@@ -121,7 +127,7 @@ pub(crate) struct Found {
     shape: Option<Shape>,
 }
 
-/// Rows by name (`llvm.` intrinsics by stem) and by id.
+/// Rows indexed by name (`llvm.` intrinsics by stem) and by id.
 struct Index {
     symbols: HashMap<String, Found>,
     intrinsics: HashMap<&'static str, Found>,
@@ -166,7 +172,7 @@ impl Index {
         }
         self.add_effects(row.known, row.effects);
     }
-    /// An id that stands in several rows has the effects of all.
+    /// Merges the effects of an id: an id with several rows has the join of all effects.
     fn add_effects(&mut self, known: Known, effects: Effects) {
         self.effects
             .entry(known)
@@ -185,7 +191,7 @@ impl Index {
     }
 }
 
-/// All rows but those of [`MathFn`], which have a table of their own.
+/// Iterates over all rows except the rows of [`MathFn`], which has a separate table.
 fn rows() -> impl Iterator<Item = &'static Row> {
     [
         math::OUT_ROWS,
@@ -205,7 +211,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     .flatten()
 }
 
-/// Families that are known by how their names begin.
+/// Recognises families of functions by prefix or pattern.
 fn by_prefix(name: &str) -> Option<Found> {
     // table
     const PREFIXES: &[(&str, Known)] = &[
@@ -239,31 +245,31 @@ fn by_prefix(name: &str) -> Option<Found> {
         .or_else(|| fortran::by_pattern(name))
 }
 
-/// The id of the outside function of that name, `None` for an unknown one.
+/// Returns the id of the external function `name`; `None` for an unknown callee.
 pub fn lookup(name: &str) -> Option<Known> {
     INDEX.find(name).map(|found| found.known)
 }
 
-/// Whether a program may have a function of its own of a known name: one that ISO C does not reserve.
+/// Returns whether a program may define a function with a table name: a name that ISO C does not reserve.
 pub fn may_be_of_the_program(name: &str) -> bool {
     matches!(lookup(name), Some(Known::Math(id)) if math::is_unreserved(name, id))
 }
 
-/// The effects of the outside function of that name: finer than [`Known::effects`], since LLVM's
-/// intrinsics do not write errno where the C functions do.
+/// Returns the effects of the external function `name`. The result is finer than [`Known::effects`]: LLVM
+/// intrinsics do not write errno, unlike the C functions.
 pub fn effects(name: &str) -> Option<Effects> {
     INDEX.find(name).map(|found| found.effects)
 }
 
 impl Known {
-    /// What it does to memory and control, under whichever of its names does most.
+    /// Returns the effects of the id: the join over all names.
     pub fn effects(self) -> Effects {
         let known = INDEX.effects.get(&self).copied();
         known.unwrap_or(Effects::UNKNOWN)
     }
 
-    /// Whether programs hand its address about and it has a rule instead of a derivative, so that calls through
-    /// pointers must ask for it by its name.
+    /// Returns whether programs take the function's address and the function has a derivative rule instead of
+    /// a derivative. gradus-ad first rewrites indirect calls of such a function to direct calls.
     pub fn is_called_by_name(self) -> bool {
         use MemoryFn::{Calloc, Free, Malloc, Realloc};
         matches!(
@@ -274,12 +280,12 @@ impl Known {
 }
 
 impl Unit {
-    /// The outside function that `func` is: declared here, known by name, with a fitting signature.
-    /// The functions of a tape's stack are known with their bodies, too ([`MemoryFn::is_tape`]).
+    /// Returns the external function behind `func`: declared only, with a table name and a matching
+    /// signature. Tape-stack functions are recognised with bodies, too ([`MemoryFn::is_tape`]).
     pub fn known(&self, func: FuncId) -> Option<Known> {
         self.find_known(func).map(|found| found.known)
     }
-    /// The effects of the outside function that `func` is.
+    /// Returns the effects of the external function behind `func`.
     pub fn known_effects(&self, func: FuncId) -> Option<Effects> {
         self.find_known(func).map(|found| found.effects)
     }
@@ -300,13 +306,13 @@ impl Unit {
         let fits = found.shape.is_none_or(|s| self.fits(s, function.ty));
         fits.then_some(found)
     }
-    /// Whether a function of the unit may ask where `errno` is.
+    /// Returns whether a function of the unit may take the address of `errno`.
     pub fn asks_for_errno(&self) -> bool {
         system::ERRNO
             .iter()
             .any(|name| self.function(name).is_some())
     }
-    /// Whether `func` works on the stack of a derivative's tape.
+    /// Returns whether `func` operates on the tape stack of a derivative.
     pub fn is_tape_function(&self, func: FuncId) -> bool {
         self.functions[func].name.starts_with(TAPE)
             && matches!(self.known(func), Some(Known::Memory(m)) if m.is_tape())

@@ -1,136 +1,139 @@
-//! OpenMP's run time: what compilers call for its constructs, and what programs ask it.
+//! The OpenMP runtime: compiler-generated calls (`__kmpc_…`) and API calls (`omp_…`).
 
 use super::{Effects, Known, Row};
 
-/// A function of OpenMP's run time. The first arguments of most are a source location and the number
-/// of the thread.
+/// A function of the OpenMP runtime. The first arguments of most functions are a source location and the
+/// thread number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OpenMpFn {
-    /// `location, count, function, captured…`: every thread of a new team calls the function with two
-    /// pointers to thread numbers and what is captured.
+    /// `location, count, function, captured…`: forks a team. Each thread calls the function with two pointers
+    /// to thread numbers and the captured values.
     Fork,
-    /// `location, count, function, condition, block`: flang's, for an `if` clause. A team of one runs the function
-    /// where the condition is 0; it is given the block, if there is one.
+    /// `location, count, function, condition, block`: flang's fork for an `if` clause. With condition 0 a
+    /// team of one thread runs the function; the block, if any, is the function's argument.
     ForkIf,
-    /// `…, threads`: asks so many for the next team.
+    /// `…, threads`: requests a number of threads for the next team.
     PushNumThreads,
-    /// A wish about the next team or task that changes no meaning.
+    /// A hint for the next team or task without semantic effect.
     Hint,
-    /// Begins a team of one.
+    /// Begins a serialised parallel region, a team of one.
     BeginSerial,
-    /// Ends it.
+    /// Ends a serialised parallel region.
     EndSerial,
     /// `location → thread`.
     GlobalThread,
-    /// `…, schedule, &last, &lower, &upper, &stride, increment, chunk`: a thread's part of a loop.
+    /// `…, schedule, &last, &lower, &upper, &stride, increment, chunk`: computes the thread's chunk of a
+    /// static loop.
     StaticInit,
-    /// Ends that loop.
+    /// Ends a static loop.
     StaticFini,
-    /// `…, schedule, lower, upper, stride, chunk`: begins a loop dealt out on request.
+    /// `…, schedule, lower, upper, stride, chunk`: begins a dynamically scheduled loop.
     DispatchInit,
-    /// `…, &last, &lower, &upper, &stride → i32`: the next part, 0 where there is none.
+    /// `…, &last, &lower, &upper, &stride → i32`: fetches the next chunk; 0 if no chunk is left.
     DispatchNext,
-    /// Ends a part, or the loop.
+    /// Ends a dynamically scheduled loop.
     DispatchFini,
-    /// `…, count, size, list, combiner, lock → i32`: 1 for who combines under the lock, 2 atomically.
+    /// `…, count, size, list, combiner, lock → i32`: 1 if the thread combines under the lock, 2 if
+    /// atomically.
     Reduce,
-    /// The same without waiting for the others.
+    /// [`OpenMpFn::Reduce`] without a barrier.
     ReduceNowait,
-    /// Ends the former.
+    /// Ends [`OpenMpFn::Reduce`].
     EndReduce,
-    /// Ends the latter.
+    /// Ends [`OpenMpFn::ReduceNowait`].
     EndReduceNowait,
-    /// All threads of the team meet.
+    /// A barrier for the team.
     Barrier,
     /// `→ i32`: 1 for one thread of the team.
     Single,
-    /// Ends what that thread does.
+    /// Ends the region of `single`.
     EndSingle,
     /// `→ i32`: 1 for the first thread of the team.
     Master,
-    /// Ends what that thread does.
+    /// Ends the region of `master`.
     EndMaster,
-    /// `…, thread → i32`: 1 for the thread named.
+    /// `…, thread → i32`: 1 for the thread with the given number.
     Masked,
-    /// Ends what that thread does.
+    /// Ends the region of `masked`.
     EndMasked,
     /// `…, lock (, hint)`.
     Critical,
     /// `…, lock`.
     EndCritical,
-    /// `…, size, list, function, did`: the thread that did gives its values to the others.
+    /// `…, size, list, function, did`: the thread with `did` broadcasts values to the other threads.
     CopyPrivate,
-    /// Orders memory.
+    /// Orders memory accesses.
     Flush,
     /// `…, flags, size, shared size, entry → task`.
     TaskAlloc,
-    /// `…, task → i32`: the task may run from now on.
+    /// `…, task → i32`: enqueues the task.
     Task,
-    /// `…, task`: the calling thread runs the task itself.
+    /// `…, task`: the calling thread begins to run the task itself (undeferred).
     TaskBeginIf0,
-    /// Ends that.
+    /// Ends the undeferred task.
     TaskCompleteIf0,
-    /// Waits for the tasks made by this one.
+    /// Waits for the child tasks.
     TaskWait,
-    /// Other tasks may run here.
+    /// A scheduling point: other tasks may run.
     TaskYield,
-    /// Begins a group of tasks.
+    /// Begins a task group.
     TaskGroup,
-    /// Waits for its tasks and theirs.
+    /// Waits for the group's tasks and descendants.
     EndTaskGroup,
     /// `…, task, if, &lower, &upper, stride, nogroup, kind, value(, strict), duplicate`.
     TaskLoop,
-    /// `→ i32`: the number of this thread in its team.
+    /// `→ i32`: the thread number in the team.
     Rank,
-    /// `→ i32`: the number of threads of the team.
+    /// `→ i32`: the number of threads in the team.
     Size,
-    /// `→ i32`: the number of threads that a team would have.
+    /// `→ i32`: the maximum number of threads of a new team.
     MaxThreads,
-    /// `wanted → i32`: the number of ranks that a team begun here has which is to have so many; of the run-time
-    /// library's own.
+    /// `requested → i32`: the number of ranks of a team started here with the requested size; a function of
+    /// Gradus's runtime.
     Ranks,
-    /// `→ i32`: whether more than one thread runs.
+    /// `→ i32`: whether more than one thread runs in the region.
     InParallel,
-    /// `→ i32`: whether a region runs this, so that its tasks may be others' work; of the run-time library's own.
+    /// `→ i32`: whether the caller runs inside a region, so that other threads may run spawned tasks; a
+    /// function of Gradus's runtime.
     InRegion,
-    /// `→ i32`: a region without ranks begins here. Gives what [`OpenMpFn::RegionEnd`] takes; of the run-time
-    /// library's own.
+    /// `→ i32`: begins a region without ranks. The result is the argument of [`OpenMpFn::RegionEnd`]; a
+    /// function of Gradus's runtime.
     Region,
-    /// `before`: the region ends.
+    /// `before`: ends a region without ranks.
     RegionEnd,
-    /// `→ i32`: how many regions are around.
+    /// `→ i32`: the nesting level of parallel regions.
     Level,
-    /// `level → i32`: the number of a thread around this, or of those of its team.
+    /// `level → i32`: an ancestor's thread number or team size.
     OfLevel,
-    /// `→ i32`: whether what runs is a final task.
+    /// `→ i32`: whether the caller runs in a final task.
     InFinal,
-    /// Another question, whose answer changes nothing of the team.
+    /// Any other query without effect on the team.
     Query,
-    /// Sets a number of the run time.
+    /// Sets an internal control variable.
     Setting,
-    /// `→ f64`: the clock, or its resolution.
+    /// `→ f64`: the clock or the clock's resolution.
     Clock,
-    /// A lock of the program's own.
+    /// A lock of the program.
     Lock,
-    /// `ordered`.
+    /// `ordered` regions, and `__kmpc_dispatch_fini_…` of ordered loops.
     Ordered,
-    /// Dependences of tasks, or of iterations.
+    /// Dependences of tasks or iterations.
     Depend,
     /// Cancellation.
     Cancel,
-    /// Variables of each thread's own.
+    /// Thread-private variables.
     ThreadPrivate,
-    /// Code for other devices, and teams of teams.
+    /// Target regions and leagues of teams.
     Target,
     /// Reductions over tasks.
     TaskReduction,
-    /// Anything else.
+    /// Any other function.
     Other,
 }
 
 impl OpenMpFn {
-    /// Returns true if a call states nothing about the enclosing team: it begins another team, or only queries or
-    /// sets.
+    /// Returns whether a call states nothing about the enclosing team: the call begins another team, or only
+    /// queries or sets.
     pub fn is_of_no_team(self) -> bool {
         self.is_question()
             || matches!(
@@ -145,7 +148,7 @@ impl OpenMpFn {
             )
     }
 
-    /// Returns true if a call only queries or sets something.
+    /// Returns whether a call only queries or sets something.
     pub fn is_question(self) -> bool {
         matches!(
             self,
@@ -290,7 +293,7 @@ pub(super) const ROWS: &[Row] = &[
             "omp_is_initial_device",
             "omp_get_proc_bind",
             "omp_get_cancellation",
-            // A region with teams stays with OpenMP's library, which knows their numbers.
+            // A region with teams remains with the OpenMP library, which knows the team numbers.
             "omp_get_num_teams",
             "omp_get_team_num",
             "omp_get_num_teams_",
@@ -322,7 +325,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         OpenMpFn::Setting,
     ),
-    // Fortran without an interface hands over addresses.
+    // Fortran without an explicit interface passes arguments by reference.
     Row {
         names: &[
             "omp_set_num_threads_",

@@ -1,17 +1,17 @@
-//! What a program states about functions of its own: like a known one, inactive, an allocation.
+//! Statements of the program about functions: like an external function, inactive, allocation, no-return.
 //!
-//! A stated function is treated as an outside one: its body, if it has one here, is not looked into.
-//! Whoever states it takes the body out of the unit.
+//! A function with a statement is treated as an external function; no analysis reads the body. The caller of
+//! a `state_…` method removes the body from the unit.
 
 use super::{Effects, ExceptionFn, Found, INDEX, Known, MemoryFn, exceptions};
 use crate::{FuncId, GivenAway, GlobalId, Unit};
 
-/// An inactive function may do anything, but not with what carries derivatives.
+/// An inactive function has arbitrary effects, except on memory that carries derivatives.
 pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
 
 impl Unit {
-    /// States that `func` computes what the known function `name` computes; says whether there is one
-    /// of that name whose signature fits.
+    /// States that `func` computes the external function `name`. Returns whether the table has `name` with a
+    /// matching signature.
     pub fn state_like(&mut self, func: FuncId, name: &str) -> bool {
         let Some(found) = INDEX.find(name) else {
             return false;
@@ -24,7 +24,7 @@ impl Unit {
         }
         fits
     }
-    /// States that neither the result of `func` nor what it writes carries a derivative.
+    /// States that neither the result of `func` nor any written memory carries a derivative.
     pub fn state_inactive(&mut self, func: FuncId) {
         let found = Found {
             known: Known::Inactive,
@@ -33,30 +33,30 @@ impl Unit {
         };
         self.stated.insert(func, found);
     }
-    /// States that control never comes back from `func`, neither by returning nor to a handler that
-    /// goes on. What it does no derivative sees.
+    /// States that `func` never returns and never unwinds to a handler that continues. The function's effects
+    /// are irrelevant for derivatives.
     pub fn state_last(&mut self, func: FuncId) {
         let found = exceptions::last(ExceptionFn::Last);
         self.stated.insert(func, found);
     }
-    /// States that nothing but fresh blocks and null is ever stored in a pointer variable, anywhere in the
-    /// program, and that its address goes nowhere.
+    /// States that a pointer variable holds only null and fresh blocks in the whole program, and that the
+    /// variable's address does not escape.
     pub fn state_own_blocks(&mut self, global: GlobalId) {
         self.own_blocks.insert(global);
     }
-    /// Whether a pointer variable is known to lead to blocks of its own.
+    /// Returns whether a pointer variable holds only null and fresh blocks.
     pub fn has_own_blocks(&self, global: GlobalId) -> bool {
         self.own_blocks.contains(&global)
     }
-    /// States who puts the address of a variable into memory, and pointers into the variable.
+    /// Sets the escape summary of a variable.
     pub fn state_given_away(&mut self, global: GlobalId, how: GivenAway) {
         self.given_away.insert(global, how);
     }
-    /// Who puts the address of a variable into memory, and pointers into the variable; `None` where nobody does.
+    /// Returns the escape summary of a variable; `None` if nothing escapes.
     pub fn given_away(&self, global: GlobalId) -> Option<&GivenAway> {
         self.given_away.get(&global)
     }
-    /// States that `func` returns fresh memory of as many bytes as argument `size` says.
+    /// States that `func` returns fresh memory; argument `size` is the size in bytes.
     pub fn state_allocation(&mut self, func: FuncId, size: u8) {
         let found = Found {
             known: Known::Memory(MemoryFn::Own(size)),
@@ -65,11 +65,11 @@ impl Unit {
         };
         self.stated.insert(func, found);
     }
-    /// States that `func` is a function of the program, whatever its name: nothing is known of it.
+    /// States that `func` is a function of the program regardless of the name: an unknown callee.
     pub fn state_own(&mut self, func: FuncId) {
         self.own.insert(func);
     }
-    /// Whether something was stated about `func`.
+    /// Returns whether a statement about `func` exists.
     pub fn is_stated(&self, func: FuncId) -> bool {
         self.stated.contains_key(&func)
     }

@@ -1,33 +1,33 @@
-//! Input, output, process, clock, chance and environment.
+//! System functions: input, output, process, clock, random numbers, environment.
 
 use super::{Effects, Found, Known, Row};
 
-/// A function that speaks with the world.
+/// A system function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SystemFn {
     /// Writes text to a stream: `printf`, `puts`, `fprintf`, `fwrite` …
     Print,
-    /// Writes text to memory: `snprintf`, `sprintf`; pointers among the values are only read.
+    /// Formats text into memory: `snprintf`, `sprintf`. Memory behind value arguments is only read.
     PrintToMemory,
-    /// Flushes, opens, closes or moves in a stream.
+    /// Flushes, opens, closes or seeks a stream.
     Stream,
-    /// Writes memory as it is to what has a number: a file, a pipe, a socket.
+    /// Writes raw memory to a file descriptor: a file, a pipe, a socket.
     Send,
-    /// Reads a stream, or what has a number, into memory.
+    /// Reads a stream or file descriptor into memory.
     Read,
-    /// Maps a file, or memory of another process, into memory.
+    /// Maps a file or shared memory.
     Map,
-    /// Opens a stream whose text lies in the program's memory.
+    /// Opens a stream with the text in the program's memory.
     MemoryStream,
     /// Ends the program.
     Exit,
     /// A failed assertion: ends the program.
     AssertFail,
-    /// Sorts with a comparison that it is given.
+    /// Sorts with a comparison callback.
     Qsort,
-    /// Searches with a comparison that it is given.
+    /// Searches with a comparison callback.
     Bsearch,
-    /// A number of chance, or its seed.
+    /// Random numbers and seeds.
     Random,
     /// The clock.
     Clock,
@@ -35,33 +35,33 @@ pub enum SystemFn {
     Environment,
     /// `→ ptr` to errno.
     Errno,
-    /// Saves a place to return to.
+    /// Saves an execution context.
     Setjmp,
-    /// Returns to it.
+    /// Jumps to a saved context.
     Longjmp,
-    /// Called at the end of the program.
+    /// Registers a callback for the end of the program.
     AtExit,
     /// Sleeps or yields.
     Sleep,
-    /// Number of the process or thread.
+    /// The id of the process or thread.
     Identity,
-    /// Makes characters of characters, in memory of its own.
+    /// Character operations of flang's runtime, on memory of the program.
     Text,
-    /// Asks of which type something is, or whether it leads to something.
+    /// Type and association queries of flang's runtime.
     Question,
 }
 
-/// The name that stands for functions of our own which only ask, and may end the program.
+/// The symbol of runtime functions that only query and may end the program.
 pub const QUESTION: &str = "__gr_question";
 
 pub(super) const TALK: Effects = Effects::PURE.hidden().errno().inactive();
 pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
-/// Whether a variable of the C library holds a standard output stream.
+/// Returns whether a variable of the C library holds a standard output stream.
 pub fn is_stream_variable(name: &str) -> bool {
     matches!(name, "stdout" | "stderr" | "__stdoutp" | "__stderrp")
 }
 
-/// Whether an input or output function follows addresses in the memory that it is handed: lists of buffers, Fortran's
+/// Returns whether an I/O function follows addresses stored in the argument memory: buffer lists, Fortran
 /// descriptors.
 pub fn follows_addresses(name: &str) -> bool {
     // table
@@ -78,7 +78,7 @@ pub fn follows_addresses(name: &str) -> bool {
     LISTS.contains(&name) || name.starts_with("_FortranAio")
 }
 
-/// Whether a function belongs to a stream of C++ whose text lies in the program's memory.
+/// Returns whether a function belongs to a C++ stream with the text in the program's memory.
 pub fn is_string_stream(name: &str) -> bool {
     // table
     const TYPES: &[&str] = &[
@@ -92,11 +92,12 @@ pub fn is_string_stream(name: &str) -> bool {
     name.starts_with("_ZN") && TYPES.iter().any(|part| name.contains(part))
 }
 
-/// All arguments: those of a `printf` may be read through `%s`.
+/// Reads through all arguments: `printf` may read memory for `%s`.
 pub(super) const TELL: Effects =
     TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 
-/// The handlers of UndefinedBehaviorSanitizer: they tell, and those called `…_abort` end the program.
+/// Recognises the handlers of UndefinedBehaviorSanitizer. Handlers report; handlers named `…_abort` end the
+/// program.
 pub(super) fn sanitizer(name: &str) -> Option<Found> {
     let rest = name.strip_prefix("__ubsan_handle_")?;
     let (known, effects) = match rest.ends_with("_abort") || rest == "builtin_unreachable" {
@@ -110,7 +111,7 @@ pub(super) fn sanitizer(name: &str) -> Option<Found> {
     })
 }
 
-/// What gives the address of `errno`, by C library.
+/// Functions that return the address of `errno`, by C library.
 pub(super) const ERRNO: &[&str] = &["__errno_location", "__error", "_errno"];
 
 // table
@@ -348,7 +349,7 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Environment,
         TALK.reading(&[0]),
     ),
-    // One for each thread: no other one's calls may be made by one.
+    // Each thread has a separate errno: a call must not move to another thread.
     row(ERRNO, SystemFn::Errno, Effects::PURE.hidden().inactive()),
     row(
         &[
@@ -421,7 +422,7 @@ const READING: Effects = Effects {
     ..TELL
 };
 
-/// Any memory that the program can reach, errno and the hidden part.
+/// Any reachable memory, errno and inaccessible memory.
 const ALL_REACHABLE: super::Places = super::Places::ALL;
 
 const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> Row {
@@ -432,8 +433,8 @@ const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> 
     }
 }
 
-/// C++'s streams and strings, in the manglings of libstdc++ and libc++: text and what becomes
-/// text. What sanitizers call when they find something.
+/// Recognises C++ streams and strings in the manglings of libstdc++ and libc++, and the reports of
+/// sanitizers.
 pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
     // table
     const STREAMS: &[&str] = &[
@@ -476,7 +477,7 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
         return known(SystemFn::Read, effects);
     }
     let found = |effects| known(SystemFn::Print, effects);
-    // What is written is the stream's own, and text behind the object.
+    // Writes reach the stream object and the text behind the object.
     let talk = Effects {
         reads: ALL_REACHABLE,
         may_throw: true,
@@ -498,8 +499,8 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
         .flatten()
 }
 
-/// Whether a function is one of C++'s own on text: members of `std::string` and of string streams, and
-/// what makes strings of numbers. Such functions are known even where their bodies are seen.
+/// Returns whether a function is a C++ text function: members of `std::string` and of string streams, and
+/// conversions of numbers to strings. Such functions are recognised even with a visible body.
 pub fn is_text_object(name: &str) -> bool {
     // table
     const PREFIXES: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Every row is walked: names are found, unique, and their effects hang together.
+//! Tests over all table rows: names resolve, are unique, and have consistent effects.
 
 use super::*;
 use crate::{AttrSet, Unit};
@@ -168,7 +168,7 @@ fn words_are_found_in_mangled_names() {
     );
 }
 
-/// Returns the manual's page of words.
+/// Returns the manual's page of interface keywords.
 fn page_of_words() -> String {
     let mut text = String::from(
         "# The words of the call interface\n\n\

@@ -1,9 +1,9 @@
-//! Strings, bytes, text that becomes numbers, and what decides where hashed containers keep elements. None of it
-//! carries a derivative.
+//! Text functions: strings, bytes, conversions of text to numbers, and the bucket policy of hashed
+//! containers. No text function carries a derivative.
 
 use super::{Effects, Known, Row};
 
-/// A function of strings or bytes.
+/// A string or byte function.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TextFn {
@@ -27,11 +27,11 @@ pub enum TextFn {
     ToFloat,
     /// Text to an integer: `strtol`, `atoi`.
     ToInt,
-    /// Message of an error.
+    /// The message of an error number.
     Strerror,
-    /// `bytes, count, seed → number` made of them.
+    /// `bytes, count, seed → hash`.
     Hash,
-    /// libstdc++'s `policy, numbers…`: how many buckets a hashed container is to have.
+    /// libstdc++'s `policy, numbers…`: the number of buckets of a hashed container.
     Buckets,
 }
 

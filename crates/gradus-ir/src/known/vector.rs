@@ -1,21 +1,21 @@
-//! Vectors: reductions of lanes, and loads and stores of some of them.
+//! Vector intrinsics: lane reductions, and masked loads and stores.
 
 use super::{Effects, Known, Row};
 
-/// A reduction of a vector's lanes to one.
+/// A reduction of a vector's lanes to a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReduceFn {
     /// `start, vector → start + Σ`, in order unless reassociation is allowed.
     Fadd,
     /// `start, vector → start · Π`, in order unless reassociation is allowed.
     Fmul,
-    /// The least, as [`super::MathFn::Minnum`].
+    /// The minimum, as [`super::MathFn::Minnum`].
     Fmin,
-    /// The greatest, as [`super::MathFn::Maxnum`].
+    /// The maximum, as [`super::MathFn::Maxnum`].
     Fmax,
-    /// The least, as [`super::MathFn::Minimum`].
+    /// The minimum, as [`super::MathFn::Minimum`].
     Fminimum,
-    /// The greatest, as [`super::MathFn::Maximum`].
+    /// The maximum, as [`super::MathFn::Maximum`].
     Fmaximum,
     /// Sum of integers.
     Add,
@@ -27,34 +27,34 @@ pub enum ReduceFn {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// The greatest, signed.
+    /// The signed maximum.
     Smax,
-    /// The least, signed.
+    /// The signed minimum.
     Smin,
-    /// The greatest, unsigned.
+    /// The unsigned maximum.
     Umax,
-    /// The least, unsigned.
+    /// The unsigned minimum.
     Umin,
 }
 
-/// Loads and stores of some lanes.
+/// Masked loads and stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MaskedFn {
-    /// `ptr, mask, otherwise → vector`; an alignment between `ptr` and `mask` in older form.
+    /// `ptr, mask, pass-through → vector`; the older form has an alignment between `ptr` and `mask`.
     Load,
-    /// `vector, ptr, mask`; an alignment between `ptr` and `mask` in older form.
+    /// `vector, ptr, mask`; the older form has an alignment between `ptr` and `mask`.
     Store,
-    /// `ptrs, mask, otherwise → vector`; an alignment between `ptrs` and `mask` in older form.
+    /// `ptrs, mask, pass-through → vector`; the older form has an alignment between `ptrs` and `mask`.
     Gather,
-    /// `vector, ptrs, mask`; an alignment between `ptrs` and `mask` in older form.
+    /// `vector, ptrs, mask`; the older form has an alignment between `ptrs` and `mask`.
     Scatter,
-    /// `ptr, mask, otherwise → vector` from consecutive elements.
+    /// `ptr, mask, pass-through → vector` from consecutive elements.
     ExpandLoad,
     /// `vector, ptr, mask` to consecutive elements.
     CompressStore,
 }
 
-/// The sum of floats.
+/// The name stem of the float sum reduction.
 pub(super) const SUM: &str = "llvm.vector.reduce.fadd";
 
 // table

@@ -1,7 +1,8 @@
-//! The words of the call interface, as data: calls, registrations, markers, attributes, metadata, hooks.
+//! The keywords of the call interface, as data: calls, registrations, markers, attributes, metadata, hooks.
 //!
-//! The recognisers read this table, the manual prints it (`docs/interface-words.md`), and a test walks it. A name
-//! of the interface without a row is refused by that name. No such name is an ordinary external.
+//! The recognisers read the table, the manual prints the table (`docs/interface-words.md`), and a test walks
+//! all rows. A name of the interface without a row is refused by name and never treated as an ordinary
+//! external.
 
 use super::differentiation::EntryMode;
 
@@ -10,17 +11,17 @@ use super::differentiation::EntryMode;
 pub enum Marker {
     /// The next argument is inactive.
     Const,
-    /// The next argument comes with its shadow or tangent.
+    /// A shadow or tangent follows the next argument.
     Dup,
-    /// Like `Dup`; the primal contents are not needed afterwards.
+    /// Like `Dup`; the primal contents are dead after the call.
     DupNoNeed,
     /// The next argument's adjoint is returned.
     Out,
-    /// Like `Dup`; the distance of the lanes' shadows in bytes comes first.
+    /// Like `Dup`; the byte stride between the shadows of a batch comes first.
     DupStrided,
-    /// Like `DupNoNeed`; the distance of the lanes' shadows in bytes comes first.
+    /// Like `DupNoNeed`; the byte stride between the shadows of a batch comes first.
     DupNoNeedStrided,
-    /// The number of lanes follows.
+    /// The batch width follows.
     Width,
     /// The primal's result is returned too, before all other results.
     PrimalReturn,
@@ -34,26 +35,26 @@ pub enum Marker {
     NoEffect,
     /// The primal's result is not returned.
     NoReturn,
-    /// The result is a pointer, and its shadow is returned too.
+    /// The result is a pointer; the pointer's shadow is returned too.
     DupReturn,
     /// All shadows follow after all arguments.
     Interleave,
-    /// The return sweep does not free the memory that the forward sweep left.
+    /// The reverse pass does not free the tape.
     NoFree,
-    /// No code overwrites the pointee of the next argument between the sweeps.
+    /// No code overwrites the pointee of the next argument between forward pass and reverse pass.
     NotOverwritten,
     /// The tape follows.
     Tape,
     /// The size of the tape's memory in bytes follows.
     Allocated,
-    /// The size of a structure in bytes follows; the next argument is its address.
+    /// The size of a structure in bytes follows; the next argument is the structure's address.
     ByReference,
-    /// Known to the interface, and not supported here.
+    /// A keyword of the interface without support in Gradus.
     Unsupported(&'static str),
 }
 
 impl Marker {
-    /// Returns true if the marker states the activity of an argument.
+    /// Returns whether the marker states the activity of an argument.
     pub fn is_activity(self) -> bool {
         use Marker::*;
         matches!(
@@ -66,7 +67,7 @@ impl Marker {
 /// The meaning of a registration, a global variable whose initialiser is read at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Registration {
-    /// A function, its augmented primal, its return sweep.
+    /// A function, its augmented primal, its reverse pass.
     Gradient,
     /// A function and its forward-mode derivative.
     Derivative,
@@ -74,43 +75,43 @@ pub enum Registration {
     Inactive,
     /// Variables without derivatives.
     InactiveGlobal,
-    /// A function and the name of a known function that it resembles.
+    /// A function and the name of an equivalent external function.
     Like,
     /// An allocator.
     Allocation,
     /// A permission that derivatives do not need.
     Hint,
-    /// Known to the interface, and not supported here.
+    /// A keyword of the interface without support in Gradus.
     Unsupported,
 }
 
-/// The meaning of an attribute of a function, a variable or a call, or of metadata there.
+/// The meaning of an attribute of a function, variable or call, or of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// The bearer carries no derivative.
+    /// The function, variable or call carries no derivative.
     Inactive,
     /// Neither the instruction nor its result carries a derivative.
     InactiveInstruction,
-    /// The function resembles the known one that the text names.
+    /// The function is equivalent to the external function named by the text.
     Like,
     /// The augmented primal of the function.
     Augmented,
-    /// The return sweep of the function.
+    /// The reverse pass of the function.
     Gradient,
     /// The forward-mode derivative of the function.
     Derivative,
     /// A permission or statement that does not affect derivatives.
     Hint,
-    /// Known to the interface, and not supported here.
+    /// A keyword of the interface without support in Gradus.
     Unsupported,
 }
 
-/// The kind of a word, with its meaning.
+/// The kind of a keyword, with the meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Use {
     /// A call, recognised by a substring of the callee's name.
     Call(EntryMode),
-    /// A global variable, recognised by a substring of its name.
+    /// A global variable, recognised by a substring of the name.
     Registration(Registration),
     /// A marker.
     Marker(Marker),
@@ -118,7 +119,7 @@ pub enum Use {
     Attribute(Mark),
     /// Metadata in LLVM IR.
     Metadata(Mark),
-    /// A function that the program defines and that the other interface calls.
+    /// A function defined by the program and called by Enzyme.
     Hook,
     /// A header.
     Header,
@@ -128,30 +129,30 @@ pub enum Use {
     Option,
 }
 
-/// The answer to a word.
+/// The compiler's support of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// The compiler does as the word says.
+    /// The compiler implements the keyword.
     Honoured,
-    /// The word is a hint: no derivative depends on it.
+    /// A hint: no derivative depends on the keyword.
     Hint,
-    /// The compiler refuses the word by its name.
+    /// The compiler refuses the keyword by name.
     Refused,
 }
 
-/// One word of the interface.
+/// A keyword of the interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
-    /// The word, as users write it.
+    /// The keyword, as users write it.
     pub word: &'static str,
-    /// Its kind and meaning.
+    /// The kind and meaning.
     pub means: Use,
     /// One line for the manual.
     pub says: &'static str,
 }
 
 impl Word {
-    /// Returns the answer to the word.
+    /// Returns the support of the keyword.
     pub fn standing(&self) -> Standing {
         use EntryMode::*;
         match self.means {
@@ -196,7 +197,7 @@ const fn metadata(name: &'static str, meaning: Mark, says: &'static str) -> Word
     word(name, Use::Metadata(meaning), says)
 }
 
-/// Every word of the interface. A call's name may be the start of a longer one: the first row that matches counts.
+/// All keywords of the interface. If one call's name is a prefix of another, the first match counts.
 // table
 pub const WORDS: &[Word] = &[
     call(
@@ -675,7 +676,7 @@ pub const WORDS: &[Word] = &[
     ),
 ];
 
-/// The prefixes of the interface's names. A word of [`WORDS`] follows.
+/// The prefixes of the interface's names. A keyword of [`WORDS`] follows.
 pub const PREFIXES: [&str; 2] = ["enzyme_", "gradus_"];
 
 fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
@@ -683,7 +684,7 @@ fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
     Some(row.means)
 }
 
-/// Returns the word after the prefix of either interface, in a name or in the last part of a namespaced C++ name.
+/// Returns the keyword after an interface prefix, in a name or in the last component of a C++ name.
 pub fn interface_word(name: &str) -> Option<&str> {
     // Variables of device code have a prefix in the host module.
     let name = last_part(name.strip_prefix(super::VARIABLE).unwrap_or(name));
@@ -693,7 +694,7 @@ pub fn interface_word(name: &str) -> Option<&str> {
     words.find(|word| !word.is_empty())
 }
 
-/// Returns the last part of a C++ symbol in namespaces or classes, and any other name unchanged.
+/// Returns the last component of a namespaced C++ symbol; any other name unchanged.
 fn last_part(symbol: &str) -> &str {
     let Some(mut rest) = symbol.strip_prefix("_ZN") else {
         return symbol;
@@ -713,7 +714,7 @@ fn last_part(symbol: &str) -> &str {
     }
 }
 
-/// Returns the marker of that name, under either interface.
+/// Returns the marker called `name`, under either prefix.
 pub fn marker_named(name: &str) -> Option<Marker> {
     match find(interface_word(name)?, |means| {
         matches!(means, Use::Marker(_))
@@ -723,7 +724,7 @@ pub fn marker_named(name: &str) -> Option<Marker> {
     }
 }
 
-/// Returns the meaning of an attribute, by the word after the prefix.
+/// Returns the meaning of an attribute, by the keyword after the prefix.
 pub fn attribute_named(word: &str) -> Option<Mark> {
     match find(word, |means| matches!(means, Use::Attribute(_)))? {
         Use::Attribute(mark) => Some(mark),
@@ -731,7 +732,7 @@ pub fn attribute_named(word: &str) -> Option<Mark> {
     }
 }
 
-/// Returns the meaning of metadata, by the word after the prefix.
+/// Returns the meaning of metadata, by the keyword after the prefix.
 pub fn metadata_named(word: &str) -> Option<Mark> {
     match find(word, |means| matches!(means, Use::Metadata(_)))? {
         Use::Metadata(mark) => Some(mark),
@@ -739,8 +740,8 @@ pub fn metadata_named(word: &str) -> Option<Mark> {
     }
 }
 
-/// Returns the part of a variable's name, mangled or not, that begins a registration of either interface. A
-/// variable with such a name is a registration, even if its word is unknown.
+/// Returns the part of a variable's name, mangled or not, after the registration prefix of either interface.
+/// A variable with such a name is a registration, even with an unknown keyword.
 pub fn registration_part(variable: &str) -> Option<&str> {
     let starts = PREFIXES.iter().filter_map(|prefix| {
         let at = variable.find(&format!("__{prefix}"))?;
@@ -753,7 +754,7 @@ pub fn registration_part(variable: &str) -> Option<&str> {
         .filter(|_| !guard)
 }
 
-/// Returns the registration of a variable: `None` if it is none, `Some(None)` if its word is unknown.
+/// Returns the registration of a variable: `None` for other variables, `Some(None)` for an unknown keyword.
 pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
     let part = registration_part(variable)?;
     let row = WORDS.iter().find_map(|row| match row.means {
@@ -763,13 +764,13 @@ pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
     Some(row)
 }
 
-/// Returns true if a symbol belongs to the interface by its name alone, even if its word is unknown.
+/// Returns whether a symbol belongs to the interface by name alone, even with an unknown keyword.
 pub fn is_reserved(name: &str) -> bool {
     name.contains("__enzyme_") || is_other_spelling(name)
 }
 
-/// Returns true if a symbol is a call of the table under the prefix `__gradus_`, alone or with an ending of its own.
-/// The run-time library has names with this prefix, too.
+/// Returns whether a symbol is a call of the table under the prefix `__gradus_`, alone or with a suffix. The
+/// runtime library also has symbols with the prefix.
 fn is_other_spelling(symbol: &str) -> bool {
     let Some((_, rest)) = symbol.split_once("__gradus_") else {
         // Not an error: the symbol has no prefix of the interface.
@@ -784,7 +785,7 @@ fn is_other_spelling(symbol: &str) -> bool {
     WORDS.iter().any(is_word)
 }
 
-/// Returns true if a function of the program is a hook that the other interface calls.
+/// Returns whether a function of the program is a hook called by Enzyme.
 pub fn is_hook(name: &str) -> bool {
     let hooks = WORDS.iter().filter(|row| row.means == Use::Hook);
     hooks
@@ -792,7 +793,7 @@ pub fn is_hook(name: &str) -> bool {
         .any(|row| row.word == name || is_mangled(name, row.word))
 }
 
-/// Returns true if a C++ symbol is that of a file-scope function with this name.
+/// Returns whether a C++ symbol is the mangled name of a file-scope function `name`.
 fn is_mangled(symbol: &str, name: &str) -> bool {
     let rest = symbol.strip_prefix(&format!("_Z{}", name.len()));
     rest.is_some_and(|rest| rest.starts_with(name))

@@ -1,23 +1,23 @@
-//! Splits the text form into tokens; `;` begins a comment that runs to the end of the line.
+//! The lexer of the text form; `;` begins a comment up to the end of the line.
 
 use super::TextError;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TokenKind {
     /// A bare word: a mnemonic, a type, a flag …
     Word(String),
-    /// `%name`; the flag says that the name is quoted, and so never a number.
+    /// `%name`. The flag is true for a quoted name; a quoted name is never a number.
     Local(String, bool),
     /// `@name`.
     Symbol(String),
     /// `$name`.
     TypeName(String),
-    /// `#` and a number.
+    /// `#` followed by a number.
     Hash(u64),
     /// `!word`.
     Bang(String),
-    /// A decimal whole number, perhaps negative.
+    /// A decimal integer, possibly negative.
     Int(String),
     /// A decimal number with a point or an exponent.
     Float(String),
@@ -25,19 +25,19 @@ pub(super) enum TokenKind {
     Hex(String),
     /// A string.
     Text(String),
-    /// A sign; of several characters `->` and `...` only.
+    /// Punctuation; the only multi-character tokens are `->` and `...`.
     Punct(&'static str),
     /// The end of the text.
     End,
 }
 
-/// A token and its place.
+/// A token and the source position.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub kind: TokenKind,
     pub line: u32,
     pub column: u32,
-    /// Whether it is the first of its line; the end always is.
+    /// True for the first token of a line and for [`TokenKind::End`].
     pub first: bool,
 }
 
@@ -45,7 +45,7 @@ const PUNCTUATION: &[&str] = &[
     "->", "...", "(", ")", "{", "}", "[", "]", "<", ">", ",", ":", "=", "|", "+",
 ];
 
-/// The tokens of `text`, the last one [`TokenKind::End`].
+/// Returns the tokens of `text`; the last token is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, TextError> {
     let mut lexer = Lexer {
         text,
@@ -165,7 +165,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What follows a sigil, and whether it is quoted.
+    /// Reads the name after a sigil; the flag is true for a quoted name.
     fn name(&mut self) -> Result<(String, bool), TextError> {
         self.at += 1;
         if self.peek(0) == b'"' {
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// A string: `\\`, `\"` and `\xx` (two hexadecimal digits, a byte) are its escapes.
+    /// Reads a string. Escapes: `\\`, `\"` and `\xx` (one byte, two hexadecimal digits).
     fn string(&mut self) -> Result<String, TextError> {
         self.at += 1;
         let mut bytes = Vec::new();
@@ -252,12 +252,12 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Whether a name may stand behind its sigil without quotes.
+/// Returns whether a name needs no quotes after the sigil.
 pub(super) fn is_bare(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_word)
 }
 
-/// `text` as a string token.
+/// Returns `text` as a string token.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

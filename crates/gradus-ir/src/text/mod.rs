@@ -1,5 +1,4 @@
-//! The text form of units (`.gir`): generic and re-readable, so that printing what was parsed
-//! gives the same text, and parsing what was printed the same unit.
+//! The text form of units (`.gir`), generic and re-readable: printing and parsing are inverse.
 //!
 //! ```text
 //! func @sum(%n: i64, %x: ptr) -> f64 {
@@ -13,15 +12,14 @@
 //! }
 //! ```
 //!
-//! An op is `results = word flags data operands -> result types !facts {regions}`. Result types
-//! stand only where operands do not imply them. A constant stands in the place of its use with
-//! its type before it (`i32 3`), which may be missing for `i64`, `f64`, `i1` (`true`) and `ptr`
-//! (`null`, `@f`). A region's parameters stand between bars, `{ |%i: i64| … }`; loops with the
-//! usual parameters are written `for %i < %n iter(%acc = 0.0)`. Values without a name are
-//! numbered. Bodies that break the language's rules can be written too: the rules are the
-//! verifier's.
+//! The syntax of an op is `results = keyword flags data operands -> result types !facts {regions}`. Result
+//! types are printed only if the operands do not imply the types. A constant is written at the use, after the
+//! constant's type (`i32 3`). The type may be omitted for `i64`, `f64`, `i1` (`true`) and `ptr` (`null`,
+//! `@f`). A region's parameters are enclosed in bars, `{ |%i: i64| … }`. Loops with the standard parameters
+//! have the form `for %i < %n iter(%acc = 0.0)`. Unnamed values are numbered. The text form can also express
+//! bodies that break the verifier's rules.
 //!
-//! Locations, alias scopes, types of alias analysis and attributes are numbered lines at the top.
+//! Locations, alias scopes, TBAA types and attribute sets are numbered lines at the top.
 
 mod lex;
 mod names;
@@ -43,10 +41,10 @@ pub use print_op::OpPrinter;
 
 use crate::{Code, Diagnostic, SourceSpan};
 
-/// How deep types and constants may nest in the text.
+/// The maximum nesting depth of types and constants in the text.
 const MAX_NESTING: u32 = 200;
 
-/// What could not be read, and where.
+/// A syntax error with the position.
 #[derive(Clone, Debug)]
 struct TextError {
     line: u32,

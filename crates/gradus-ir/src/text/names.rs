@@ -1,26 +1,25 @@
-//! The names of a body's values in the text form: their own, made unique, else numbers in the
-//! order of the text.
+//! Value names in the text form: the values' own names, made unique, or numbers in textual order.
 
 use super::lex;
 use crate::{Body, Entity, Op, Region, Value};
 use std::collections::{HashMap, HashSet};
 
-/// A place in a walk over a body in the order of its text.
+/// A work item of the walk over a body in textual order.
 enum Step {
     Enter(Region),
     Ops(Option<Op>),
 }
 
-/// The names of a body's values, without their sigil.
+/// The names of a body's values, without sigil.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// Name and place in the text's order of definitions, by the value's position.
+    /// Name and textual definition order, indexed by value.
     names: Vec<Option<(Box<str>, u32)>>,
 }
 
 impl Names {
-    /// Names all values that the body's text defines; `param_names` name the function's parameters
-    /// where the body does not.
+    /// Names all values that the body's text defines. `param_names` names function parameters without a name
+    /// in the body.
     pub fn of(body: &Body, param_names: &[Option<String>]) -> Self {
         let mut namer = Namer {
             body,
@@ -39,7 +38,7 @@ impl Names {
         Names { names: namer.names }
     }
 
-    /// The name of a value; `?` for one that the text does not define.
+    /// Returns the name of a value; `?` for a value that the text does not define.
     pub fn get(&self, value: Value) -> &str {
         self.names
             .get(value.index())
@@ -47,7 +46,7 @@ impl Names {
             .map_or("?", |(name, _)| name)
     }
 
-    /// How many values the text defines before this one.
+    /// Returns the number of values that the text defines before `value`.
     pub fn position(&self, value: Value) -> u32 {
         let named = self.names.get(value.index()).and_then(|n| n.as_ref());
         named.map_or(u32::MAX, |(_, position)| *position)
@@ -113,12 +112,12 @@ impl Namer<'_> {
     }
 }
 
-/// Whether a bare name stands for a value without one.
+/// Returns whether a bare name denotes an unnamed, numbered value.
 pub(super) fn is_number(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether an attribute's name needs no quotes.
+/// Returns whether an attribute's name needs no quotes.
 pub(super) fn is_attribute_word(name: &str) -> bool {
     name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

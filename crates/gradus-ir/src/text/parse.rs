@@ -1,5 +1,5 @@
-//! Parses units: first all names with their types, then properties, initial bytes and bodies, so
-//! that symbols may be used before the line that declares them.
+//! The parser of units. Pass 1 declares all names with types; pass 2 parses properties, initial bytes and
+//! bodies. Symbols may therefore be used before the declaring line.
 
 use super::TextError;
 use super::lex::{Token, TokenKind, tokens};
@@ -12,10 +12,10 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Reads a unit from its text; `file` names the text in diagnostics.
+/// Parses a unit; `file` is the name of the text in diagnostics.
 ///
 /// # Errors
-/// [`crate::Code::BadText`] with the line and column of what could not be read.
+/// [`crate::Code::BadText`] with line and column of the syntax error.
 pub fn parse(text: &str, file: &str) -> Result<Unit, Diagnostic> {
     parse_text(text).map_err(|e| e.diagnostic(file))
 }
@@ -48,22 +48,22 @@ fn parse_text(text: &str) -> Result<Unit, TextError> {
     Ok(parser.unit)
 }
 
-/// A parameter of a function: its name's token and its type.
+/// A function parameter: name token and type.
 pub(super) struct Param {
     pub name: Option<Token>,
     pub ty: TypeId,
 }
 
-/// What the first reading of a function found.
+/// A function header, found in pass 1.
 struct Header {
     id: FuncId,
     params: Vec<Param>,
     has_body: bool,
-    /// Where its properties begin.
+    /// The token index of the properties.
     tail: usize,
 }
 
-/// The state of reading a unit.
+/// The parser's state.
 pub(super) struct Parser {
     tokens: Vec<Token>,
     pub(super) at: usize,
@@ -79,7 +79,7 @@ pub(super) struct Parser {
 impl Parser {
     fn new(tokens: Vec<Token>) -> Self {
         let mut unit = Unit::default();
-        // The types of results may need it (see `result_types`).
+        // Result types may require `i1` (see `result_types`).
         unit.types.int(1);
         Parser {
             tokens,
@@ -161,7 +161,7 @@ impl Parser {
             }
         }
     }
-    /// A whole number of the type asked for.
+    /// Parses an integer of type `T`.
     pub(super) fn number<T: std::str::FromStr>(&mut self) -> Result<T, TextError> {
         let parsed = match self.peek() {
             TokenKind::Int(text) => text.parse().ok(),
@@ -193,7 +193,7 @@ impl Parser {
             None => self.error_at(&token, format!("nothing here is called `@{name}`")),
         }
     }
-    /// Items between brackets, with commas between them.
+    /// Parses a comma-separated list between brackets.
     pub(super) fn list<T>(
         &mut self,
         open: &str,
@@ -242,7 +242,7 @@ impl Parser {
         }
     }
 
-    /// Goes to the next line that begins outside every bracket.
+    /// Skips to the next line that begins outside all brackets.
     fn skip_item(&mut self) -> Result<(), TextError> {
         let mut depth = 0usize;
         loop {
@@ -326,7 +326,7 @@ impl Parser {
         })
     }
 
-    /// Properties of a function; gives whether a body follows.
+    /// Parses a function's properties; returns whether a body follows.
     fn function_tail(&mut self, header: &Header) -> Result<bool, TextError> {
         let id = header.id;
         while !self.token().first && !self.is_punct("{") {
@@ -497,7 +497,7 @@ impl Parser {
     }
 }
 
-/// The element and the length of a scalar or array whose initial bytes are written as numbers.
+/// Returns element type and length of a scalar or array whose initial bytes are written as numbers.
 pub(super) fn number_array(unit: &Unit, ty: TypeId) -> Option<(TypeId, u64)> {
     let (elem, count) = match *unit.types.get(ty) {
         Type::Array { elem, len } => (elem, len),
@@ -521,7 +521,7 @@ fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The name of a parameter in the source: one that is not a number.
+/// Returns a parameter's source name; numbers are no source names.
 fn source_name(token: Option<&Token>) -> Option<String> {
     match &token?.kind {
         TokenKind::Local(name, quoted) if *quoted || !super::names::is_number(name) => {
@@ -540,7 +540,7 @@ fn linkage(word: &str) -> Option<Linkage> {
     }
 }
 
-/// Gives each number of a kind of fact its id, in the order of the text.
+/// Assigns ids to the numbers of one kind of fact, in textual order.
 pub(super) fn number_items<K: Entity>(
     tokens: impl Iterator<Item = u64>,
     map: &mut HashMap<u64, K>,
@@ -552,7 +552,7 @@ pub(super) fn number_items<K: Entity>(
 }
 
 impl Parser {
-    /// The numbers that follow `word` at the beginning of lines outside every brace.
+    /// Returns the numbers after `word` at line beginnings outside all braces.
     pub(super) fn numbered(&self, word: &str) -> Vec<u64> {
         let mut depth = 0i64;
         let mut numbers = Vec::new();

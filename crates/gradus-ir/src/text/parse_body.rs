@@ -1,7 +1,7 @@
-//! Parses bodies. Open regions stand on a stack of their own, so that nesting costs no recursion.
+//! The parser of function bodies. Open regions are on an explicit stack; nesting costs no recursion.
 //!
-//! A value may be used before the line that defines it: such text breaks a rule of the language,
-//! and the verifier says which.
+//! A value may be used before the defining line. Such text parses, and the verifier reports the rule
+//! violation.
 
 use super::TextError;
 use super::lex::{Token, TokenKind};
@@ -14,18 +14,18 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Reads one body.
+/// The state of the parser of one body.
 pub(super) struct BodyParser<'a> {
     parser: &'a mut Parser,
     body: Body,
     values: HashMap<String, Value>,
-    /// Operands whose definitions come later.
+    /// Operands with later definitions.
     missing: Vec<(Op, usize, Token)>,
     stack: Vec<Open>,
     region: Region,
 }
 
-/// An op whose regions are being read.
+/// An op with regions still to parse.
 struct Open {
     op: Op,
     outside: Region,
@@ -35,16 +35,16 @@ struct Open {
 /// An operand.
 enum Arg {
     Value(Value),
-    /// The name of a value that is not defined yet.
+    /// The name token of a value that is not yet defined.
     Later(Token),
 }
 
-/// What stands before an op's result types.
+/// The part of an op before the result types.
 struct Head {
     kind: OpKind,
     flags: Flags,
     args: Vec<Arg>,
-    /// Parameters of the first region that stand beside operands: name and operand's index.
+    /// Parameters of the first region that are written beside operands: name token and operand index.
     params: Vec<(Token, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> BodyParser<'a> {
         }
     }
 
-    /// Reads ops up to and with the brace that ends the body.
+    /// Parses ops up to and including the closing brace of the body.
     pub fn run(mut self, params: &[Param]) -> Result<Body, TextError> {
         for param in params {
             let value = self.body.add_param(self.region, param.ty);
@@ -108,7 +108,7 @@ impl<'a> BodyParser<'a> {
 
     // ---- regions ---------------------------------------------------------------------------
 
-    /// Opens the next region of an op, where one follows, else goes on behind the op.
+    /// Enters the op's next region, if any; otherwise continues after the op.
     fn next_region(&mut self, mut open: Open) -> Result<(), TextError> {
         let count = self.body.op_regions(open.op).len();
         let begins = match self.body.kind(open.op) {
@@ -141,7 +141,7 @@ impl<'a> BodyParser<'a> {
         Ok(())
     }
 
-    /// Reads `case n` and `default`; gives whether a region follows.
+    /// Parses `case n` and `default` labels; returns whether a region follows.
     fn switch_label(&mut self, open: &mut Open) -> Result<bool, TextError> {
         while self.parser.eat_word("case") {
             open.cases.push(self.parser.number()?);
@@ -228,7 +228,7 @@ impl<'a> BodyParser<'a> {
         op
     }
 
-    /// What an operand is until its definition is read.
+    /// Returns the placeholder for an operand with a later definition.
     fn placeholder(&mut self) -> Value {
         let unit = &mut self.parser.unit;
         let ty = unit.types.void();
@@ -333,7 +333,7 @@ impl<'a> BodyParser<'a> {
         flags
     }
 
-    /// Operands with commas between them, up to the end of the line or whatever cannot be one.
+    /// Parses comma-separated operands, up to the end of the line or a token that begins no operand.
     fn operands(&mut self, head: &mut Head) -> Result<(), TextError> {
         let owns_regions = head.kind.row().regions != Count::Exactly(0);
         let token = self.parser.token();
@@ -400,7 +400,7 @@ impl<'a> BodyParser<'a> {
         Ok(())
     }
 
-    /// `%i < %n iter(%a = %x)` and its kin.
+    /// Parses `%i < %n iter(%a = %x)` and the variants for the other loop ops.
     fn loop_operands(&mut self, head: &mut Head) -> Result<(), TextError> {
         if !matches!(head.kind, OpKind::Loop { .. }) {
             self.below(head)?;
@@ -458,7 +458,7 @@ impl<'a> BodyParser<'a> {
 
     // ---- calls -----------------------------------------------------------------------------
 
-    /// `tail cc 8 @f(arguments) bundle "tag"(operands) #attributes : type`.
+    /// Parses `tail cc 8 @f(arguments) bundle "tag"(operands) #attributes : type`.
     fn call(&mut self, head: &mut Head) -> Result<(), TextError> {
         let start = self.parser.token().clone();
         let void = self.parser.unit.types.void();
@@ -513,7 +513,7 @@ impl<'a> BodyParser<'a> {
     }
 }
 
-/// What tells a value's name from others: a quoted number is a name, a bare one is none.
+/// Returns the lookup key of a value's name. A quoted number is a name, a bare number is not.
 fn key(token: &Token) -> String {
     match &token.kind {
         TokenKind::Local(name, true) if super::names::is_number(name) => format!("\"{name}"),
@@ -522,7 +522,7 @@ fn key(token: &Token) -> String {
     }
 }
 
-/// The natural alignment, where the text says none.
+/// Sets an omitted alignment to the natural alignment.
 fn fill_alignment(unit: &Unit, kind: &mut OpKind, operands: &[TypeId], results: &[TypeId]) {
     let natural = accessed(kind, operands, results)
         .filter(|ty| !matches!(unit.types.get(*ty), Type::Void))

@@ -1,4 +1,4 @@
-//! Parses types and constants.
+//! The parser of types and constants.
 
 use super::lex::TokenKind;
 use super::parse::Parser;
@@ -6,7 +6,7 @@ use super::{MAX_NESTING, TextError};
 use crate::consts::{FIRST_OBJECT, float_bits};
 use crate::{ConstId, ConstKind, FloatKind, Symbol, Type, TypeId};
 
-/// The most elements that `splat` writes out.
+/// The maximum number of elements of a `splat`.
 const MAX_SPLAT: u32 = 1 << 20;
 
 fn float_kind(word: &str) -> Option<FloatKind> {
@@ -31,12 +31,12 @@ fn int_bits(word: &str) -> Option<u32> {
 impl Parser {
     // ---- types -----------------------------------------------------------------------------
 
-    /// A type.
+    /// Parses a type.
     pub(super) fn ty(&mut self) -> Result<TypeId, TextError> {
         self.nested_type(0)
     }
 
-    /// Whether a type begins here.
+    /// Returns whether the next token begins a type.
     pub(super) fn at_type(&self) -> bool {
         match self.peek() {
             TokenKind::Word(word) => {
@@ -161,7 +161,7 @@ impl Parser {
         }
     }
 
-    /// `$name = {fields}`, after `type`.
+    /// Parses `$name = {fields}`, after the keyword `type`.
     pub(super) fn named_type(&mut self) -> Result<(), TextError> {
         let token = self.advance();
         let TokenKind::TypeName(name) = &token.kind else {
@@ -193,7 +193,7 @@ impl Parser {
 
     // ---- constants -------------------------------------------------------------------------
 
-    /// A constant, of the type that stands before it, else of the type that it is written for.
+    /// Parses a constant. An explicit type precedes the literal; otherwise the literal determines the type.
     pub(super) fn constant(&mut self) -> Result<ConstId, TextError> {
         self.nested_constant(None, 0)
     }
@@ -219,7 +219,7 @@ impl Parser {
         Ok(self.unit.consts.intern(ty, kind))
     }
 
-    /// The type that a constant without one is of.
+    /// Returns the type of a literal without an explicit type.
     fn own_type(&mut self) -> Result<TypeId, TextError> {
         let needs_type = ["zero", "undef", "poison", "splat", "no_object", "foreign"];
         let ty = match self.peek() {
@@ -303,7 +303,7 @@ impl Parser {
         Ok(ConstKind::Aggregate(vec![member; len as usize]))
     }
 
-    /// `+8`, `-8`, or nothing for 0, behind a symbol.
+    /// Parses an optional offset after a symbol: `+8`, `-8`, or nothing for 0.
     pub(super) fn offset(&mut self) -> Result<i64, TextError> {
         match self.peek() {
             TokenKind::Punct("+") => {
@@ -366,7 +366,7 @@ impl Parser {
         }
     }
 
-    /// The bits of a number in a global's initial bytes.
+    /// Parses one number of a global's initial bytes and returns the bits.
     pub(super) fn number_bits(&mut self, elem: TypeId) -> Result<u64, TextError> {
         match self.number_literal(elem)? {
             ConstKind::Int(bits) | ConstKind::Float(bits) => Ok(bits as u64),

@@ -1,5 +1,5 @@
-//! Parses the numbered lines: locations, alias scopes, types of alias analysis, attributes; and
-//! the facts behind `!` on an op that refer to them.
+//! The parser of numbered lines (locations, alias scopes, TBAA types, attribute sets) and of the facts after
+//! `!` on an op.
 
 use super::TextError;
 use super::lex::TokenKind;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Parser {
-    /// Gives the numbers of facts their ids, so that facts may refer to later ones.
+    /// Assigns ids to all numbered lines, to allow forward references between facts.
     pub(super) fn number_facts(&mut self) {
         let (locations, scopes, types) = (
             self.numbered("loc"),
@@ -22,7 +22,7 @@ impl Parser {
         number_items(types.into_iter(), &mut self.tbaa_types);
     }
 
-    /// A number that stands on two lines would shift the ids of those after it.
+    /// Rejects a number on two lines: a duplicate would shift the ids of all later lines.
     pub(super) fn check_facts(&self) -> Result<(), TextError> {
         let defined = [
             ("loc", self.unit.locations.len(), self.locations.len()),
@@ -35,7 +35,7 @@ impl Parser {
         }
     }
 
-    /// One numbered line.
+    /// Parses one numbered line.
     pub(super) fn fact(&mut self, word: &str) -> Result<(), TextError> {
         if !matches!(word, "loc" | "scope" | "tbaa" | "attrs") {
             return self.error(
@@ -187,7 +187,7 @@ impl Parser {
         }
     }
 
-    /// The attributes of that number; the token is left for the caller to pass.
+    /// Returns the attribute set with the given number; the caller consumes the token.
     pub(super) fn attrs_id(&self, number: u64) -> Result<AttrsId, TextError> {
         match self.attrs.get(&number) {
             Some(id) => Ok(*id),
@@ -195,7 +195,7 @@ impl Parser {
         }
     }
 
-    /// The facts behind an op: its location, and what is stated about it.
+    /// Parses the facts after an op: location and metadata.
     pub(super) fn op_facts(&mut self) -> Result<(Option<LocId>, Meta), TextError> {
         let mut loc = None;
         let mut meta = Meta::default();

@@ -1,4 +1,4 @@
-//! Parses what an op carries beside its operands; the mirror image of `print_kind`.
+//! The parser of an op's data besides operands; inverse of `print_kind`.
 
 use super::TextError;
 use super::parse::Parser;
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Parser {
-    /// Fills in the data of `kind` from the words between flags and operands. Calls are read by
-    /// the body's parser. An alignment of 0 stands for one that the text leaves out.
+    /// Sets the data of `kind` from the tokens between flags and operands. The body parser handles calls. An
+    /// omitted alignment is represented as 0.
     // table
     pub(super) fn kind_data(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
         use OpKind::*;
@@ -106,7 +106,7 @@ impl Parser {
         }
     }
 
-    /// The word of a reduction.
+    /// Parses the keyword of a reduction operator.
     pub(super) fn reduction(&mut self) -> Result<ReduceOp, TextError> {
         self.named("a reduction", ReduceOp::from_name)
     }
@@ -158,7 +158,7 @@ impl Parser {
                 self.at += 1;
                 access.order = order;
             } else {
-                // Not an error: no further word describes the access.
+                // Not an error: no further keyword describes the access.
                 return Ok(());
             }
         }

@@ -1,4 +1,4 @@
-//! Prints units: layout, types, facts, globals and functions, in the order in which they stand.
+//! The printer of units: layout, types, facts, globals and functions, in the order of the unit.
 
 use super::lex::quoted;
 use super::print_const::{TypePrinter, offset_text, sigil};
@@ -8,7 +8,7 @@ use crate::{
     Layout, Linkage, SourceSpan, Symbol, Type, TypeId, Unit,
 };
 
-/// The text of a unit; [`super::parse()`] reads it back.
+/// Returns the text of a unit; [`super::parse()`] is the inverse.
 pub fn print(unit: &Unit) -> String {
     let mut out = String::new();
     let types = TypePrinter::new(unit);
@@ -29,7 +29,7 @@ pub fn print(unit: &Unit) -> String {
     out
 }
 
-/// The text of one function; numbers in it refer to the unit's facts.
+/// Returns the text of one function; numbers refer to the unit's facts.
 pub fn print_function(unit: &Unit, id: FuncId) -> String {
     let function = &unit.functions[id];
     match &function.body {
@@ -66,7 +66,7 @@ fn body_text(out: &mut String, printer: &OpPrinter) {
     out.push_str("}\n");
 }
 
-/// Name, parameters, result and properties.
+/// Returns name, parameters, result and properties of a function.
 fn head_text(
     unit: &Unit,
     types: &TypePrinter,
@@ -278,7 +278,7 @@ fn init_text(unit: &Unit, global: &Global, init: &Initializer) -> String {
     out
 }
 
-/// Initial bytes: as numbers where the type is one of numbers, else in hexadecimal.
+/// Returns the text of initial bytes: numbers for numeric types, hexadecimal otherwise.
 fn bytes_text(unit: &Unit, ty: TypeId, bytes: &[u8]) -> String {
     if bytes.iter().all(|b| *b == 0) {
         return format!("zero {}", bytes.len());
@@ -290,7 +290,7 @@ fn bytes_text(unit: &Unit, ty: TypeId, bytes: &[u8]) -> String {
     format!("hex {}", quoted(&digits))
 }
 
-/// The numbers in the bytes of a scalar or an array of scalars; `None` where they do not tell all.
+/// Returns the numbers in the bytes of a scalar or scalar array; `None` if numbers would lose information.
 fn numbers(unit: &Unit, ty: TypeId, bytes: &[u8]) -> Option<Vec<String>> {
     let (elem, count) = super::parse::number_array(unit, ty)?;
     let size = unit.layout.store_bytes(unit, elem) as usize;

@@ -1,11 +1,11 @@
-//! Prints types and constants.
+//! The printer of types and constants.
 
 use super::lex::{is_bare, quoted};
 use crate::{Const, ConstId, ConstKind, FloatKind, Type, TypeId, Unit};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// `name` behind a sigil, in quotes where needed.
+/// Returns `name` after a sigil, quoted if necessary.
 pub(super) fn sigil(sign: char, name: &str) -> String {
     match is_bare(name) {
         true => format!("{sign}{name}"),
@@ -13,15 +13,15 @@ pub(super) fn sigil(sign: char, name: &str) -> String {
     }
 }
 
-/// Prints types: named structures by their names, so that the text of a type stays short.
+/// The printer of types. Named structures are printed by name, to bound the length of a type's text.
 #[derive(Debug)]
 pub(super) struct TypePrinter<'a> {
     unit: &'a Unit,
-    /// Structures that share their name with an earlier one, by their number.
+    /// The numbers of structures that share a name with an earlier structure.
     doubles: HashMap<TypeId, u32>,
 }
 
-/// The word of a floating-point format.
+/// Returns the keyword of a floating-point format.
 pub(super) fn float_word(kind: FloatKind) -> &'static str {
     match kind {
         FloatKind::F16 => "f16",
@@ -53,14 +53,14 @@ impl<'a> TypePrinter<'a> {
         TypePrinter { unit, doubles }
     }
 
-    /// The text of a type.
+    /// Returns the text of a type.
     pub fn text(&self, id: TypeId) -> String {
         let mut out = String::new();
         self.write(&mut out, id);
         out
     }
 
-    /// Appends the text of a type.
+    /// Appends the text of a type to `out`.
     pub fn write(&self, out: &mut String, id: TypeId) {
         match self.unit.types.get(id) {
             Type::Void => out.push_str("void"),
@@ -109,7 +109,7 @@ impl<'a> TypePrinter<'a> {
         }
     }
 
-    /// Appends the fields of a structure in their brackets.
+    /// Appends the fields of a structure with brackets.
     pub fn write_fields(&self, out: &mut String, fields: &[TypeId], packed: bool) {
         out.push_str(if packed { "<{" } else { "{" });
         self.write_list(out, fields);
@@ -127,7 +127,7 @@ impl<'a> TypePrinter<'a> {
 
     // ---- constants -------------------------------------------------------------------------
 
-    /// Appends a constant where its type is not otherwise known.
+    /// Appends a constant in a context that does not imply the constant's type.
     pub fn write_const(&self, out: &mut String, id: ConstId) {
         let constant = self.unit.constant(id);
         if !has_own_type(self.unit, constant) {
@@ -194,7 +194,7 @@ impl<'a> TypePrinter<'a> {
     }
 }
 
-/// `+8`, `-8`, or nothing for 0.
+/// Returns `+8`, `-8`, or nothing for 0.
 pub(super) fn offset_text(offset: i64) -> String {
     match offset {
         0 => String::new(),
@@ -208,7 +208,7 @@ fn push(out: &mut String, text: std::fmt::Arguments) {
     let _ = out.write_fmt(text);
 }
 
-/// Whether a constant's text tells its type.
+/// Returns whether a constant's text determines the constant's type.
 fn has_own_type(unit: &Unit, constant: &Const) -> bool {
     let ty = unit.types.get(constant.ty);
     match constant.kind {
@@ -229,7 +229,7 @@ fn int_text(unit: &Unit, ty: TypeId, n: u128) -> String {
     }
 }
 
-/// Decimal where that is read back exactly, else the bits.
+/// Returns decimal text if the value reads back exactly, the bits in hexadecimal otherwise.
 fn float_text(unit: &Unit, ty: TypeId, bits: u128) -> String {
     match unit.types.get(ty) {
         Type::Float(FloatKind::F64) if f64::from_bits(bits as u64).is_finite() => {

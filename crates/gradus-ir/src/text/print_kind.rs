@@ -1,4 +1,4 @@
-//! Prints what an op carries beside its operands: the words between its flags and its operands.
+//! The printer of an op's data besides operands: the keywords between flags and operands.
 
 use super::lex::quoted;
 use super::print_const::TypePrinter;
@@ -6,18 +6,18 @@ use crate::{
     Access, AllocaInfo, AllocaPlace, Atomicity, LandingPad, OpKind, ReduceOp, TypeId, Unit,
 };
 
-/// What an op's data refer to.
+/// The context that an op's data refer to.
 pub(super) struct KindPrinter<'a> {
     pub unit: &'a Unit,
     pub types: &'a TypePrinter<'a>,
-    /// The type that the op accesses in memory, whose natural alignment is left out.
+    /// The type of the memory access; the type's natural alignment is omitted.
     pub accessed: Option<TypeId>,
-    /// The number of operands, which tells the dimensions of parallel ops.
+    /// The number of operands; determines the dimensions of parallel ops.
     pub operands: usize,
 }
 
 impl KindPrinter<'_> {
-    /// The words between flags and operands. Calls print themselves.
+    /// Returns the keywords between flags and operands. Calls have a separate printer.
     // table
     pub fn words(&self, kind: &OpKind) -> Vec<String> {
         use OpKind::*;
@@ -130,7 +130,7 @@ impl KindPrinter<'_> {
     }
 }
 
-/// The type that an op accesses in memory, from its operands' and results' types.
+/// Returns the type that an op accesses in memory, from operand and result types.
 pub(super) fn accessed(kind: &OpKind, operands: &[TypeId], results: &[TypeId]) -> Option<TypeId> {
     match kind {
         OpKind::Load(_) => results.first().copied(),
@@ -140,7 +140,7 @@ pub(super) fn accessed(kind: &OpKind, operands: &[TypeId], results: &[TypeId]) -
     }
 }
 
-/// The access of an op that has one.
+/// Returns the access properties of a memory op.
 pub(super) fn access_mut(kind: &mut OpKind) -> Option<&mut Access> {
     match kind {
         OpKind::Load(access)
@@ -156,12 +156,12 @@ fn list<T: std::fmt::Display>(items: &[T]) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// The host's synchronisation scope, where it is not the whole system.
+/// Returns the text of a synchronisation scope other than the whole system.
 fn scope(sync_scope: u32) -> Option<String> {
     (sync_scope != 1).then(|| format!("syncscope {sync_scope}"))
 }
 
-/// The words that are said.
+/// Returns the keywords with a true flag.
 fn word_list(words: &[(bool, &str)]) -> Vec<String> {
     let said = words.iter().filter(|(said, _)| *said);
     said.map(|(_, word)| (*word).into()).collect()

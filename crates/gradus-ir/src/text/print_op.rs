@@ -1,7 +1,7 @@
-//! Prints ops and bodies.
+//! The printer of ops and bodies.
 //!
-//! An op's text is `results = word flags data operands -> result types !facts {regions}`. Loops
-//! whose regions take the usual parameters show them beside the values that they start with.
+//! The syntax of an op is `results = keyword flags data operands -> result types !facts {regions}`. Loops
+//! with the standard region parameters show the parameters beside the initial values.
 
 use super::lex::quoted;
 use super::names::Names;
@@ -14,10 +14,10 @@ use crate::{
 };
 use crate::{Entity, Value};
 
-/// Deeper levels are not indented further: the text of deep nests stays linear.
+/// The maximum indentation level; keeps the text of deep nests linear in size.
 const MAX_INDENT: usize = 40;
 
-/// Prints single ops of one body, for diagnostics and reports.
+/// A printer of single ops of one body, for diagnostics and reports.
 #[derive(Debug)]
 pub struct OpPrinter<'a> {
     unit: &'a Unit,
@@ -33,7 +33,7 @@ enum Step {
 }
 
 impl<'a> OpPrinter<'a> {
-    /// A printer for `body`; `param_names` name the function's parameters where the body does not.
+    /// Creates a printer for `body`; `param_names` names function parameters without a name in the body.
     pub fn new(unit: &'a Unit, body: &'a Body, param_names: &[Option<String>]) -> Self {
         OpPrinter {
             unit,
@@ -43,14 +43,14 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// The text of an op on one line, without its regions.
+    /// Returns an op's text on one line, without regions.
     pub fn line(&self, op: Op) -> String {
         let mut out = String::new();
         self.head(&mut out, op);
         out
     }
 
-    /// The text of a value where it is used.
+    /// Returns the text of a value at a use.
     pub fn value(&self, value: Value) -> String {
         match self.body.as_const(value) {
             Some(id) => {
@@ -62,7 +62,7 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// A parameter and its type.
+    /// Returns a parameter and the type.
     pub(super) fn param(&self, value: Value) -> String {
         format!(
             "{}: {}",
@@ -75,7 +75,7 @@ impl<'a> OpPrinter<'a> {
         &self.types
     }
 
-    /// Appends the ops of the whole body.
+    /// Appends the ops of the whole body to `out`.
     pub(super) fn body(&self, out: &mut String) {
         let mut stack = vec![Step::Ops(self.body.first(self.body.root()))];
         let mut depth = 1;
@@ -113,7 +113,7 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// The label, the brace and the parameters that begin a region.
+    /// Appends label, brace and parameters at the start of a region.
     fn open(&self, out: &mut String, op: Op, index: usize, region: Region) {
         match self.body.kind(op) {
             OpKind::If if index > 0 => out.push_str(" else"),
@@ -134,7 +134,7 @@ impl<'a> OpPrinter<'a> {
         out.push('\n');
     }
 
-    /// Cases of a switch that has too few regions.
+    /// Appends the remaining cases of a switch with too few regions.
     fn missing_regions(&self, out: &mut String, op: Op) {
         if let OpKind::Switch(cases) = self.body.kind(op) {
             for case in cases.iter().skip(self.body.op_regions(op).len()) {
@@ -143,8 +143,8 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// Whether a loop's only region takes the parameters that its operands imply, so that they can
-    /// be shown beside them.
+    /// Returns whether the parameters of a loop's only region are the parameters implied by the operands.
+    /// Such parameters are shown beside the operands.
     fn has_usual_params(&self, op: Op) -> bool {
         let Some(region) = self.body.op_regions(op).first() else {
             return false;
@@ -240,7 +240,7 @@ impl<'a> OpPrinter<'a> {
         texts.join(", ")
     }
 
-    /// Whether an operand is defined behind the op, against the rules.
+    /// Returns whether an operand is defined after the op (a rule violation that the text form can express).
     fn uses_later_value(&self, op: Op, operands: &[Value]) -> bool {
         let Some(&result) = self.body.results(op).first() else {
             return false;
@@ -250,7 +250,7 @@ impl<'a> OpPrinter<'a> {
         operands.iter().any(behind)
     }
 
-    /// ` -> types`, where operands (all of them known before) do not imply just these.
+    /// Appends ` -> types`, unless the operands imply exactly the result types.
     fn result_types(
         &self,
         out: &mut String,
@@ -277,7 +277,7 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// The operands of a loop, beside the parameters that they set.
+    /// Appends the operands of a loop, beside the region parameters that the operands initialise.
     fn loop_operands(&self, out: &mut String, op: Op, operands: &[Value]) {
         let kind = self.body.kind(op);
         let params = self.body.region_params(self.body.op_regions(op)[0]);
@@ -334,7 +334,7 @@ impl<'a> OpPrinter<'a> {
         }
     }
 
-    /// `tail cc 8 @f(arguments) bundle "tag"(operands) #attributes : type`.
+    /// Appends `tail cc 8 @f(arguments) bundle "tag"(operands) #attributes : type`.
     fn call(&self, out: &mut String, info: &CallInfo, operands: &[Value]) {
         if info.tail != TailKind::None {
             out.push_str(&format!(" {}", info.tail.name()));
@@ -372,7 +372,7 @@ impl<'a> OpPrinter<'a> {
     }
 }
 
-/// The number of a set of attributes in the text; the empty set has none.
+/// Returns the number of an attribute set in the text; `None` for the empty set.
 pub(super) fn attrs_number(unit: &Unit, id: AttrsId) -> Option<usize> {
     let empty = unit.find_attrs(&AttrSet::default());
     match empty {

@@ -1,4 +1,4 @@
-//! Printing and parsing are inverse, for every op and everything that a unit holds.
+//! Round-trip tests: printing and parsing are inverse for every op and all contents of a unit.
 
 use crate::op_table::prototypes;
 use crate::{
@@ -14,7 +14,7 @@ fn read(text: &str) -> Unit {
     }
 }
 
-/// Fails at the first line that differs.
+/// Compares two texts; fails at the first differing line.
 fn same(a: &str, b: &str) {
     for (n, (a, b)) in std::iter::zip(a.lines(), b.lines()).enumerate() {
         assert_eq!(a, b, "line {}", n + 1);
@@ -22,12 +22,12 @@ fn same(a: &str, b: &str) {
     assert_eq!(a.len(), b.len());
 }
 
-/// Text that is in the printer's own form stays as it is.
+/// Asserts that canonical text is unchanged by parsing and printing.
 fn canonical(text: &str) {
     same(&print(&read(text)), text);
 }
 
-/// Any text comes back unchanged after the first printing.
+/// Asserts that text is a fixpoint after the first printing. Returns the printed text.
 fn settles(text: &str) -> String {
     let once = print(&read(text));
     same(&print(&read(&once)), &once);
@@ -313,7 +313,7 @@ fn deep_nests_need_no_stack() {
 
 // ---- every op ------------------------------------------------------------------------------
 
-/// The kinds of every op in several shades of what they carry.
+/// Returns op kinds with varied data, for every op.
 // table
 fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpKind> {
     let mut kinds: Vec<OpKind> = prototypes().into_iter().map(|(_, kind)| kind).collect();
@@ -421,7 +421,7 @@ fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpK
     kinds
 }
 
-/// An op's kind without the ids of its unit.
+/// Describes an op's kind without ids of the unit.
 fn described(unit: &Unit, kind: &OpKind) -> String {
     let ty = |id: TypeId| unit.types.get(id).clone();
     match kind {
@@ -454,7 +454,7 @@ fn described(unit: &Unit, kind: &OpKind) -> String {
     }
 }
 
-/// Ops of a body in order: kind, flags, operands' and results' types, regions' parameters.
+/// Lists a body's ops in order: kind, flags, operand and result types, region parameters.
 fn listing(unit: &Unit, body: &Body) -> Vec<String> {
     let types = |values: &[Value]| -> Vec<Type> {
         values

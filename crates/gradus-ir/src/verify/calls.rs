@@ -1,4 +1,4 @@
-//! Rules of calls, invokes and landing pads: V024 to V026.
+//! Verifier rules of calls, invokes and landing pads: V024 to V026.
 
 use super::{Check, Rule};
 use crate::{CallInfo, Op, OpKind, TailKind, Type, Value};

@@ -1,9 +1,9 @@
-//! Rule V011: the arenas of a body agree with each other.
+//! Verifier rule V011: the arenas of a body are consistent.
 
 use super::{Check, Rule};
 use crate::{Definition, Entity, Op};
 
-/// Checks parents and owners of placed ops, definitions, and use lists.
+/// Checks parents and owners of placed ops, definitions and use lists.
 pub(super) fn check(check: &mut Check) {
     let body = check.body;
     let mut placed = vec![false; body.ops.len()];
@@ -32,7 +32,7 @@ pub(super) fn check(check: &mut Check) {
     uses(check, &placed, operands);
 }
 
-/// Every entry of a use list is an operand of a placed op, and every operand has its entry.
+/// Checks that use-list entries and operands of placed ops correspond one to one.
 fn uses(check: &mut Check, placed: &[bool], operands: usize) {
     let body = check.body;
     let mut entries = 0;

@@ -1,4 +1,4 @@
-//! Rules of memory ops: V020 to V023.
+//! Verifier rules of memory ops: V020 to V023.
 
 use super::{Check, Rule};
 use crate::{Access, Atomicity, Op, OpKind, RmwOp, Type, TypeId};
@@ -114,7 +114,7 @@ impl Check<'_> {
         }
     }
 
-    /// Base, then an index over the source type, then one for each level inside it.
+    /// Checks base, first index over the source type, and one index per nesting level.
     fn address(&mut self, op: Op, source: TypeId) {
         let body = self.body;
         let base = self.unit.types.is_ptr(self.operand_type(op, 0));
@@ -150,7 +150,7 @@ impl Check<'_> {
         }
     }
 
-    /// The value of a constant index, also of a splat.
+    /// Returns the value of a constant index or of a splat index.
     fn field_index(&self, index: crate::Value) -> Option<usize> {
         if let Some(n) = self.body.as_int(self.unit, index) {
             return usize::try_from(n).ok();

@@ -1,11 +1,10 @@
-//! The verifier: the rules of the language, numbered, each checked in time near linear in the
-//! size of the body.
+//! The verifier: numbered rules of the IR, each checked in time near linear in the body's size.
 //!
-//! Flow: one walk over the body in program order (`walk`), on which each op is held to its row of
-//! the op table and to the rules of its group (`scalar`, `memory`, `calls`, `structure`,
-//! `parallel`), and each operand to visibility; then the use lists (`links`). Ops whose numbers of
-//! operands, results or regions are wrong are not looked at further. The rules are the rows of
-//! [`Rule`] below; nothing here recurses over nesting.
+//! The verifier walks the body once in program order (`walk`). The walk checks each op against the op table
+//! and the rules of the op's group (`scalar`, `memory`, `calls`, `structure`, `parallel`), and each operand
+//! for visibility. A second step checks the use lists (`links`). Ops with a wrong number of operands, results
+//! or regions are not checked further. The rules are the rows of [`Rule`] below. No check recurses over
+//! region depth.
 
 mod calls;
 mod links;
@@ -24,7 +23,7 @@ use crate::{
 
 macro_rules! rules {
     ($($name:ident = $number:literal: $sentence:literal;)*) => {
-        /// The rules of the language.
+        /// The verifier's rules.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Rule { $(
             #[doc = $sentence]
@@ -32,13 +31,13 @@ macro_rules! rules {
         )* }
 
         impl Rule {
-            /// All rules, in order.
+            /// All rules, in numerical order.
             pub const ALL: &[Rule] = &[$(Rule::$name),*];
-            /// Its number.
+            /// Returns the rule's number.
             pub fn number(self) -> &'static str {
                 match self { $(Rule::$name => $number),* }
             }
-            /// What it says.
+            /// Returns the rule's text.
             pub fn sentence(self) -> &'static str {
                 match self { $(Rule::$name => $sentence),* }
             }
@@ -82,7 +81,7 @@ rules! {
     SymbolFits = "V033": "a function's body takes its type's parameters, and a global's initial bytes and addresses lie inside it";
 }
 
-/// What in a unit breaks a rule; empty if nothing does.
+/// Verifies a unit; returns one diagnostic per violation.
 pub fn verify(unit: &Unit) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for (_, global) in unit.globals.iter() {
@@ -102,7 +101,7 @@ pub fn verify(unit: &Unit) -> Vec<Diagnostic> {
     findings
 }
 
-/// What in a function's body breaks a rule; empty for one without a body.
+/// Verifies one function; returns one diagnostic per violation, none for a declaration.
 pub fn verify_function(unit: &Unit, id: FuncId) -> Vec<Diagnostic> {
     let function = &unit.functions[id];
     let Some(body) = &function.body else {
@@ -158,7 +157,7 @@ fn check_global(unit: &Unit, global: &Global, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The state of checking one body.
+/// The state of the verification of one body.
 struct Check<'a> {
     unit: &'a Unit,
     body: &'a Body,
@@ -166,13 +165,13 @@ struct Check<'a> {
     result: Option<TypeId>,
     name: &'a str,
     param_names: &'a [Option<String>],
-    /// Made for the first finding.
+    /// The op printer, created for the first diagnostic.
     printer: Option<OpPrinter<'a>>,
     findings: Vec<Diagnostic>,
 }
 
 impl<'a> Check<'a> {
-    /// Notes that `op` breaks `rule`; `detail` says how.
+    /// Reports that `op` breaks `rule`; `detail` is the specific violation.
     fn fail(&mut self, rule: Rule, op: Op, detail: impl Into<String>) {
         let (unit, body, names) = (self.unit, self.body, self.param_names);
         let printer = self
@@ -183,7 +182,7 @@ impl<'a> Check<'a> {
         self.findings
             .push(finding.note(format!("the op is `{text}`")));
     }
-    /// Notes that something that is no op breaks `rule`.
+    /// Reports a violation of `rule` without an op.
     fn fail_nowhere(&mut self, rule: Rule, detail: impl Into<String>) {
         let finding = self.finding(rule, detail.into(), None);
         self.findings.push(finding);
@@ -194,7 +193,7 @@ impl<'a> Check<'a> {
             .in_function(self.name)
             .at(self.unit.span(loc), "here")
     }
-    /// Notes that `op` breaks `rule` unless `holds`.
+    /// Reports that `op` breaks `rule` unless `holds`.
     fn require(&mut self, holds: bool, rule: Rule, op: Op, detail: &str) {
         if !holds {
             self.fail(rule, op, detail);
@@ -212,7 +211,7 @@ impl<'a> Check<'a> {
     fn ty(&self, id: TypeId) -> &'a Type {
         self.unit.types.get(id)
     }
-    /// An integer or a vector of integers.
+    /// Returns whether the type is an integer or a vector of integers.
     fn is_int(&self, id: TypeId) -> bool {
         self.unit.types.int_bits(id).is_some()
     }
@@ -222,7 +221,7 @@ impl<'a> Check<'a> {
     fn is_truth(&self, id: TypeId) -> bool {
         matches!(self.ty(id), Type::Int(1))
     }
-    /// A float or a vector of floats.
+    /// Returns whether the type is a float or a vector of floats.
     fn is_float(&self, id: TypeId) -> bool {
         self.unit.types.float_kind(id).is_some()
     }
@@ -232,19 +231,19 @@ impl<'a> Check<'a> {
     fn is_vector(&self, id: TypeId) -> bool {
         matches!(self.ty(id), Type::Vector { .. })
     }
-    /// The number of lanes and whether it is scaled; `None` for what is no vector.
+    /// Returns the number of lanes and whether the vector is scalable; `None` for other types.
     fn lanes(&self, id: TypeId) -> Option<(u32, bool)> {
         match *self.ty(id) {
             Type::Vector { len, scalable, .. } => Some((len, scalable)),
             _ => None,
         }
     }
-    /// Whether values of a type can lie in memory.
+    /// Returns whether values of the type can be stored in memory.
     fn has_size(&self, id: TypeId) -> bool {
         !matches!(self.ty(id), Type::Void | Type::Func { .. })
     }
 
-    /// Whether a constant's type can hold it.
+    /// Returns whether a constant fits its type.
     fn constant_fits(&self, constant: &Const) -> bool {
         match (&constant.kind, self.ty(constant.ty)) {
             (_, Type::Void | Type::Func { .. }) => false,

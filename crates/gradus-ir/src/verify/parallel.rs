@@ -1,4 +1,4 @@
-//! Rules of parallel ops: V028 to V031.
+//! Verifier rules of parallel ops: V028 to V031.
 
 use super::walk::Context;
 use super::{Check, Rule};
@@ -78,7 +78,7 @@ impl Check<'_> {
         self.require(fits, Rule::Condition, op, "an extent is no integer");
     }
 
-    /// Whether a task's operands are `count` truth values.
+    /// Checks that a task's operands are `count` values of type `i1`.
     fn conditions(&mut self, op: Op, count: usize) {
         if count != self.body.operand_count(op) {
             return self.fail(Rule::ParallelShape, op, "its operands do not fit");
@@ -87,7 +87,8 @@ impl Check<'_> {
         self.require(fits, Rule::Condition, op, "a condition is no truth value");
     }
 
-    /// What ranks get that do not run a `single` is as much as it gives.
+    /// Checks a `single`: the operands, results of the ranks that skip the region, have the types of the
+    /// results.
     fn single(&mut self, op: Op, copy: bool) {
         let body = self.body;
         let fits = match copy {

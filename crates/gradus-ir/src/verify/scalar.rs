@@ -1,4 +1,4 @@
-//! Rules of scalar and vector ops: V014 to V019, and flags (V027).
+//! Verifier rules of scalar and vector ops (V014 to V019) and of flags (V027).
 
 use super::{Check, Rule};
 use crate::{BinaryOp, CastOp, Flags, FloatKind, Op, OpKind, Type, TypeId};
@@ -85,7 +85,7 @@ impl Check<'_> {
         kinds && self.lanes(from) == self.lanes(to)
     }
 
-    /// Equal widths; pointers only become pointers.
+    /// Checks a bitcast: equal widths; pointers convert to pointers only.
     fn bitcast_fits(&self, from: TypeId, to: TypeId) -> bool {
         let first_class = |ty| {
             !matches!(
@@ -156,7 +156,7 @@ impl Check<'_> {
     }
 }
 
-/// The flags that say something about an op. Fast-math flags of merges stand on structures.
+/// Returns the flags permitted on an op. Fast-math flags of phis are on structured ops.
 fn allowed_flags(kind: &OpKind) -> Flags {
     use BinaryOp::*;
     let wrap = Flags::NUW.with(Flags::NSW);

@@ -1,4 +1,4 @@
-//! Rules of regions and of the ops that own them: V001, V005 to V009, V028.
+//! Verifier rules of regions and of region-owning ops: V001, V005 to V009, V028.
 
 use super::walk::Context;
 use super::{Check, Rule};
@@ -54,7 +54,7 @@ impl Check<'_> {
         values.map(|v| self.body.ty(v)).collect()
     }
 
-    /// The types that a region of `owner` yields.
+    /// Returns the types that a region of `owner` yields.
     fn yielded(&self, owner: Op, kind: &OpKind, region: Option<Region>) -> Vec<TypeId> {
         use OpKind::*;
         let body = self.body;
@@ -75,7 +75,7 @@ impl Check<'_> {
         }
     }
 
-    /// The type that a further region of a `par.for` combines.
+    /// Returns the value type of a combiner region of a `par.for`.
     fn combined(&self, owner: Op, region: Option<Region>) -> Option<TypeId> {
         let body = self.body;
         let OpKind::ParFor { reductions, .. } = body.kind(owner) else {
@@ -143,7 +143,7 @@ impl Check<'_> {
         );
     }
 
-    /// The types of the parameters of a region; `None` where anything goes.
+    /// Returns the expected parameter types of a region; `None` if any parameters are legal.
     fn given_params(&self, owner: Op, first: bool, region: Region) -> Option<Vec<TypeId>> {
         use OpKind::*;
         let operands = self.types(self.body.operands(owner));

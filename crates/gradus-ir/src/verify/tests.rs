@@ -1,4 +1,4 @@
-//! Each rule has a text that breaks it and no other; texts that break none pass.
+//! Tests of the verifier: each broken text violates exactly one rule; sound texts violate none.
 
 use super::{Rule, verify};
 use crate::{Code, Diagnostic, OpKind, Unit, parse};
@@ -11,7 +11,7 @@ fn read(text: &str) -> Unit {
     }
 }
 
-/// The numbers of the rules that findings are about.
+/// Returns the numbers of the violated rules.
 fn rules(findings: &[Diagnostic]) -> BTreeSet<&str> {
     findings.iter().map(|f| &f.message[..4]).collect()
 }
@@ -231,7 +231,7 @@ const BROKEN: &[(Rule, &str)] = &[
     (Rule::ValueType, "%a = foreign 1() -> void return"),
 ];
 
-/// The text of a broken program; two ops are too long for their line of the table.
+/// Returns the text of a broken program. Placeholders expand to two ops that are too long for the table.
 fn program(text: &str) -> String {
     let text = text
         .replace("musttail_here", "call musttail @v(%p)\n return")
@@ -328,7 +328,7 @@ fn erased_ops_are_forgotten() {
     assert_eq!(verify(&unit), []);
 }
 
-/// Programs that break no rule.
+/// Programs without rule violations.
 const SOUND: &[&str] = &[
     "func @f(%c: i1, %d: f64) -> f64 {
        %a = if %c -> f64 { unreachable } else { %b = fadd fast %d, 1.0 yield %b }

@@ -1,20 +1,20 @@
-//! The walk of the verifier: every op once, in program order, with what encloses it.
+//! The verifier's walk over a body: each op once, in program order, with the enclosing context.
 //!
-//! A value is visible while its region is open and once its op is finished, so one flag per value
-//! and one per region answer every use at once.
+//! A value is visible while the defining region is open and after the defining op has finished. One flag per
+//! value and one per region therefore decide each use in constant time.
 
 use super::{Check, Rule};
 use crate::result_types::implied;
 use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value};
 
-/// What encloses a region, as far as rules ask.
+/// The context of a region, as required by the rules.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Context {
-    /// Inside a `scope`.
+    /// True inside a `scope`.
     pub in_scope: bool,
-    /// Inside a region that not every rank of the nearest `spmd` runs as one.
+    /// True inside a region that does not run on all ranks of the nearest `spmd` together.
     pub divided: bool,
-    /// Inside any parallel op.
+    /// True inside any parallel op.
     pub parallel: bool,
 }
 
@@ -43,14 +43,14 @@ enum Step {
 }
 
 struct Seen {
-    /// Values whose definition is finished.
+    /// Values with a finished definition.
     values: Vec<bool>,
-    /// Regions on the way from the root.
+    /// The open regions, on the path from the root.
     open: Vec<bool>,
     constants: Vec<bool>,
 }
 
-/// Checks every op of the body.
+/// Checks all ops of the body.
 pub(super) fn run(check: &mut Check) {
     let body = check.body;
     let mut seen = Seen {
@@ -154,7 +154,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether operands, results and regions are as many as the op's row says.
+    /// Checks that the numbers of operands, results and regions match the op's row.
     fn counts_fit(&mut self, op: Op) -> bool {
         let body = self.body;
         let kind = body.kind(op);
@@ -216,7 +216,7 @@ impl Check<'_> {
         };
         let fits = types.len() == own.len()
             && std::iter::zip(&types, &own).all(|(a, b)| a.is(self.unit, *b));
-        // An allocation may lie in an address space of its own.
+        // An alloca may have a pointer to any address space.
         let pointer =
             matches!(kind, OpKind::Alloca(_)) && own.iter().all(|ty| self.is_scalar_ptr(*ty));
         self.require(fits || pointer, Rule::ResultType, op, "the types differ");
