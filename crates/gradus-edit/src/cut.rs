@@ -73,7 +73,7 @@ struct Choice<'b> {
     sizes: Sizes,
     /// Number of ops of each op including nested ops; an outlined run counts as one call.
     weights: Vec<usize>,
-    /// Whether each op may move to another function together with its nested ops.
+    /// For each op, whether another function may contain the op and its nested ops.
     movable: Vec<bool>,
     runs: Vec<Run>,
 }
