@@ -127,7 +127,7 @@ fn call_is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether control may leave `region` except through its end, or never leave the region. Causes are
-/// no-return calls, exceptions and infinite loops. Inspects at most [`LEAVE_LIMIT`] ops and is conservative
+/// no-return calls, exceptions and infinite loops. Inspects at most 4,000 ops and is conservative
 /// beyond.
 pub fn may_leave(unit: &Unit, body: &Body, region: Region) -> bool {
     let mut seen = 0;
