@@ -5,9 +5,9 @@
 //! only forwards the call's result:
 //!
 //! 1. If the handler leaves the function (cleanup and resume), the first region's ops follow the invoke,
-//!   whose result is the call's result.
+//!    whose result is the call's result.
 //! 2. If the handler continues, the invoke yields the call's result, a flag for normal return, and the
-//!   exception. An `if` after the invoke executes the contents of either region.
+//!    exception. An `if` after the invoke executes the contents of either region.
 //!
 //! A pass can then treat an invoke as a call with an additional handler. One walk from the outermost regions
 //! inwards moves every op at most once.

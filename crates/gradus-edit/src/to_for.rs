@@ -4,12 +4,12 @@
 //!
 //! 1. Find inductions, and the comparison of an induction that decides on another iteration (`counted`).
 //! 2. Emit the trip count before the loop (`trips`). If the trip count cannot be proved correct in modular
-//!   arithmetic, the op stays a `loop`.
+//!    arithmetic, the op stays a `loop`.
 //! 3. Rebuild the loop as a `for`: inductions become `start + index · step`; results that are not final
-//!   carried values are carried as well.
+//!    carried values are carried as well.
 //! 4. Fold the enclosing guard into the trip count (`guard`); loop nests become `for{for{for`.
 //! 5. Mark a loop with [`Flags::ROLLED`] if its trip count costs more than the original loop test. Analyses
-//!   may use the trip count, but LLVM should not unroll the loop.
+//!    may use the trip count, but LLVM should not unroll the loop.
 //!
 //! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
 

@@ -6,9 +6,13 @@
 //! the latter equals `count(start)`.
 //!
 //! `count` is a quotient of a difference. The quotient is correct in modular arithmetic if `t` reaches the
-//! bound before `t` wraps. Sufficient conditions are a step of one with a strict bound or `ne`, a flag (NSW,
-//! NUW) whose violation would be undefined behaviour at the test, or a bound far enough from the end of the
-//! type. Other loops are not counted.
+//! bound before `t` wraps. Sufficient conditions are:
+//!
+//! - a step of one with a strict bound or `ne`;
+//! - a flag (NSW, NUW) whose violation would be undefined behaviour at the test;
+//! - a bound far enough from the end of the type.
+//!
+//! Other loops are not counted.
 
 use crate::counted::Test;
 use crate::imply::{Claim, Voucher, voucher};

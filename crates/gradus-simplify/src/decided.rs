@@ -1,5 +1,7 @@
-//! Replaces conditions by constants where their value is known: in the arms of the branch on a condition, in
-//! the next values of a loop that repeats while a condition holds, and in the loop's results.
+//! Replaces conditions by constants where their value is known.
+//!
+//! Conditions are known in the arms of their branch, in the next values of a loop that repeats while the
+//! condition holds, and in the loop's results.
 //!
 //! LLVM merges the guard of an inner loop with the test of the enclosing loop if both test the same
 //! condition. The increment of the outer loop then lies in an arm of a branch. The pass exposes the increment

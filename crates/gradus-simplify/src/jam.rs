@@ -5,10 +5,10 @@
 //! share one inner loop, each in its original order, and common loads execute once.
 //!
 //! 1. The outer `for` has no carried values and contains one inner `for` with an invariant trip count. The
-//!   inner loop contains pure ops and loads, and carries one or two sums without `reassoc` (LLVM vectorises
-//!   sums with `reassoc`).
+//!    inner loop contains pure ops and loads, and carries one or two sums without `reassoc` (LLVM vectorises
+//!    sums with `reassoc`).
 //! 2. Writes of the outer loop after the inner loop do not alias reads of other iterations before or in the
-//!   inner loop, because these reads now come first.
+//!    inner loop, because these reads now come first.
 //! 3. The transformed loop iterates over blocks of four; the original loop executes the remainder.
 //!
 //! Source: unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted

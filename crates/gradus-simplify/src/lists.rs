@@ -7,18 +7,18 @@
 //! ([`second_form`]).
 //!
 //! 1. All iterations execute, and each executes the ops of the loop's own region. Loads of that region are
-//!   therefore legal before the loop, as are loads of the index array, which the loop does not change. In a
-//!   parallel loop that may exit the program, only ops before the exit qualify: every iteration may have
-//!   reached these ops.
+//!    therefore legal before the loop, as are loads of the index array, which the loop does not change. In a
+//!    parallel loop that may exit the program, only ops before the exit qualify: every iteration may have
+//!    reached these ops.
 //! 2. A pass over the index array finds the minimum and maximum index. Both address one array, hence all
-//!   elements in between are readable.
+//!    elements in between are readable.
 //! 3. No store of the loop overlaps the copied range: by alias analysis, or because the ranges from minimum
-//!   to maximum address of each store are disjoint, which the run-time test checks. Indices of conditional
-//!   stores are computed unconditionally; the resulting value is arbitrary but fixed (`freeze`).
+//!    to maximum address of each store are disjoint, which the run-time test checks. Indices of conditional
+//!    stores are computed unconditionally; the resulting value is arbitrary but fixed (`freeze`).
 //! 4. Each element is read completely, as floats of one format.
-//! 5. The copy is profitable: each iteration reads through several indices, the adjoint requires the loaded
-//!   values and not only a few sums, the array is overwritten later, and the copy is at most half as long as
-//!   all loaded values (run-time test).
+//! 5. The copy is profitable. Each iteration reads through several indices, and the adjoint requires the
+//!    loaded values and not only a few sums. The array is overwritten later, and a run-time test shows the
+//!    copy to be at most half as long as all loaded values.
 //!
 //! Runs before reverse-mode differentiation, on bodies without other users.
 

@@ -8,10 +8,10 @@
 //!
 //! 1. The loop has no carried values and does not use its index.
 //! 2. Each iteration is determined by the values that it reads. Allowed are arithmetic, plain loads and
-//!   stores, local allocations and known pure calls. An iteration always terminates and does not depend on
-//!   the addresses of its allocations.
+//!    stores, local allocations and known pure calls. An iteration always terminates and does not depend on
+//!    the addresses of its allocations.
 //! 3. No iteration writes a location that a load reads, or the same iteration writes the location before the
-//!   load ([`Reader`]).
+//!    load ([`Reader`]).
 //!
 //! By condition 3 no data flows between iterations. All iterations write equal values to equal locations,
 //! hence the first iteration leaves the final state.

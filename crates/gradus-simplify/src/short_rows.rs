@@ -7,9 +7,9 @@
 //! copy runs if the trip count is small.
 //!
 //! 1. The inner `for` contains only pure ops, multiply-adds and plain accesses; its trip count is not constant.
-//!   The loop has no carried values, because the latency of its adds would limit a scalar reduction.
+//!    The loop has no carried values, because the latency of its adds would limit a scalar reduction.
 //! 2. The loop loads and stores a float at one address. The inner index moves the address by one element. The
-//!   index of the enclosing loop moves the address by no multiple of a vector, but by less than a short row.
+//!    index of the enclosing loop moves the address by no multiple of a vector, but by less than a short row.
 //!
 //! Runs after differentiation and after loop reversal.
 

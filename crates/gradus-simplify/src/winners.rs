@@ -11,13 +11,13 @@
 //! The value set by a known iteration n − 1 of n (`lastprivate`) is treated alike.
 //!
 //! 1. The loop is independent and carries a float minimum or maximum, combined once per iteration, or a float
-//!   set by a single iteration and not read otherwise.
+//!    set by a single iteration and not read otherwise.
 //! 2. The iteration's value can be recomputed: by arithmetic, math functions, branches and loops, and by
-//!   loads from memory that the loop does not clobber.
+//!    loads from memory that the loop does not clobber.
 //! 3. Among equal values the comparison determines whether the first or the last iteration is selected; the
-//!   initial value comes first. Values are equal if their bits are equal. If no recomputed value has the bits
-//!   of the result, rounding differed (vectorised functions, reassociated sums). A third loop then recomputes
-//!   all iterations in order.
+//!    initial value comes first. Values are equal if their bits are equal. If no recomputed value has the bits
+//!    of the result, rounding differed (vectorised functions, reassociated sums). A third loop then recomputes
+//!    all iterations in order.
 //!
 //! Runs in the simplification of bodies to differentiate; the primal program is unchanged.
 
@@ -35,7 +35,7 @@ use std::collections::HashSet;
 const MOST_OPS: usize = 1000;
 /// Maximum nesting depth of such loops.
 const DEEPEST: usize = 4;
-/// Iteration number that stands for no iteration.
+/// Sentinel iteration number: no iteration is selected.
 const NONE: i64 = -1;
 
 /// Carried value that a single iteration determines.

@@ -8,15 +8,15 @@
 //! values (a delay line with taps), which vectorisers handle as fixed-order recurrences.
 //!
 //! 1. Find the adds in an innermost `for` without branches: load, add and store of one location, with the
-//!   `reassoc` flag. Adjoint accumulation has no source order.
+//!    `reassoc` flag. Adjoint accumulation has no source order.
 //! 2. Group adds whose addresses differ by a constant number of loop steps (`plan`). Adds commute wherever
-//!   they point, hence only other accesses of the loop must not alias the delayed locations: by alias
-//!   analysis, or by a run-time test.
+//!    they point, hence only other accesses of the loop must not alias the delayed locations: by alias
+//!    analysis, or by a run-time test.
 //! 3. If only adds, to memory or to a carried sum, are dependences between iterations, their order is free. A
-//!   loop that runs backwards through memory, as in the reverse pass, is reversed; before that, whole nests
-//!   are (`nests`).
+//!    loop that runs backwards through memory, as in the reverse pass, is reversed; before that, whole nests
+//!    are (`nests`).
 //! 4. Emit the new loop (`build`). The old loop executes if the test fails or the trip count is below the
-//!   longest delay.
+//!    longest delay.
 //!
 //! Source: Hückelheim et al., *Automatic differentiation for adjoint stencil loops* (2019). Departure: the
 //! original shifts whole loops, which requires remainder loops for the edges of every dimension and

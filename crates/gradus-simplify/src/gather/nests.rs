@@ -1,11 +1,11 @@
 //! Reverses loop nests that run backwards through memory, like their innermost loops.
 //!
-//! The outer loop of a nest may run in any order if its iterations only add to memory with `reassoc`, and no
-//! other access of an iteration aliases an add or a write of another iteration. Alias analysis proves the
-//! condition, or a run-time test before the nest does. The test checks that the ranges of two pointers over
-//! the whole nest are disjoint, and that the footprint of an outer iteration is at most one step. If the test
-//! fails, the outer loop keeps its order. The order is selected at run time, hence the nest is not
-//! duplicated.
+//! The iterations of an outer loop may run in any order if they only add to memory with `reassoc`. In
+//! addition, no other access of an iteration may alias an add or a write of another iteration. Alias analysis
+//! proves the condition, or a run-time test before the nest does. The test checks that the ranges of two
+//! pointers over the whole nest are disjoint, and that the footprint of an outer iteration is at most one
+//! step. If the test fails, the outer loop keeps its order. The order is selected at run time, hence the nest
+//! is not duplicated.
 
 use super::plan::passes_on_freely;
 use super::{Add, OPS, add, build};

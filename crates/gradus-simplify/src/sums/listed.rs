@@ -5,14 +5,14 @@
 //! first and last location of each chunk. Disjoint chunks execute concurrently, others in further phases.
 //!
 //! 1. The loop satisfies the conditions of [`super::rounds`] except those on addresses and calls. Each
-//!   address is an element of an outside array. Its index is computed from the loop's index by arithmetic and
-//!   loads of memory that the loop does not clobber.
+//!    address is an element of an outside array. Its index is computed from the loop's index by arithmetic and
+//!    loads of memory that the loop does not clobber.
 //! 2. The inspector reads the values that the loop reads: the loads lie in the loop's own region, which each
-//!   iteration executes completely, or the inspector tests the conditions around them. The index of an
-//!   unreached add is an arbitrary fixed value (`freeze`), which at worst extends a chunk's range.
-//! 3. Chunks of one phase are disjoint. For each pair of arrays, either all ranges of one are disjoint from
-//!   all ranges of the other, or the ranges of both increase or decrease monotonically, and chunks as far
-//!   apart as the number of phases are disjoint.
+//!    iteration executes completely, or the inspector tests the conditions around them. The index of an
+//!    unreached add is an arbitrary fixed value (`freeze`), which at worst extends a chunk's range.
+//! 3. Chunks of one phase are disjoint. For each pair of arrays, one of two conditions holds. All ranges of
+//!    one are disjoint from all ranges of the other; or the ranges of both increase or decrease monotonically,
+//!    and chunks as far apart as the number of phases are disjoint.
 //! 4. The index range excludes address overflow; otherwise the chunk's range is the whole memory.
 //! 5. Called functions do not access the updated locations.
 //! 6. A run-time test checks profitability: enough adds.

@@ -6,13 +6,13 @@
 //! and maximum index, the second pass marks each index.
 //!
 //! 1. All adds of the loop lie in one region or in branches nested in the region. Only loops and branches
-//!   enclose the region within the loop. All adds share one index, computable at the start of the region. The
-//!   passes execute the same loops and branches and read the values that the iteration would read.
+//!    enclose the region within the loop. All adds share one index, computable at the start of the region. The
+//!    passes execute the same loops and branches and read the values that the iteration would read.
 //! 2. The values read are unchanged before the loop: no op of an iteration clobbers them before the read, and
-//!   a write by another iteration would be a race.
+//!    a write by another iteration would be a race.
 //! 3. Each updated array is disjoint from the other arrays, and its elements do not overlap.
 //! 4. The index range is small enough to exclude address overflow, and the marks take only a few bytes per
-//!   add.
+//!    add.
 
 use super::listed::{needed, stretch};
 use super::rounds::{all_sums, make_plain};

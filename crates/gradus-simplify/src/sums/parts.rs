@@ -6,14 +6,14 @@
 //! loop-invariant, each chunk of the loop adds to a private array without atomics.
 //!
 //! 1. The loop is independent, and every iteration executes the add equally often: only loops and branches on
-//!   loop-invariant values enclose the add within the loop. No other access may then touch the location
-//!   during the loop, because such an access would race with the add of another iteration. A run-time test
-//!   excludes loops with a single iteration.
+//!    loop-invariant values enclose the add within the loop. No other access may then touch the location
+//!    during the loop, because such an access would race with the add of another iteration. A run-time test
+//!    excludes loops with a single iteration.
 //! 2. The address is computed by speculatable ops from outside values and the indices of nested loops with
-//!   loop-invariant trip counts. The private array has an element for each combination of these indices.
+//!    loop-invariant trip counts. The private array has an element for each combination of these indices.
 //! 3. The loop becomes an independent loop over at most [`PARTS`] chunks around a serial loop over a chunk's
-//!   iterations. The number of chunks depends only on the trip count, and chunks are summed in order. The
-//!   sums therefore have the same bits for any number of threads.
+//!    iterations. The number of chunks depends only on the trip count, and chunks are summed in order. The
+//!    sums therefore have the same bits for any number of threads.
 //! 4. A location whose sum over all chunks is zero is not accessed.
 //! 5. A run-time test checks profitability: enough adds, and small arrays.
 //!

@@ -5,16 +5,16 @@
 //! even chunks execute concurrently, then all odd ones, with plain adds.
 //!
 //! 1. The loop is independent, hence plain accesses do not alias adds of other iterations. The loop contains
-//!   no other atomic adds and no calls that may add. Carried values are invariant or sums. Other carried
-//!   values depend on the order: the seed of a maximum belongs to the last iteration that raised it, the
-//!   adjoint of a product multiplies later factors.
+//!    no other atomic adds and no calls that may add. Carried values are invariant or sums. Other carried
+//!    values depend on the order: the seed of a maximum belongs to the last iteration that raised it, the
+//!    adjoint of a product multiplies later factors.
 //! 2. Each address is linear in the indices of the loop and of nested loops. The step of an index is the
-//!   address difference between index 1 and index 0. With the loop-invariant trip counts of nested loops, the
-//!   steps yield the byte range of an iteration and of the whole loop.
-//! 3. For each pair of adds, including an add with itself, either the ranges over the whole loop are
-//!   disjoint, or both have equal steps and the combined range of an iteration is at most the step of a
-//!   chunk. Chunks of one phase are then disjoint. A run-time test checks the condition, with numbers small
-//!   enough to exclude overflow; otherwise the atomic loop executes.
+//!    address difference between index 1 and index 0. With the loop-invariant trip counts of nested loops, the
+//!    steps yield the byte range of an iteration and of the whole loop.
+//! 3. For each pair of adds, including an add with itself, one of two conditions holds. The ranges over the
+//!    whole loop are disjoint; or both adds have equal steps and the combined range of an iteration is at most
+//!    the step of a chunk. Chunks of one phase are then disjoint. A run-time test checks the condition, with
+//!    numbers small enough to exclude overflow; otherwise the atomic loop executes.
 //! 4. A run-time test checks profitability: enough adds.
 //!
 //! Runs after differentiation, after [`super::parts`].
