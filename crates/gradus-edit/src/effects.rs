@@ -127,8 +127,8 @@ fn call_is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether control may leave `region` except through its end, or never leave the region. Causes are
-/// no-return calls, exceptions and infinite loops. Inspects a bounded number of ops and is
-/// conservative beyond.
+/// no-return calls, exceptions and infinite loops. Inspects a bounded number of ops and
+/// is conservative beyond.
 pub fn may_leave(unit: &Unit, body: &Body, region: Region) -> bool {
     let mut seen = 0;
     for op in body.walk(region) {

@@ -305,8 +305,8 @@ impl Plan<'_> {
     ///
     /// Every iteration reads the same location. Another iteration must not write the location, and the own
     /// iteration has not written the location yet. Inaccessible memory may be protected by internal locks and
-    /// must not be clobbered. If the loop stores to the same address, the program has a race with two or more
-    /// threads, but a defined result with one thread.
+    /// must not be clobbered. Addresses that the loop stores to are excluded: the program has a race with two or
+    /// more threads, but a defined result with one thread.
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
         let stays = |access: &MemoryAccess| match access.place {
             // An `errno` value that the op only writes is no input.
