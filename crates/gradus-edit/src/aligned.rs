@@ -1,16 +1,17 @@
-//! `posix_memalign`, which gives its block through a pointer, as `aligned_alloc`, which returns it.
+//! Rewrites `posix_memalign`, which stores the address of the allocation, to `aligned_alloc`, which returns
+//! the address.
 //!
-//! A derivative gives a block its shadow where a value stands for it. Rust's allocator and Eigen's ask for
-//! aligned memory in this way.
+//! AD attaches a shadow to an allocation through the value that represents the allocation. Rust's allocator
+//! and Eigen request aligned memory with `posix_memalign`.
 
 use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, OpKind, Unit};
 
-/// What `posix_memalign` returns where there is no memory (POSIX; Linux's number).
+/// Return code of `posix_memalign` if memory is exhausted (POSIX; Linux's number).
 const ENOMEM: i128 = 12;
 
-/// Rewrites calls of `posix_memalign` with a constant alignment that it accepts; gives their number. With
-/// others it fails where `aligned_alloc` may not: they stay.
+/// Rewrites calls of `posix_memalign` with a valid constant alignment; returns the number of rewritten calls.
+/// Leaves other calls, because `posix_memalign` rejects alignments that `aligned_alloc` may accept.
 pub fn return_aligned(unit: &mut Unit, body: &mut Body) -> usize {
     let asks = |op: &Op| is_aligned_request(unit, body, *op);
     let calls: Vec<Op> = body.walk(body.root()).filter(asks).collect();
@@ -38,7 +39,8 @@ fn is_aligned_request(unit: &Unit, body: &Body, op: Op) -> bool {
     alignment.is_some_and(|bytes| bytes > 0 && bytes % 8 == 0 && bytes & (bytes - 1) == 0)
 }
 
-/// The C library's function; `None` where the program has another one of that name.
+/// Declares the C library's `aligned_alloc`; `None` if the program defines a different function of equal
+/// name.
 pub fn aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long, long]);

@@ -1,10 +1,10 @@
-//! What loops carry from one iteration to the next, as far as it can be taken in any order.
+//! Recognises reductions among the carried values of loops.
 //!
-//! A carried value is a reduction if every way to its next value only adds to it (or multiplies
-//! it, takes the larger, and so on with one operation): directly, through merges and selections of which all arms do so
-//! or hand it on, and through inner loops that carry it on in the same way. Nothing else may look at it
-//! on the way. With the neutral value in its place, the loop's region then computes what its iteration
-//! contributes.
+//! A carried value is a reduction if every path to its next value combines the value with one operation (add,
+//! multiply, maximum and so on). Paths lead through combining ops, through merges and selects whose arms all
+//! combine or forward the value, and through inner loops that carry the value in the same manner. No other op
+//! may use the intermediate values. With the identity element as initial value, the loop's region then
+//! computes the contribution of an iteration.
 
 use crate::reduce::{Extreme, integer_extreme, neutral};
 use gradus_ir::known::{IntFn, Known, MathFn};
@@ -14,36 +14,36 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// How many values are looked through to see that one never changes.
+/// Maximum number of values visited to prove a carried value constant.
 const LOOKS: usize = 64;
 
-/// What becomes of a carried value.
+/// Classification of a carried value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// It never changes.
+    /// The value is loop-invariant.
     Constant,
-    /// It is a reduction.
+    /// The value is a reduction.
     Reduced(Combines),
 }
 
-/// How the values of a reduction are combined.
+/// Combining operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combines {
-    /// By an operation that has a name.
+    /// Named reduction operation.
     By(ReduceOp),
-    /// By a comparison of two floats, as [`Extreme`] says.
+    /// Select by a floating-point comparison, see [`Extreme`].
     Choice {
-        /// The comparison.
+        /// Predicate of the comparison.
         predicate: FloatPredicate,
-        /// Whether the carried value is the first one.
+        /// True if the carried value is the first operand.
         carried_first: bool,
-        /// Whether it is stated that none of them is infinite.
+        /// True if flags exclude infinite operands.
         finite: bool,
     },
 }
 
 impl Combines {
-    /// What iterations begin with.
+    /// Returns the identity element, the initial value of a partial reduction.
     pub fn start(self, b: &mut Builder<'_>, like: Value) -> Option<Value> {
         let ty = b.body.ty(like);
         match self {
@@ -65,7 +65,7 @@ impl Combines {
         }
     }
 
-    /// The operation of the reduction.
+    /// Returns the reduction operation; [`ReduceOp::Custom`] for a select.
     pub fn op(self) -> ReduceOp {
         match self {
             Combines::By(op) => op,
@@ -73,7 +73,7 @@ impl Combines {
         }
     }
 
-    /// The region of a loop that combines, for an operation that has no name.
+    /// Adds the combiner region to loop `lp` for an operation without a name.
     pub fn make_region(self, b: &mut Builder<'_>, lp: Op, like: Value) {
         let Combines::Choice {
             predicate,
@@ -81,7 +81,7 @@ impl Combines {
             ..
         } = self
         else {
-            // Not an error: an operation that has a name needs no region.
+            // Not an error: a named operation needs no combiner region.
             return;
         };
         let ty = b.body.ty(like);
@@ -100,7 +100,7 @@ impl Combines {
     }
 }
 
-/// How the value changes that a `for` carries as number `index`; `None` where that is no reduction.
+/// Classifies carried value `index` of a `for`; `None` if the value is neither invariant nor a reduction.
 pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<Carried> {
     let region = body.op_regions(op)[0];
     let end = body.last(region)?;
@@ -117,8 +117,8 @@ pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<C
     }
 }
 
-/// Whether a value is always one of `same`, supposing that these are equal: branches, selections and inner loops on the
-/// way are looked through.
+/// Returns whether `value` always equals a member of `same`, assuming all members equal. Looks through
+/// branches, selects and inner loops.
 pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -153,7 +153,7 @@ pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
             OpKind::For { .. } => {
                 let region = body.op_regions(op)[0];
                 let last = body.last(region);
-                // Control may never come to the end of an iteration.
+                // Control may never reach the end of an iteration.
                 let last = last.filter(|last| matches!(body.kind(*last), OpKind::Yield));
                 same.push(body.region_params(region)[1 + index]);
                 open.push(body.operand(op, 1 + index));
@@ -165,20 +165,20 @@ pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
     true
 }
 
-/// The way of one carried value through a region, to operand `index` of the region's end.
+/// Use-def chains of a carried value through a region, to operand `index` of the region's terminator.
 struct Chain<'a> {
     unit: &'a Unit,
     body: &'a Body,
     end: Op,
     index: usize,
-    /// The operation that combines.
+    /// Combining operation, once known.
     kind: Option<Combines>,
-    /// What is stated about the numbers wherever they are combined.
+    /// Union of the fast-math flags of the combining ops.
     stated: Option<Flags>,
-    /// The values that are the carried one combined with something that does not depend on it.
+    /// Values that equal the carried value combined with independent values.
     on_it: HashSet<Value>,
     pending: Vec<Value>,
-    /// Ops whose further operands must be such values too, or must not.
+    /// Visited ops whose other operands are checked by [`Chain::is_whole`].
     passed: Vec<Op>,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The operation, if the carried value is a reduction.
+    /// Returns the combining operation if the carried value is a reduction.
     fn follow(mut self, param: Value) -> Option<Combines> {
         self.add(param);
         while let Some(value) = self.pending.pop() {
@@ -216,8 +216,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// With what is stated about the numbers: where none is missing, the greater is a choice, which begins with a number,
-    /// too.
+    /// Applies the fast-math flags. Without NaN operands, a maximum or minimum is a select, whose identity
+    /// element is a number.
     fn as_stated(&self, kind: Combines) -> Combines {
         let has = |flag| self.stated.is_some_and(|stated| stated.has(flag));
         let finite = has(Flags::NINF);
@@ -250,7 +250,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Follows a value through one use of it; `None` where that is no way for a reduction.
+    /// Follows a value through a use; `None` if the use is illegal in a reduction.
     fn pass(&mut self, at: Use) -> Option<()> {
         let body = self.body;
         let index = at.index as usize;
@@ -260,7 +260,7 @@ impl<'a> Chain<'a> {
                 at.op,
                 Combines::By(self.called(at.op, body.operand(at.op, index))?),
             )?,
-            // Asked by the choice that it is for.
+            // The comparison of a min/max select.
             OpKind::ICmp(_) | OpKind::FCmp(_) => {
                 let choice = self.only_use(body.result(at.op)).filter(|u| u.index == 0)?;
                 self.chosen(choice.op, body.operand(at.op, index))?;
@@ -286,7 +286,7 @@ impl<'a> Chain<'a> {
                 let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
                 match body.kind(owner) {
                     OpKind::If | OpKind::Switch(_) => self.add(body.results(owner)[index]),
-                    // Checked with the loop's other parts.
+                    // [`Chain::is_whole`] checks the loop.
                     OpKind::For { .. } => {}
                     _ => return None,
                 }
@@ -298,8 +298,8 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
-    /// Follows a value to where operand `index` of a loop's end goes: not to its condition, and what the loop carries is
-    /// checked with its other parts.
+    /// Follows a value to operand `index` of a `repeat`. The loop condition must not depend on the value;
+    /// [`Chain::is_whole`] checks the carried values.
     fn repeated(&mut self, end: Op, index: usize) -> Option<()> {
         let body = self.body;
         let region = body.parent(end)?;
@@ -312,7 +312,7 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
-    /// The result of an op is the carried value combined with something.
+    /// Records the result of `op` as the carried value combined with another value.
     fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
         (*self.kind.get_or_insert(kind) == kind).then_some(())?;
         let test = match self.body.kind(op) {
@@ -325,7 +325,7 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
-    /// The reduction that a call with the carried value is part of.
+    /// Returns the reduction operation of a call that uses the carried value.
     fn called(&self, op: Op, carried: Value) -> Option<ReduceOp> {
         let callee = self.unit.callee(self.body, op)?;
         Some(match self.unit.known(callee)? {
@@ -352,7 +352,7 @@ impl<'a> Chain<'a> {
         first.filter(|_| uses.next().is_none())
     }
 
-    /// Whether a choice gives the less or the greater of its two values, and nothing else asks which it is.
+    /// Returns whether a select is a min/max idiom whose comparison has no other use.
     fn is_extreme(&self, select: Op) -> bool {
         let result = self.body.result(select);
         self.only_use(self.body.operand(select, 0)).is_some()
@@ -360,7 +360,7 @@ impl<'a> Chain<'a> {
                 || Extreme::of(self.body, result).is_some())
     }
 
-    /// How an op chooses the less or the greater of `carried` and another value.
+    /// Returns the combining operation if `select` is the minimum or maximum of `carried` and another value.
     fn chosen(&self, select: Op, carried: Value) -> Option<Combines> {
         if !matches!(self.body.kind(select), OpKind::Select) || !self.is_extreme(select) {
             return None;
@@ -372,8 +372,8 @@ impl<'a> Chain<'a> {
                 let choice = Extreme::of(self.body, result)?;
                 let carried_first = choice.first == carried;
                 let test = self.body.def_op(self.body.operand(select, 0))?;
-                // The second is taken where one of them is no number: then what was carried is forgotten, and how
-                // iterations are grouped decides.
+                // The select returns its second operand if either operand is a NaN. The carried value is then
+                // lost, and the result depends on the grouping of iterations.
                 let is_exact = !carried_first || self.body.ops[test].flags.has(Flags::NNAN);
                 is_exact.then_some(Combines::Choice {
                     predicate: choice.predicate,
@@ -384,8 +384,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Whether all that an op joins fits: one operand of an operation depends on the carried value,
-    /// and every arm of a choice.
+    /// Returns whether the operands of a visited op fit a reduction: exactly one operand of a combining op
+    /// depends on the carried value; for a merge, all arms do.
     fn is_whole(&self, op: Op) -> bool {
         let body = self.body;
         let on_it = |value: &Value| self.on_it.contains(value);
@@ -425,7 +425,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// What the regions of an op yield for its result `index`; regions that never end yield nothing.
+    /// Returns the values that the regions of an op yield for result `index`; regions without a yield are
+    /// skipped.
     fn yields(&self, op: Op, index: usize) -> Vec<Value> {
         let body = self.body;
         let ends = body.op_regions(op).iter().filter_map(|r| body.last(*r));
@@ -435,7 +436,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// The reduction that an operation on the carried value as operand `index` is part of.
+/// Returns the reduction operation of a binary op with the carried value as operand `index`.
 fn combining(op: BinaryOp, index: usize) -> Option<ReduceOp> {
     Some(match op {
         BinaryOp::FAdd => ReduceOp::FAdd,

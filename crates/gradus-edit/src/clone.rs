@@ -1,61 +1,61 @@
-//! Copies of ops and regions, into another body or elsewhere in the same one.
+//! Clones ops and regions, into another body or within a body.
 //!
-//! A [`ValueMap`] says which value of the copy stands for which value of the source; results and
-//! parameters of what is copied are entered as they are made. Regions are copied with a work list:
-//! an op's regions after the op itself, so that outer values always have their copies first.
+//! A [`ValueMap`] maps source values to their clones and receives results and region parameters as clones are
+//! emitted. A worklist clones the regions of an op after the op, hence outer values are cloned before their
+//! uses.
 
 use gradus_ir::{Body, Builder, Flags, LocId, MetaId, Op, OpKind, Region, TypeId, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Which value of a copy stands for which value of the source.
+/// Map from source values to cloned values.
 #[derive(Clone, Debug, Default)]
 pub struct ValueMap {
     map: HashMap<Value, Value>,
 }
 
 impl ValueMap {
-    /// A map without entries.
+    /// Returns an empty map.
     pub fn new() -> Self {
         Self::default()
     }
-    /// A map of each value of `from` to the one of `to` at the same place.
+    /// Maps each value of `from` to the value of `to` with equal index.
     pub fn zip(from: &[Value], to: &[Value]) -> Self {
         ValueMap {
             map: from.iter().copied().zip(to.iter().copied()).collect(),
         }
     }
-    /// What stands for `value`.
+    /// Returns the clone of `value`, if any.
     pub fn get(&self, value: Value) -> Option<Value> {
         self.map.get(&value).copied()
     }
-    /// What stands for `value`; `value` itself where nothing is entered.
+    /// Returns the clone of `value`, or `value` if unmapped.
     pub fn get_or_same(&self, value: Value) -> Value {
         self.get(value).unwrap_or(value)
     }
-    /// From now on `copy` stands for `value`.
+    /// Maps `value` to `copy`.
     pub fn set(&mut self, value: Value, copy: Value) {
         self.map.insert(value, copy);
     }
 }
 
-/// Copies `op` with everything in its regions from `source` to the builder's place.
+/// Clones `op` and the contents of its regions from `source` to the builder's insertion point.
 ///
-/// Every value that it uses and does not define must be a constant or have an entry in `map`.
+/// Every value used but not defined within `op` must be a constant or have an entry in `map`.
 ///
 /// # Panics
-/// Where such an entry is missing: that is a fault of the caller, never of the input.
+/// A missing entry in `map` is a fault of the caller, never of the input.
 pub fn clone_op(source: &Body, op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
     clone_from(Source::Other(source), op, to, map)
 }
 
-/// Copies `op` with everything in its regions to another place of its own body. Values without an
-/// entry in `map` stay as they are.
+/// Clones `op` and the contents of its regions within a body. Values without an entry in `map` are not
+/// replaced.
 pub fn clone_op_within(op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
     clone_from(Source::Same, op, to, map)
 }
 
-/// Copies all ops of a region, without its terminator, as [`clone_op`] does.
+/// Clones all ops of a region except the terminator with [`clone_op`].
 pub fn clone_ops(source: &Body, region: Region, to: &mut Builder, map: &mut ValueMap) {
     for op in source.ops_in(region) {
         if !source.kind(op).is_terminator() {
@@ -64,7 +64,7 @@ pub fn clone_ops(source: &Body, region: Region, to: &mut Builder, map: &mut Valu
     }
 }
 
-/// Copies all ops of a region, without its terminator, as [`clone_op_within`] does.
+/// Clones all ops of a region except the terminator with [`clone_op_within`].
 pub fn clone_ops_within(region: Region, to: &mut Builder, map: &mut ValueMap) {
     let ops: Vec<Op> = to.body.ops_in(region).collect();
     for op in ops {
@@ -80,7 +80,7 @@ enum Source<'s> {
     Same,
 }
 
-/// All that makes up an op, apart from where it stands.
+/// Op without its position in the body.
 struct Shell {
     kind: OpKind,
     flags: Flags,
@@ -126,7 +126,7 @@ fn clone_from(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> O
     copy
 }
 
-/// Copies the op alone; its regions are made with their parameters and entered in `open`.
+/// Clones the op only. Creates its regions with parameters and adds each region to the worklist `open`.
 fn clone_shell(
     source: Source,
     op: Op,

@@ -1,8 +1,12 @@
-//! Recognises what makes a loop counted: carried values that change by the same amount in every
-//! run (inductions), and the comparison of one of them with a bound that decides on another run.
+//! Induction variables and loop tests: the parts of a counted loop.
 //!
-//! Reads only ops that stand directly in the loop's region, or in one given arm of it; so a value is
-//! invariant exactly where neither region defines it.
+//! An induction is a carried value that changes by an equal amount in every iteration. A counted test
+//! compares an induction with an invariant bound and decides on another iteration.
+//!
+//! # Invariants
+//!
+//! Reads only ops directly in the loop's region or in one given arm of a branch. A value is invariant exactly
+//! if neither region defines the value.
 
 use gradus_ir::integers::{fold_cast, int_value, mask, signed};
 use gradus_ir::{
@@ -10,11 +14,11 @@ use gradus_ir::{
     Value,
 };
 
-/// How many ops a chain of additions may have.
+/// Maximum length of a chain of additions.
 const CHAIN: usize = 8;
 const ALL_FLAGS: Flags = Flags(u32::MAX);
 
-/// The regions that make up a loop: its own, and the arm of a test at its top that goes on.
+/// Regions of a loop: the loop's region, and the continuing arm of a test at the top of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub region: Region,
@@ -22,7 +26,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Whether a value used directly in one of the regions is the same in every run.
+    /// Returns whether `value`, used directly in either region, is loop-invariant.
     pub fn is_invariant(&self, body: &Body, value: Value) -> bool {
         let region = body.region_of(value);
         region.is_none() || (region != Some(self.region) && region != self.arm)
@@ -35,7 +39,7 @@ impl Scope {
     }
 }
 
-/// An amount: a constant (bytes, for a pointer) and invariant values times constants.
+/// Step or offset: a constant (bytes, for a pointer) plus invariant values times constants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub constant: i64,
@@ -43,22 +47,22 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// The amount, where it is a constant.
+    /// Returns the amount if constant.
     pub fn known(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 }
 
-/// A parameter of the loop's region plus an amount.
+/// Loop region parameter plus an amount.
 #[derive(Clone, Debug)]
 pub(crate) struct Affine {
     pub position: usize,
     pub amount: Amount,
-    /// What all the additions on the way promise.
+    /// Wrap flags common to all additions of the chain.
     pub flags: Flags,
 }
 
-/// Reads `value` as a parameter plus an amount, for integers of at most 64 bits and pointers.
+/// Decomposes `value` into a parameter plus an amount. Handles integers of at most 64 bits and pointers.
 pub(crate) fn affine(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Affine> {
     let bits = match unit.types.get(body.ty(value)) {
         Type::Int(bits) if *bits <= 64 => *bits,
@@ -86,7 +90,7 @@ pub(crate) fn affine(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Op
     None
 }
 
-/// One addition of an invariant amount to `from`.
+/// Addition of an invariant amount to `from`.
 struct Link {
     from: Value,
     amount: Amount,
@@ -124,7 +128,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
         OpKind::Binary(BinaryOp::Sub) => {
             let by = body.operand(op, 1);
             let amount = invariant_amount(unit, body, scope, by, -1)?;
-            // `a - b` without signed overflow is `a + -b` without it where `-b` has none itself.
+            // `a - b` with NSW equals `a + -b` with NSW if `-b` does not overflow.
             let lowest = int_value(unit, body, by).is_none_or(|(c, bits)| c == 1 << (bits - 1));
             let flags = if lowest {
                 Flags::NONE
@@ -153,7 +157,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
     }
 }
 
-/// The promises of address computations.
+/// Wrap flags of address computations.
 pub(crate) const ADDRESS_FLAGS: Flags = Flags(Flags::INBOUNDS.0 | Flags::NUSW.0 | Flags::NUW.0);
 
 fn invariant_amount(
@@ -178,17 +182,17 @@ fn invariant_amount(
     })
 }
 
-/// A carried value that is `start + run · step` in every run.
+/// Induction variable: equals `start + iteration · step`.
 #[derive(Clone, Debug)]
 pub(crate) struct Induction {
     pub start: Value,
     pub step: Amount,
-    /// What every step promises.
+    /// Wrap flags of every step.
     pub flags: Flags,
 }
 
-/// The inductions among the carried values, by position: `start` holds the initial values, `next`
-/// those for the next run.
+/// Returns the induction at each position of the carried values, if any. `start` holds the initial values,
+/// `next` the values for the next iteration.
 pub(crate) fn inductions(
     unit: &Unit,
     body: &Body,
@@ -209,27 +213,27 @@ pub(crate) fn inductions(
         .collect()
 }
 
-/// The comparison that decides on another run: with `t = start + offset + run · step` in the type of
-/// the comparison, there is another run while `t predicate bound`.
+/// Counted loop test. With `t = start + offset + iteration · step` in the comparison's type, another
+/// iteration follows while `t predicate bound` holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
     pub predicate: IntPredicate,
-    /// The initial value, before `cast`.
+    /// Initial value, before `cast`.
     pub start: Value,
-    /// A conversion between the carried value and the comparison.
+    /// Conversion between the carried value and the comparison.
     pub cast: Option<(CastOp, TypeId)>,
     pub offset: i64,
     pub step: i64,
     pub bound: Value,
-    /// What is promised about `t` as long as there are runs: the integers' NSW and NUW. For a
-    /// pointer NUW says that it does not wrap, in either direction.
+    /// NSW and NUW guarantees for `t` while the loop iterates. For a pointer, NUW excludes wrapping in both
+    /// directions.
     pub flags: Flags,
-    /// The width of the comparison.
+    /// Width of the comparison in bits.
     pub bits: u32,
     pub pointer: bool,
 }
 
-/// Reads `again` (with `truth` for another run) as a counted test.
+/// Decomposes `again` (another iteration follows if `again == truth`) into a counted test.
 pub(crate) fn test(
     unit: &Unit,
     body: &Body,
@@ -242,8 +246,8 @@ pub(crate) fn test(
     compared(unit, body, scope, inductions, predicate, value, bound)
 }
 
-/// Reads `again` (with `truth` for another run) as a comparison of a value of the loop, which comes first, with one
-/// that is the same in every run.
+/// Decomposes `again` (another iteration follows if `again == truth`) into a comparison. Returns predicate,
+/// loop-variant operand and invariant operand, in the order of the predicate.
 pub(crate) fn deciding(
     unit: &Unit,
     body: &Body,
@@ -274,7 +278,8 @@ pub(crate) fn deciding(
     }
 }
 
-/// What `value` is where `again` holds: the arm of a select that looks at the same condition.
+/// Returns the value of `value` if `again` holds: the arm of a select on the loop condition, otherwise
+/// `value`.
 pub(crate) fn where_going(unit: &Unit, body: &Body, again: Value, value: Value) -> Value {
     let (condition, holds) = without_negations(unit, body, again, true);
     let Some(op) = body
@@ -290,7 +295,7 @@ pub(crate) fn where_going(unit: &Unit, body: &Body, again: Value, value: Value) 
     body.operand(op, if holds == truth { 1 } else { 2 })
 }
 
-/// Strips negations off a truth value.
+/// Strips negations from a truth value.
 pub(crate) fn without_negations(
     unit: &Unit,
     body: &Body,
@@ -330,14 +335,14 @@ fn compared(
         Type::Ptr(_) => (64, true),
         _ => return None,
     };
-    // Neither the carried value nor what is added to it wraps, or else the comparison is poison.
+    // If the carried value or the offset sum wraps, the comparison is poison.
     let promised = value.flags.and(induction.flags);
     let flags = match cast.map(|c| c.0) {
         None if pointer => pointer_flags(promised),
         None => promised.and(Flags::NSW.with(Flags::NUW)),
         Some(CastOp::SExt) if promised.has(Flags::NSW) => Flags::NSW,
         Some(CastOp::ZExt) if promised.has(Flags::NUW) => Flags::NUW.with(Flags::NSW),
-        // What is cut off says nothing, where the cut promises so.
+        // The truncation's own flags exclude a loss of bits.
         Some(CastOp::Trunc) => {
             let cut = body
                 .def_op(tested)
@@ -376,7 +381,7 @@ fn compared(
     })
 }
 
-/// Inside one object an address neither passes the end of the address space nor its start.
+/// An address within an object passes neither end of the address space.
 fn pointer_flags(promised: Flags) -> Flags {
     if promised.has(Flags::INBOUNDS) || promised.has(Flags::NUSW) {
         Flags::NUW

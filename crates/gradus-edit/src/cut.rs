@@ -1,20 +1,19 @@
-//! A long body becomes a short one that calls its pieces.
+//! Splits a long function body into a short body and outlined pieces.
 //!
-//! What a compiler does with one function costs more than in proportion to its length: of code without
-//! loops, or of very many branches, several thousand ops in one function take many times as long as the same
-//! ops in ten. A piece is a run of ops that follow each other in one region, with all that they own.
+//! LLVM's passes take superlinear time in the length of a function: several thousand ops without loops, or
+//! with very many branches, cost many times as much as the ops split over ten functions. A piece is a run of
+//! consecutive ops of one region with their nested regions.
 //!
-//! 1. *Choice* ([`Choice`]): from the innermost regions outwards, each region with too many ops gives runs
-//!    of at most [`Sizes::piece`] ops away, so that also what is nested very deep comes apart.
-//! 2. *The frame*: a value made in one piece (or in what is left) and used in another has a place in a
-//!    block of memory of the function's own, whose address is each piece's only argument. It is stored where
-//!    it is made and loaded once in each piece that uses it, before the first use. Stack slots that several
-//!    pieces read and write lie in the frame themselves.
-//! 3. *Parting*: each run is copied into a function of its own, inner pieces first, and a call stands in its
-//!    place.
+//! 1. *Choice* ([`Choice`]): from the innermost regions outwards, each region with too many ops is split into
+//!    runs of at most [`Sizes::piece`] ops. Deep nests are therefore split as well.
+//! 2. *Frame*: a value defined in one function (a piece or the remaining body) and used in another has a slot
+//!    in a memory block of the original function. The address of the block is the only argument of a piece.
+//!    The definition stores the value; each user function loads the value once, before the first use. Stack
+//!    slots accessed by several pieces lie in the frame directly.
+//! 3. *Outlining*: each run is cloned into a new function, inner runs first, and a call replaces the run.
 //!
-//! Ops that belong to the function that they stand in (allocations, returns, calls that come back twice,
-//! must-tail calls) stay there, and with them all that they stand in.
+//! Ops bound to their function (allocas, returns, calls that return twice, must-tail calls) stay, as do all
+//! ops that enclose them.
 
 use crate::slots::{Slot, slot};
 use crate::{ValueMap, clone_op};
@@ -25,19 +24,19 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// When a body is cut, and into what.
+/// Limits for splitting a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// A body of at most so many ops stays whole.
+    /// A body of at most `whole` ops is not split.
     pub whole: usize,
-    /// The most ops of a piece. An op that cannot come apart may have more.
+    /// Maximum number of ops in a piece. An op that cannot be split may exceed the limit.
     pub piece: usize,
 }
 
-/// Attributes of the function that its pieces do not take over: what lets it be inlined.
+/// Inlining attributes of the function that pieces do not inherit.
 const NOT_OF_PIECES: &[&str] = &["function-inline-threshold", "alwaysinline", "inlinehint"];
 
-/// Cuts the body of `func` where it is long; gives the functions that hold the pieces.
+/// Splits the body of `func` if the body exceeds the limits; returns the functions of the pieces.
 pub fn cut(unit: &mut Unit, func: FuncId, body: &mut Body, sizes: Sizes) -> Vec<FuncId> {
     let order: Vec<Op> = body.walk(body.root()).collect();
     if order.len() <= sizes.whole {
@@ -56,7 +55,7 @@ pub fn cut(unit: &mut Unit, func: FuncId, body: &mut Body, sizes: Sizes) -> Vec<
     runs.iter().enumerate().map(make).collect()
 }
 
-/// Ops that follow each other in a region, first to last.
+/// Consecutive ops of a region, first to last.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     region: Region,
@@ -64,17 +63,17 @@ struct Run {
     last: Op,
 }
 
-// ---- choice --------------------------------------------------------------------------------
+// ---- choice of the runs --------------------------------------------------------------------
 
-/// The state of the choice of runs.
+/// State of the choice of runs.
 struct Choice<'b> {
     unit: &'b Unit,
     body: &'b Body,
     order: &'b [Op],
     sizes: Sizes,
-    /// The number of ops that each op is, with what it owns; those given away count as one call.
+    /// Number of ops of each op including nested ops; an outlined run counts as one call.
     weights: Vec<usize>,
-    /// Whether each op may stand in another function, with what it owns.
+    /// For each op, whether another function may contain the op and its nested ops.
     movable: Vec<bool>,
     runs: Vec<Run>,
 }
@@ -92,9 +91,9 @@ impl<'b> Choice<'b> {
         }
     }
 
-    /// The runs, each after those inside it.
+    /// Returns the runs, each after its inner runs.
     fn runs(mut self) -> Vec<Run> {
-        // An op comes before what it owns; so the other way round all that it owns is settled.
+        // An op precedes its nested ops in `order`, hence the reverse order visits all nested ops first.
         for &op in self.order.iter().rev() {
             let (mut weight, mut movable) = (1, may_move(self.unit, self.body, op));
             for &region in self.body.op_regions(op) {
@@ -108,7 +107,8 @@ impl<'b> Choice<'b> {
         self.runs
     }
 
-    /// Gives runs of a region away until it is short; gives the number of ops that are left.
+    /// Moves runs of a region to `runs` until the region is short enough; returns the number of remaining
+    /// ops.
     fn settle(&mut self, region: Region) -> usize {
         let weigh = |op: Op| self.weights[op.index()];
         let mut left: usize = self.body.ops_in(region).map(weigh).sum();
@@ -146,7 +146,8 @@ impl<'b> Choice<'b> {
     }
 }
 
-/// Takes a run into the list unless a call would be hardly less; gives by how much its region is shorter.
+/// Adds a run to the list unless a call would hardly be shorter; returns the number of ops saved in the
+/// region.
 fn give_away(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: Sizes) -> usize {
     if weight < sizes.piece.div_ceil(8).max(2) {
         return 0;
@@ -155,7 +156,7 @@ fn give_away(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: Sizes) -> usiz
     weight - 1
 }
 
-/// Whether an op, apart from what it owns, does the same in another function.
+/// Returns whether an op, apart from its nested ops, behaves identically in another function.
 fn may_move(unit: &Unit, body: &Body, op: Op) -> bool {
     let kind = body.kind(op);
     let stays = match kind {
@@ -197,7 +198,7 @@ fn call_may_move(unit: &Unit, body: &Body, op: Op) -> bool {
         && info.bundles.is_empty()
 }
 
-/// Whether values of a type can be kept in memory.
+/// Returns whether values of a type have a fixed-size memory representation.
 fn has_memory(unit: &Unit, ty: TypeId) -> bool {
     match unit.types.get(ty) {
         Type::Int(_) | Type::Float(_) | Type::Ptr(_) => true,
@@ -208,7 +209,7 @@ fn has_memory(unit: &Unit, ty: TypeId) -> bool {
     }
 }
 
-/// Iterations of the loops around a region meet in the frame from now on.
+/// Drops the independence flags of the enclosing loops, because iterations now share the frame.
 fn forget_independence(body: &mut Body, region: Region) {
     let mut at = body.owner(region);
     while let Some(op) = at {
@@ -218,15 +219,15 @@ fn forget_independence(body: &mut Body, region: Region) {
     }
 }
 
-// ---- homes ---------------------------------------------------------------------------------
+// ---- function of each op -------------------------------------------------------------------
 
-/// A function after the cut: a piece's number, or `None` for what is left.
+/// Function after the split: number of a piece, or `None` for the remaining body.
 type Home = Option<usize>;
 
-/// Where each op will stand.
+/// Function that contains each op after the split.
 struct Homes {
     of_ops: Vec<Home>,
-    /// The home that calls each piece.
+    /// Function that calls each piece.
     callers: Vec<Home>,
 }
 
@@ -255,7 +256,7 @@ impl Homes {
         self.of_ops[op.index()]
     }
 
-    /// Where a value is made; constants are everywhere.
+    /// Returns the function that defines a value; `None` for constants.
     fn of_value(&self, body: &Body, value: Value) -> Home {
         match body.values[value].def {
             Definition::Result(op, _) => self.of(op),
@@ -264,7 +265,7 @@ impl Homes {
         }
     }
 
-    /// The piece that `home` calls and that holds `inner`, at whatever depth.
+    /// Returns the piece called by `home` that contains `inner` at any depth.
     fn callee_with(&self, home: Home, inner: Home) -> Option<usize> {
         let mut at = inner;
         while let Some(piece) = at {
@@ -279,19 +280,19 @@ impl Homes {
 
 // ---- the frame -----------------------------------------------------------------------------
 
-/// A value that is used at a home other than its own: the value, the home, the places of its uses.
+/// Value used outside its defining function: value, using function, and uses (op, operand index).
 type Crossing = (Value, Home, Vec<(Op, usize)>);
 
-/// What lies in the frame, and where.
+/// Layout of the frame.
 struct Framing<'h> {
     homes: &'h Homes,
-    /// The position of each op in the walk.
+    /// Position of each op in the walk.
     positions: Vec<usize>,
     crossings: Vec<Crossing>,
-    /// Slots that lie in the frame themselves.
+    /// Slots that lie in the frame directly.
     slots: HashMap<Value, Slot>,
     offsets: HashMap<Value, u64>,
-    /// In the order of their places.
+    /// Values in the frame, in order of their offsets.
     values: Vec<Value>,
     bytes: u64,
     align_bytes: u64,
@@ -348,7 +349,7 @@ impl<'h> Framing<'h> {
         self.align_bytes = self.align_bytes.max(align_bytes);
     }
 
-    /// Makes the frame, and the stores and loads; gives the frame's address.
+    /// Emits the frame alloca, the stores and the loads; returns the frame's address.
     fn build(&self, unit: &mut Unit, body: &mut Body, runs: &mut [Run]) -> Value {
         let mut b = Builder::new(unit, body);
         if let Some(first) = b.body.first(b.body.root()) {
@@ -380,7 +381,7 @@ impl<'h> Framing<'h> {
         b.byte_addr(frame, offset)
     }
 
-    /// Gives uses of a value what its place holds, before the first of them.
+    /// Loads a value from the frame before its first use in a function and replaces the uses.
     fn load(
         &self,
         b: &mut Builder<'_>,
@@ -389,7 +390,7 @@ impl<'h> Framing<'h> {
         (value, home, places): (Value, Home, &[(Op, usize)]),
     ) {
         let made = self.homes.of_value(b.body, value);
-        // Behind the call that makes it, or where the home begins.
+        // After the call of the defining piece, or at the start of the using function.
         let region = match self.homes.callee_with(home, made).or(home) {
             Some(piece) => runs[piece].region,
             None => b.body.root(),
@@ -424,7 +425,7 @@ impl<'h> Framing<'h> {
         }
     }
 
-    /// Puts a value into its place where it is made.
+    /// Stores a value to the frame after its definition.
     fn store(&self, b: &mut Builder<'_>, frame: Value, runs: &mut [Run], value: Value) {
         let (after, next) = match b.body.values[value].def {
             Definition::Result(op, _) => (Some(op), b.body.next(op)),
@@ -449,7 +450,7 @@ impl<'h> Framing<'h> {
         }
     }
 
-    /// Lets what is left of a slot's uses be uses of its place.
+    /// Replaces the remaining uses of a slot by its address in the frame.
     fn replace_slot(&self, b: &mut Builder<'_>, frame: Value, (value, slot): (Value, &Slot)) {
         for &op in &slot.markers {
             b.body.erase(op);
@@ -463,8 +464,8 @@ impl<'h> Framing<'h> {
     }
 }
 
-/// The uses of the slot that a value is, and what it holds: one that lives as long as the function and is
-/// only read and written as it is.
+/// Returns the uses and the type of the stack slot `value`, if the slot lives as long as the function and all
+/// accesses are direct loads and stores.
 fn own_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
     let op = body.def_op(value)?;
     let OpKind::Alloca(info) = body.kind(op) else {
@@ -476,9 +477,9 @@ fn own_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
     Some((slot, info.ty))
 }
 
-// ---- parting -------------------------------------------------------------------------------
+// ---- outlining -----------------------------------------------------------------------------
 
-/// Puts a run into a function of its own, and a call in its place.
+/// Outlines a run into a new function and replaces the run by a call.
 fn part(
     unit: &mut Unit,
     func: FuncId,
@@ -518,7 +519,8 @@ fn part(
     made
 }
 
-/// A piece is compiled as the function is, stays one, and reaches the frame by its argument alone.
+/// Returns a piece's attributes: the function's code generation attributes, `noinline`, and a `noalias` frame
+/// argument.
 fn attributes(unit: &Unit, func: FuncId) -> AttrSet {
     let flag = |name: &str| Attr {
         name: name.into(),

@@ -1,17 +1,17 @@
-//! What single ops do, as far as the op, its callee's row and the stated attributes tell.
+//! Effects of single ops, from the op, the table of known externals and stated attributes.
 //!
-//! Conservative: a callee without a row and without attributes does everything.
+//! Conservative: a callee without a table entry and without attributes may have every effect.
 
 use gradus_ir::known::{Effects, Known};
 use gradus_ir::{
     Atomicity, AttrValue, BinaryOp, Body, ConstKind, FuncId, Op, OpKind, Region, Unit,
 };
 
-/// How many ops [`may_leave`] looks at before it gives up and says yes.
+/// Maximum number of ops that [`may_leave`] inspects before answering yes.
 const LEAVE_LIMIT: usize = 4_000;
 
-/// Whether the op gives a value of its operands alone, reads and writes no memory, always comes
-/// back and owns no regions. It may still be undefined for some operands (a division by zero).
+/// Returns whether the result depends on the operands only: no memory access, always returns, no regions.
+/// Some operands may still be undefined behaviour (division by zero).
 pub fn is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Freeze => true,
@@ -20,7 +20,7 @@ pub fn is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether the op may go where nobody uses its results.
+/// Returns whether the op may be erased if its results have no uses.
 pub fn is_removable(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) => {
@@ -35,7 +35,7 @@ pub fn is_removable(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether the op may run where it did not run before: it is pure, and defined for all operands.
+/// Returns whether the op may be executed speculatively: pure and defined for all operands.
 pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
     use BinaryOp::{SDiv, SRem, UDiv, URem};
     match body.kind(op) {
@@ -55,8 +55,8 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether a load can never fail: it reads part of a stack slot, of a global variable, or of what a parameter of the
-/// body's function is said to point to.
+/// Returns whether a load cannot fault. The load must read a part of an alloca, of a defined global, or of
+/// the memory that a `dereferenceable` parameter of `func` points to.
 pub fn is_dereferenceable(unit: &Unit, func: Option<FuncId>, body: &Body, load: Op) -> bool {
     let mut ptr = body.operand(load, 0);
     let mut offset = 0i64;
@@ -126,8 +126,9 @@ fn call_is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
             .all(|name| attrs.function(name).is_none())
 }
 
-/// Whether control may leave `region` otherwise than through its end, or stay in it for ever: by a
-/// call that does not come back, an exception, an endless loop. Looks at a bounded number of ops.
+/// Returns whether control may leave `region` except through its end, or never leave the region. Causes are
+/// no-return calls, exceptions and infinite loops. Inspects a bounded number of ops and
+/// is conservative beyond.
 pub fn may_leave(unit: &Unit, body: &Body, region: Region) -> bool {
     let mut seen = 0;
     for op in body.walk(region) {

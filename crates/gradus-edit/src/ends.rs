@@ -1,13 +1,13 @@
-//! What a loop's last iteration leaves of the values that it carries.
+//! Exposes the final values of carried values as loop results.
 //!
-//! A `for` gives it; a `loop` gives only what its `repeat` names. Who runs the iterations backwards starts
-//! from there.
+//! A `for` yields the final carried values; a `loop` yields only the results that its `repeat` names. Code
+//! that executes the iterations in reverse starts from the final values.
 
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Unit, Value};
 
-/// Gives every `loop`, as results, the next values of those carried ones that are made by a sum, a difference
-/// or an address computation; gives the number of results added. They have no uses yet: what sweeps dead
-/// results takes them away.
+/// Adds the next values of carried values as results to every `loop`, if a sum, a difference, an xor or an
+/// address computation defines the next value. Returns the number of added results. The new results have no
+/// uses; dead-code elimination removes those that stay unused.
 pub fn keep_ends(unit: &Unit, body: &mut Body) -> usize {
     let loops: Vec<Op> = body
         .walk(body.root())

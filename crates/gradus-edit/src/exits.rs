@@ -1,39 +1,39 @@
-//! Which branches of a loop's body leave the loop, and what is known of them in the last iteration.
+//! Exit branches of loops, and their conditions in the last iteration.
 //!
-//! `A; if (c) break; B` is `loop { A; if c { yield exit } else { B; yield again }; repeat }`: in every
-//! iteration but the last one the branch goes on. Who runs the iterations backwards need not know `c` of
-//! each, only that of the last; [`keep_exits`] makes it a result of the loop.
+//! `A; if (c) break; B` is `loop { A; if c { yield exit } else { B; yield again }; repeat }`: the branch
+//! continues in every iteration except the last. Code that executes the iterations in reverse needs `c` only
+//! for the last iteration; [`keep_exits`] makes that value a loop result.
 
 use gradus_ir::integers::int_value;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
-/// How many exits of one loop are looked at, one inside the other.
+/// Maximum nesting depth of the exits of a loop.
 const EXITS: usize = 8;
 
-/// A branch that may leave the loop it stands in.
+/// Branch that may leave the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitBranch {
-    /// The loop.
+    /// Loop that the branch may leave.
     pub lp: Op,
-    /// The number of the arm that goes on.
+    /// Index of the arm that continues the loop.
     pub stays: usize,
-    /// The loop's result that holds the branch's condition in the last iteration that reached it; `None`
-    /// where the last iteration, if it reaches the branch, leaves there.
+    /// Loop result that holds the branch condition of the last iteration that reached the branch. `None` if
+    /// the last iteration leaves the loop whenever it reaches the branch.
     pub last: Option<Value>,
 }
 
-/// A branch on the way to where a loop is decided to go on.
+/// Branch on the path to the loop condition.
 struct Exit {
     op: Op,
     stays: usize,
-    /// The end of the arm that goes on, and of the one that leaves.
+    /// Terminators of the continuing arm and of the exiting arm.
     ends: [Op; 2],
-    /// Whether nothing behind it leaves the loop.
+    /// True if no op after the branch leaves the loop.
     decides: bool,
 }
 
-/// What is known of a branch as an exit of a loop; `None` where it is none, or where its condition in the
-/// last iteration is no result of the loop (see [`keep_exits`]).
+/// Returns the exit information of `branch`. `None` if the branch is no loop exit, or if no loop result holds
+/// its condition in the last iteration (see [`keep_exits`]).
 pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
     let mut owner = body.owner(body.parent(branch)?)?;
     for _ in 0..EXITS {
@@ -56,8 +56,8 @@ pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
     })
 }
 
-/// Gives every loop the conditions of its exits in the last iteration as results; gives the number of
-/// results added. They have no uses yet: what sweeps dead results takes them away.
+/// Adds the exit conditions of the last iteration as results to every loop; returns the number of added
+/// results. The new results have no uses; dead-code elimination removes those that stay unused.
 pub fn keep_exits(unit: &mut Unit, body: &mut Body) -> usize {
     let loops: Vec<Op> = body
         .walk(body.root())
@@ -88,7 +88,7 @@ pub fn keep_exits(unit: &mut Unit, body: &mut Body) -> usize {
     added
 }
 
-/// The branches of a loop that may leave it: each in the arm of the one before that goes on.
+/// Returns the exit branches of a loop, each nested in the continuing arm of the previous branch.
 fn exits(unit: &Unit, body: &Body, lp: Op) -> Vec<Exit> {
     let mut found = Vec::new();
     if !matches!(body.kind(lp), OpKind::Loop { .. }) {
@@ -112,8 +112,8 @@ fn exits(unit: &Unit, body: &Body, lp: Op) -> Vec<Exit> {
     found
 }
 
-/// The branch in `region` that makes `again`, where one arm says no; what the other arm says, and its
-/// region.
+/// Matches the branch in `region` that defines `again`, if exactly one arm yields false. Also returns the
+/// value that the other arm yields, and its region.
 fn exit(unit: &Unit, body: &Body, region: Region, again: Value) -> Option<(Exit, Value, Region)> {
     let op = body.def_op(again)?;
     if !matches!(body.kind(op), OpKind::If) || body.parent(op) != Some(region) {
@@ -143,7 +143,7 @@ fn exit(unit: &Unit, body: &Body, region: Region, again: Value) -> Option<(Exit,
     Some((exit, says(stays), arms[stays]))
 }
 
-/// The loop's result that is the condition of the last of these exits.
+/// Returns the loop result that holds the condition of the last exit in `exits`.
 fn last_condition(body: &Body, lp: Op, exits: &[Exit]) -> Option<Value> {
     let (exit, outer) = exits.split_last()?;
     let condition = body.operand(exit.op, 0);

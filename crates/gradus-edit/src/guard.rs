@@ -1,9 +1,9 @@
-//! Folds the guard around a `for` into its number of runs: `if (n > 0) { for n }` is `for n`.
+//! Folds the guard of a `for` into its trip count: `if (n > 0) { for n }` becomes `for n`.
 //!
-//! The `if` must hold nothing else than that `for` and ops that may run without it, and its other
-//! arm nothing at all. Its condition must speak of what the number of runs is made of: a `for` under
-//! any other condition stays there, so that the number of runs is known where that does not vary.
-//! Floating-point ops whose partial derivatives can be infinite stay under their condition.
+//! The `if` may contain only the `for` and speculatable ops, and its other arm must be empty. The condition
+//! and the trip count must share an operand. A `for` under an unrelated condition stays guarded, because its
+//! trip count is then known without the condition. Floating-point ops with unbounded partial derivatives also
+//! stay under the condition.
 
 use crate::counted::without_negations;
 use crate::effects::is_speculatable;
@@ -15,10 +15,10 @@ use gradus_ir::{
     BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 
-/// How many values are looked at to find what a number is made of.
+/// Maximum number of values inspected to find the operands of an integer.
 const LEAVES: usize = 24;
 
-/// Folds the `if`s directly around the `for`s of a body into them, inner ones first; gives their number.
+/// Folds the `if`s directly enclosing the `for`s of a body, inner loops first; returns the number of folds.
 pub fn fold_guards(unit: &mut Unit, body: &mut Body) -> usize {
     let mut loops: Vec<Op> = body
         .walk(body.root())
@@ -34,8 +34,8 @@ pub fn fold_guards(unit: &mut Unit, body: &mut Body) -> usize {
     folded
 }
 
-/// Folds the `if` directly around `op`, a `for`, into it. `guard` is the `if` that is known to be its
-/// guard, if any. Gives the `for` where it did.
+/// Folds the `if` directly enclosing the `for` `op` into its trip count. `guard` is the `if` already known as
+/// the guard, if any. Returns the `for` if folded.
 pub(crate) fn fold_guard(
     unit: &mut Unit,
     body: &mut Body,
@@ -91,7 +91,8 @@ pub(crate) fn fold_guard(
     Some(op)
 }
 
-/// Whether the `if` is the test of a loop around it: that test is the loop's own to fold.
+/// Returns whether the `if` is the test of an enclosing loop; the conversion of the enclosing loop handles
+/// the test.
 fn decides_on_another_run(unit: &Unit, body: &Body, around: Op) -> bool {
     let Some(end) = body
         .next(around)
@@ -108,7 +109,7 @@ fn yields_of(body: &Body, region: Region) -> Option<Vec<Value>> {
     matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
 }
 
-/// Whether all of `arm` but `op` may run without the condition.
+/// Returns whether all ops of `arm` except `op` may execute without the condition.
 fn may_move_out(unit: &Unit, body: &Body, arm: Region, op: Op) -> bool {
     body.ops_in(arm).all(|inner| {
         inner == op
@@ -117,7 +118,7 @@ fn may_move_out(unit: &Unit, body: &Body, arm: Region, op: Op) -> bool {
     })
 }
 
-/// Whether all partial derivatives of the op are bounded, so that a zero adjoint stays zero.
+/// Returns whether all partial derivatives of the op are bounded, hence a zero adjoint stays zero.
 fn is_tame(unit: &Unit, body: &Body, op: Op) -> bool {
     use BinaryOp::{FAdd, FSub};
     let float = |v: Value| unit.types.float_kind(body.ty(v)).is_some();
@@ -128,7 +129,7 @@ fn is_tame(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// What a result of the `if` is: `taken` where the loop's condition held, else `skipped`.
+/// Emits a result of the `if`: `taken` if the loop's condition held, otherwise `skipped`.
 fn merged(
     b: &mut Builder,
     op: Op,
@@ -161,14 +162,14 @@ fn either(b: &mut Builder, condition: Value, truth: bool, x: Value, y: Value) ->
     }
 }
 
-/// Whether a comparison in `condition` and `number` are made of a common value.
+/// Returns whether `condition` and `number` depend on a common value.
 fn speaks_of(unit: &Unit, body: &Body, condition: Value, number: Value) -> bool {
     let made_of = leaves(unit, body, number);
     let spoken_of = leaves(unit, body, condition);
     spoken_of.iter().any(|leaf| made_of.contains(leaf))
 }
 
-/// All values that an integer is computed from, itself included, as far as a bounded look goes.
+/// Returns all values that an integer is computed from, including `value`, up to [`LEAVES`] values.
 fn leaves(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
     let mut seen = vec![value];
     let mut next = 0;

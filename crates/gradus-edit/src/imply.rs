@@ -1,9 +1,9 @@
-//! What the conditions around a place imply: whether a comparison certainly holds there.
+//! Implied conditions: decides whether a comparison holds in a region because of enclosing conditions.
 //!
-//! A condition of an enclosing `if` speaks in its arm; conjunctions, negations and selects of truth
-//! values are taken apart. A comparison with a constant is read as an interval on the circle of
-//! the type's numbers, so that `n > 0` (signed) tells `n != 0`, also through `zext` and `sext`.
-//! A bounded number of enclosing ops and of parts of a condition is looked at.
+//! The condition of an enclosing `if` holds in its arm. Conjunctions, negations and boolean selects are
+//! decomposed. A comparison with a constant is an interval in modular arithmetic (LLVM's `ConstantRange`), so
+//! signed `n > 0` implies `n != 0`, also through `zext` and `sext`. The numbers of enclosing ops and of
+//! decomposed conditions are bounded.
 
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value, mask};
 use gradus_ir::{
@@ -13,7 +13,7 @@ use gradus_ir::{
 const LEVELS: usize = 64;
 const PARTS: usize = 16;
 
-/// `left predicate right`.
+/// Comparison `left predicate right`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub predicate: IntPredicate,
@@ -31,16 +31,16 @@ impl Claim {
     }
 }
 
-/// Who vouches for a claim.
+/// Reason for a comparison to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Voucher {
-    /// It holds by itself.
+    /// The comparison holds in every context.
     Itself,
-    /// The condition of this `if`.
+    /// The condition of this `if` implies the comparison.
     If(Op),
 }
 
-/// Whether a comparison certainly holds in `region`: by itself, or by the conditions around.
+/// Returns whether a comparison certainly holds in `region`, in every context or by enclosing conditions.
 pub fn holds_at(
     unit: &Unit,
     body: &Body,
@@ -52,7 +52,8 @@ pub fn holds_at(
     voucher(unit, body, region, Claim::new(predicate, left, right)).is_some()
 }
 
-/// Who vouches for `claim` in `region`: the nearest enclosing condition that implies it.
+/// Returns the reason for `claim` to hold in `region`: the nearest enclosing condition that implies the
+/// claim.
 pub(crate) fn voucher(unit: &Unit, body: &Body, region: Region, claim: Claim) -> Option<Voucher> {
     let claim = Narrowed::of(unit, body, claim);
     if claim.holds_by_itself(unit, body) {
@@ -72,7 +73,7 @@ pub(crate) fn voucher(unit: &Unit, body: &Body, region: Region, claim: Claim) ->
     None
 }
 
-/// Whether `condition` being `truth` implies the claim.
+/// Returns whether `condition == truth` implies the claim.
 pub(crate) fn condition_implies_claim(
     unit: &Unit,
     body: &Body,
@@ -139,14 +140,14 @@ fn condition_implies(
     false
 }
 
-/// A side of a claim: a value or a constant.
+/// Operand of a comparison: a value or a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Value(Value),
     Constant(u128),
 }
 
-/// A claim of which both sides have been stripped of extensions, as far as that says the same.
+/// Comparison with extensions stripped from both operands, as far as the meaning is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Narrowed {
     predicate: IntPredicate,
@@ -172,7 +173,7 @@ impl Narrowed {
         this
     }
 
-    /// Takes one extension off both sides, where the claim on what is extended says the same.
+    /// Strips an extension from both operands if the narrow comparison is equivalent.
     fn narrow(&mut self, unit: &Unit, body: &Body) -> bool {
         use IntPredicate::*;
         let extension = |s: Side| match s {
@@ -195,8 +196,8 @@ impl Narrowed {
         let (Some(left), Some(right)) = (strip(self.left, left), strip(self.right, right)) else {
             return false;
         };
-        // Extended by zeros, both sides are non-negative: signed and unsigned order agree. Both
-        // orders survive an extension by signs.
+        // After zero extension both operands are non-negative, hence signed and unsigned order agree. Sign
+        // extension preserves both orders.
         if op == CastOp::ZExt {
             self.predicate = match self.predicate {
                 Sgt => Ugt,
@@ -237,7 +238,7 @@ impl Narrowed {
         }
     }
 
-    /// The numbers for which the claim about a constant right side holds.
+    /// Returns the set of left operands for which the comparison with `constant` holds.
     fn interval(&self, constant: u128) -> Option<(u128, u128)> {
         interval(self.predicate, constant, self.bits)
     }
@@ -284,8 +285,8 @@ fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u3
     }
 }
 
-/// A lower bound of a value read as unsigned: that of a maximum with a constant, or of a sum with one that
-/// does not wrap around.
+/// Returns an unsigned lower bound of a value: the constant operand of an unsigned maximum or of a
+/// non-wrapping sum.
 fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
     use gradus_ir::known::{IntFn, Known};
     let Some(op) = body.def_op(value) else {
@@ -306,10 +307,10 @@ fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
     }
 }
 
-/// A set of numbers of so many bits, as the first of them and how many follow it on the circle.
+/// Set of integers in modular arithmetic: the first element and the number of elements after the first.
 type Interval = Option<(u128, u128)>;
 
-/// The numbers `x` with `x predicate constant`; `None` where there are none.
+/// Returns the integers `x` with `x predicate constant`; `None` if the set is empty.
 fn interval(predicate: IntPredicate, constant: u128, bits: u32) -> Interval {
     use IntPredicate::*;
     let (all, half) = (mask(bits), 1u128 << (bits - 1));
@@ -359,7 +360,7 @@ fn predicate_implies(fact: IntPredicate, claim: IntPredicate) -> bool {
 mod tests {
     use super::*;
 
-    /// Every pair of comparisons with constants of four bits, against all sixteen numbers.
+    /// Checks every pair of 4-bit comparisons with constants against all sixteen numbers.
     #[test]
     fn intervals_contain_each_other_where_the_numbers_do() {
         use IntPredicate::*;

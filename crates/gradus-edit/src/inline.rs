@@ -1,11 +1,13 @@
-//! A call becomes the body that it calls.
+//! Inlining of direct calls.
 //!
-//! Allocations of the callee move to the caller's beginning, where they are made once and live as long
-//! as the frame, or to the beginning of the task, iteration or rank that the call stands in, which has
-//! them to itself; every copy gets alias scopes of its own, since what they state holds within one run of
-//! the callee; locations remember the call. Allocations of unknown size, or in branches and loops, stay
-//! where they are among the ops, where the caller asks for that ([`take_in`]): what the callee's return gave
-//! back is given back behind its code.
+//! - Static allocas of the callee move to the caller's entry, or to the start of the enclosing task,
+//!   iteration or rank, and are private there.
+//! - Each inlined copy receives fresh alias scopes, because an alias scope holds within one execution of the
+//!   callee.
+//! - Debug locations record the call site as `inlined_at`.
+//! - Allocas of unknown size, or in branches and loops, stay in place if the caller requests it
+//!   ([`take_in`]). Stack save and restore around the inlined code then replace the deallocation at the
+//!   callee's return.
 
 use crate::clone::{ValueMap, clone_op};
 use gradus_ir::known::{Known, MarkerFn};
@@ -16,16 +18,16 @@ use gradus_ir::{
 use std::collections::HashMap;
 use std::fmt;
 
-/// Why a call cannot be inlined.
+/// Reason for not inlining a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotInlined {
-    /// The op is no plain call of that function with as many arguments as it has parameters.
+    /// The op is not a plain call of the function with matching arguments.
     Call,
     /// The function has no single return at its end.
     Return,
-    /// The function has allocations of unknown size, or within branches and loops.
+    /// The function has allocas of unknown size or within branches and loops.
     Allocations,
-    /// The function, a parameter or a call in it has an attribute or mark that a copy would break.
+    /// An attribute of the function, a parameter or a call forbids duplication of the code.
     Attributes,
 }
 
@@ -40,9 +42,9 @@ impl fmt::Display for NotInlined {
     }
 }
 
-/// Function attributes that tie code to its frame or to its floating-point mode.
+/// Function attributes that tie code to its stack frame or floating-point mode.
 const FRAME_BOUND: &[&str] = &["returns_twice", "naked", "strictfp", "presplitcoroutine"];
-/// Parameter attributes that make the callee's memory another than the caller's.
+/// Parameter attributes that give the callee memory distinct from the caller's.
 const COPIED: &[&str] = &[
     "byval",
     "inalloca",
@@ -51,11 +53,11 @@ const COPIED: &[&str] = &[
     "swiftself",
 ];
 
-/// Replaces `call` in `caller` by `callee`'s code. `callee` is the body of the function called, which
-/// must be another one than the caller's.
+/// Replaces `call` in `caller` by the code of `callee`, the body of the called function. `caller` and
+/// `callee` must be distinct functions.
 ///
 /// # Errors
-/// Where that would change the meaning; nothing was edited then.
+/// Returns an error, and edits nothing, if inlining would change the meaning.
 pub fn inline_call(
     unit: &mut Unit,
     caller: &mut Body,
@@ -72,11 +74,11 @@ pub fn inline_call(
     Ok(())
 }
 
-/// [`inline_call`] of the code of a region or task, whose place the caller's region takes: also where it
-/// has arrays of variable length.
+/// Inlines the body of an outlined region or task into its region in the caller, as [`inline_call`] does.
+/// Also accepts variable-length arrays.
 ///
 /// # Errors
-/// Where that would change the meaning; nothing was edited then.
+/// Returns an error, and edits nothing, if inlining would change the meaning.
 pub fn take_in(
     unit: &mut Unit,
     caller: &mut Body,
@@ -91,10 +93,10 @@ pub fn take_in(
     Ok(())
 }
 
-/// Whether [`take_in`] can be done wherever the function is called plainly.
+/// Checks whether [`take_in`] can inline `callee` at every plain call.
 ///
 /// # Errors
-/// Says why not.
+/// Returns the reason that forbids inlining.
 pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
     check_code(unit, func, callee)?;
     let saves = |op: Op| saves_stack(unit, callee, op);
@@ -105,7 +107,8 @@ pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), N
     }
 }
 
-/// Whether a function has allocations in their place that its return gives back: none gives them back before.
+/// Returns whether the callee has in-place allocas that live until its return, without an earlier stack
+/// restore.
 fn is_left_to_return(unit: &Unit, callee: &Body) -> bool {
     let saves = |op: Op| saves_stack(unit, callee, op);
     let in_place = |op: Op| is_in_place(callee, op);
@@ -119,7 +122,7 @@ fn saves_stack(unit: &Unit, body: &Body, op: Op) -> bool {
     known == Some(Known::Marker(MarkerFn::StackSave))
 }
 
-/// What notes how far the stack reaches, and what gives back all behind that.
+/// Declares `llvm.stacksave` and `llvm.stackrestore`.
 fn stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let (saving, restoring) = (
@@ -131,17 +134,18 @@ fn stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
     (save, restore)
 }
 
-/// Whether an op is an allocation that only its place among the others makes what it is.
+/// Returns whether an op is an alloca whose position determines its size or lifetime.
 fn is_in_place(body: &Body, op: Op) -> bool {
     if !matches!(body.kind(op), OpKind::Alloca(_)) {
         return false;
     }
-    // What a task, iteration or rank has to itself is copied with it.
+    // A private alloca at the start of a task, iteration or rank is copied with its region.
     let at_start = body.parent(op) == Some(body.strand_of(op));
     !at_start || body.as_const(body.operand(op, 0)).is_none()
 }
 
-/// `given_back`: the functions by which the stack memory of the code is given back behind it.
+/// Replaces the call by the callee's code. `given_back`: functions that save and restore the stack around the
+/// inlined code.
 fn put(
     unit: &mut Unit,
     caller: &mut Body,
@@ -272,7 +276,7 @@ fn is_bound(attrs: &AttrSet, params: usize) -> bool {
         || (0..params).any(|i| COPIED.iter().any(|name| attrs.param(i, name).is_some()))
 }
 
-/// What is made once for all ops of a copy.
+/// Locations and alias scopes shared by all ops of an inlined copy.
 struct Copies {
     site: Option<LocId>,
     locs: HashMap<LocId, LocId>,
@@ -280,7 +284,7 @@ struct Copies {
 }
 
 impl Copies {
-    /// Gives a copied op, and all inside it, its own locations and scopes.
+    /// Assigns fresh locations and alias scopes to a copied op and its nested ops.
     fn finish(&mut self, b: &mut Builder, copy: Op) {
         let mut open = vec![copy];
         while let Some(op) = open.pop() {
@@ -299,9 +303,9 @@ impl Copies {
         }
     }
 
-    /// The location as seen from the call.
+    /// Returns `loc` as inlined at the call site `site`.
     fn location(&mut self, b: &mut Builder, loc: LocId, site: LocId) -> LocId {
-        // The outermost location of the chain is the one that was inlined at the call.
+        // The outermost location of the chain is inlined at the call.
         let mut chain = vec![loc];
         let mut known = None;
         while let Some(&at) = chain.last() {
@@ -329,7 +333,7 @@ impl Copies {
 
     fn statements(&mut self, b: &mut Builder, op: Op) {
         let Some(id) = b.body.ops[op].meta else {
-            // Not an error: nothing is stated about the op.
+            // Not an error: the op has no alias metadata.
             return;
         };
         let mut meta = b.unit.meta(id).clone();

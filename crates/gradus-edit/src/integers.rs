@@ -1,4 +1,4 @@
-//! A way of building integer ops that folds what is constant or neutral.
+//! Builders for integer ops that fold constant and identity operands.
 
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{BinaryOp, Builder, CastOp, IntPredicate, TypeId, Value};
@@ -7,7 +7,7 @@ fn constant(b: &mut Builder, ty: TypeId, value: u128) -> Value {
     b.int(ty, value as i128)
 }
 
-/// `x op y` of scalar integers, folded where both are constant or one is neutral.
+/// Emits `x op y` on scalar integers; folds two constants and an identity element.
 pub(crate) fn binary(b: &mut Builder, op: BinaryOp, x: Value, y: Value) -> Value {
     use BinaryOp::{Add, Mul, Sub, UDiv};
     let ty = b.body.ty(x);
@@ -30,7 +30,7 @@ pub(crate) fn binary(b: &mut Builder, op: BinaryOp, x: Value, y: Value) -> Value
     }
 }
 
-/// `x predicate y` of scalar integers or pointers, folded where both are constant or equal.
+/// Emits `x predicate y` on scalar integers or pointers; folds if both operands are constant.
 pub(crate) fn icmp(b: &mut Builder, predicate: IntPredicate, x: Value, y: Value) -> Value {
     let (cx, cy) = (int_value(b.unit, b.body, x), int_value(b.unit, b.body, y));
     if let (Some((vx, bits)), Some((vy, _))) = (cx, cy) {
@@ -39,7 +39,7 @@ pub(crate) fn icmp(b: &mut Builder, predicate: IntPredicate, x: Value, y: Value)
     b.icmp(predicate, x, y)
 }
 
-/// A conversion of a scalar integer, folded where it is constant.
+/// Emits a conversion of a scalar integer; folds a constant.
 pub(crate) fn cast(b: &mut Builder, op: CastOp, x: Value, ty: TypeId) -> Value {
     let to = b.unit.types.int_bits(ty);
     if let (Some((value, from)), Some(to)) = (int_value(b.unit, b.body, x), to)
@@ -50,7 +50,7 @@ pub(crate) fn cast(b: &mut Builder, op: CastOp, x: Value, ty: TypeId) -> Value {
     b.cast(op, x, ty)
 }
 
-/// `c ? x : y`, folded where `c` is constant or the arms are equal.
+/// Emits `c ? x : y`; folds a constant `c` and equal arms.
 pub(crate) fn select(b: &mut Builder, c: Value, x: Value, y: Value) -> Value {
     match int_value(b.unit, b.body, c) {
         _ if x == y => x,

@@ -1,21 +1,22 @@
-//! Invokes in a form of their own: the call alone, what follows it outside.
+//! Normalises invokes: the first region contains no ops besides its terminator; code after the call lies
+//! outside the invoke.
 //!
-//! An `invoke` that import makes holds in its first region all that runs when the call comes back.
-//! Afterwards that region only hands on the call's result:
+//! An imported `invoke` holds all code of the normal path in its first region. After normalisation the region
+//! only forwards the call's result:
 //!
-//! 1. Where the handler leaves the function (it cleans up and resumes), the first region's ops come
-//!    after the invoke, whose result is the call's.
-//! 2. Where the handler goes on, the invoke gives the call's result, whether the call came back, and
-//!    the exception; an `if` behind it runs what either region held.
+//! 1. If the handler leaves the function (cleanup and resume), the first region's ops follow the invoke,
+//!    whose result is the call's result.
+//! 2. If the handler continues, the invoke yields the call's result, a flag for normal return, and the
+//!    exception. An `if` after the invoke executes the contents of either region.
 //!
-//! Whoever works on a call can then treat an invoke as one that has a handler beside it.
-//! One walk from the outside in: every op moves at most once.
+//! A pass can then treat an invoke as a call with an additional handler. One walk from the outermost regions
+//! inwards moves every op at most once.
 
 use crate::outline::inline_region;
 use gradus_ir::known::{ExceptionFn, Known, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
-/// Brings every invoke of a body into that form; says whether any was not.
+/// Normalises every invoke of a body; returns whether any invoke changed.
 pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
     let invokes: Vec<Op> = body
         .walk(body.root())
@@ -31,8 +32,8 @@ pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
     changed
 }
 
-/// Makes calls of the invokes of functions that never throw, of which the declaration does not say so; says whether
-/// there was one.
+/// Turns invokes of functions that never throw into calls; returns whether there were any. `is_quiet` decides
+/// for functions not declared `nounwind`.
 pub fn call_quiet(
     unit: &mut Unit,
     body: &mut Body,
@@ -66,13 +67,13 @@ pub fn call_quiet(
     !invokes.is_empty()
 }
 
-/// Whether an op is an invoke whose exception is nobody's: it ends the program there, as it does where it would leave
-/// a `noexcept` function or a region of OpenMP.
+/// Returns whether an op is an invoke whose handler terminates the program, as at the boundary of a
+/// `noexcept` function or an OpenMP region.
 pub fn only_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
     let (OpKind::Invoke(_), [_, unwind]) = (body.kind(op), body.op_regions(op)) else {
         return false;
     };
-    // Compilers bring a function along that does so.
+    // Compilers emit a helper function that terminates the program.
     let ends = |op: Op| {
         let func = unit.callee(body, op);
         let known = func.and_then(|func| lookup(&unit.functions[func].name));
@@ -88,7 +89,7 @@ pub fn only_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
     handler.next().is_some_and(ends)
 }
 
-/// Whether an invoke has the form that [`separate_invokes`] makes.
+/// Returns whether an invoke has the form that [`separate_invokes`] produces.
 pub fn is_separate(body: &Body, op: Op) -> bool {
     let [normal, unwind] = body.op_regions(op) else {
         return false;
@@ -110,8 +111,8 @@ fn yielded(body: &Body, region: Region) -> impl Iterator<Item = Value> {
     (body.last(region).into_iter()).flat_map(|end| body.operands(end))
 }
 
-/// Whether a region gives nothing but a value of its own and constants: what comes from outside, and its
-/// adjoint, would go by way of the invoke.
+/// Returns whether a region yields only `own` and constants. An outside value, and its adjoint, would
+/// otherwise pass through the invoke.
 fn hands_on(body: &Body, region: Region, own: Option<Value>) -> bool {
     yielded(body, region).all(|v| Some(v) == own || body.as_const(v).is_some())
 }
@@ -121,15 +122,15 @@ fn completes(body: &Body, region: Region) -> bool {
         .is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
 }
 
-/// The ops of a region but its terminator.
+/// Returns the ops of a region except its terminator.
 fn contents(body: &Body, region: Region) -> Vec<Op> {
     body.ops_in(region)
         .filter(|op| !body.kind(*op).is_terminator())
         .collect()
 }
 
-/// The new invoke before `op`, with the same call: its results, and its regions without contents but
-/// for the parameter of the first.
+/// Emits a new invoke of the call before `op`. Returns the invoke, the parameter of its first region, and its
+/// empty regions.
 fn same_call(
     unit: &mut Unit,
     body: &mut Body,
@@ -161,14 +162,14 @@ fn same_call(
     (new, param, regions)
 }
 
-/// Form 1.
+/// Normalises to form 1.
 fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let returns = completes(body, normal);
     let end = body.last(normal);
     let next = body.next(op);
     let kind = |op: Option<Op>| op.map(|op| body.kind(op));
-    // What a handler calls may have a handler, too: the function is left behind it.
+    // A called handler may itself have a handler; the function is then left after `op`.
     let leaves = matches!(kind(end), Some(OpKind::Resume));
     let dead = matches!(kind(next), Some(OpKind::Unreachable))
         && (leaves || matches!(kind(end), Some(OpKind::Unreachable)));
@@ -199,7 +200,7 @@ fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// Form 2.
+/// Normalises to form 2.
 fn branch_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let Some(pad) = body.first(unwind) else {

@@ -1,8 +1,11 @@
-//! Edits without policy: each does one thing to a body and leaves its meaning as it was.
+//! Policy-free IR rewrites: each edit performs one transformation of a body and preserves its meaning.
 //!
-//! Who calls them decides where and when. They read what stands in the body and in the unit
-//! (attributes, constants) and run no analysis; facts that need one come in as arguments.
-//! Nothing here recurses over nesting, and a whole-body edit is near-linear in its size.
+//! Callers decide where and when to apply an edit. Edits read the body and the unit (attributes, constants)
+//! and run no analysis; a fact that needs an analysis is an argument.
+//!
+//! # Invariants
+//!
+//! No function here recurses over nesting. An edit of a whole body is near-linear in the size of the body.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

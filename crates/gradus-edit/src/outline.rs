@@ -1,12 +1,12 @@
-//! A region becomes a function of its own: what it uses from outside, and how that gets there.
+//! Outlining support: captured values, argument blocks and private allocations of a region.
 //!
-//! The values go as arguments, or through a block of memory where the function must have a fixed
-//! signature. Allocations that belong to single runs of the region go to the function's beginning.
+//! An outlined region receives captured values as arguments, or through a block of memory if the function
+//! needs a fixed signature. Per-iteration allocations of the region move to the function's entry.
 
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
-/// The values from outside that a region uses, in order of their first use; constants are none.
+/// Returns the non-constant values that a region uses but does not define, in order of first use.
 pub fn captured(body: &Body, region: Region) -> Vec<Value> {
     let mut inside: HashSet<Value> = body.region_params(region).iter().copied().collect();
     for op in body.walk(region) {
@@ -26,13 +26,13 @@ pub fn captured(body: &Body, region: Region) -> Vec<Value> {
     found
 }
 
-/// The type of a block of memory that holds values of these types, in order.
+/// Returns the struct type that holds `values` in order.
 pub fn block_type(unit: &mut Unit, body: &Body, values: &[Value]) -> TypeId {
     let types = values.iter().map(|v| body.ty(*v)).collect();
     unit.types.tuple(types)
 }
 
-/// The address of member `index` of the block of type `block` at `base`.
+/// Emits the address of field `index` of the block of type `block` at `base`.
 pub fn member(b: &mut Builder<'_>, block: TypeId, base: Value, index: usize) -> Value {
     let offset = b
         .unit
@@ -42,7 +42,7 @@ pub fn member(b: &mut Builder<'_>, block: TypeId, base: Value, index: usize) -> 
     b.byte_addr(base, offset)
 }
 
-/// Stores values into the members of a block.
+/// Stores `values` into the fields of a block.
 pub fn pack(b: &mut Builder<'_>, block: TypeId, base: Value, values: &[Value]) {
     for (index, &value) in values.iter().enumerate() {
         let at = member(b, block, base, index);
@@ -50,7 +50,7 @@ pub fn pack(b: &mut Builder<'_>, block: TypeId, base: Value, values: &[Value]) {
     }
 }
 
-/// Loads the members of a block.
+/// Loads all fields of a block.
 pub fn unpack(b: &mut Builder<'_>, block: TypeId, base: Value) -> Vec<Value> {
     let fields = (0..).map_while(|i| b.unit.types.field(block, i));
     let fields: Vec<TypeId> = fields.collect();
@@ -62,7 +62,7 @@ pub fn unpack(b: &mut Builder<'_>, block: TypeId, base: Value) -> Vec<Value> {
     values
 }
 
-/// Memory for one `ty` at the function's beginning, wherever the builder stands.
+/// Emits an alloca of one `ty` at the function's entry and restores the builder's insertion point.
 pub fn entry_alloca(b: &mut Builder<'_>, ty: TypeId) -> Value {
     let first = b.body.first(b.body.root());
     let back = first.map(|first| b.at_op(first));
@@ -73,7 +73,7 @@ pub fn entry_alloca(b: &mut Builder<'_>, ty: TypeId) -> Value {
     slot
 }
 
-/// Memory for one `ty` that every run of the task, iteration or rank around an op has to itself.
+/// Emits an alloca of one `ty`, private to each execution of the task, iteration or rank that encloses `at`.
 pub fn strand_alloca(b: &mut Builder<'_>, at: Op, ty: TypeId) -> Value {
     let strand = b.body.strand_of(at);
     if strand == b.body.root() {
@@ -93,10 +93,11 @@ pub fn strand_alloca(b: &mut Builder<'_>, at: Op, ty: TypeId) -> Value {
     slot
 }
 
-/// Moves private allocations of constant size to the function's beginning, as plain ones: each is then
-/// made once for all runs of the region that it stands in. That keeps the meaning where those runs
-/// follow each other, since what an allocation holds at first is not defined. What stands in a task,
-/// an iteration or a rank stays there: those may run at once.
+/// Moves private allocas of constant size to the function's entry and makes them frame allocas.
+///
+/// All executions of the enclosing region then share one allocation. Sharing is legal for serial executions,
+/// because the initial contents of an alloca are undefined. An alloca in a task, iteration or rank stays,
+/// because executions may overlap.
 pub fn raise_private(body: &mut Body) {
     let root = body.root();
     let is_private = |op: &Op| match body.kind(*op) {
@@ -119,20 +120,20 @@ pub fn raise_private(body: &mut Body) {
     }
 }
 
-/// Whether an op stands in a region that several threads may run at once.
+/// Returns whether several threads may execute the region of `op` concurrently.
 fn in_strand(body: &Body, op: Op) -> bool {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     std::iter::successors(around(&op), around).any(|op| body.kind(op).begins_strands())
 }
 
-/// Moves an op, with the regions that it owns, to the end of a region.
+/// Moves an op and its regions to the end of region `to`.
 pub fn move_op(body: &mut Body, op: Op, to: Region) {
     body.detach(op);
     body.append(to, op);
 }
 
-/// Puts the code of a region in place of the op that owns it, once, with `params` for its parameters;
-/// what the region yields stands for the op's results, which are poison where it never comes to that.
+/// Replaces `op` by the code of its region `region`, with `params` for the region parameters. Yielded values
+/// replace the results of `op`; results are poison if the region does not yield.
 pub fn inline_region(b: &mut Builder<'_>, op: Op, region: Region, params: &[Value]) {
     let old: Vec<Value> = b.body.region_params(region).to_vec();
     for (&param, &value) in old.iter().zip(params) {

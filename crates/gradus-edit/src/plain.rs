@@ -1,11 +1,11 @@
-//! Atomic operations that meet nobody become plain ones.
+//! Turns atomic operations without concurrent accesses into plain operations.
 
 use gradus_ir::{Access, Builder, Op, OpKind, RmwOp};
 
-/// Makes a load and a store of an atomic sum of numbers, or of an exchange; nothing of other ops.
+/// Replaces an atomic floating-point add or an exchange by a load and a store; leaves other ops unchanged.
 pub fn make_plain(b: &mut Builder<'_>, op: Op) {
     let OpKind::AtomicRmw(kind @ (RmwOp::FAdd | RmwOp::Xchg), access) = *b.body.kind(op) else {
-        // Not an error: the op is no atomic sum of numbers and no exchange, and stays.
+        // Not an error: the op is neither an atomic floating-point add nor an exchange.
         return;
     };
     let (at, given, old) = (

@@ -1,9 +1,9 @@
-//! Stack slots become values.
+//! Promotes stack slots to SSA values (mem2reg on structured regions).
 //!
-//! A slot qualifies if its address goes nowhere and every load and store takes the whole of it. On a
-//! tree of regions no dominance frontiers are needed: a structured op that holds stores of a slot gets
-//! one more result for it (and, for a loop, one more carried value); one walk in program order then
-//! knows the slot's value everywhere. Results that nobody reads are left to dead-code removal.
+//! A slot qualifies if its address does not escape and every load and store covers the whole slot. A region
+//! tree needs no dominance frontiers. A structured op with nested stores of a slot gets an additional result
+//! for the slot; a loop also gets an additional carried value. One walk in program order then knows each
+//! slot's value everywhere. Dead-code elimination removes unused results.
 
 use crate::slots::{self, Slot, same_bits};
 use gradus_ir::mutant::{Mutant, planted};
@@ -11,7 +11,7 @@ use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Un
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Promotes all slots of a body that qualify; gives their number.
+/// Promotes all qualifying slots of a body; returns their number.
 pub fn promote_slots(unit: &mut Unit, body: &mut Body) -> usize {
     let mut found = Vec::new();
     for alloca in slots::allocas(body) {
@@ -39,7 +39,7 @@ struct Promoted {
     ty: TypeId,
 }
 
-/// The type of a slot that is read and written only as a whole.
+/// Returns the type of a slot whose loads and stores all cover the whole slot.
 fn whole_type(unit: &Unit, slot: &Slot) -> Option<TypeId> {
     let ty = slot.accesses.first().map(|a| a.ty)?;
     let whole = slot
@@ -49,7 +49,7 @@ fn whole_type(unit: &Unit, slot: &Slot) -> Option<TypeId> {
     whole.then_some(ty)
 }
 
-/// What an op means for a slot.
+/// Effect of an op on a slot.
 #[derive(Clone, Copy)]
 enum Role {
     Alloca(usize),
@@ -57,17 +57,17 @@ enum Role {
     Store(usize),
 }
 
-/// A region being walked.
+/// Region on the walk's stack.
 struct Open {
     next: Option<Op>,
     region: Region,
-    /// The slots' values where the op around began, for its other regions.
+    /// Values of the slots at the start of the enclosing op, for its sibling regions.
     before: SmallVec<[(usize, Value); 4]>,
 }
 
 struct Walk {
     roles: HashMap<Op, Role>,
-    /// By structured op: the slots stored inside, in order.
+    /// Slots stored inside each structured op, in ascending order.
     stored: HashMap<Op, Vec<usize>>,
     now: Vec<Option<Value>>,
 }
@@ -89,7 +89,7 @@ impl Walk {
                         unreachable!("an access stands in the region of its allocation");
                     };
                     let list = stored.entry(owner).or_default();
-                    // Slots come one after the other: the last entry tells whether this one is there.
+                    // Slots are processed in order, hence a present slot is the last entry.
                     if list.last() == Some(&n) {
                         break;
                     }
@@ -160,7 +160,7 @@ impl Walk {
         }
     }
 
-    /// What a slot holds.
+    /// Returns the current value of a slot.
     fn value(&self, n: usize) -> Value {
         match self.now[n] {
             Some(value) => value,
@@ -168,7 +168,7 @@ impl Walk {
         }
     }
 
-    /// Begins a structured op: a loop carries the slots stored in it.
+    /// Enters a structured op; a loop carries the slots stored inside.
     fn enter(
         &mut self,
         b: &mut Builder,
@@ -187,18 +187,18 @@ impl Walk {
             self.now[n] = Some(value);
             before.push((n, value));
         }
-        // The first region begins right away; the others when they are reached.
+        // The first region starts with these values; sibling regions restore them on entry.
         before
     }
 
-    /// Ends a region: it gives the slots' values.
+    /// Ends a region: its terminator also yields the slots' values.
     fn end(&self, b: &mut Builder, found: &[Promoted], end: Op) {
         let Some(owner) = b.body.parent(end).and_then(|r| b.body.owner(r)) else {
-            // Not an error: the function's own region gives no slot's value.
+            // Not an error: the root region yields no slot value.
             return;
         };
         let Some(slots) = self.stored.get(&owner) else {
-            // Not an error: no slot is stored inside of the op.
+            // Not an error: the op contains no store of a slot.
             return;
         };
         let values: Vec<Value> = slots.iter().map(|&n| self.value(n)).collect();
@@ -210,7 +210,7 @@ impl Walk {
                 }
             }
             OpKind::Repeat => {
-                // again, carried (with the new ones at their end), results (likewise).
+                // Operand order: again, carried values (new ones last), results (new ones last).
                 let mut all: Vec<Value> = b.body.operands(end).collect();
                 let carried = 1 + b.body.operand_count(owner) - values.len();
                 all.splice(carried..carried, values.iter().copied());
@@ -221,11 +221,11 @@ impl Walk {
         }
     }
 
-    /// Leaves a region: the next one of the same op begins with what was before; after the last one
-    /// the op's results hold.
+    /// Leaves a region. The op's next region starts with the values before the op; after the last region, the
+    /// op's results are the slots' values.
     fn leave(&mut self, b: &mut Builder, found: &[Promoted], done: &Open) {
         let Some(owner) = b.body.owner(done.region) else {
-            // Not an error: behind the function's own region nothing holds.
+            // Not an error: no value is live after the root region.
             return;
         };
         let last = b.body.op_regions(owner).last() == Some(&done.region);

@@ -1,4 +1,4 @@
-//! The operations of reductions, as code.
+//! Emits reduction operations: identity element, combining step, and min/max idioms.
 
 use gradus_ir::known::MathFn;
 use gradus_ir::{
@@ -6,8 +6,7 @@ use gradus_ir::{
     TypeId, Value,
 };
 
-/// The value that changes nothing when it is combined with another; none for an operation of the
-/// program's own.
+/// Returns the identity element of `op`; `None` for a user-declared reduction.
 pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     let scalar = b.unit.types.scalar(ty);
     let bits = b.unit.types.int_bits(scalar).unwrap_or(64).min(128);
@@ -15,7 +14,7 @@ pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     Some(match op {
         ReduceOp::FAdd => b.float(ty, -0.0),
         ReduceOp::FMul => b.float(ty, 1.0),
-        // The other one is taken, unless it is none, too.
+        // `maxnum` and `minnum` ignore a NaN operand unless both operands are NaN.
         ReduceOp::FMax | ReduceOp::FMin => b.float(ty, f64::NAN),
         ReduceOp::FMaximum => b.float(ty, f64::NEG_INFINITY),
         ReduceOp::FMinimum => b.float(ty, f64::INFINITY),
@@ -28,7 +27,8 @@ pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     })
 }
 
-/// `a` combined with `x`; `a` itself for an operation of the program's own, whose code only it knows.
+/// Emits `a` combined with `x`. Returns `a` for a user-declared reduction, whose combiner only the program
+/// contains.
 pub fn reduced(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
     match op {
         ReduceOp::Add => b.add(a, x),
@@ -67,7 +67,7 @@ fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     b.body.result(call)
 }
 
-/// The less or the greater of two integers that a choice by their comparison gives: which, and the two.
+/// Recognises integer min/max as `select (icmp …)`; returns the operation and both operands.
 pub fn integer_extreme(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2])> {
     use IntPredicate::*;
     let select = body.def_op(value)?;
@@ -91,21 +91,21 @@ pub fn integer_extreme(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2
     Some((op, arms))
 }
 
-/// `first predicate second ? first : second`: the less or the greater of two floats.
+/// Floating-point min/max idiom: `first predicate second ? first : second`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extreme {
-    /// One of `Olt`, `Ole`, `Ogt` and `Oge`: where one is not a number, it is `second`.
+    /// `Olt`, `Ole`, `Ogt` or `Oge`. The result is `second` if either operand is a NaN.
     pub predicate: FloatPredicate,
-    /// What is taken where the comparison holds.
+    /// Result if the comparison holds.
     pub first: Value,
-    /// What is taken where it does not.
+    /// Result if the comparison does not hold.
     pub second: Value,
-    /// What is stated about the comparison and the choice.
+    /// Fast-math flags of the comparison and of the select.
     flags: [Flags; 2],
 }
 
 impl Extreme {
-    /// The choice that a value is, if it is one.
+    /// Returns the min/max idiom that defines `value`, if any.
     pub fn of(body: &Body, value: Value) -> Option<Extreme> {
         use FloatPredicate::*;
         let select = body.def_op(value)?;
@@ -133,7 +133,7 @@ impl Extreme {
         (same && matches!(predicate, Olt | Ole | Ogt | Oge)).then_some(choice)
     }
 
-    /// The same choice of two others.
+    /// Emits the idiom with the operands `first` and `second`.
     pub fn again(&self, b: &mut Builder<'_>, first: Value, second: Value) -> Value {
         let test = b.fcmp(self.predicate, first, second);
         b.set_flags(test, self.flags[0]);

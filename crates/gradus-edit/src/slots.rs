@@ -1,31 +1,31 @@
-//! Stack memory of which every use is seen: who reads and writes it, and at which offset.
+//! Non-escaping stack slots: all loads and stores of an alloca with their constant offsets.
 
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Op, OpKind, TypeId, Unit};
 use std::collections::HashSet;
 
-/// A plain load or store of a slot.
+/// Plain (not volatile, not atomic) load or store of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub op: Op,
-    /// The type read or written.
+    /// Type loaded or stored.
     pub ty: TypeId,
-    /// Bytes from the slot's start.
+    /// Offset from the start of the slot in bytes.
     pub offset: i64,
 }
 
-/// A stack allocation whose address goes nowhere.
+/// Stack allocation whose address does not escape.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub accesses: Vec<Access>,
-    /// Address computations, in an order in which each comes after what it starts from.
+    /// Address computations, each after the computation of its base.
     pub addresses: Vec<Op>,
-    /// Lifetime markers.
+    /// Calls of lifetime intrinsics.
     pub markers: Vec<Op>,
 }
 
-/// All uses of one allocation of constant size, if none lets its address escape: plain loads and
-/// stores at constant offsets, and lifetime markers.
+/// Collects all uses of an alloca of constant size. Returns `None` unless every use is a plain load or store
+/// at a constant offset, an address computation or a lifetime intrinsic.
 pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
     let OpKind::Alloca(info) = body.kind(alloca) else {
         return None;
@@ -79,8 +79,8 @@ pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     )
 }
 
-/// Whether no parallel op stands between the allocation and what writes it. Who only reads in a parallel
-/// op reads what was there when it began: anything else would be a race.
+/// Returns whether no parallel op lies between the allocation and its stores. A slot that a parallel op only
+/// loads is unchanged since the start of the parallel op; a concurrent store would be a race.
 fn stays_in_task(body: &Body, alloca: Op, slot: &Slot) -> bool {
     let home = body.parent(alloca);
     let mut seen: HashSet<Op> = HashSet::new();
@@ -103,7 +103,7 @@ fn stays_in_task(body: &Body, alloca: Op, slot: &Slot) -> bool {
     true
 }
 
-/// Takes a slot out of the body once nothing reads it any more.
+/// Erases a slot without remaining accesses: lifetime intrinsics, address computations and the alloca.
 pub(crate) fn erase(body: &mut Body, alloca: Op, slot: &Slot) {
     for &op in slot.markers.iter().chain(slot.addresses.iter().rev()) {
         body.erase(op);
@@ -111,7 +111,7 @@ pub(crate) fn erase(body: &mut Body, alloca: Op, slot: &Slot) {
     body.erase(alloca);
 }
 
-/// Whether a value of type `a` may be taken as one of type `b` by a cast of its bits, or as it is.
+/// Returns whether a bitcast, or no cast, converts a value of type `a` to type `b`.
 pub(crate) fn same_bits(unit: &Unit, a: TypeId, b: TypeId) -> bool {
     let plain = |ty| unit.types.int_bits(ty).is_some() || unit.types.float_kind(ty).is_some();
     let bits = |ty| unit.layout.store_bytes(unit, ty);
@@ -119,7 +119,7 @@ pub(crate) fn same_bits(unit: &Unit, a: TypeId, b: TypeId) -> bool {
     a == b || (plain(a) && plain(b) && bits(a) == bits(b) && whole(a) && whole(b))
 }
 
-/// All allocations of a body.
+/// Returns all allocas of a body.
 pub(crate) fn allocas(body: &Body) -> Vec<Op> {
     body.walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::Alloca(_)))

@@ -1,13 +1,13 @@
-//! Stack memory accessed in separate pieces becomes one allocation for each piece.
+//! Scalar replacement: splits an alloca into one alloca for each accessed byte range.
 //!
-//! The pieces are the ranges of bytes that single loads and stores touch; where two of them overlap
-//! without being the same, the allocation stays whole.
+//! The ranges are those that single loads and stores touch. An alloca with partially overlapping ranges is
+//! not split.
 
 use crate::slots::{self, Access, Slot};
 use gradus_ir::{AllocaInfo, Body, Builder, Op, OpKind, Unit};
 use std::collections::BTreeMap;
 
-/// Splits all allocations of a body where that is possible; gives how many were.
+/// Splits all splittable allocas of a body; returns their number.
 pub fn split_allocas(unit: &mut Unit, body: &mut Body) -> usize {
     let mut split = 0;
     for alloca in slots::allocas(body) {
@@ -26,7 +26,7 @@ pub fn split_allocas(unit: &mut Unit, body: &mut Body) -> usize {
     split
 }
 
-/// The accesses by the first byte that they touch; `None` where two overlap in part.
+/// Groups the accesses by their first byte; `None` if two ranges overlap partially.
 fn pieces(unit: &Unit, slot: &Slot) -> Option<BTreeMap<i64, Vec<Access>>> {
     let mut pieces: BTreeMap<i64, Vec<Access>> = BTreeMap::new();
     for &access in &slot.accesses {
@@ -62,7 +62,7 @@ fn replace(
     let (one, ptr) = (b.body.operand(alloca, 0), b.body.ty(b.body.result(alloca)));
     for (offset, accesses) in pieces {
         let ty = accesses[0].ty;
-        // The piece lies as the whole did, where that says anything.
+        // A fragment inherits the alignment of its offset in the whole alloca.
         let inside = (offset as u64 | u64::from(whole.align_bytes))
             .trailing_zeros()
             .min(31);

@@ -1,9 +1,8 @@
-//! The number of runs of a loop that steps by a number which is not known, but positive:
-//! `for (i = start; i < n; i += threads)`.
+//! Trip count of a loop with an unknown but positive step: `for (i = start; i < n; i += threads)`.
 //!
-//! Such a loop is counted only for who knows that the number is positive, as its sign says which way it goes. The test
-//! must look at the next value, which must not wrap by a promise, and a guard must say that there is a first run: then
-//! there are `(bound - start - 1) / step + 1` of them.
+//! The loop is counted only if the caller knows the step to be positive, because the sign determines the
+//! direction. The test must compare the next value, whose flags exclude wrapping, and a guard must imply a
+//! first iteration. The trip count is then `(bound - start - 1) / step + 1`.
 
 use crate::counted::{Affine, Induction, Scope, affine, deciding};
 use crate::imply::{Claim, Voucher, voucher};
@@ -12,7 +11,7 @@ use crate::trips::Trips;
 use gradus_ir::integers::mask;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Region, Unit, Value};
 
-/// The comparison that decides on another run: while `start + run · step < bound`.
+/// Loop test: another iteration follows while `start + iteration · step < bound`.
 struct Test {
     predicate: IntPredicate,
     start: Value,
@@ -20,8 +19,8 @@ struct Test {
     bound: Value,
 }
 
-/// Builds the number of runs at the builder's place, before a loop in `outside` that is tested at its end by `again`
-/// and steps by one of the numbers `positive`.
+/// Emits the trip count at the builder's insertion point, before a loop in `outside` with the test `again` at
+/// its bottom. The step of the loop must be in `positive`.
 pub(crate) fn trips(
     b: &mut Builder,
     (scope, found): (Scope, &[Option<Induction>]),

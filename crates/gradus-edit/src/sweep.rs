@@ -1,11 +1,11 @@
-//! Dead ops go: those that only give values, and whose values nobody uses.
+//! Trivial dead-code elimination: erases removable ops whose results have no uses.
 
 use crate::effects::is_removable;
 use gradus_ir::{Body, Op, Unit, Value};
 
-/// Erases dead ops in the whole body, structure excepted; gives their number.
+/// Erases all dead ops without regions in the body; returns the number of erased ops.
 ///
-/// One walk from the last op to the first, so that users go before what they use.
+/// Walks once from the last op to the first, hence visits users before their operands' definitions.
 pub fn sweep_dead(unit: &Unit, body: &mut Body) -> usize {
     let all: Vec<Op> = body.walk(body.root()).collect();
     let mut erased = 0;
@@ -18,7 +18,7 @@ pub fn sweep_dead(unit: &Unit, body: &mut Body) -> usize {
     erased
 }
 
-/// Erases the ops that give `values`, where these are dead, and what dies with them.
+/// Erases the ops that define `values` if dead, then transitively the definitions of their operands.
 pub fn sweep_from(unit: &Unit, body: &mut Body, values: impl IntoIterator<Item = Value>) {
     let mut open: Vec<Op> = values.into_iter().filter_map(|v| body.def_op(v)).collect();
     while let Some(op) = open.pop() {

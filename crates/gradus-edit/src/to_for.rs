@@ -1,17 +1,17 @@
-//! Counted loops become `for`s.
+//! Converts counted loops to `for` ops.
 //!
-//! An optimiser hands over loops rotated: `if (n > 0) { loop { …; i += 1; again = i < n } }`. Here
-//! 1. carried values that change by the same amount in every run are found (`counted`), and the
-//!    comparison of one of them that decides on another run;
-//! 2. the number of runs is built in front (`trips`); where it cannot be shown to be right in
-//!    modular arithmetic, the loop stays a `loop`;
-//! 3. the loop is rebuilt as a `for` over that number: inductions become `start + index · step`,
-//!    results that are not the last carried values are carried too;
-//! 4. the guard around is folded into the number of runs (`guard`), so that nests are `for{for{for`;
-//! 5. a number of runs that takes more to find than the loop's own test stands for itself is for those that
-//!    look at the loop, not for writing its body out several times: that the loop says ([`Flags::ROLLED`]).
+//! LLVM's optimiser rotates loops: `if (n > 0) { loop { …; i += 1; again = i < n } }`. The steps are:
 //!
-//! A test at the top (`loop { if c { …; again } else { exit } }`) is `top_tested`'s.
+//! 1. Find inductions, and the comparison of an induction that decides on another iteration (`counted`).
+//! 2. Emit the trip count before the loop (`trips`). If the trip count cannot be proved correct in modular
+//!    arithmetic, the op stays a `loop`.
+//! 3. Rebuild the loop as a `for`: inductions become `start + index · step`; results that are not final
+//!    carried values are carried as well.
+//! 4. Fold the enclosing guard into the trip count (`guard`); loop nests become `for{for{for`.
+//! 5. Mark a loop with [`Flags::ROLLED`] if its trip count costs more than the original loop test. Analyses
+//!    may use the trip count, but LLVM should not unroll the loop.
+//!
+//! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
 
 use crate::counted::{self, ADDRESS_FLAGS, Amount, Induction, Scope};
 use crate::effects::may_leave;
@@ -25,7 +25,7 @@ use gradus_ir::integers::{int_value, signed};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
 
-/// Turns all counted loops of a body into `for`s, inner ones first; gives their number.
+/// Converts all counted loops of a body to `for` ops, inner loops first; returns their number.
 pub fn loops_to_fors(unit: &mut Unit, body: &mut Body) -> usize {
     let mut ops: Vec<Op> = body
         .walk(body.root())
@@ -38,21 +38,22 @@ pub fn loops_to_fors(unit: &mut Unit, body: &mut Body) -> usize {
     converted.count()
 }
 
-/// Turns one `loop` into a `for`, where it is counted; folds the guard directly around it.
+/// Converts a counted `loop` to a `for` and folds the directly enclosing guard.
 ///
-/// Where only one exit of several is counted, and by a constant, the loop gets its `trip_max`.
+/// If only one of several exits is counted with constant bounds, sets `trip_max` of the loop.
 pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
     loop_to_for_with(unit, body, op, &[])
 }
 
-/// [`loop_to_for`], where the numbers `positive` are known to be: a loop that steps by one of them is counted.
+/// Like [`loop_to_for`], for a loop that steps by one of the values `positive`, known to be greater than
+/// zero.
 pub fn strided_to_for(unit: &mut Unit, body: &mut Body, op: Op, positive: &[Value]) -> Option<Op> {
     let made = bottom_tested(unit, body, op, &[], positive)?;
     Some(finish(unit, body, &made))
 }
 
-/// [`loop_to_for`], where the carried values at the positions `own` stay such even where they change by the
-/// same amount in every run: one thread may not make all runs, and counts its own.
+/// Like [`loop_to_for`], but carried values at the positions `own` stay carried even if they are inductions.
+/// A thread that does not execute all iterations counts its own.
 pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Op> {
     let OpKind::Loop { trip_max } = *body.kind(op) else {
         return None;
@@ -71,7 +72,7 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
     Some(finish(unit, body, &made))
 }
 
-/// Says of a `for` what its number of runs is, and folds its guard.
+/// Marks a `for` whose trip count is a quotient and folds its guard.
 fn finish(unit: &mut Unit, body: &mut Body, made: &Made) -> Op {
     if made.trips.is_quotient {
         body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::ROLLED);
@@ -79,7 +80,7 @@ fn finish(unit: &mut Unit, body: &mut Body, made: &Made) -> Op {
     fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op)
 }
 
-/// Whether carried value `position` of a `loop` changes by the same amount in every run.
+/// Returns whether the carried value at `position` of a `loop` is an induction.
 pub fn is_induction(unit: &Unit, body: &Body, op: Op, position: usize) -> bool {
     let found = at_bottom(unit, body, op).map(|(found, _)| found);
     let is = |found: &[Option<Induction>]| found.get(position).is_some_and(Option::is_some);
@@ -87,26 +88,27 @@ pub fn is_induction(unit: &Unit, body: &Body, op: Op, position: usize) -> bool {
         || top_tested::inductions(unit, body, op).is_some_and(|found| is(&found))
 }
 
-/// A loop that was made a `for`.
+/// Loop converted to a `for`.
 pub(crate) struct Made {
     pub op: Op,
     pub trips: Trips,
 }
 
-/// What a result of the loop is.
+/// Origin of a loop result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// A value of outside.
+    /// Value defined outside the loop.
     Outside(Value),
-    /// What is carried at this position, after the last run.
+    /// Final carried value at a position.
     Carried(usize),
-    /// What the induction at this position is, in the last run.
+    /// Value of the induction at a position in the last iteration.
     InLastRun(usize),
-    /// A value of the last run, carried as extra number so-and-so.
+    /// Value of the last iteration, carried as an extra value with the given number.
     Extra(usize),
 }
 
-/// The inductions of a loop that is tested at its end, and what is carried where it goes on.
+/// Returns the inductions of a loop with its test at the bottom, and the carried values if the loop
+/// continues.
 fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>, Vec<Value>)> {
     let region = *body.op_regions(op).first()?;
     let repeat = body.last(region)?;
@@ -179,12 +181,12 @@ fn bottom_tested(
         b.body.replace_uses(old, new);
     }
     body.erase(op);
-    // Not before: a result may be a value of outside that nobody else uses yet.
+    // Not earlier: a result may be an outside value without other uses yet.
     sweep_from(unit, body, loose);
     Some(Made { op: made, trips })
 }
 
-/// What each result is, and the operands of `repeat` that are carried for it.
+/// Classifies each result; also returns the operands of `repeat` to carry as extra values.
 fn outcomes(
     b: &mut Builder,
     op: Op,
@@ -193,7 +195,7 @@ fn outcomes(
     (next, going): (&[Value], &[Value]),
 ) -> (Vec<Outcome>, Vec<usize>) {
     let region = b.body.op_regions(op)[0];
-    // An induction may be another value where the loop is left.
+    // An induction may have a different value at the loop exit.
     let carried = |value: Value| {
         let mut all = next.iter().zip(going).zip(found);
         all.position(|((&v, &g), f)| v == value && (v == g || f.is_none()))
@@ -230,8 +232,7 @@ fn outcomes(
     (outcomes, extras)
 }
 
-/// Ends the moved body: the `repeat` becomes a `yield` of what is still carried. Gives what the
-/// `repeat` used.
+/// Replaces `repeat` in the moved body by a `yield` of the carried values; returns the operands of `repeat`.
 fn finish_body(
     b: &mut Builder,
     inner: Region,
@@ -252,20 +253,20 @@ fn finish_body(
     old
 }
 
-/// The `for` in the place of a loop, with its empty region.
+/// New `for` before the old loop, with its region.
 pub(crate) struct Rebuild {
     pub op: Op,
     pub region: Region,
-    /// For every carried value of the loop its number among those of the `for`; `None` where it is
-    /// an induction.
+    /// For each carried value of the loop, its number among the carried values of the `for`; `None` for an
+    /// induction.
     pub kept: Vec<Option<usize>>,
     pub kept_count: usize,
     found: Vec<Option<Induction>>,
 }
 
 impl Rebuild {
-    /// Makes the `for` at the builder's place. `extras` are operands of the loop's terminator whose
-    /// values are carried too, from poison.
+    /// Emits the `for` at the builder's insertion point. `extras` are operands of the loop's terminator that
+    /// the `for` carries additionally, initially poison.
     pub fn new(
         b: &mut Builder,
         old: Op,
@@ -302,8 +303,8 @@ impl Rebuild {
         }
     }
 
-    /// Puts the inductions' values at the start of the region, which holds the body already, and
-    /// makes the body use them and the new parameters.
+    /// Emits the inductions at the start of the region, which already holds the body, and replaces the
+    /// parameters of the old loop.
     pub fn replace_params(&self, b: &mut Builder, old: Region, trips: Trips) {
         let index = b.body.region_params(self.region)[0];
         if let Some(first) = b.body.first(self.region) {
@@ -323,18 +324,18 @@ impl Rebuild {
     }
 }
 
-/// The inductions after the loop.
+/// Values of the inductions after the loop.
 pub(crate) struct AfterLoop<'a> {
     pub found: &'a [Option<Induction>],
     pub trips: Trips,
 }
 
 impl AfterLoop<'_> {
-    /// The induction at position `k` after the last run.
+    /// Emits the induction at position `k` after the last iteration.
     pub fn last(&self, b: &mut Builder, k: usize) -> Value {
         self.after(b, k, self.trips.value, self.trips.max)
     }
-    /// The induction at position `k` in the last run.
+    /// Emits the induction at position `k` in the last iteration.
     fn in_last_run(&self, b: &mut Builder, k: usize) -> Value {
         let one = b.i64(1);
         let runs = integers::binary(b, BinaryOp::Sub, self.trips.value, one);
@@ -354,7 +355,7 @@ impl AfterLoop<'_> {
     }
 }
 
-/// The value of an induction in run `run`, an `i64` below `max`.
+/// Emits the value of an induction in iteration `run`, an `i64` below `max`.
 fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Value {
     let ty = b.body.ty(induction.start);
     match *b.unit.types.get(ty) {
@@ -385,9 +386,11 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
     }
 }
 
-/// Whether an induction is computed in 64 bits and cut to its own: what it is extended to for an address then is a
-/// sum of 64 bits, which LLVM runs along with the loop. Where no step leaves the narrow type, the sum lies in
-/// it; so it is promised as it was. From a known start the narrow form can promise that, too.
+/// Returns whether an induction is computed in 64 bits and truncated to its type.
+///
+/// A later extension for an address is then a 64-bit sum, which LLVM turns into an induction. If no step
+/// leaves the narrow type, neither does the sum, hence NSW holds. From a constant start the narrow form can
+/// carry NSW, too.
 fn is_read_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
     bits < 64
         && induction.flags.has(Flags::NSW)
@@ -396,10 +399,11 @@ fn is_read_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
         && int_value(b.unit, b.body, induction.start).is_none()
 }
 
-/// What can be promised about `start + run · step`, computed at once. NUW holds for the sum of
-/// non-negative numbers wherever it holds for every step. NSW does where the product alone stays in range
-/// too: where start and step push in one direction from zero and the run's number is read without a
-/// sign, or where there are too few runs for more (no loop runs 2⁶³ times).
+/// Returns the wrap flags of `start + run · step`, computed at once.
+///
+/// NUW holds for a sum of non-negative numbers if NUW holds for every step. NSW additionally requires the
+/// product to stay in range. Sufficient conditions are start and step of equal sign with an unsigned
+/// iteration number, or too few iterations to overflow (no loop executes 2⁶³ iterations).
 fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Flags {
     let start = int_value(b.unit, b.body, induction.start).map(|(n, _)| signed(n, bits));
     let step = induction.step.known();
@@ -424,7 +428,7 @@ fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Fl
     }
 }
 
-/// The run's number as an integer of so many bits.
+/// Emits the iteration number as an integer of `bits` bits.
 fn narrowed(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
     if bits >= 64 {
         return run;
@@ -444,7 +448,7 @@ fn narrowed(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
     value
 }
 
-/// `run · amount`.
+/// Emits `run · amount`.
 fn times(b: &mut Builder, run: Value, amount: &Amount, bits: u32, flags: Flags) -> Value {
     let ty = b.unit.types.int(bits);
     let constant = b.int(ty, i128::from(amount.constant));
@@ -462,7 +466,7 @@ fn sum(b: &mut Builder, start: Value, moved: Value, flags: Flags) -> Value {
     flagged(b, BinaryOp::Add, start, moved, flags)
 }
 
-/// `x op y` with flags, where it is not folded.
+/// Emits `x op y` with flags unless folded.
 fn flagged(b: &mut Builder, op: BinaryOp, x: Value, y: Value, flags: Flags) -> Value {
     let value = integers::binary(b, op, x, y);
     if value != x && value != y {
@@ -471,7 +475,7 @@ fn flagged(b: &mut Builder, op: BinaryOp, x: Value, y: Value, flags: Flags) -> V
     value
 }
 
-/// The address that a pointer induction has in run `run`.
+/// Emits the address of a pointer induction in iteration `run`.
 fn address_at(b: &mut Builder, induction: &Induction, run: Value) -> Value {
     let flags = induction.flags.and(ADDRESS_FLAGS);
     let mut at = induction.start;
@@ -487,7 +491,7 @@ fn address_at(b: &mut Builder, induction: &Induction, run: Value) -> Value {
     at
 }
 
-/// `base + index · bytes`, as the address of an array's element.
+/// Emits `base + index · bytes` as an array element address.
 fn strided(b: &mut Builder, base: Value, index: Value, bytes: i64, flags: Flags) -> Value {
     let (index, flags) = match bytes < 0 {
         true => {

@@ -1,7 +1,7 @@
-//! Loops tested at the top: `loop { A; if c { B; again } else { E; exit } }` becomes `for { A; B }; A; E`.
+//! Converts a while loop: `loop { A; if c { B; again } else { E; exit } }` becomes `for { A; B }; A; E`.
 //!
-//! The order of what runs is kept: A B A B … A E. `A` stands twice afterwards, so it must be plain
-//! ops that do nothing but give values; `E` runs once and moves behind the loop.
+//! The conversion preserves the execution order A B A B … A E. `A` is duplicated, hence must consist of
+//! removable ops. `E` executes once and moves after the loop.
 
 use crate::clone::{ValueMap, clone_op_within};
 use crate::counted::{self, Induction, Scope, without_negations};
@@ -12,22 +12,22 @@ use crate::trips::{Place, trips};
 use gradus_ir::integers::int_value;
 use gradus_ir::{BinaryOp, Body, Builder, Definition, Op, OpKind, Region, Unit, Value};
 
-/// How many ops may stand before the test, or in the arm that leaves.
+/// Maximum number of ops before the test, and in the exiting arm.
 const OPS: usize = 64;
 
-/// The parts of a loop with a branch at its end.
+/// Parts of a loop with a branch at its end.
 struct Parts {
     region: Region,
     repeat: Op,
     branch: Op,
-    /// The arm that goes on, and whether that is where the condition holds.
+    /// Continuing arm, and the truth value of the condition that selects the arm.
     go: Region,
     truth: bool,
     stop: Region,
 }
 
-/// Reads a loop as A, a branch, and an end that leaves exactly in one arm of it. Also gives what the
-/// other arm says about another run; nothing where it always goes on.
+/// Matches a loop as A, a branch, and a terminator whose condition is false in exactly one arm. Also returns
+/// the continuation condition of the other arm, `None` if the other arm always continues.
 fn parts(unit: &Unit, body: &Body, op: Op) -> Option<(Parts, Option<Value>, bool)> {
     let region = *body.op_regions(op).first()?;
     let repeat = body.last(region)?;
@@ -72,7 +72,7 @@ fn parts(unit: &Unit, body: &Body, op: Op) -> Option<(Parts, Option<Value>, bool
     }
 }
 
-/// What the branch's result `value` is in the arm `region`; other values are themselves.
+/// Returns the value of the branch result `value` in the arm `region`; other values are unchanged.
 fn in_arm(body: &Body, branch: Op, region: Region, value: Value) -> Value {
     match (body.values[value].def, body.last(region)) {
         (Definition::Result(op, index), Some(last)) if op == branch => {
@@ -86,7 +86,7 @@ impl Parts {
     fn ops(body: &Body, region: Region) -> Vec<Op> {
         body.ops_in(region).take(OPS + 1).collect()
     }
-    /// The ops before the branch, where they may stand twice.
+    /// Returns the ops before the branch if they may be duplicated.
     fn head(&self, unit: &Unit, body: &Body) -> Option<Vec<Op>> {
         let ops = body.ops_in(self.region);
         let head: Vec<Op> = ops
@@ -99,7 +99,7 @@ impl Parts {
             });
         fine.then_some(head)
     }
-    /// The ops of the arm that leaves, where they are few and plain.
+    /// Returns the ops of the exiting arm if they are few and have no regions.
     fn tail(&self, body: &Body) -> Option<Vec<Op>> {
         let mut ops = Self::ops(body, self.stop);
         let fine = ops.len() <= OPS && ops.iter().all(|&o| body.op_regions(o).is_empty());
@@ -125,13 +125,14 @@ impl Parts {
     }
 }
 
-/// The inductions of a loop that is tested at its top.
+/// Returns the inductions of a loop with its test at the top.
 pub(crate) fn inductions(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Option<Induction>>> {
     let (parts, _, _) = parts(unit, body, op)?;
     Some(parts.inductions(unit, body, op))
 }
 
-/// Turns a loop whose counted test stands at its top into a `for`; the carried values at `own` stay such.
+/// Converts a loop with a counted test at the top to a `for`. Carried values at the positions `own` stay
+/// carried.
 pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Made> {
     let (parts, says, truth) = parts(unit, body, op)?;
     let known = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) == truth);
@@ -166,7 +167,7 @@ pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -
     })
 }
 
-/// Builds A and E behind the loop and gives the loop's results from there.
+/// Emits A and E after the loop and replaces the loop's results.
 fn leave(
     b: &mut Builder,
     op: Op,
@@ -239,10 +240,10 @@ fn assemble(
     sweep_from(b.unit, b.body, loose);
 }
 
-/// States a bound of the runs of a loop that has a counted exit, by constants, among others.
+/// Sets or lowers `trip_max` of a loop from a counted exit with constant bounds.
 pub(crate) fn bound_by_extra_exit(unit: &mut Unit, body: &mut Body, op: Op) {
     let Some(runs) = extra_exit_bound(unit, body, op) else {
-        // Not an error: no exit counts by constants, and no bound is known.
+        // Not an error: no exit has constant bounds, and no trip count bound is known.
         return;
     };
     if let OpKind::Loop { trip_max } = &mut body.ops[op].kind {
@@ -293,7 +294,7 @@ fn extra_exit_bound(unit: &mut Unit, body: &mut Body, op: Op) -> Option<u64> {
     best
 }
 
-/// The truth values that must all hold for `value` to hold.
+/// Returns the truth values that must all hold for `value` to hold.
 fn conjuncts(unit: &Unit, body: &Body, value: Value) -> Vec<(Value, bool)> {
     let mut open = vec![(value, true)];
     let mut found = Vec::new();

@@ -1,14 +1,18 @@
-//! The number of runs of a counted loop, as ops.
+//! Trip count of a counted loop, as ops.
 //!
-//! With `t(j) = first + j · step`, let `count(first)` be how many `t(0), t(1), …` satisfy
-//! `t predicate bound` before one does not. A test at the top gives `count(start + offset)` runs, a
-//! test at the bottom `1 + count(start + offset)`; where the bottom tests the next value and
-//! `start predicate bound` is known from a guard, that is `count(start)`.
+//! With `t(j) = first + j · step`, `count(first)` is the number of leading `t(0), t(1), …` that satisfy `t
+//! predicate bound`. A test at the top executes `count(start + offset)` iterations, a test at the bottom `1 +
+//! count(start + offset)`. If the bottom tests the next value and a guard implies `start predicate bound`,
+//! the latter equals `count(start)`.
 //!
-//! `count` is a quotient of a difference. It is right in modular arithmetic where `t` meets the
-//! bound before it wraps: a step of one towards a strict bound or `ne`, a promise (NSW, NUW) whose
-//! breach would be undefined behaviour at the test, or a bound that keeps away from the end of the
-//! type. All else is not a counted loop.
+//! `count` is a quotient of a difference. The quotient is correct in modular arithmetic if `t` reaches the
+//! bound before `t` wraps. Sufficient conditions are:
+//!
+//! - a step of one with a strict bound or `ne`;
+//! - a flag (NSW, NUW) whose violation would be undefined behaviour at the test;
+//! - a bound far enough from the end of the type.
+//!
+//! Other loops are not counted.
 
 use crate::counted::Test;
 use crate::imply::{Claim, Voucher, voucher};
@@ -19,29 +23,29 @@ use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
 
-/// Where the test stands.
+/// Position of the test in the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Top,
     Bottom,
 }
 
-/// A number of runs.
+/// Trip count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trips {
-    /// The number, an `i64` read as unsigned.
+    /// Trip count, an `i64` interpreted as unsigned.
     pub value: Value,
-    /// It is at most so much.
+    /// Upper bound of the trip count.
     pub max: u128,
-    /// It is a quotient of the difference of two numbers, neither of which is known. Optimisers hold that to be too
-    /// much for a loop that runs a few times.
+    /// True if the trip count is a quotient of a difference of two unknown numbers. LLVM's cost models
+    /// consider such a division too expensive for short loops.
     pub is_quotient: bool,
-    /// The `if` whose condition says that there is a run at all.
+    /// The `if` whose condition implies at least one iteration.
     pub guard: Option<Op>,
 }
 
-/// Builds the number of runs at the builder's place, which must lie before the loop in `outside`.
-/// `leaves` says that a run may end otherwise than by the test.
+/// Emits the trip count at the builder's insertion point, which must precede the loop in `outside`. `leaves`
+/// states whether an iteration may exit other than by the test.
 pub(crate) fn trips(
     b: &mut Builder,
     test: &Test,
@@ -59,7 +63,7 @@ pub(crate) fn trips(
     if at_next {
         let claim = Claim::new(test.predicate, start, test.bound);
         let by = voucher(b.unit, b.body, outside, claim);
-        // Without a guard the value would have to wrap before it met the bound.
+        // Without a guard, the value would have to wrap before reaching the bound.
         if by.is_some() || promised {
             let count = count(b, test, shape, start)?;
             let guard = match by {
@@ -88,7 +92,7 @@ pub(crate) fn trips(
         value = integers::select(b, some, value, none);
     }
     if place == Place::Bottom {
-        // What must not wrap comes no further than half round the circle in any time there is.
+        // A value without wrapping covers at most half of the number circle in any feasible time.
         if promised {
             max = max.min(i64::MAX as u128);
         }
@@ -107,14 +111,14 @@ pub(crate) fn trips(
     })
 }
 
-/// How the bound is approached.
+/// How the induction approaches the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Until it is reached.
+    /// Until the bound is reached.
     Strict,
-    /// Until it is passed.
+    /// Until the bound is passed.
     Inclusive,
-    /// Until it is hit.
+    /// Until the induction equals the bound.
     Hit,
 }
 
@@ -130,7 +134,7 @@ impl Shape {
     }
 }
 
-/// Whether `t` certainly meets the bound before it wraps, or else the program is undefined.
+/// Returns whether `t` reaches the bound before wrapping, or else the program has undefined behaviour.
 fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool) -> bool {
     let distance = i128::from(test.step.unsigned_abs());
     let reads_signed = test.predicate.is_signed();
@@ -162,7 +166,7 @@ fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool
     }
 }
 
-/// Whether the distance between two constants is a multiple of the step.
+/// Returns whether the distance between two constants is a multiple of the step.
 fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
     let (Some((start, _)), Some((bound, _))) = (
         int_value(unit, body, test.start),
@@ -179,8 +183,8 @@ fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
         && gap / i128::from(test.step) >= 0
 }
 
-/// Whether a step that is a power of two divides both ends: then the bound is hit on the first way
-/// round the circle of the type's numbers, as often as the distance on the circle says.
+/// Returns whether a power-of-two step divides both start and bound. The induction then hits the bound in the
+/// first round of modular arithmetic, after the modular distance divided by the step.
 fn divides_the_circle(unit: &Unit, body: &Body, test: &Test) -> bool {
     let step = test.step.unsigned_abs();
     let needed = step.trailing_zeros();
@@ -192,7 +196,7 @@ fn divides_the_circle(unit: &Unit, body: &Body, test: &Test) -> bool {
         && low_zeros(unit, body, test.bound) >= needed
 }
 
-/// How many of the lowest bits of an integer are zero, at least.
+/// Returns a lower bound of the number of trailing zero bits of an integer.
 fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
     let mut at = value;
     for _ in 0..CHAIN {
@@ -209,7 +213,7 @@ fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
                 return n.trailing_zeros();
             }
             (OpKind::Binary(BinaryOp::Shl), Some((n, _))) => return n as u32,
-            // x - x mod 2^k, in either way of writing it.
+            // `x - x mod 2^k`, with the remainder as `and` or `urem`.
             (OpKind::Binary(BinaryOp::Sub), None) => {
                 return rest_of(unit, body, operands[1], operands[0]).unwrap_or(0);
             }
@@ -220,7 +224,7 @@ fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
     0
 }
 
-/// `k` where `value` is `of mod 2^k`.
+/// Returns `k` if `value` is `of mod 2^k`.
 fn rest_of(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
     let op = body.def_op(value)?;
     let (number, _) = int_value(unit, body, *body.operands(op).collect::<Vec<_>>().get(1)?)?;
@@ -232,7 +236,7 @@ fn rest_of(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
     (body.operand(op, 0) == of && divided.is_power_of_two()).then(|| divided.trailing_zeros())
 }
 
-/// The smallest and the largest number of a type.
+/// Returns the minimum and maximum of a type.
 fn limits(bits: u32, reads_signed: bool) -> (i128, i128) {
     if reads_signed {
         (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
@@ -241,7 +245,7 @@ fn limits(bits: u32, reads_signed: bool) -> (i128, i128) {
     }
 }
 
-/// Bounds of an integer of at most 64 bits, from what it is extended or cut from.
+/// Returns the range of an integer of at most 64 bits, derived from extensions, masks and shifts.
 fn range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i128) {
     if let Some((n, bits)) = int_value(unit, body, value) {
         let n = if reads_signed {
@@ -285,7 +289,7 @@ fn cast_start(b: &mut Builder, test: &Test) -> Value {
     }
 }
 
-/// `start + offset`, as the comparison reads it.
+/// Emits `start + offset` in the type of the comparison.
 fn plus_offset(b: &mut Builder, test: &Test, start: Value) -> Value {
     if test.offset == 0 {
         return start;
@@ -301,14 +305,14 @@ fn plus_offset(b: &mut Builder, test: &Test, start: Value) -> Value {
     integers::binary(b, BinaryOp::Add, start, offset)
 }
 
-/// A number of runs from a start at which the test holds, and a bound of it.
+/// Trip count from a start that satisfies the test, with an upper bound.
 struct Count {
     value: Value,
     max: u128,
     is_quotient: bool,
 }
 
-/// `count(first)` where the test holds for `first`.
+/// Emits `count(first)` if the test holds for `first`.
 fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Count> {
     let (from, to) = match test.step > 0 {
         true => (first, test.bound),
@@ -364,7 +368,7 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Cou
     })
 }
 
-/// `to − from` in the comparison's type, and a bound of it read as unsigned.
+/// Emits `to − from` in the comparison's type; returns the difference and its upper bound as unsigned.
 fn difference(b: &mut Builder, test: &Test, shape: Shape, from: Value, to: Value) -> (Value, u128) {
     if test.pointer {
         let ty = b.unit.types.int(64);
@@ -387,7 +391,7 @@ fn difference(b: &mut Builder, test: &Test, shape: Shape, from: Value, to: Value
     (gap, max)
 }
 
-/// How far two addresses may be apart: within one object, half the address space.
+/// Returns the maximum distance of two addresses: half the address space within one object.
 fn address_space(test: &Test) -> u128 {
     if test.flags.has(Flags::NUW) {
         i64::MAX as u128
@@ -400,7 +404,7 @@ fn address(b: &mut Builder, pointer: Value, ty: TypeId) -> Value {
     b.cast(CastOp::PtrToInt, pointer, ty)
 }
 
-/// `value + 1`, kept at the largest number where it might wrap: so many runs never end.
+/// Emits `value + 1`, saturating if the increment might wrap: a loop with a saturated trip count never ends.
 fn plus_one(b: &mut Builder, value: Value, max: u128) -> Value {
     let one = b.i64(1);
     if let Some((n, _)) = int_value(b.unit, b.body, value) {
@@ -417,10 +421,10 @@ fn plus_one(b: &mut Builder, value: Value, max: u128) -> Value {
     integers::binary(b, BinaryOp::Add, value, step)
 }
 
-/// How many addresses a chain of address computations may have.
+/// Maximum length of a chain of address computations.
 const CHAIN: usize = 8;
 
-/// A pointer as base + Σ value·bytes + bytes.
+/// Pointer as base + Σ value·bytes + bytes.
 struct Position {
     base: Value,
     terms: Vec<(Value, i64)>,
@@ -447,7 +451,7 @@ fn position(unit: &Unit, body: &Body, pointer: Value) -> Position {
     at
 }
 
-/// `(to − from) / distance` of two positions in one object, where it is seen to be exact.
+/// Emits `(to − from) / distance` of two positions in one object, if the division is provably exact.
 fn pointer_steps(b: &mut Builder, from: Value, to: Value, distance: u64) -> Option<Value> {
     let (low, high) = (position(b.unit, b.body, from), position(b.unit, b.body, to));
     let distance = i64::try_from(distance).ok()?;

@@ -1,10 +1,10 @@
-//! A `for` of a known, small number of runs becomes that many copies of its body.
+//! Full unrolling of `for` ops with a small constant trip count.
 
 use crate::clone::{ValueMap, clone_ops_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
-/// Unrolls a `for` whose number of runs is a constant of at most `max_runs`, and whose copies hold at
-/// most `max_ops` ops together; says whether it did.
+/// Unrolls a `for` whose trip count is a constant of at most `max_runs`, if all copies together have at most
+/// `max_ops` ops. Returns whether the loop was unrolled.
 pub fn unroll_for(unit: &mut Unit, body: &mut Body, op: Op, max_runs: u64, max_ops: usize) -> bool {
     if !matches!(body.kind(op), OpKind::For { .. }) {
         return false;

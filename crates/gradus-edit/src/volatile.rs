@@ -1,16 +1,16 @@
-//! Volatile accesses of memory that nobody else can see are ordinary ones.
+//! Turns volatile accesses of non-escaping stack slots into plain accesses.
 //!
-//! What `volatile` promises is that accesses happen as written where somebody looks on: a device, a
-//! signal handler, the other side of a `setjmp`. A stack variable whose address goes nowhere has no such
-//! onlooker but the last, and functions that call `setjmp` are refused. Programs use it to have a number
-//! rounded to its format, which every operation of ours is anyway. The program's own code keeps its
-//! accesses: only bodies that derivatives are made of are edited.
+//! `volatile` guarantees accesses as written for an external observer: a device, a signal handler or the code
+//! after `longjmp`. Only `longjmp` can observe a non-escaping stack slot, and functions that call `setjmp`
+//! are refused. Programs use `volatile` to round a number to its format, which every GIR operation does.
+//!
+//! The program's own code keeps volatile accesses; the pass edits only bodies to differentiate.
 
 use crate::slots::is_lifetime;
 use gradus_ir::{Body, Op, OpKind, Unit};
 
-/// Makes ordinary accesses of the volatile ones of stack memory whose address goes nowhere; gives their
-/// number.
+/// Turns volatile loads and stores of non-escaping allocas into plain accesses; returns the number of changed
+/// accesses.
 pub fn settle_volatile(unit: &Unit, body: &mut Body) -> usize {
     let volatile = |op: &Op| match body.kind(*op) {
         OpKind::Load(access) | OpKind::Store(access) => access.volatile,
@@ -31,7 +31,7 @@ pub fn settle_volatile(unit: &Unit, body: &mut Body) -> usize {
     settled.len()
 }
 
-/// All loads and stores of an allocation; `None` where its address goes elsewhere.
+/// Returns all loads and stores of an alloca; `None` if the address escapes.
 fn accesses(unit: &Unit, body: &Body, alloca: Op) -> Option<Vec<Op>> {
     let mut found = Vec::new();
     let mut open = vec![body.result(alloca)];

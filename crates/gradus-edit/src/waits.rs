@@ -1,19 +1,25 @@
-//! Loops in which a thread may wait for what another one writes.
+//! Detects spin loops: loops in which a thread may wait for a store by another thread.
 //!
-//! Such a loop goes round without getting anywhere: on some way through it all that decides whether it ends stays as
-//! it was, but for what it reads of memory that others change: volatile or atomic loads, read-modify-writes that
-//! leave the same when done twice (`atomicExch(&lock, 1)`), exchanges that compare with what does not change
-//! (`atomicCAS(&lock, 0, 1)`), and any load where the loop has a fence. An exchange that compares with what
-//! was read is no waiting: if nobody comes between, it is done (`do old = x; while (atomicCAS(p, old, f(old)) != old)`).
+//! A spin loop has a path through an iteration on which the loop condition depends only on unchanged values
+//! and on reads of memory that other threads may change. Such reads are:
 //!
-//! What stays as it was is found from below: a number that the loop carries stays if on some way its next value is
-//! itself, or is made of what stays. A list that is followed (`p = p->next`) does not stay, nor does what is counted.
+//! - volatile or atomic loads;
+//! - idempotent read-modify-writes (`atomicExch(&lock, 1)`);
+//! - compare-exchanges with an invariant expected value (`atomicCAS(&lock, 0, 1)`);
+//! - any load, if the loop contains a fence.
+//!
+//! A compare-exchange that expects a previously read value is no wait, because it succeeds without
+//! interference (`do old = x; while (atomicCAS(p, old, f(old)) != old)`).
+//!
+//! The set of unchanged carried values is the least fixpoint: a carried value is unchanged if its next value
+//! on some path is the value itself or is computed from unchanged values. A pointer chase (`p = p->next`) and
+//! a counter change.
 
 use crate::is_pure;
 use gradus_ir::{Body, ConstKind, Op, OpKind, Region, RmwOp, Unit, Value};
 use std::collections::HashSet;
 
-/// Whether a thread may wait in a loop for what another one writes.
+/// Returns whether a thread may wait in loop `lp` for a store by another thread.
 pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
     let OpKind::Loop { .. } = body.kind(lp) else {
         return false;
@@ -59,15 +65,15 @@ pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
     round.waits(&next)
 }
 
-/// One round of a loop.
+/// Iteration of a loop under analysis.
 struct Round<'a> {
     unit: &'a Unit,
     body: &'a Body,
     region: Region,
-    /// Whether there is another round.
+    /// Loop condition: whether another iteration follows.
     again: Value,
     fenced: bool,
-    /// What the loop carries that stays as it was, on some way.
+    /// Carried values unchanged on some path.
     still: HashSet<Value>,
 }
 
@@ -78,7 +84,8 @@ impl Round<'_> {
             && region.is_some_and(|r| self.body.is_inside(r, self.region))
     }
 
-    /// The values of which a value is one, depending on the way: those that arms give, and those chosen from.
+    /// Returns the possible values of `value`, one per path: values yielded by branch arms, or operands of a
+    /// select.
     fn ways(&self, value: Value) -> Option<Vec<Value>> {
         let (body, op) = (self.body, self.body.def_op(value)?);
         match body.kind(op) {
@@ -95,13 +102,13 @@ impl Round<'_> {
         }
     }
 
-    /// Whether there may be another round after an arm of a branch.
+    /// Returns whether another iteration may follow after an arm of a branch.
     fn goes_on(&self, branch: Op, arm: usize) -> bool {
         let body = self.body;
         if matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == self.again {
             return arm == 0;
         }
-        // An arm that does not yield ends the code that runs it: no iteration follows `__trap()`.
+        // An arm without a yield ends the execution: no iteration follows `__trap()`.
         let end = body.last(body.op_regions(branch)[arm]);
         let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Yield)) else {
             return false;
@@ -111,7 +118,7 @@ impl Round<'_> {
         given.is_none_or(|given| body.as_int(self.unit, given) != Some(0))
     }
 
-    /// Whether a value is another one on some way.
+    /// Returns whether `value` equals `what` on some path.
     fn may_be(&self, value: Value, what: Value) -> bool {
         let mut open = vec![value];
         let mut seen = HashSet::new();
@@ -126,10 +133,10 @@ impl Round<'_> {
         false
     }
 
-    /// Whether a value is the same in the next round, on some way, if nobody else writes.
+    /// Returns whether `value` is unchanged in the next iteration on some path, if no other thread stores.
     fn is_still(&self, value: Value) -> bool {
         let body = self.body;
-        // What is not on the list when all it is made of has been looked at changes.
+        // A value not in `known` after all its operands were visited changes.
         let mut known: HashSet<Value> = HashSet::new();
         let mut seen: HashSet<Value> = HashSet::new();
         let mut order = Vec::new();
@@ -166,13 +173,13 @@ impl Round<'_> {
         }
     }
 
-    /// Whether an op gives the same if its operands are the same and nobody else writes.
+    /// Returns whether an op yields equal results for equal operands, if no other thread stores.
     fn stays(&self, op: Op) -> bool {
         let loads = matches!(self.body.kind(op), OpKind::Load(_));
         loads || self.looks(op) || is_pure(self.unit, self.body, op)
     }
 
-    /// Whether an op looks at what others write, and does nothing by which this thread gets on.
+    /// Returns whether an op reads memory of other threads without making progress for its own thread.
     fn looks(&self, op: Op) -> bool {
         let body = self.body;
         match body.kind(op) {
@@ -195,7 +202,8 @@ impl Round<'_> {
         }
     }
 
-    /// Whether all that decides about another round stays, and some of it is looked up.
+    /// Returns whether all values that decide on another iteration are unchanged and depend on a read of
+    /// shared memory.
     fn waits(&self, next: &[(Value, Value)]) -> bool {
         let body = self.body;
         let mut looked = false;
@@ -233,7 +241,8 @@ impl Round<'_> {
         looked
     }
 
-    /// Whether a comparison asks if an exchange was done that compares with what was read.
+    /// Returns whether a comparison tests the success of a compare-exchange that expects a previously read
+    /// value.
     fn is_done(&self, test: Op) -> bool {
         let body = self.body;
         let sides = [body.operand(test, 0), body.operand(test, 1)];

@@ -1,4 +1,4 @@
-//! `posix_memalign` as a function that returns its block.
+//! Rewriting of `posix_memalign` to `aligned_alloc`.
 
 use gradus_edit::return_aligned;
 use gradus_ir::{Unit, parse, print, verify_function};
@@ -36,7 +36,7 @@ fn blocks_of_a_known_alignment_are_returned() {
     assert_eq!(rewritten(&mut unit), 0);
 }
 
-/// POSIX refuses alignments that are no powers of two or less than a pointer's; the other function need not.
+/// POSIX rejects alignments smaller than a pointer or not a power of two; `aligned_alloc` may accept them.
 #[test]
 fn alignments_that_may_be_refused_stay() {
     for alignment in ["4", "24", "0", "%n"] {

@@ -1,9 +1,9 @@
-//! What the last iteration of a loop leaves, as results.
+//! Exposing final values of carried values as loop results.
 
 use gradus_edit::keep_ends;
 use gradus_ir::{Op, OpKind, parse, verify_function};
 
-/// A sum, an address, a product and a number that the loop gives already.
+/// Loop with a sum, an address, a product and an already exposed value.
 const LOOP: &str = "func @f(%n: i64, %p: ptr) -> i64 {
   %r = loop iter(%i = 0, %q = %p, %k = 1, %j = 0) -> i64 {
     %next = add %i, %n

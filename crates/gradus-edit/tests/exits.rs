@@ -1,9 +1,9 @@
-//! Branches that leave loops: which they are, and their conditions in the last iteration as results.
+//! Exit branches of loops and their conditions in the last iteration.
 
 use gradus_edit::{exit_branch, keep_exits};
 use gradus_ir::{Op, OpKind, Unit, parse, verify_function};
 
-/// Two ways out and a test at the bottom; beside them a branch that leaves nothing.
+/// Loop with two exits and a test at the bottom, plus a branch that does not leave the loop.
 const TWO_WAYS: &str = "func @f(%n: i64, %a: f64) -> f64 {
   %r = loop iter(%i = 0, %x = %a) -> f64 {
     %c = fcmp ogt %x, 9.0
@@ -34,7 +34,7 @@ const TWO_WAYS: &str = "func @f(%n: i64, %a: f64) -> f64 {
 }
 ";
 
-/// Whoever comes back from the branch goes on for ever, but for the branch.
+/// Infinite loop except for the exit branch.
 const ONE_WAY: &str = "func @f(%a: f64) -> f64 {
   %r = loop iter(%x = %a) -> f64 {
     %c = fcmp ogt %x, 9.0

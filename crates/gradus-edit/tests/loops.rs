@@ -1,4 +1,5 @@
-//! Counted loops as `for`s: every shape, with every bound that can go wrong, before and after.
+//! Conversion of counted loops to `for`: compares the execution before and after for all loop shapes and
+//! corner-case bounds.
 
 mod eval;
 
@@ -8,7 +9,7 @@ use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,
 };
 
-/// Which value the test reads.
+/// Value that the loop test reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reads {
     Next,
@@ -16,19 +17,19 @@ enum Reads {
     Beyond(i64),
 }
 
-/// What stands around the loop.
+/// Guard around the loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Guard {
     None,
-    /// The loop's own condition on its start.
+    /// The loop's condition on its start value.
     Same,
-    /// The other arm.
+    /// The loop in the false arm of the inverted condition.
     Inverted,
     /// `start != bound`.
     Differs,
 }
 
-/// A loop over `i8` from parameter 0 to parameter 1 that shows its index.
+/// Loop over `i8` from parameter 0 to parameter 1 that observes its index.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     predicate: IntPredicate,
@@ -36,7 +37,7 @@ struct Case {
     flags: Flags,
     reads: Reads,
     guard: Guard,
-    /// Another exit inside keeps the loop from being provably finite.
+    /// An additional exit prevents a proof of termination.
     stop: bool,
     negated: bool,
 }
@@ -90,7 +91,7 @@ fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
     (unit, body)
 }
 
-/// `loop (i = start) { show(i); next = i + step; again = … }`, giving the last index plus a sum.
+/// Builds `loop (i = start) { show(i); next = i + step; again = … }`; returns the last index plus a sum.
 fn bottom(
     b: &mut Builder,
     case: Case,
@@ -155,7 +156,7 @@ fn finish_bottom(
     b.add(y, results[2])
 }
 
-/// The predicate for exchanged operands, denied: `!(b inverse a)` is `a predicate b`.
+/// Returns the negated predicate for swapped operands: `!(b inverse a)` equals `a predicate b`.
 fn inverse(p: IntPredicate) -> IntPredicate {
     use IntPredicate::*;
     match p {
@@ -181,12 +182,12 @@ fn is_for(body: &Body) -> bool {
         .any(|op| matches!(body.kind(op), OpKind::For { .. }))
 }
 
-/// Compares before and after on all pairs of samples; gives whether the loop was converted.
+/// Compares the execution before and after on all sample pairs; returns whether the loop was converted.
 fn check(case: Case, start: Option<i64>, bound: Option<i64>) -> bool {
     check_some(case, start, bound, (0, 1))
 }
 
-/// Compares on one of so many pairs of samples, from the given one on.
+/// Compares on every `of`-th sample pair, starting at an offset of `first`.
 fn check_some(
     case: Case,
     start: Option<i64>,
@@ -325,7 +326,7 @@ fn what_cannot_be_counted_stays_a_loop() {
     ] {
         assert!(!check(case, start, bound), "{case:?} is no counted loop");
     }
-    // The promise is worth nothing where the program may end before it is broken.
+    // The NSW flag proves no bound if the program may exit before a violation.
     let leaving = Case {
         stop: true,
         ..plain(Ne, 3, Flags::NSW, Guard::None)
@@ -357,7 +358,7 @@ fn a_guard_folds_into_the_number_of_runs() {
     }
 }
 
-/// `while (i p bound) { show(i); i += step }` as a loop tested at its top.
+/// Builds `while (i p bound) { show(i); i += step }` as a loop with its test at the top.
 fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, Body) {
     let mut unit = Unit::default();
     let show = observe(&mut unit);
@@ -407,8 +408,8 @@ fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, B
     (unit, body)
 }
 
-/// What no step takes out of its type is a sum of 64 bits from an unknown start, cut: extended again for an address
-/// it is that sum. What may wrap, and what is known to have no sign, is a sum of its own type.
+/// An induction with NSW steps and an unknown start is a truncated 64-bit sum; its sign extension for an
+/// address is the sum. An induction that may wrap, or is known non-negative, is a sum in its own type.
 #[test]
 fn an_index_from_an_unknown_start_is_cut_from_a_wide_sum() {
     let both = Flags::NSW.with(Flags::NUW);
@@ -461,7 +462,7 @@ fn loops_tested_at_their_top_mean_what_they_meant() {
     assert!(converted >= 40, "only {converted} loops were converted");
 }
 
-/// Pointers stepping over doubles, and an index cut to `i32` before it is compared.
+/// Pointers that step over doubles, and an index truncated to `i32` before the comparison.
 #[test]
 fn pointers_and_narrow_comparisons_count() {
     let mut unit = Unit::default();
@@ -522,7 +523,7 @@ fn pointers_and_narrow_comparisons_count() {
     }
 }
 
-/// An unrolled loop runs to `n & -4` in steps of four, and promises nothing.
+/// Unrolled loop up to `n & -4` in steps of four, without wrap flags.
 #[test]
 fn steps_of_a_power_of_two_hit_a_multiple() {
     for (start, by_rest) in [(0, false), (4, true), (-8, false), (2, false)] {
@@ -561,7 +562,7 @@ fn steps_of_a_power_of_two_hit_a_multiple() {
     }
 }
 
-/// What a loop tested at its top looks like after its branch has become selects.
+/// Loop with its test at the top after if-conversion of the branch to selects.
 #[test]
 fn selects_on_the_test_do_not_hide_an_induction() {
     let mut unit = Unit::default();
@@ -591,7 +592,7 @@ fn selects_on_the_test_do_not_hide_an_induction() {
     }
 }
 
-/// `for i < n { for j = i + 1 .. n }` with guards becomes `for { for }` and nothing else.
+/// `for i < n { for j = i + 1 .. n }` with guards becomes exactly `for { for }`.
 #[test]
 fn a_triangle_is_for_in_for() {
     let mut unit = Unit::default();
@@ -649,7 +650,7 @@ fn a_triangle_is_for_in_for() {
     }
 }
 
-/// A guarded loop in a guarded loop, 20,000 deep.
+/// Guarded loops nested 20,000 deep.
 #[test]
 fn deep_nests_are_no_trouble() {
     let mut unit = Unit::default();

@@ -1,4 +1,4 @@
-//! The case pages of the edits: what each does, and that programs mean the same afterwards.
+//! Case pages of the edits: expected output and preserved semantics.
 
 use gradus_edit::{
     Sizes, cut, inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for,
@@ -24,7 +24,7 @@ fn unroll(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// Inlines every direct call of a function whose body is there.
+/// Inlines every direct call of a function with a body.
 fn inline(unit: &mut Unit, body: &mut Body) {
     let calls: Vec<Op> = body
         .walk(body.root())

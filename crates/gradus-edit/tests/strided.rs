@@ -1,5 +1,5 @@
-//! Loops that step by a number which is known to be positive alone, as `for`s: before and after, with every bound, step
-//! and promise.
+//! Conversion of loops with an unknown positive step to `for`: compares the execution before and after for
+//! all bounds, steps and flags.
 
 mod eval;
 
@@ -10,17 +10,18 @@ use gradus_ir::{AttrSet, Body, Builder, Flags, FuncId, IntPredicate, Op, Unit, V
 const STARTS: [i64; 9] = [-128, -127, -3, 0, 1, 5, 100, 126, 127];
 const STEPS: [i64; 6] = [1, 2, 3, 7, 64, 127];
 
-/// Where a loop begins, how it steps, and what it compares with.
+/// Loop under test: predicate, flags and form of the test.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     predicate: IntPredicate,
     flags: Flags,
     guarded: bool,
-    /// The bound stands on the left.
+    /// The bound is the left operand of the comparison.
     swapped: bool,
 }
 
-/// A loop over `i8` from parameter 0 to parameter 1 by parameter 2 that shows its index, and where it ended.
+/// Builds a loop over `i8` from parameter 0 to parameter 1 with step parameter 2. The loop observes its index
+/// and returns the final index.
 fn build(case: Case) -> (Unit, Body, Op) {
     let mut unit = Unit::default();
     let (void, i8) = (unit.types.void(), unit.types.int(8));
@@ -64,7 +65,7 @@ fn steps(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value]) -> (Op
     (lp, b.body.result(lp))
 }
 
-/// Whether a loop was counted; it does what it did, if the step is positive.
+/// Returns whether the loop was converted; asserts equal behaviour for positive steps.
 fn check(case: Case) -> bool {
     let (mut unit, before, lp) = build(case);
     let mut after = before.clone();

@@ -1,9 +1,9 @@
-//! Loops in which a thread may wait for a value that another thread writes.
+//! Detection of spin loops.
 
 use gradus_edit::may_wait;
 use gradus_ir::{OpKind, parse};
 
-/// Returns true if the loop of a function may wait; `arms` decide whether its next iteration runs.
+/// Returns whether the loop of a test function may wait; `arms` decide on the next iteration.
 fn waits(arms: &str) -> bool {
     let text = format!(
         "func @f(%p: ptr) -> void {{
@@ -29,7 +29,7 @@ fn a_loop_waits_that_only_looks() {
     assert!(waits("yield true, %n } else { yield false, %n"));
 }
 
-/// The arm does not yield: no iteration follows it.
+/// No iteration follows an arm without a yield.
 #[test]
 fn an_arm_that_ends_the_program_is_no_way_on() {
     assert!(waits("yield true, %n } else { unreachable"));

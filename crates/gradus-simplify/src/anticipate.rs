@@ -1,9 +1,8 @@
-//! A call that a task begins with, and that what follows its spawn makes again, is made before the spawn:
-//! it then stands where both see its value.
+//! Hoists a call above a spawn if both the task and its continuation make the call.
 //!
-//! Only calls that read and do nothing else, with arguments from outside of the task. The two may run at
-//! once, so that neither the task nor another one writes what they read: a race otherwise. One call is
-//! less work than two, even two at once.
+//! Moves only read-only calls with arguments from outside the task. Task and continuation may run
+//! concurrently; a race-free program therefore does not write the memory that the call reads. A single call
+//! is less work than two concurrent calls.
 
 use crate::errno::{self, Errno};
 use crate::{Facts, quiet};
@@ -13,10 +12,10 @@ use gradus_ir::known::Known;
 use gradus_ir::{Body, Flags, Op, OpKind, Unit};
 use std::collections::HashSet;
 
-/// How many ops behind a spawn are looked at.
+/// Maximum number of ops inspected after a spawn.
 const AHEAD: usize = 200;
 
-/// Moves such calls in front of their spawns.
+/// Hoists such calls above their spawns.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let spawns: Vec<Op> = body
         .walk(body.root())
@@ -40,7 +39,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let mut gone = HashSet::new();
     found.retain(|one| gone.insert(one.again) && !gone.contains(&one.call));
     for one in &found {
-        // What is stated of one of them may not hold of the other.
+        // Metadata of one call may not hold for the other.
         if body.ops[one.call].meta != body.ops[one.again].meta {
             body.ops[one.call].meta = None;
         }
@@ -53,7 +52,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     !found.is_empty()
 }
 
-/// A call of a task, its spawn, and the same call behind.
+/// Call in a task, the task's spawn, and the equal call after the spawn.
 struct Found {
     call: Op,
     spawn: Op,
@@ -69,7 +68,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The calls that only read, with nothing before them in the task that does more.
+    /// Returns the read-only calls of a task that only harmless ops precede.
     fn first_calls(&self, spawn: Op) -> Vec<Op> {
         let body = self.body;
         let region = body.op_regions(spawn)[0];
@@ -105,15 +104,15 @@ impl Search<'_> {
         found.collect()
     }
 
-    /// Whether a task may run later whenever it is spawned. One that may have to run at once does not race with
-    /// what follows it.
+    /// Returns whether a spawned task may be deferred in every case. A task that may have to execute
+    /// immediately does not race with its continuation.
     fn may_run_later(&self, spawn: Op) -> bool {
         let waits = matches!(self.body.kind(spawn), OpKind::Spawn { when: false, .. });
         waits && !self.body.ops[spawn].flags.has(Flags::ORPHAN)
     }
 
-    /// Where what follows a spawn, up to the next sync, makes this call of its task, too, with nothing
-    /// before that may change what it reads.
+    /// Returns the equal call between a spawn and the next sync, if no op in between may change the memory
+    /// that the call reads.
     fn made_again(&self, spawn: Op, call: Op) -> Option<Op> {
         let mut reads = self.facts.effects.of_op(self.unit, self.body, call);
         reads.retain(|access| access.kind == AccessKind::Read);

@@ -1,10 +1,11 @@
-//! Carried values that never change, or stand twice, and results of loops that come from outside.
+//! Simplifies carried values and loop results: constant or duplicate carried values, and results defined
+//! outside the loop.
 //!
-//! A carried value never changes if, supposing that it has not changed so far, the next one is the
-//! initial one again; branches, selects and inner loops on the way are looked through.
+//! A carried value is constant if, assuming no change so far, the next value equals the initial value. The
+//! analysis looks through branches, selects and inner loops.
 //!
-//! A sum of squares begins with −0 where it began with 0: a square's zeros are positive, so that the first sum is
-//! the same. LLVM drops the addition of −0 once it has unrolled the loop, and leaves that of 0.
+//! The initial value of a sum of squares changes from 0 to −0. A square is never −0, hence the first sum is
+//! unchanged. LLVM removes an addition of −0 after unrolling, but not an addition of 0.
 
 use crate::Facts;
 use crate::literals::{float_bits, integer, is_poison, number};
@@ -13,7 +14,7 @@ use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
-/// Simplifies what all loops of a body carry.
+/// Simplifies the carried values of all loops of a body.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut ops: Vec<Op> = body
         .walk(body.root())
@@ -33,7 +34,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// Lets sums of squares begin with −0, in a loop that runs.
+/// Changes the initial value of sums of squares to −0 in loops with at least one iteration.
 fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
     let runs = parts.gives_carried
         && integer(unit, body, body.operand(op, 0)).is_some_and(|(trips, _)| trips > 0);
@@ -61,7 +62,7 @@ fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
     changed
 }
 
-/// Whether `next` is the sum of a square and `sum`, and nothing else is made of `sum`.
+/// Returns whether `next` adds a square to `sum`, and `sum` has no other use.
 fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     let Some(op) = body.def_op(next) else {
         return false;
@@ -86,8 +87,7 @@ fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     adds && body.uses(sum).all(|u| u.op == op)
 }
 
-/// Where a loop's carried values stand: among its operands, its region's parameters and its
-/// terminator's operands from these places on.
+/// Positions of a loop's carried values among its operands, region parameters and terminator operands.
 struct Parts {
     region: Region,
     end: Op,
@@ -95,7 +95,7 @@ struct Parts {
     first_operand: usize,
     first_param: usize,
     first_next: usize,
-    /// Whether results are the last carried values, one for one.
+    /// True if the loop's results are the final carried values.
     gives_carried: bool,
 }
 
@@ -158,7 +158,7 @@ fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
     changed
 }
 
-/// Two values that are carried in the same way; one that starts as poison may be the other.
+/// Merges carried values with equal next values and equal initial values; a poison initial value matches any.
 fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
     let mut seen: HashMap<Value, Vec<usize>> = HashMap::new();
     let mut changed = false;
@@ -193,7 +193,7 @@ fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
     changed
 }
 
-/// A result of a `loop` that is a value of outside, or stands twice.
+/// Replaces results of a `loop` that are outside values or duplicates.
 fn results_from_outside(body: &mut Body, op: Op, parts: &Parts) -> bool {
     if parts.gives_carried {
         return false;

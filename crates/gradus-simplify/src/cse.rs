@@ -1,17 +1,17 @@
-//! Pure ops that stand twice: the later one takes the value of the earlier one where that is visible.
+//! Common subexpression elimination of pure ops, and of branches with pure arms.
 //!
-//! A walk with a table of the ops seen; what a region adds is taken out again at its end. Promises
-//! that only one of two ops makes are dropped, since the value now serves both.
+//! One walk keeps a table of available ops; entries added in a region end with the region. Flags and metadata
+//! that only one of two merged ops carries are dropped, because the value then serves both uses.
 //!
-//! An `if` whose arms hold pure ops alone is such an op, too, where an earlier one asks the same condition and
-//! does the same in both arms.
+//! An `if` whose arms contain only pure ops merges with an available `if` on the same condition with
+//! equivalent arms.
 
 use crate::Facts;
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What makes two ops equal.
+/// Value-numbering key of an op.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     kind: OpKind,
@@ -24,7 +24,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut seen: HashMap<Key, Op> = HashMap::new();
     let mut added: Vec<Key> = Vec::new();
     let mut branches: HashMap<Value, Vec<Op>> = HashMap::new();
-    // Open regions: the next op, and how many entries there were before.
+    // Open regions: the next op, and the number of table entries at the start of the region.
     let mut open: Vec<(Option<Op>, usize)> = vec![(body.first(body.root()), 0)];
     let mut changed = false;
     while let Some((next, before)) = open.last_mut() {
@@ -58,7 +58,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// Merges an `if` with an earlier one that is visible; else notes it for later ones.
+/// Merges an `if` with an available equivalent one; otherwise records the `if` for later merges.
 fn merge_branch(
     unit: &Unit,
     body: &mut Body,
@@ -88,9 +88,9 @@ fn merge_branch(
     true
 }
 
-/// How many branches on one condition are compared.
+/// Maximum number of branches compared per condition.
 const BRANCHES: usize = 8;
-/// How many ops their arms may have.
+/// Maximum number of ops in the arms.
 const ARM_OPS: usize = 128;
 
 fn has_pure_arms(unit: &Unit, body: &Body, op: Op) -> bool {
@@ -102,8 +102,8 @@ fn has_pure_arms(unit: &Unit, body: &Body, op: Op) -> bool {
     })
 }
 
-/// Whether the arms of two branches on one condition give equal values: the same ones, or results of equal
-/// pure ops, in the arms or before them.
+/// Returns whether the arms of two branches on one condition yield equal values: identical values, or results
+/// of equal pure ops.
 fn same_arms(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
     let given = |op: Op| {
         let ends = body.op_regions(op).iter().map(|r| body.last(*r));

@@ -1,15 +1,15 @@
-//! Dead code, with its structure: an op lives if it does something, or if a living op uses it.
+//! Dead-code elimination including structured ops.
 //!
-//! Mark and sweep over the whole body (Cytron et al., TOPLAS 13, 1991, on regions instead of edges):
-//! a living result of a branch keeps what its arms yield for it, a living carried value keeps its
-//! initial and its next value, a living task the syncs of its scope; results, parameters and carried values that do not live are taken out
-//! of ops that do.
+//! Marks and sweeps the whole body (Cytron et al., TOPLAS 13, 1991, on regions instead of CFG edges). An op
+//! is live if it has an effect or a live op uses its results. A live result of a branch keeps the values that
+//! the arms yield for the result. A live carried value keeps its initial and next value. A live task keeps
+//! the syncs of its scope. Dead results, parameters and carried values of live ops are removed.
 
 use crate::Facts;
 use gradus_edit::is_removable;
 use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Unit, Value};
 
-/// Removes what is dead.
+/// Erases dead ops, results and carried values.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let mut marks = Marks::of(unit, body, facts);
     marks.follow(body);
@@ -24,7 +24,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Marks the ops that do something.
+    /// Marks the ops with effects.
     fn of(unit: &Unit, body: &Body, facts: &Facts) -> Marks {
         let mut marks = Marks {
             ops: vec![false; body.ops.len()],
@@ -61,7 +61,7 @@ impl Marks {
         }
     }
 
-    /// Marks what marked ops and values need.
+    /// Marks the values and ops required by marked ops and values.
     fn follow(&mut self, body: &Body) {
         loop {
             if let Some(op) = self.open_ops.pop() {
@@ -69,14 +69,14 @@ impl Marks {
             } else if let Some(value) = self.open.pop() {
                 self.needs_of_value(body, value);
             } else {
-                // Not an error: all is followed.
+                // Not an error: the worklist is empty.
                 return;
             }
         }
     }
 
-    /// What an op that runs needs to run: its own operands, or for structure its condition; and the
-    /// structure around it.
+    /// Marks the values that a live op requires: its operands, or only the condition of a structured op. Also
+    /// marks the enclosing op.
     fn needs_of_op(&mut self, body: &Body, op: Op) {
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => self.value(body.operand(op, 0)),
@@ -89,7 +89,7 @@ impl Marks {
                 for value in body.operands(op) {
                     self.value(value);
                 }
-                // Other structure keeps all that it yields.
+                // Other structured ops keep all values that they yield.
                 for &region in body.op_regions(op) {
                     let last = body.last(region);
                     for value in last.into_iter().flat_map(|l| body.operands(l)) {
@@ -106,7 +106,7 @@ impl Marks {
         }
     }
 
-    /// A task that lives is waited for: the syncs of its scope stay.
+    /// Marks the syncs in the scope of a live task.
     fn syncs(&mut self, body: &Body, spawn: Op) {
         let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
         let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
@@ -163,7 +163,7 @@ impl Marks {
         }
     }
 
-    /// A carried value of a `for`: initial, next, parameter and result stand or fall together.
+    /// Marks a carried value of a `for`: initial value, next value, parameter and result live together.
     fn carried(&mut self, body: &Body, op: Op, k: usize) {
         let region = body.op_regions(op)[0];
         self.value(body.operand(op, 1 + k));
@@ -179,7 +179,7 @@ impl Marks {
     }
 }
 
-/// Whether the host states that loops of the function come to an end.
+/// Returns whether function attributes guarantee termination of loops.
 fn loops_end(unit: &Unit, facts: &Facts) -> bool {
     facts.function.is_some_and(|func| {
         let attrs = unit.attrs(unit.functions[func].attrs);
@@ -207,7 +207,7 @@ fn sweep(body: &mut Body, marks: &Marks) -> bool {
     changed
 }
 
-/// Takes dead results and carried values out of a living op.
+/// Removes dead results and carried values of a live op.
 fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
     let lives = |v: &Value| marks.values[v.index()];
     let results: Vec<bool> = body.results(op).iter().map(lives).collect();
@@ -245,7 +245,7 @@ fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
         }
         _ => return false,
     }
-    // Uses by dead ops go first: these are erased right after, and must not hold the results.
+    // Dead ops may still use the removed results; the caller erases these ops next.
     body.retain_results(op, &results);
     true
 }

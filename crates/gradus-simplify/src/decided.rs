@@ -1,18 +1,20 @@
-//! Where a condition is known, it is a constant: in the arms of its branch, for what the next
-//! iteration of a loop gets that repeats while it holds, and for what is left of the last one.
+//! Replaces conditions by constants where their value is known.
 //!
-//! A host merges the test before an inner loop with the test of the loop around it where both ask the
-//! same; then the outer loop steps on in the arm of a branch. Here it steps on again for all to see,
-//! so that its iterations can be counted.
+//! Conditions are known in the arms of their branch, in the next values of a loop that repeats while the
+//! condition holds, and in the loop's results.
+//!
+//! LLVM merges the guard of an inner loop with the test of the enclosing loop if both test the same
+//! condition. The increment of the outer loop then lies in an arm of a branch. The pass exposes the increment
+//! to the induction analysis again.
 
 use crate::Facts;
 use crate::literals::integer;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Use, Value};
 
-/// How many uses of one condition are looked at for each of its branches.
+/// Maximum number of uses inspected per branch.
 const USES: usize = 256;
 
-/// Looks at all branches and loops of a body, inner ones first.
+/// Visits all branches and loops of a body, inner ones first.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut ops: Vec<Op> = body.walk(body.root()).collect();
     ops.reverse();
@@ -30,7 +32,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// Uses of a branch's condition in its arms are uses of a constant.
+/// Replaces uses of a branch condition in the arms by constants.
 fn know_in_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> bool {
     let condition = body.operand(branch, 0);
     if body.as_const(condition).is_some() {
@@ -54,7 +56,7 @@ fn know_in_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> bool {
     !inside.is_empty()
 }
 
-/// A result that is true after one arm and false after the other is the condition.
+/// Replaces a result that is true in one arm and false in the other by the condition.
 fn merge_to_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
     let condition = body.operand(branch, 0);
     let arms = body.op_regions(branch).to_vec();
@@ -74,8 +76,9 @@ fn merge_to_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
     changed
 }
 
-/// What a loop carries on that repeats while the condition of a branch holds is what the branch's first
-/// arm gives, where that stands outside of the branch; what it leaves is what the second one gives.
+/// Replaces the operands of a `repeat` on `condition` by the values of known arms. Next values come from the
+/// first arm of a branch on `condition`, results from the second arm, if the yielded value is defined outside
+/// the branch.
 fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
     let condition = body.operand(repeat, 0);
     let Some(around) = body.parent(repeat).and_then(|region| body.owner(region)) else {
@@ -94,7 +97,8 @@ fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
     changed
 }
 
-/// What a value is that one of two arms gives, where a condition chooses that arm and it stands outside.
+/// Returns the value that `value` equals if `condition` selects the arm `arm`, provided the arm's value is
+/// defined outside the arm.
 fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<Value> {
     let op = body.def_op(value)?;
     if body.operands(op).next() != Some(condition) {
@@ -113,7 +117,7 @@ fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<V
     }
 }
 
-/// What a region gives as its `index`th value; `None` where it does not end in a yield.
+/// Returns the value that a region yields at `index`; `None` if the region does not end in a yield.
 fn yielded(body: &Body, region: Region, index: usize) -> Option<Value> {
     let last = body.last(region)?;
     matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index))

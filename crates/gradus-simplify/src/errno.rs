@@ -1,19 +1,19 @@
-//! `errno`: where a body reads it, where calls set it, and where the program itself stores to it.
+//! Accesses of `errno` in a body: reads, calls that set `errno`, and stores by the program.
 //!
-//! A call of the C library may set `errno`, and leaves it alone where it succeeds. So it may take the place of a
-//! later one of the same arguments only while nothing stores to `errno` in between (`errno = 0`); and where the
-//! body looks at it, while no other call sets it either.
+//! A C library call may set `errno`, and preserves `errno` on success. An earlier call may replace a later
+//! call with equal arguments if no store to `errno` lies in between (`errno = 0`). If the body reads `errno`,
+//! no other call in between may set `errno` either.
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, Alias, Place};
 use gradus_ir::{Body, Op, OpKind, Unit};
 
-/// The places of a body's ops that touch `errno`, in program order.
+/// Positions of the ops that access `errno`, in program order.
 pub(crate) struct Errno {
     reads: Vec<u32>,
-    /// By calls that may fail.
+    /// Calls that may set `errno` on failure.
     sets: Vec<u32>,
-    /// By stores, and by calls that may do anything.
+    /// Stores, and calls with unknown effects.
     stores: Vec<u32>,
 }
 
@@ -43,30 +43,30 @@ impl Errno {
         }
     }
 
-    /// Whether the body looks at `errno`.
+    /// Returns whether the body reads `errno`.
     pub(crate) fn is_read(&self) -> bool {
         !self.reads.is_empty()
     }
 
-    /// Whether an op, or one inside it, looks at `errno` or stores to it.
+    /// Returns whether an op or its nested ops read `errno` or store to it.
     pub(crate) fn is_used_in(&self, alias: &Alias, op: Op) -> bool {
         is_within(&self.reads, alias, op) || is_within(&self.stores, alias, op)
     }
 
-    /// Whether after an op `errno` may be such that a call before it cannot stand for one behind it.
+    /// Returns whether an op may change `errno` such that an earlier call cannot replace a later one.
     pub(crate) fn is_changed_in(&self, alias: &Alias, op: Op) -> bool {
         is_within(&self.stores, alias, op) || self.is_read() && is_within(&self.sets, alias, op)
     }
 }
 
-/// Whether one of these places, sorted, lies in an op.
+/// Returns whether a position in the sorted list `places` lies within an op.
 pub(crate) fn is_within(places: &[u32], alias: &Alias, op: Op) -> bool {
     let (first, last) = alias.nest.span(op);
     let at = places.partition_point(|&n| n < first);
     places.get(at).is_some_and(|&n| n <= last)
 }
 
-/// Whether an op is a call that may set `errno`.
+/// Returns whether an op is a call that may set `errno`.
 pub(crate) fn is_set_by(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Call(_)) && facts.effects.of_call(unit, body, op).errno.writes
 }

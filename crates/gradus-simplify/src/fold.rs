@@ -1,8 +1,7 @@
-//! Folding: an op whose value is known, or is another value, or is given by a cheaper op.
+//! Constant folding and algebraic simplification.
 //!
-//! Ops are visited in program order; when one is replaced, its users are visited again. Only what
-//! holds exactly is used: signed zeros, NaNs and rounding stay as they were unless the op's own flags
-//! give them up.
+//! Visits ops in program order; replacing an op revisits its users. Identities are exact: signed zeros, NaNs
+//! and rounding are preserved unless the op's fast-math flags permit changes.
 
 use crate::Facts;
 use crate::fold_float;
@@ -11,7 +10,7 @@ use crate::literals::{integer, is_poison};
 use gradus_edit::sweep_from;
 use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 
-/// How often an op is visited on average, at most.
+/// Maximum average number of visits per op.
 const VISITS: usize = 16;
 
 /// Folds all ops of a body.
@@ -45,7 +44,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// Puts the constant of a commutative op, or of a comparison, second.
+/// Moves a constant operand of a commutative op or a comparison to the second position.
 fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let new_kind = match *body.kind(op) {
         OpKind::Binary(binary) if binary.is_commutative() => OpKind::Binary(binary),
@@ -67,7 +66,7 @@ fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// The value that may stand in the place of the op's.
+/// Returns an equivalent value for the result of `op`, if any.
 fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
@@ -124,7 +123,7 @@ fn select(b: &mut Builder, op: Op) -> Option<Value> {
     Some(turned)
 }
 
-/// `c` where the value is `c xor true`.
+/// Returns `c` if `value` is `c xor true`.
 pub(crate) fn negated(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     let is_not = *b.body.kind(op) == OpKind::Binary(BinaryOp::Xor)
@@ -143,14 +142,14 @@ fn freeze(b: &Builder, op: Op) -> Option<Value> {
     (frozen || number).then_some(value)
 }
 
-/// An address zero bytes after its base.
+/// Folds an address with zero offset to its base.
 fn address(b: &Builder, op: Op) -> Option<Value> {
     let address = b.unit.layout.address(b.unit, b.body, op)?;
     let same = address.offset == 0 && address.terms.is_empty();
     (same && b.body.ty(address.base) == b.body.ty(b.body.result(op))).then_some(address.base)
 }
 
-/// A member of an aggregate that was put there just before, or stands in a constant.
+/// Folds the extraction of an aggregate field from its `insertvalue` chain or constant.
 fn member(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::ExtractValue(path) = b.body.kind(op).clone() else {
         return None;
@@ -192,7 +191,7 @@ fn constant_member(unit: &mut Unit, id: ConstId, path: &[u32]) -> Option<ConstId
     Some(at)
 }
 
-/// A lane of a vector that was put there just before, or stands in a constant.
+/// Folds the extraction of a vector lane from its `insertelement` chain or constant.
 fn lane(b: &mut Builder, op: Op) -> Option<Value> {
     let (index, _) = integer(b.unit, b.body, b.body.operand(op, 1))?;
     let mut from = b.body.operand(op, 0);
@@ -214,7 +213,7 @@ fn lane(b: &mut Builder, op: Op) -> Option<Value> {
     None
 }
 
-/// Whether a comparison is only used once: then its negation may take its place.
+/// Returns whether `value` has exactly one use. A negation may then replace the comparison.
 pub(crate) fn used_once(b: &Builder, value: Value) -> bool {
     b.body.uses(value).take(2).count() == 1
 }

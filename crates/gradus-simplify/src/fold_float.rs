@@ -1,8 +1,8 @@
-//! Folding of floating-point arithmetic: constants of binary32 and binary64, and identities that hold
-//! for every number, infinity, signed zero and NaN.
+//! Folding of floating-point arithmetic: binary32 and binary64 constants, and identities valid for all values
+//! including infinities, signed zeros and NaNs.
 //!
-//! A NaN is never folded (its bits are the machine's business), and neither is a subnormal number (it
-//! may be flushed).
+//! Results that are NaN or subnormal are not folded: NaN payloads depend on the machine, and subnormals may
+//! be flushed.
 
 use crate::literals::{float, float_bits, integer, integer_of, number};
 use gradus_ir::mutant::{Mutant, planted};
@@ -10,7 +10,7 @@ use gradus_ir::{
     BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
 };
 
-/// What a binary floating-point op gives.
+/// Folds a binary floating-point op.
 pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
     use BinaryOp::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
@@ -49,7 +49,7 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
     }
 }
 
-/// `v` where the value is `-v`.
+/// Returns `v` if `value` is `-v`.
 fn negative(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     (*b.body.kind(op) == OpKind::FNeg).then(|| b.body.operand(op, 0))
@@ -91,7 +91,7 @@ fn constants(
     float_bits(b, ty, bits)
 }
 
-/// The bits of a result that every machine gives.
+/// Returns the bits of a result that every machine computes equally.
 fn keep64(r: f64) -> Option<u128> {
     (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
 }
@@ -100,7 +100,7 @@ fn keep32(r: f32) -> Option<u128> {
     (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
 }
 
-/// What a negation gives.
+/// Folds a negation.
 pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
     let x = b.body.operand(op, 0);
     let ty = b.body.ty(x);
@@ -115,7 +115,7 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
     if let Some(inner) = negative(b, x) {
         return Some(inner);
     }
-    // Only without signed zeros is `-(a - b)` the same as `b - a`.
+    // `-(a - b)` equals `b - a` only without signed zeros.
     let maker = b.body.def_op(x)?;
     let flags = b.body.ops[op].flags;
     if *b.body.kind(maker) == OpKind::Binary(BinaryOp::FSub)
@@ -129,7 +129,7 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
     None
 }
 
-/// What a comparison gives.
+/// Folds a comparison.
 pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: FloatPredicate) -> Option<Value> {
     use FloatPredicate::*;
     let truth_type = b.body.ty(b.body.result(op));
@@ -147,7 +147,7 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: FloatPredicate) -> 
     integer_of(b, truth_type, u128::from(truth))
 }
 
-/// Whether a comparison of two numbers holds.
+/// Returns whether a comparison of two constants holds.
 fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
     use FloatPredicate::*;
     let unordered = x.is_nan() || y.is_nan();
@@ -171,7 +171,7 @@ fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
     }
 }
 
-/// What a conversion from or to floating-point numbers gives.
+/// Folds a conversion to a floating-point type.
 pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::Cast(cast) = *b.body.kind(op) else {
         return None;
@@ -186,7 +186,7 @@ pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
                 CastOp::UIToFP => n as i128,
                 _ => (n << (128 - bits)) as i128 >> (128 - bits),
             };
-            // Rounded once where binary64 holds it exactly.
+            // Rounds once if binary64 represents the integer exactly.
             let exact = n as f64;
             if exact as i128 != n {
                 return None;

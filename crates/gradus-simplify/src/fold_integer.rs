@@ -6,7 +6,7 @@ use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
-/// What a binary integer op gives.
+/// Folds a binary integer op.
 pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
     use BinaryOp::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
@@ -34,7 +34,7 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
     }
 }
 
-/// `n` where the value is `n + c`, and the negative of `c` is added to it.
+/// Returns `n` if `sum` is `n + c` and the added constant equals `-c`.
 fn added_again(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option<Value> {
     let op = b.body.def_op(sum)?;
     let before = match b.body.kind(op) {
@@ -45,8 +45,8 @@ fn added_again(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option
     nothing.then(|| b.body.operand(op, 0))
 }
 
-/// `0 if n < 0 else n + 1` of the same with `n + 1` in another form, as a loop's last index gives its runs:
-/// `(n if n > 0 else 0) + 1`, or `n + (0 if n is -1 else 1)`.
+/// Rewrites `n < 0 ? 0 : runs`, with `runs` equal to `n + 1` in another form, to use `n + 1`. A loop's trip
+/// count has such a form: `(n > 0 ? n : 0) + 1`, or `n + (n != -1)`.
 pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Option<Value> {
     use IntPredicate::{Ne, Sgt, Slt};
     let compared = |b: &Builder, truth: Value, predicate: IntPredicate| {
@@ -87,8 +87,8 @@ pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Optio
     Some(b.select(below, none, next))
 }
 
-/// `n`, extended, of `0 if n - 1 is -1 else (n - 1, extended) + 1`, as the last index of a loop without a sign gives
-/// its runs.
+/// Rewrites `n - 1 == -1 ? 0 : zext(n - 1) + 1` to `zext n`, the trip count form of loops with an unsigned
+/// index.
 pub(crate) fn counted_wide(b: &mut Builder, [none_left, none, runs]: [Value; 3]) -> Option<Value> {
     let parts = |b: &Builder, value: Value, kind: OpKind| {
         let op = b
@@ -110,7 +110,7 @@ pub(crate) fn counted_wide(b: &mut Builder, [none_left, none, runs]: [Value; 3])
     (is_so && extended == last).then(|| b.cast(CastOp::ZExt, count, ty))
 }
 
-/// The negation of a truth value, where that needs no further op.
+/// Returns the negation of a boolean, if the negation replaces the comparison or a previous negation.
 fn not(b: &mut Builder, value: Value) -> Option<Value> {
     if let Some(inner) = negated(b, value) {
         return Some(inner);
@@ -130,7 +130,7 @@ fn not(b: &mut Builder, value: Value) -> Option<Value> {
     Some(turned)
 }
 
-/// What a comparison of integers or pointers gives.
+/// Folds a comparison of integers or pointers.
 pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Option<Value> {
     use IntPredicate::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
@@ -155,7 +155,7 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
     if let Some(truth) = always {
         return integer_of(b, truth_type, u128::from(truth));
     }
-    // A truth value compared with zero, or with one, is itself or its negation.
+    // A boolean compared with zero or one is the boolean or its negation.
     let truth = match extended_truth(b, x) {
         Some(inner) => inner,
         None if bits == 1 => x,
@@ -172,7 +172,7 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
     }
 }
 
-/// What a call of integer arithmetic gives: the least or greatest of a number and itself.
+/// Folds a call of an integer intrinsic: minimum or maximum of equal operands.
 pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
     let known = b.unit.callee(b.body, op).and_then(|f| b.unit.known(f));
     let Some(Known::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known else {
@@ -184,7 +184,7 @@ pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
     }
 }
 
-/// The truth value of which `value` is the zero-extension.
+/// Returns the boolean whose zero extension is `value`.
 fn extended_truth(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     let inner = b.body.operands(op).next()?;
@@ -192,7 +192,7 @@ fn extended_truth(b: &Builder, value: Value) -> Option<Value> {
     (*b.body.kind(op) == OpKind::Cast(CastOp::ZExt) && bit).then_some(inner)
 }
 
-/// What a conversion between integers, or between bits, gives.
+/// Folds a conversion between integers, or a bitcast.
 pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::Cast(outer) = *b.body.kind(op) else {
         return None;
@@ -224,7 +224,7 @@ pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
     }
 }
 
-/// Whether operand and result of a conversion have the same number of lanes.
+/// Returns whether operand and result of a conversion have equal numbers of lanes.
 fn same_lanes(b: &Builder, x: Value, op: Op) -> bool {
     let lanes = |v: Value| match b.unit.types.get(b.body.ty(v)) {
         Type::Vector { len, .. } => *len,

@@ -1,12 +1,12 @@
-//! Loads of what was stored or loaded before, and calls that only read and were made before, with
-//! nothing in between that may change what they read.
+//! Load forwarding: replaces loads of known contents and repeated read-only calls.
 //!
-//! One walk with a short list of what memory is known to hold. Entering a loop, and after every op that
-//! may write, entries that may have changed are dropped, as alias analysis tells; what an arm adds is
-//! forgotten at its end. The list is short, so the pass is linear.
+//! One walk maintains a short list of known memory contents. Alias analysis drops entries at loop entry and
+//! after each op that may clobber their memory; entries added in an arm end with the arm. The list is
+//! bounded, hence the pass is linear.
 //!
-//! Across tasks and parallel loops the walk is that of the serial projection: where accesses at once do
-//! not conflict, what a task may change counts as changed at its spawn, and a sync changes nothing more.
+//! Across tasks and parallel loops the walk follows the serial projection. Concurrent accesses do not
+//! conflict, hence the memory that a task may change counts as clobbered at its spawn, and a sync clobbers
+//! nothing more.
 
 use crate::Facts;
 use crate::errno::{self, Errno};
@@ -16,10 +16,10 @@ use gradus_edit::sweep_from;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 
-/// How much is known at a time.
+/// Maximum number of known entries.
 const ENTRIES: usize = 48;
 
-/// Replaces loads and calls whose value is known.
+/// Replaces loads and calls with known results.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let found = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
@@ -37,7 +37,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         walk.found
     };
     let changed = !found.is_empty();
-    // In program order, so that what was replaced is followed to what replaced it.
+    // In program order; a replaced value maps to its replacement.
     let mut now = std::collections::HashMap::new();
     for (load, value) in found {
         let mut value = *now.get(&value).unwrap_or(&value);
@@ -61,23 +61,23 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     changed
 }
 
-/// A value that is known to be what an op would give.
+/// Known result of an op.
 #[derive(Clone)]
 struct Entry {
     source: Source,
     value: Value,
-    /// What the op would read.
+    /// Memory that the op would read.
     reads: Vec<MemoryAccess>,
-    /// Whether it would set `errno`, too.
+    /// True if the op would also set `errno`.
     sets_errno: bool,
 }
 
-/// What gives a value.
+/// Op that yields a known value.
 #[derive(Clone, PartialEq, Eq)]
 enum Source {
-    /// A load of this address.
+    /// Load from the address.
     At(Value),
-    /// A call of this function with these arguments.
+    /// Call of a function (operand 0) with arguments.
     Call(Vec<Value>),
 }
 
@@ -91,7 +91,7 @@ struct Walk<'a> {
     found: Vec<(Op, Value)>,
 }
 
-/// An open region: the next op, and what is known before it.
+/// Region on the walk's stack: the next op, and the entries known before.
 struct Open {
     next: Option<Op>,
     known: Vec<Entry>,
@@ -130,7 +130,7 @@ impl Walk<'_> {
             };
             let invoke = matches!(kind, OpKind::Invoke(_));
             for &region in regions.iter().rev() {
-                // The call of an invoke has been made where its regions begin.
+                // The call of an invoke executes before its regions.
                 let known = if invoke { Vec::new() } else { inside.clone() };
                 open.push(Open {
                     next: self.body.first(region),
@@ -140,13 +140,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a parallel op is seen as its serial projection.
+    /// Returns whether the walk treats a parallel op as its serial projection.
     fn is_projected(&self, kind: &OpKind) -> bool {
         use OpKind::{ParFor, Scope, Spawn, Sync};
         self.facts.alias.race_free && matches!(kind, ParFor { .. } | Scope | Spawn { .. } | Sync)
     }
 
-    /// What of `known` an op, or one inside it, cannot change.
+    /// Returns the entries of `known` that `op` and its nested ops cannot clobber.
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
         let past = planted(Mutant::ForwardedPastStores);
         let stays = |read: &MemoryAccess| past || !self.clobbers.destroyed_in(read, op);
@@ -200,7 +200,7 @@ impl Walk<'_> {
             self.found.push((op, entry.value));
             return;
         }
-        // It only reads, but for `errno`.
+        // The call writes no memory except `errno`.
         *known = self.kept(known, op);
         let mut reads = self.facts.effects.of_op(self.unit, self.body, op);
         reads.retain(|access| access.kind == AccessKind::Read);
@@ -234,8 +234,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Whether a value of one type may be read as the other: they are equal, or plain numbers of the
-    /// same width.
+    /// Returns whether a bitcast converts between the types: equal types, or scalars of equal width.
     fn same_bits(&self, a: TypeId, b: TypeId) -> bool {
         let bits = |ty: TypeId| match self.unit.types.get(ty) {
             Type::Int(bits) if bits % 8 == 0 => Some(*bits),

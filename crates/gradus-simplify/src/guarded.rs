@@ -1,13 +1,14 @@
-//! Ops in front of a `for`, under the condition that it has a run: `if (n != 0) { … }; for n { … }`.
+//! Emits ops before a `for` under its entry guard: `if (n != 0) { … }; for n { … }`.
 //!
-//! What they give is a result of the `if`, and zero where there is no run: nobody reads it then, and
-//! unlike poison it may be computed with.
+//! Results of the ops become results of the `if`, and zero if the loop does not execute. The zeros have no
+//! effective uses and, unlike poison, are legal operands.
 
 use crate::quiet::all_in;
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Puts each op under the number of runs of the `for` beside it. The list is in program order.
+/// Moves each op before its `for`, guarded by a nonzero trip count. `moves` lists pairs of op and `for` in
+/// program order.
 pub(crate) fn apply(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
     let mut groups: HashMap<Op, Vec<Op>> = HashMap::new();
     let mut order = Vec::new();

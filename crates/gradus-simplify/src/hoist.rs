@@ -1,21 +1,23 @@
-//! What does not vary in a loop leaves it.
+//! Loop-invariant code motion (LICM).
 //!
-//! Ops are visited in program order and moved in front of the outermost loop in which their operands do
-//! not vary. An op may leave
-//! - where it may run for nothing: it is defined for all operands, and its partial derivatives are
-//!   bounded;
-//! - or where it runs in every run of a loop that has at least one, with nothing before it that might
-//!   end the run: then also divisions, loads whose memory the loop does not change, and calls that read
-//!   only such memory. `errno` is a place of its own: a call that sets it may leave if the loop neither reads
-//!   nor stores to it (the C standard gives no function the duty to leave `errno` alone).
+//! Visits ops in program order and moves each op before the outermost loop in which its operands are
+//! invariant. An op may leave a loop
 //!
+//! - if the op may be executed speculatively: the op is defined for all operands and has bounded partial
+//!   derivatives; or
+//! - if every execution of the loop reaches the op: the loop has at least one iteration, and no earlier op of
+//!   the iteration may exit. Divisions, loads from memory that the loop does not clobber, and calls that read
+//!   only such memory may then leave, too.
 //!
-//! Where a `for` may have no runs, costly ops that would leave if it had one go into an `if` on its number
-//! of runs in front of it (`guarded`): whole loops that only read, calls, and loads from a loop that
-//! writes memory elsewhere. Thus a norm that was inlined into the loop that divides by it is computed
-//! once, and so is the factor of a row that a triangular solver takes from the array that it updates.
+//! `errno` is a separate location: a call that sets `errno` may leave if the loop neither reads nor stores to
+//! `errno`. The C standard requires no function to preserve `errno`.
 //!
-//! All decisions are taken on the body as it was; a table says where values will stand.
+//! If a `for` may have zero iterations, costly ops move into an `if` on its trip count before the loop
+//! (`guarded`). Costly ops are read-only loops, calls, and loads from loops that write other memory. A norm
+//! inlined into the loop that divides by the norm is thus computed once. A triangular solver likewise loads
+//! the row factor from the updated array once.
+//!
+//! All decisions refer to the unchanged body; a table records the future position of each moved op.
 
 use crate::Facts;
 use crate::errno::{self, Errno, is_within};
@@ -30,10 +32,10 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// Through how many levels an op is moved at most.
+/// Maximum number of loop levels that an op moves.
 const LEVELS: usize = 64;
 
-/// Moves out of loops what does not vary in them.
+/// Hoists invariant ops out of loops.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let some_loop = body.walk(body.root()).any(|op| is_left(body.kind(op)));
     if !some_loop {
@@ -72,7 +74,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     changed
 }
 
-/// Whether ops leave loops of this kind: also those whose iterations may run at once.
+/// Returns whether ops may leave loops of the kind, including parallel loops.
 fn is_left(kind: &OpKind) -> bool {
     use OpKind::{For, Loop, ParFor, ShareFor};
     matches!(
@@ -81,7 +83,7 @@ fn is_left(kind: &OpKind) -> bool {
     )
 }
 
-/// Zero of the type of every trip count.
+/// Returns a zero of the trip count's type for every counted loop.
 fn zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
     let fors: Vec<Op> = body
         .walk(body.root())
@@ -102,36 +104,36 @@ struct Plan<'a> {
     clobbers: &'a Clobbers<'a>,
     alias: &'a Alias<'a>,
     zeros: HashMap<Op, Value>,
-    /// By op: whether it runs whenever its region does.
+    /// For each op, whether every execution of its region reaches the op.
     sure: Vec<bool>,
     errno: Errno,
-    /// Places of the ops that write memory, sorted.
+    /// Positions of the ops that write memory, sorted.
     writes: Vec<u32>,
-    /// By op: the loop that it will stand in front of.
+    /// For each moved op, the loop before which the op will stand.
     moves: HashMap<Op, Move>,
     plain: Vec<(Op, Op)>,
     guarded: Vec<(Op, Op)>,
-    /// The last place inside structure that is moved as a whole: what is in there stays in it.
+    /// End position of the last structured op moved as a whole; nested ops stay inside.
     moved_until: u32,
 }
 
-/// Where an op goes.
+/// Destination of a moved op.
 #[derive(Clone, Copy)]
 struct Move {
     before: Op,
     guarded: bool,
 }
 
-/// What it takes for an op to leave a loop.
+/// Condition for an op to leave a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// Nothing: it may run at any time.
+    /// No condition: speculatable.
     Nothing,
-    /// It must run anyway.
+    /// The loop must reach the op in every execution.
     Surely,
-    /// It must run anyway, and the loop may not change what it reads.
+    /// The loop must reach the op and must not clobber the memory that the op reads.
     Unchanged,
-    /// The loop may not change what it reads.
+    /// The loop must not clobber the memory that the op reads.
     OnlyUnchanged,
 }
 
@@ -158,7 +160,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The outermost loop that the op may leave, where there is one.
+    /// Returns the outermost loop that the op may leave, if any.
     fn destination(&self, op: Op, need: Need, used: &[Value]) -> Option<Move> {
         let mut region = self.body.parent(op)?;
         let mut sure = self.sure[op.index()];
@@ -208,13 +210,13 @@ impl Plan<'_> {
         found
     }
 
-    /// Whether a value is given by an op that will stand under the number of runs of `around`.
+    /// Returns whether an op that will stand under the entry guard of `around` defines the value.
     fn is_guarded_at(&self, value: Value, around: Op) -> bool {
         let to = self.body.def_op(value).and_then(|op| self.moves.get(&op));
         to.is_some_and(|to| to.guarded && to.before == around)
     }
 
-    /// Where a value will be defined once all moves are made.
+    /// Returns the region that will define a value after all moves.
     fn region_of(&self, value: Value) -> Option<Region> {
         let moved = self.body.def_op(value).and_then(|op| self.moves.get(&op));
         match moved {
@@ -223,8 +225,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether an op is worth an `if` of its own in front of a loop. What a loop without writes loads, a
-    /// host takes out of it by itself.
+    /// Returns whether an op is worth a separate entry guard before the loop. LLVM hoists loads out of loops
+    /// without writes.
     fn is_costly(&self, op: Op, around: Op) -> bool {
         match self.body.kind(op) {
             OpKind::Load(_) => is_within(&self.writes, self.alias, around),
@@ -240,7 +242,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What it takes for the op to leave a loop; `None` where it never may.
+    /// Returns the condition for the op to leave a loop; `None` if the op may never leave.
     fn need(&self, op: Op) -> Option<Need> {
         let kind = self.body.kind(op);
         if is_pure(self.unit, self.body, op) {
@@ -272,7 +274,7 @@ impl Plan<'_> {
         self.facts.effects.of_op(self.unit, self.body, op)
     }
 
-    /// Whether an op inside structure that is to move only reads, and comes back.
+    /// Returns whether an op nested in a moved structured op only reads memory and always returns.
     fn only_reads(&self, op: Op) -> bool {
         let comes_back = || {
             let effects = self.facts.effects.of_call(self.unit, self.body, op);
@@ -299,13 +301,15 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether race freedom shows that a parallel loop does not change what an op reads: every
-    /// iteration reads the same place, so that no other writes it, and its own has not written it yet.
-    /// What no address reaches may have locks of its own: it must stay as it is. Where the loop stores to that very
-    /// address, the program has a race as soon as there are two threads; with one it has the result it was written for.
+    /// Returns whether race freedom proves that a parallel loop does not change the memory that an op reads.
+    ///
+    /// Every iteration reads the same location. Another iteration must not write the location, and the own
+    /// iteration has not written the location yet. Inaccessible memory may be protected by internal locks and
+    /// must not be clobbered. Addresses that the loop stores to are excluded: the program has a race with two or
+    /// more threads, but a defined result with one thread.
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
         let stays = |access: &MemoryAccess| match access.place {
-            // What is only set there is nothing that the op reads.
+            // An `errno` value that the op only writes is no input.
             Place::Errno if access.kind == AccessKind::Write => true,
             Place::Inaccessible | Place::Errno => !self.clobbers.destroyed_in(access, around),
             _ => true,
@@ -317,7 +321,7 @@ impl Plan<'_> {
             && !self.is_stored_to(op, around)
     }
 
-    /// Whether a loop stores to the address that an op loads from.
+    /// Returns whether a loop stores to the address that an op loads from.
     fn is_stored_to(&self, op: Op, around: Op) -> bool {
         let is_load = matches!(self.body.kind(op), OpKind::Load(_));
         let stores = |address: Value| {
@@ -330,7 +334,7 @@ impl Plan<'_> {
         is_load && stores(self.body.operand(op, 0))
     }
 
-    /// Whether a loop runs at least once.
+    /// Returns whether a loop has at least one iteration.
     fn runs(&self, op: Op) -> bool {
         match (
             self.body.kind(op),
@@ -347,7 +351,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether all partial derivatives of a pure op are bounded.
+    /// Returns whether all partial derivatives of a pure op are bounded.
     fn is_tame(&self, op: Op) -> bool {
         use BinaryOp::{FAdd, FSub};
         let float = |v: &Value| self.unit.types.float_kind(self.body.ty(*v)).is_some();
@@ -360,7 +364,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether a function of numbers is about as quick as a multiplication.
+/// Returns whether a math function costs about as much as a multiplication.
 fn is_cheap(math: MathFn) -> bool {
     use MathFn::*;
     matches!(
@@ -391,8 +395,8 @@ fn is_cheap(math: MathFn) -> bool {
     )
 }
 
-/// For every op whether it runs whenever its region does: nothing before it in the region may end the
-/// program, throw, or run for ever.
+/// Returns for every op whether each execution of its region reaches the op: no earlier op of the region may
+/// exit, throw or loop forever.
 fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
     let ops: Vec<Op> = body.walk(body.root()).collect();
     let mut leaves = vec![false; body.ops.len()];
@@ -404,7 +408,7 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
             }
             OpKind::Loop { trip_max } => trip_max.is_none(),
             OpKind::Unreachable | OpKind::Resume | OpKind::Return | OpKind::Foreign(_) => true,
-            // A parallel loop and a scope end when all in them has ended.
+            // A parallel loop and a scope terminate when all nested ops have terminated.
             OpKind::ParFor { .. } | OpKind::Scope => false,
             kind => kind.is_parallel(),
         };
@@ -422,14 +426,14 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
     sure
 }
 
-/// The places of the ops that write memory which the program sees, sorted.
+/// Returns the sorted positions of the ops that write program-visible memory.
 fn writes(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
     places(unit, body, facts, alias, |a| {
         a.kind == AccessKind::Write && !matches!(a.place, Place::Errno | Place::Inaccessible)
     })
 }
 
-/// The places of the ops with such an access, sorted.
+/// Returns the sorted positions of the ops with a matching access.
 fn places(
     unit: &Unit,
     body: &Body,

@@ -1,6 +1,9 @@
-//! Floating-point numbers handled as integers become what is meant: signs set, cleared and copied by
-//! masks are `fneg`, `fabs`, `copysign`, or as [`signs`] says; an integer loaded, chosen or stored only for its floating-point bits
-//! is loaded, chosen or stored as such, also under a mask; the bits of an element are those of a vector's number.
+//! Rewrites integer operations on float bits into float operations.
+//!
+//! - Sign manipulation by masks becomes `fneg`, `fabs`, `copysign`, or the form of [`signs`].
+//! - An integer load, select or store used only for float bits becomes a float load, select or store, also
+//!   under a mask.
+//! - The bits of a vector element are extracted from the float vector.
 
 use crate::Facts;
 use crate::literals::{float_bits, integer};
@@ -31,7 +34,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// The type `float` or `double` and its width, for scalars.
+/// Returns the bit width of `ty` if `ty` is the scalar type `float` or `double`.
 fn plain_float(unit: &Unit, ty: TypeId) -> Option<u32> {
     match unit.types.get(ty) {
         Type::Float(kind @ (FloatKind::F32 | FloatKind::F64)) => Some(kind.bits()),
@@ -39,7 +42,7 @@ fn plain_float(unit: &Unit, ty: TypeId) -> Option<u32> {
     }
 }
 
-/// `bitcast (mask of bitcast x)` as a function of x.
+/// Rewrites `bitcast (mask of bitcast x)` to float operations on x.
 fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let result = body.result(op);
     let ty = body.ty(result);
@@ -61,7 +64,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// The floating-point number of which an integer is the bits, by ops on numbers.
+/// Returns the float whose bits are `value`, by float operations.
 fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value> {
     use BinaryOp::{And, Or, Xor};
     let sign = 1u128 << (bits - 1);
@@ -86,7 +89,7 @@ fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value
     Some(if negated { b.fneg(number) } else { number })
 }
 
-/// `(x & ~sign) | (y & sign)`.
+/// Matches `(x & ~sign) | (y & sign)`, which is `copysign`.
 fn copied_sign(
     b: &mut Builder,
     binary: BinaryOp,
@@ -116,7 +119,7 @@ fn masked(b: &Builder, value: Value) -> Option<(Value, u128)> {
     Some((b.body.operand(op, 0), mask))
 }
 
-/// The number of type `ty` whose bits an integer is: what it was cast from, or what was loaded.
+/// Returns the float of type `ty` whose bits are `value`: the operand of a bitcast, or a bitcast of a load.
 fn from_float(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     let op = b.body.def_op(value)?;
     if matches!(b.body.kind(op), OpKind::Load(_)) {
@@ -126,7 +129,7 @@ fn from_float(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     (*b.body.kind(op) == OpKind::Cast(CastOp::BitCast) && b.body.ty(inner) == ty).then_some(inner)
 }
 
-/// A call of one of LLVM's math functions on numbers of type `ty`.
+/// Emits a call of an LLVM math intrinsic on floats of type `ty`.
 fn math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
     let suffix = if plain_float(b.unit, ty) == Some(32) {
         "f32"
@@ -143,8 +146,8 @@ fn math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
     b.body.result(call)
 }
 
-/// An element of a vector of numbers that is taken for a vector of integers of their size: the bits of the
-/// number that lies there. Optimisers exchange the two to spare a cast.
+/// Rewrites the extraction of an element from a float vector bitcast to integers of equal width. The rewrite
+/// extracts the float and casts its bits; LLVM's optimiser swaps both to save a cast.
 fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (vector, index) = (body.operand(op, 0), body.operand(op, 1));
     let Some(cast) = body.def_op(vector) else {
@@ -177,8 +180,8 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// A choice between the bits of a number and those of another one, of a constant, or of what is taken for a number
-/// elsewhere: the bits of the number that is chosen.
+/// Rewrites a select of float bits to a bitcast of a float select. Each arm must be the bits of a float, a
+/// constant, or a value that is bitcast to the float type elsewhere.
 fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (condition, result) = (body.operand(op, 0), body.result(op));
     let arms = [body.operand(op, 1), body.operand(op, 2)];
@@ -211,7 +214,7 @@ fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// The type of the number whose bits a value is.
+/// Returns the type of the float whose bits `value` holds by a bitcast.
 fn bits_of(unit: &Unit, body: &Body, value: Value) -> Option<TypeId> {
     let cast = body.def_op(value)?;
     casts_to(body, cast)?;
@@ -219,13 +222,13 @@ fn bits_of(unit: &Unit, body: &Body, value: Value) -> Option<TypeId> {
     plain_float(unit, number).map(|_| number)
 }
 
-/// The type to which an op casts the bits of a value.
+/// Returns the result type if `op` is a bitcast.
 fn casts_to(body: &Body, op: Op) -> Option<TypeId> {
     let is_cast = *body.kind(op) == OpKind::Cast(CastOp::BitCast);
     is_cast.then(|| body.ty(body.result(op)))
 }
 
-/// The number of type `ty` that has the bits of an integer.
+/// Returns the float of type `ty` with the given bits.
 fn as_number(b: &mut Builder<'_>, bits: Value, ty: TypeId) -> Value {
     if bits_of(b.unit, b.body, bits).is_some()
         && let Some(cast) = b.body.def_op(bits)
@@ -236,7 +239,7 @@ fn as_number(b: &mut Builder<'_>, bits: Value, ty: TypeId) -> Value {
     constant.unwrap_or_else(|| b.cast(CastOp::BitCast, bits, ty))
 }
 
-/// An integer load of which only the bits as a number are used.
+/// Rewrites an integer load used only through bitcasts to a float load.
 fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Load(access) = *body.kind(op) else {
         return false;
@@ -275,7 +278,7 @@ fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// The bits of a number stored as an integer.
+/// Rewrites a store of float bits as an integer to a float store.
 fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Store(access) = *body.kind(op) else {
         return false;
@@ -299,8 +302,8 @@ fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// Numbers under a mask, loaded and stored as integers: optimisers leave no cast between the two. That they
-/// are numbers is told by how either place is counted or accessed.
+/// Rewrites an integer load, mask and store to float operations. LLVM's optimiser leaves no cast between load
+/// and store; accesses and address types of either location show that the memory holds floats.
 fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Store(access) = *body.kind(op) else {
         return false;
@@ -343,7 +346,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// The type of numbers of the width of these integers.
+/// Returns the float type with the width of integer type `ty`.
 fn number_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
     let kind = match unit.types.int_bits(ty)? {
         32 => FloatKind::F32,
@@ -362,8 +365,8 @@ fn number_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
     }
 }
 
-/// Whether memory is seen to hold numbers of that type: its address is counted in them, or they are
-/// accessed, or counted, from there.
+/// Returns whether the memory at `place` is observed to hold floats of type `number`: by the element type of
+/// its address, or by accesses or addresses based on `place`.
 fn holds(unit: &Unit, body: &Body, place: Value, number: TypeId) -> bool {
     let counted = |op: Op| matches!(*body.kind(op), OpKind::Addr { source } if source == number);
     let mut at = place;

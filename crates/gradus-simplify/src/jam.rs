@@ -1,19 +1,18 @@
-//! Sums that wait for themselves run side by side: iterations of the loop around are interleaved.
+//! Unroll-and-jam for latency-bound serial reductions.
 //!
-//! `for o { s = b[o]; for i { s += w[o][i] * x[i] }; y[o] = s }` adds up in the order that the program
-//! says, so that each addition waits for the one before, and a processor that could do several does one.
-//! The sums of neighbouring iterations do not wait for each other: four of them go through one inner loop,
-//! each in its own order, and what they all read is read once.
+//! `for o { s = b[o]; for i { s += w[o][i] * x[i] }; y[o] = s }` must add in program order, hence each
+//! addition waits for the previous one. Sums of neighbouring outer iterations are independent. Four sums
+//! share one inner loop, each in its original order, and common loads execute once.
 //!
-//! 1. The outer `for` carries nothing and holds one inner `for`, whose number of runs does not vary. The
-//!    inner one holds pure ops and loads, and carries a sum or two that may not be regrouped (those that
-//!    may are the vectoriser's).
-//! 2. What the outer one writes after the inner one meets nothing that other iterations read before or in
-//!    theirs, since these reads now come first.
-//! 3. The loop becomes one over blocks of four, and the one that stood there runs what is left.
+//! 1. The outer `for` has no carried values and contains one inner `for` with an invariant trip count. The
+//!    inner loop contains pure ops and loads, and carries one or two sums without `reassoc` (LLVM vectorises
+//!    sums with `reassoc`).
+//! 2. Writes of the outer loop after the inner loop do not alias reads of other iterations before or in the
+//!    inner loop, because these reads now come first.
+//! 3. The transformed loop iterates over blocks of four; the original loop executes the remainder.
 //!
-//! This is unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted
-//! variables*, 1990), for sums alone.
+//! Source: unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted
+//! variables*, 1990), restricted to sums.
 
 use crate::Facts;
 use gradus_analysis::Alias;
@@ -21,22 +20,22 @@ use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};
 
-/// How many iterations run side by side: two to this power.
+/// Log2 of the number of interleaved iterations.
 const LOG_SIDE: u32 = 2;
 const SIDE: u32 = 1 << LOG_SIDE;
-/// The most sums and ops of an inner loop, and the most ops beside it: registers and code are finite.
+/// Limits: sums and ops of an inner loop, and ops of the outer loop. Registers and code size are bounded.
 const SUMS: usize = 2;
 const INNER_OPS: usize = 16;
 const OUTER_OPS: usize = 40;
-/// Loops that surely have no more runs than this are left alone.
+/// Loops with a trip count known not to exceed the limit are unchanged.
 const RUNS: u64 = 2 * SIDE as u64;
 
-/// Interleaves where it pays; says whether it did.
+/// Interleaves loops if profitable; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     jam(unit, body, facts) > 0
 }
 
-/// Interleaves where it pays; gives the number of loops.
+/// Interleaves loops if profitable; returns their number.
 pub fn jam(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let nests = waiting_sums(unit, body);
     if nests.is_empty() {
@@ -54,18 +53,18 @@ pub fn jam(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     nests.len()
 }
 
-/// Whether a body has a nest that might be interleaved.
+/// Returns whether a body has a candidate nest.
 pub fn waits(unit: &Unit, body: &Body) -> bool {
     !waiting_sums(unit, body).is_empty()
 }
 
-/// An outer loop, and the one loop in it.
+/// Outer loop with its single inner loop.
 struct Nest {
     outer: Op,
     inner: Op,
 }
 
-/// The nests that have the shape.
+/// Returns the candidate nests.
 fn waiting_sums(unit: &Unit, body: &Body) -> Vec<Nest> {
     let loops = body.walk(body.root());
     loops.filter_map(|op| nest(unit, body, op)).collect()
@@ -93,7 +92,7 @@ fn nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
     (sums_wait(unit, body, inner)? && !varies(trips)).then_some(Nest { outer, inner })
 }
 
-/// The region of a `for` that may have many runs.
+/// Returns the region of a `for` that may have many iterations.
 fn long_for(unit: &Unit, body: &Body, op: Op) -> Option<Region> {
     let OpKind::For { trip_max } = body.kind(op) else {
         return None;
@@ -105,7 +104,7 @@ fn long_for(unit: &Unit, body: &Body, op: Op) -> Option<Region> {
     (wide && !few).then(|| body.op_regions(op)[0])
 }
 
-/// Whether a loop is nothing but sums of numbers, each of which waits for the one before.
+/// Returns whether a loop contains only serial floating-point sums.
 fn sums_wait(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
     let region = long_for(unit, body, inner)?;
     let sums = &body.region_params(region)[1..];
@@ -122,7 +121,7 @@ fn sums_wait(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
     Some(plain && sums.iter().zip(&next).all(waits))
 }
 
-/// Whether a carried number becomes itself and something more, in the order that the program says.
+/// Returns whether a carried value is a sum in program order.
 fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     let Some(op) = body.def_op(next) else {
         return false;
@@ -140,7 +139,7 @@ fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     adds && single && !body.ops[op].flags.has(Flags::REASSOC)
 }
 
-/// Whether no iteration reads, before its writes, what another writes.
+/// Returns whether no write after the inner loop aliases an earlier read of any iteration.
 fn may_be_interleaved(alias: &Alias<'_>, facts: &Facts, nest: &Nest) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let frame = alias.nest.enclosing_loop(nest.outer);
@@ -162,7 +161,7 @@ fn may_be_interleaved(alias: &Alias<'_>, facts: &Facts, nest: &Nest) -> bool {
     })
 }
 
-/// Puts a loop over blocks of iterations before the one that stands there, which runs the rest.
+/// Emits a loop over blocks of iterations before the original loop, which executes the remainder.
 fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     let (outer, inner) = (nest.outer, nest.inner);
     let loc = body.ops[outer].loc;
@@ -196,7 +195,8 @@ fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     };
 }
 
-/// One block: what stands before the sums for each iteration, the sums side by side, what stands after.
+/// Emits one block: the ops before the sums for each iteration, the jammed inner loop, the ops after the
+/// sums.
 fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op) {
     let region = b.body.op_regions(outer)[0];
     let index = b.body.region_params(region)[0];
@@ -225,7 +225,7 @@ fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op)
     }
 }
 
-/// One inner loop for the sums of all iterations; their results are entered in `maps`.
+/// Emits one inner loop for the sums of all iterations and maps the old results in `maps`.
 fn sums_side_by_side(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
     let region = b.body.op_regions(inner)[0];
     let params = b.body.region_params(region).to_vec();

@@ -1,9 +1,10 @@
-//! Branches on one condition become one where the first makes a block that the last frees.
+//! Merges branches on one condition if the first branch allocates memory that the last one frees.
 //!
-//! `p = c ? malloc(n) : undef; …; if (c) { …; free(p); }` is what a function has that works in an array of its own only
-//! for several threads. Neither is it known there that the block is made wherever it is used, nor that it lives in one
-//! arm: a derivative holds its shadow from one sweep to the other. What stands between goes into both arms; mostly it
-//! asks the same condition again, and each copy keeps one of two ways.
+//! `p = c ? malloc(n) : undef; …; if (c) { …; free(p); }` is typical of functions that use private arrays
+//! only with several threads. Alias analysis then cannot prove that the allocation dominates its uses or
+//! lives in a single arm. The derivative would keep the shadow allocated from the forward pass to the reverse
+//! pass. The pass clones the ops between both branches into the arms of a single branch. Most of these ops
+//! test the same condition, hence each copy retains one arm.
 
 use crate::Facts;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
@@ -11,16 +12,16 @@ use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// So many ops may stand between twice, and so many are looked at.
+/// Limits: ops duplicated in both arms, and ops inspected.
 const MOST_TWICE: usize = 200;
 const MOST_OPS: usize = 8000;
 
-/// Joins all such branches of a body.
+/// Merges all such branches of a body.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let is_branch = |op: &Op| matches!(body.kind(*op), OpKind::If);
     let branches: Vec<Op> = body.walk(body.root()).filter(is_branch).collect();
     let mut changed = false;
-    // Inner ones first: what stands around them is copied with what became of them.
+    // Inner branches first, so clones of enclosing code contain merged branches.
     for first in branches.into_iter().rev() {
         if body.parent(first).is_none() {
             continue;
@@ -33,7 +34,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// A branch that makes blocks, the last one on its condition that frees one of them, and all in between.
+/// Returns `first`, the last branch on the same condition that frees an allocation of `first`, and all ops in
+/// between.
 fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     let condition = body.operand(first, 0);
     body.as_const(condition).is_none().then_some(())?;
@@ -58,7 +60,7 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     let mut all: Vec<Op> = after.take(MOST_OPS).collect();
     let end = all.iter().rposition(|op| ends.contains(op))?;
     all.truncate(end + 1);
-    // The results of a branch are what its arms give.
+    // Both branches must yield in each arm.
     let gives =
         |arm: &Region| (body.last(*arm)).is_some_and(|end| matches!(body.kind(end), OpKind::Yield));
     let complete = |op: Op| body.op_regions(op).iter().all(gives);
@@ -66,7 +68,7 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     (may_stand_twice(body, condition, &all)).then_some(all)
 }
 
-/// The results of a branch that are blocks which its first arm made.
+/// Returns the results of a branch that its first arm allocates.
 fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
     let yes = body.op_regions(branch)[0];
     let Some(end) = body.last(yes) else {
@@ -84,7 +86,8 @@ fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
     blocks.map(|(result, _)| *result).collect()
 }
 
-/// Whether ops may be copied, and few of them are in both arms once the condition is known there.
+/// Returns whether the ops may be cloned, and whether few ops remain in both arms after folding the known
+/// condition.
 fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
     let (mut twice, mut seen) = (0, 0);
     let mut work: Vec<(Op, bool)> = all.iter().map(|op| (*op, true)).collect();
@@ -107,7 +110,8 @@ fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
     true
 }
 
-/// Puts a row of ops, whose first and last are branches on one condition, into the arms of one.
+/// Moves a sequence of ops, whose first and last are branches on one condition, into the arms of a single
+/// branch.
 fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
     let (first, last) = (all[0], all[all.len() - 1]);
     let condition = body.operand(first, 0);
@@ -151,7 +155,7 @@ fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
     }
 }
 
-/// Copies an arm of a branch; what it yields stands for the branch's results.
+/// Clones an arm of a branch and maps the branch's results to the yielded values.
 fn take_arm(b: &mut Builder<'_>, branch: Op, arm: usize, map: &mut ValueMap) {
     let region = b.body.op_regions(branch)[arm];
     clone_ops_within(region, b, map);

@@ -1,11 +1,13 @@
-//! Same meaning, less code: passes over one body.
+//! Simplification passes on single bodies: fewer ops, equal meaning.
 //!
-//! [`PASSES`] names them all, for a command line that wants one; [`simplify`] runs those of [`ORDER`]
-//! until nothing changes, or a fixed number of times. A pass reads facts of other functions from
-//! [`Facts`] and computes what it needs of its own body; it keeps nothing across its edits.
+//! [`PASSES`] lists all passes for the command line. [`simplify`] runs the passes of [`ORDER`] until no pass
+//! changes the body, or a fixed number of times. A pass reads facts about other functions from [`Facts`],
+//! recomputes its own analyses, and retains no state across edits.
 //!
-//! What runs speculatively afterwards must have bounded partial derivatives: a derivative multiplies
-//! a zero adjoint with them, and zero times infinity is not zero.
+//! # Invariants
+//!
+//! Ops that a pass makes speculative must have bounded partial derivatives. A derivative multiplies partial
+//! derivatives by a zero adjoint, and zero times infinity is not zero.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -53,25 +55,25 @@ pub use winners::{has_winners, winners};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
-/// What a pass may know beside the body: computed before, and still true after simplifications.
+/// Pass context: facts beyond the body, computed before and preserved by simplifications.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Whose body it is, where it belongs to a function of the unit.
+    /// Function of the body, if the body belongs to a function of the unit.
     pub function: Option<FuncId>,
-    /// What other functions do.
+    /// Effects of other functions.
     pub effects: &'a Effects,
-    /// Which alias facts may be used.
+    /// Alias facts that passes may use.
     pub alias: &'a AliasOptions,
 }
 
-/// One pass.
+/// Simplification pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name on a command line and of its folder of cases.
+    /// Name on the command line and of the folder of cases.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// Runs it; says whether it changed anything.
+    /// Runs the pass; returns whether the body changed.
     pub run: fn(&mut Unit, &mut Body, &Facts) -> bool,
 }
 
@@ -209,7 +211,7 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// The order in which [`simplify`] runs them.
+/// Order of the passes in [`simplify`].
 pub const ORDER: &[&str] = &[
     "promote",
     "canonical",
@@ -233,25 +235,27 @@ pub const ORDER: &[&str] = &[
     "dce",
 ];
 
-/// Those of the order that are for derivatives alone: `steps` computes more, so that more is known of what a loop
-/// carries, a program that repeats its work to take longer is to take as long, and one that runs as it is gains nothing
-/// from what `join` copies.
+/// Passes of the order only for bodies to differentiate.
+///
+/// - `steps` emits more ops to expose reductions.
+/// - `repeats` would shorten a program that repeats work deliberately.
+/// - `join` duplicates code without benefit for execution.
 const FOR_DERIVATIVES: &[&str] = &["steps", "repeats", "join"];
 
-/// How often the order is run at most.
+/// Maximum number of repetitions of the order.
 const ROUNDS: usize = 3;
 
-/// The pass of that name.
+/// Returns the pass named `name`.
 pub fn pass(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
-/// Runs all passes on one body until nothing changes; says whether anything did.
+/// Runs all passes on a body until no pass changes the body; returns whether any pass did.
 pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     in_order(unit, body, facts, |_| true)
 }
 
-/// As [`simplify`], for a body that is run and not differentiated.
+/// Like [`simplify`], for a body that is executed and not differentiated.
 pub fn simplify_to_run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     in_order(unit, body, facts, |name| !FOR_DERIVATIVES.contains(&name))
 }
@@ -276,7 +280,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> 
     any
 }
 
-/// Simplifies every body of a closure, callees before callers.
+/// Simplifies every body of a call-graph closure, callees before callers.
 pub fn simplify_closure(unit: &mut Unit, closure: &Closure, alias: &AliasOptions) {
     let effects = Effects::of(unit, closure);
     for &function in closure.functions() {
@@ -293,7 +297,7 @@ pub fn simplify_closure(unit: &mut Unit, closure: &Closure, alias: &AliasOptions
     }
 }
 
-/// How many runs a loop may have to be written out, and how many ops they may hold together.
+/// Limits for unrolling: trip count, and ops of all copies together.
 const UNROLLED_RUNS: u64 = 8;
 const UNROLLED_OPS: usize = 256;
 

@@ -1,24 +1,26 @@
-//! Arrays that a loop reads through lists of indices are copied for it, where its derivative would keep each number
-//! that it reads: a mesh's elements read the coordinates of their corners, eight times each node.
+//! Copies arrays that a loop reads through index arrays, to avoid saving the loaded values for the reverse
+//! pass. Example: the elements of a mesh read the coordinates of their corners, eight times per node.
 //!
-//! A copy of what the indices reach, made before the loop and read in its place, is memory of our own that nobody
-//! overwrites: differentiation reads it again, and keeps no number of it. Whether the loop may read the copy is
-//! asked at run time, as what it stores goes to other arrays that may lie anywhere: the loop stands twice, as
-//! [`second_form`] makes it.
+//! The copy covers the index range of the loop, is made before the loop and read in its place. The copy is
+//! private memory that no op overwrites. AD rereads the copy and saves none of its values. The stores of the
+//! loop may alias the array, hence a run-time test selects between two versions of the loop
+//! ([`second_form`]).
 //!
-//! 1. All iterations run, and each runs what stands in the loop's own region: what its loads read can be read before
-//!    it. The same holds of the list, which the loop does not change. Of a parallel loop that may end the program it
-//!    holds of what comes before that: all iterations may have come so far.
-//! 2. A first pass over the list finds the least and the greatest index. Both are of places in one array, so all
-//!    between can be read.
-//! 3. Nothing that the loop writes meets these places: by what is known of the memory, or as the stretch from the
-//!    least to the greatest place of each store lies apart, which is tested. Indices of stores under conditions are
-//!    computed where they need not have been: what that gives is some number (`freeze`).
-//! 4. Of each element all is read, as numbers of one format.
-//! 5. It pays: each iteration reads through several indices, a derivative needs the numbers and not a few sums of
-//!    them, they are overwritten later, and, by a test, the copy is at most half as long as all that is read.
+//! 1. All iterations execute, and each executes the ops of the loop's own region. Loads of that region are
+//!    therefore legal before the loop, as are loads of the index array, which the loop does not change. In a
+//!    parallel loop that may exit the program, only ops before the exit qualify: every iteration may have
+//!    reached these ops.
+//! 2. A pass over the index array finds the minimum and maximum index. Both address one array, hence all
+//!    elements in between are readable.
+//! 3. No store of the loop overlaps the copied range: by alias analysis, or because the ranges from minimum
+//!    to maximum address of each store are disjoint, which the run-time test checks. Indices of conditional
+//!    stores are computed unconditionally; the resulting value is arbitrary but fixed (`freeze`).
+//! 4. Each element is read completely, as floats of one format.
+//! 5. The copy is profitable. Each iteration reads through several indices, and the adjoint requires the
+//!    loaded values and not only a few sums. The array is overwritten later, and a run-time test shows the
+//!    copy to be at most half as long as all loaded values.
 //!
-//! Place: before a reverse derivative is made, on bodies that nothing else sees.
+//! Runs before reverse-mode differentiation, on bodies without other users.
 
 use crate::Facts;
 use crate::unswitch::second_form;
@@ -31,21 +33,21 @@ use gradus_ir::{
 };
 use std::collections::{BTreeSet, HashSet};
 
-/// So many indices an iteration reads through at least: else the copy is hardly shorter.
+/// Minimum number of indices per iteration; with fewer, the copy is hardly shorter than the loaded values.
 const LEAST_INDICES: usize = 4;
-/// Loops of more ops are left as they are, and so are longer ways from a list to an index.
+/// Limits: ops in the loop, and ops from an index array load to an index.
 const MOST_OPS: usize = 4000;
 const MOST_STEPS: usize = 16;
-/// No index is further from zero, so that no address wraps around.
+/// Maximum absolute value of an index, to exclude address overflow.
 pub(crate) const FARTHEST: i64 = 1 << 40;
 
-/// Has loops read copies; says whether any does.
+/// Copies arrays for loops; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     lists(unit, body, facts, true) > 0
 }
 
-/// As [`run`]; `others` says whether others may overwrite memory after the body's end while its contents are still
-/// wanted. Gives the number of loops.
+/// Runs the pass; returns the number of changed loops. `others` states whether external code may overwrite
+/// memory after the body's end while the reverse pass still requires the contents.
 pub fn lists(unit: &mut Unit, body: &mut Body, facts: &Facts, others: bool) -> usize {
     let loops: Vec<Op> = {
         let all = body.walk(body.root());
@@ -63,13 +65,14 @@ pub fn lists(unit: &mut Unit, body: &mut Body, facts: &Facts, others: bool) -> u
     changed
 }
 
-/// Whether a body has a loop that may be given copies.
+/// Returns whether a body has a loop that may read copies.
 pub fn has_lists(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root())
         .any(|op| reads_through_lists(unit, body, op))
 }
 
-/// Whether a loop, beside what is asked later, loads numbers at enough different indices that it loads, too.
+/// Returns whether a loop loads floats at enough distinct loaded indices; [`plan`] checks the remaining
+/// conditions.
 fn reads_through_lists(unit: &Unit, body: &Body, lp: Op) -> bool {
     if !matches!(body.kind(lp), OpKind::For { .. }) {
         return false;
@@ -79,7 +82,7 @@ fn reads_through_lists(unit: &Unit, body: &Body, lp: Op) -> bool {
     fits && !groups(unit, body, lp).is_empty()
 }
 
-/// `base + scale · index + offset`, with a base from outside of the loop.
+/// Indirect access at `base + scale · index + offset`, with a loop-invariant base.
 pub(crate) struct Spot {
     pub(crate) base: Value,
     pub(crate) index: Value,
@@ -88,15 +91,15 @@ pub(crate) struct Spot {
     pub(crate) bytes: i64,
 }
 
-/// Accesses to one array, by these indices.
+/// Accesses to one array through a set of indices.
 struct Group {
     base: Value,
     scale: i64,
     indices: BTreeSet<Value>,
-    /// The first byte from the place of an index, and the end.
+    /// Offset of the first byte from the address of an index, and of the end.
     low: i64,
     high: i64,
-    /// Beside each, its first byte from there.
+    /// Accesses, each with the offset of its first byte from the address of its index.
     ops: Vec<(Op, i64)>,
 }
 
@@ -128,13 +131,13 @@ impl Group {
     }
 }
 
-/// What is done with a loop.
+/// Transformation of a loop: copied groups and stored groups.
 struct Plan {
     reads: Vec<Group>,
     writes: Vec<Group>,
 }
 
-/// The arrays that a loop reads so in each iteration.
+/// Returns the arrays that each iteration reads indirectly.
 fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
     let inside = body.op_regions(lp)[0];
     let mut found: Vec<Group> = Vec::new();
@@ -168,8 +171,8 @@ fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
     found
 }
 
-/// Whether of each element all is read, as numbers of one format: copied bytes must be of one kind, and what is not
-/// read may be addresses or integers.
+/// Returns whether each element is read completely as floats of one format. Unread bytes may be pointers or
+/// integers, and copied bytes must have one type.
 fn is_all_numbers(unit: &Unit, body: &Body, group: &Group) -> bool {
     let mut types = group.ops().map(|op| body.ty(body.result(op)));
     let Some(ty) = types.next().filter(|ty| types.all(|other| other == *ty)) else {
@@ -184,8 +187,8 @@ fn is_all_numbers(unit: &Unit, body: &Body, group: &Group) -> bool {
     group.scale % bytes == 0 && read.into_iter().eq(all)
 }
 
-/// The numbers that a derivative may need of what a load gives: itself, or what it is added up to, where that is
-/// multiplied, stored or given to a function.
+/// Collects the values that the adjoint may require from a load: the loaded value or sums of it that are
+/// multiplied, stored or passed to a function.
 fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
     let mut work = vec![body.result(load)];
     let mut seen: HashSet<Value> = HashSet::new();
@@ -198,7 +201,7 @@ fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
                         work.push(next);
                     }
                 }
-                // A sum that is only stored needs none of its numbers.
+                // The adjoint of a sum that is only stored requires no operand.
                 OpKind::Store(_) if value != body.result(load) => {}
                 OpKind::Yield => {}
                 _ => {
@@ -209,7 +212,7 @@ fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
     }
 }
 
-/// How many numbers an iteration's derivative may need of what the groups' loads give.
+/// Returns how many values the adjoint of an iteration may require from the loads of the groups.
 fn all_needed(body: &Body, groups: &[Group]) -> usize {
     let mut found = HashSet::new();
     for load in groups.iter().flat_map(Group::ops) {
@@ -218,7 +221,7 @@ fn all_needed(body: &Body, groups: &[Group]) -> usize {
     found.len()
 }
 
-/// Whether a loop's derivative would keep more than half as many numbers as the groups' loads give.
+/// Returns whether the adjoint would save more than half as many values as the groups load.
 fn pays(body: &Body, groups: &[Group]) -> bool {
     2 * all_needed(body, groups) > groups.iter().flat_map(Group::ops).count()
 }
@@ -229,7 +232,7 @@ fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
         .is_some_and(|home| body.is_inside(home, inside))
 }
 
-/// Where an access of a type is, if its address is of that form.
+/// Decomposes the address of an access of type `ty` into an indirect access, if possible.
 pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId) -> Option<Spot> {
     let bytes = i64::try_from(unit.layout.store_bytes(unit, ty)).ok()?;
     let (mut at, mut offset) = (pointer, 0i64);
@@ -265,8 +268,8 @@ pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId)
     }
 }
 
-/// The ops of a loop to do, in order, to have an integer of one of its iterations: arithmetic, and loads of
-/// integers in the loop's own region. `None` where it takes more.
+/// Returns the ops of a loop that compute an integer of an iteration, in order: arithmetic, and integer loads
+/// of the loop's own region. `None` if other ops are necessary.
 fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
     let inside = body.op_regions(lp)[0];
     let index = body.region_params(inside)[0];
@@ -300,7 +303,7 @@ fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
             let own = body.parent(op) == Some(body.op_regions(lp)[0]);
             access.is_plain() && own && unit.types.int_bits(body.ty(body.result(op))).is_some()
         }
-        // Too far a shift is not a number.
+        // An oversized shift is poison.
         OpKind::Binary(Shl | LShr | AShr) => body.as_int(unit, body.operand(op, 1)).is_some(),
         OpKind::Addr { .. } | OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => true,
         OpKind::Binary(_) | OpKind::Select | OpKind::ICmp(_) => {
@@ -311,7 +314,7 @@ fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
     }
 }
 
-/// What may be copied for a loop, and what must lie apart from it.
+/// Decides which arrays to copy for a loop, and which stores must be disjoint from the copies.
 fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option<Plan> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let after = AfterEnd {
@@ -373,7 +376,7 @@ fn store_spot(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Spot> {
     }
 }
 
-/// Whether an integer of an iteration is the same computed before the loop.
+/// Returns whether an integer of an iteration has the same value if computed before the loop.
 fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value) -> bool {
     let Some(ops) = slice(unit, body, lp, value) else {
         return false;
@@ -382,14 +385,14 @@ fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value
     reads.all(|read| planted(Mutant::ListTakenAsSteady) || !clobbers.destroyed_in(read, lp))
 }
 
-/// The least and the greatest of some indices in all iterations.
+/// Minimum and maximum of a set of indices over all iterations.
 struct Ends {
     indices: BTreeSet<Value>,
     low: Value,
     high: Value,
 }
 
-/// Gives a loop a second form that reads copies, where nothing that it writes meets what they are of.
+/// Versions a loop: a copy of the loop reads array copies if no store of the loop overlaps the copied ranges.
 fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
@@ -423,7 +426,7 @@ fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     }
 }
 
-/// A loop that finds the ends of all indices.
+/// Emits a loop that finds the minimum and maximum of all index sets.
 fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let mut sets: Vec<&BTreeSet<Value>> = Vec::new();
     for group in plan.reads.iter().chain(&plan.writes) {
@@ -465,7 +468,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
         for &index in *set {
             let mut value = wide(b, map.get_or_same(index));
             if stored && loaded.contains(&index) {
-                // Of a store that is not reached, it may be anything, which must stay one and the same.
+                // The index of an unreached store may be poison; `freeze` fixes one value.
                 let ty = b.body.ty(value);
                 value = b.value(OpKind::Freeze, &[value], ty);
             }
@@ -488,7 +491,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     .collect()
 }
 
-/// An index in 64 bits, as an address takes it.
+/// Returns an index sign-extended to 64 bits, as in address computations.
 fn wide(b: &mut Builder<'_>, value: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(value) == long {
@@ -502,7 +505,7 @@ fn ends_of<'e>(ends: &'e [Ends], group: &Group) -> &'e Ends {
     ends.iter().find(same).unwrap_or(&ends[0])
 }
 
-/// Whether a loop may read copies, and whether that pays.
+/// Emits the run-time test: the loop may read copies, and copying is profitable.
 fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Value {
     let (least, most) = (b.i64(-FARTHEST), b.i64(FARTHEST));
     let mut all = Vec::new();
@@ -546,7 +549,7 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
         .unwrap_or_else(|| b.bool(false))
 }
 
-/// The bytes from the base to the first and behind the last place of a group.
+/// Emits the offsets from the base to the first byte and to the end of a group.
 fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     let scale = b.i64(group.scale);
     let end = match planted(Mutant::ListCopyTooShort) {
@@ -559,20 +562,21 @@ fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     (b.add(first, low), b.add(last, high))
 }
 
-/// The first place of a group, and what lies behind its last one.
+/// Emits the addresses of the first byte and of the end of a group.
 fn stretch(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     let (first, last) = offsets(b, group, ends);
     (far(b, group.base, first), far(b, group.base, last))
 }
 
-/// An address that need not lie in the same block.
+/// Emits an address without `inbounds`, which may lie outside the object.
 fn far(b: &mut Builder<'_>, base: Value, bytes: Value) -> Value {
     let address = b.byte_addr(base, bytes);
     b.set_flags(address, Flags::NONE);
     address
 }
 
-/// A copy of what a group reaches, and the place in it that stands for the base.
+/// Emits a copy of a group's range; returns the block and the address in the block that corresponds to the
+/// base.
 fn block_of(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     let (first, last) = offsets(b, group, ends);
     let from = far(b, group.base, first);
@@ -588,7 +592,7 @@ fn block_of(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     (block, far(b, block, back))
 }
 
-/// Has a load of a group, at an offset from the place of its index, read from the copy.
+/// Redirects a load of a group, at an offset from the address of its index, to the copy.
 fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Value) {
     let mut chain = Vec::new();
     let mut at = b.body.operand(load, 0);
@@ -606,7 +610,7 @@ fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Va
         address = b.value(kind, &[address, index], ty);
     }
     b.body.set_operand(load, 0, address);
-    // The block begins where the first place does, wherever that is.
+    // The block starts at the first accessed address, which may have any alignment.
     let places = group.scale | (offset - group.low);
     if let OpKind::Load(access) = &mut b.body.ops[load].kind {
         let even = 1u32 << places.trailing_zeros().min(4);
@@ -614,7 +618,7 @@ fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Va
     }
 }
 
-/// A function of the C library.
+/// Declares a C library function.
 fn function(unit: &mut Unit, name: &str) -> FuncId {
     let (ptr, long, bit) = (unit.types.ptr(), unit.types.int(64), unit.types.int(1));
     let void = unit.types.void();

@@ -1,8 +1,8 @@
-//! Constants as the folding rules read them: numbers, and vectors of one number.
+//! Constants for the folding rules: scalars and vector splats.
 
 use gradus_ir::{Body, Builder, ConstId, ConstKind, FloatKind, Type, TypeId, Unit, Value};
 
-/// The constant that a value is in every lane.
+/// Returns the constant common to all lanes of a value.
 fn lane(unit: &Unit, body: &Body, value: Value) -> Option<(ConstId, ConstKind)> {
     let id = body.as_const(value)?;
     match &unit.constant(id).kind {
@@ -19,7 +19,7 @@ fn is_vector(unit: &Unit, ty: TypeId) -> bool {
     matches!(unit.types.get(ty), Type::Vector { .. })
 }
 
-/// The number (zero-extended) that an integer constant holds in every lane, and its width.
+/// Returns the splat or scalar value (zero-extended) of an integer constant, and its width in bits.
 pub(crate) fn integer(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u32)> {
     let bits = unit.types.int_bits(body.ty(value))?;
     match lane(unit, body, value)?.1 {
@@ -29,8 +29,8 @@ pub(crate) fn integer(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u
     }
 }
 
-/// The numbers (zero-extended) that an integer vector constant holds in its lanes; `None` for a lane that is poison
-/// or undefined.
+/// Returns the lane values (zero-extended) of an integer vector constant; `None` for a poison or undefined
+/// lane.
 pub(crate) fn integers(unit: &Unit, body: &Body, value: Value) -> Option<Vec<Option<u128>>> {
     let ConstKind::Aggregate(lanes) = &unit.constant(body.as_const(value)?).kind else {
         return None;
@@ -44,7 +44,7 @@ pub(crate) fn integers(unit: &Unit, body: &Body, value: Value) -> Option<Vec<Opt
     lanes.iter().map(number).collect()
 }
 
-/// The bits that a floating-point constant holds in every lane, and its format.
+/// Returns the splat or scalar bits of a floating-point constant, and its format.
 pub(crate) fn float(unit: &Unit, body: &Body, value: Value) -> Option<(u128, FloatKind)> {
     let kind = unit.types.float_kind(body.ty(value))?;
     match lane(unit, body, value)?.1 {
@@ -54,7 +54,7 @@ pub(crate) fn float(unit: &Unit, body: &Body, value: Value) -> Option<(u128, Flo
     }
 }
 
-/// The number that a constant of binary32 or binary64 holds in every lane.
+/// Returns the splat or scalar value of a binary32 or binary64 constant.
 pub(crate) fn number(unit: &Unit, body: &Body, value: Value) -> Option<f64> {
     match float(unit, body, value)? {
         (bits, FloatKind::F64) => Some(f64::from_bits(bits as u64)),
@@ -63,7 +63,7 @@ pub(crate) fn number(unit: &Unit, body: &Body, value: Value) -> Option<f64> {
     }
 }
 
-/// A constant of type `ty` with these bits in every lane; `None` for scalable vectors.
+/// Returns a constant of type `ty` with the given bits in every lane; `None` for scalable vectors.
 pub(crate) fn float_bits(b: &mut Builder, ty: TypeId, bits: u128) -> Option<Value> {
     let scalar = b.unit.types.scalar(ty);
     let elem = b.unit.consts.intern(scalar, ConstKind::Float(bits));
@@ -78,7 +78,7 @@ pub(crate) fn float_bits(b: &mut Builder, ty: TypeId, bits: u128) -> Option<Valu
     Some(b.constant(id))
 }
 
-/// An integer constant of type `ty` in every lane; `None` for scalable vectors.
+/// Returns an integer constant of type `ty` with `n` in every lane; `None` for scalable vectors.
 pub(crate) fn integer_of(b: &mut Builder, ty: TypeId, n: u128) -> Option<Value> {
     match *b.unit.types.get(ty) {
         Type::Vector { scalable: true, .. } => None,
@@ -86,7 +86,7 @@ pub(crate) fn integer_of(b: &mut Builder, ty: TypeId, n: u128) -> Option<Value> 
     }
 }
 
-/// Whether a value is the constant poison.
+/// Returns whether a value is the constant poison.
 pub(crate) fn is_poison(unit: &Unit, body: &Body, value: Value) -> bool {
     body.as_const(value)
         .is_some_and(|id| matches!(unit.constant(id).kind, ConstKind::Poison))

@@ -1,10 +1,10 @@
-//! Masks over the bits of vectors of numbers, each lane with one of its own: signs are set and cleared,
-//! lanes kept or made zero, by ops on numbers.
+//! Rewrites per-lane bit masks of float vectors to float operations: signs are set and cleared, lanes kept or
+//! zeroed.
 
 use crate::literals::{integers, is_poison};
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Value};
 
-/// What a mask makes of a lane.
+/// Effect of a mask on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Same,
@@ -14,8 +14,8 @@ enum Lane {
     Zero,
 }
 
-/// The vector of numbers of type `ty` whose bits `value` is, where that is a vector of numbers under a
-/// constant mask; `None` where the mask does anything else than [`Lane`] says.
+/// Returns the float vector of type `ty` whose bits are `value`, if `value` is a float vector under a
+/// constant mask. `None` if the mask has an effect not listed in [`Lane`].
 pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     let (len, bits) = numbers(b, ty)?;
     let op = b.body.def_op(value)?;
@@ -24,7 +24,7 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
     };
     let (masked, mask) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let masks = integers(b.unit, b.body, mask).filter(|masks| masks.len() == len)?;
-    // Under poison a lane may be anything.
+    // A lane under a poison mask may have any value.
     let lane = |mask: &Option<u128>| mask.map_or(Some(Lane::Same), |m| lane(binary, m, bits));
     let lanes = masks.iter().map(lane).collect::<Option<Vec<Lane>>>()?;
     let number = number_of(b, masked, ty)?;
@@ -43,8 +43,8 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
     Some(made)
 }
 
-/// The vector of numbers of type `ty` whose bits a vector is: what it was cast from, that in another
-/// order of its lanes, what was loaded.
+/// Returns the float vector of type `ty` whose bits are `value`: the operand of a bitcast, a shuffle of
+/// bitcasts, or a bitcast of a load.
 fn number_of(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     if let Some(number) = uncast(b, value) {
         return (b.body.ty(number) == ty).then_some(number);
@@ -68,14 +68,14 @@ fn number_of(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     same.then(|| b.value(kind, &[first, second], ty))
 }
 
-/// What a bit cast was made of.
+/// Returns the operand of a bitcast.
 fn uncast(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     let is_cast = *b.body.kind(op) == OpKind::Cast(CastOp::BitCast);
     is_cast.then(|| b.body.operand(op, 0))
 }
 
-/// The lanes of a vector of `float` or `double`, and the bits of one.
+/// Returns the number of lanes and the element width in bits of a vector of `float` or `double`.
 fn numbers(b: &Builder, ty: TypeId) -> Option<(usize, u32)> {
     let &Type::Vector {
         elem,
@@ -106,7 +106,7 @@ fn lane(binary: BinaryOp, mask: u128, bits: u32) -> Option<Lane> {
     }
 }
 
-/// What all lanes would be under that mask.
+/// Emits the whole vector under the mask of one lane kind.
 fn whole(b: &mut Builder, kind: Lane, number: Value, ty: TypeId) -> Value {
     match kind {
         Lane::Same => number,
@@ -129,7 +129,7 @@ fn whole(b: &mut Builder, kind: Lane, number: Value, ty: TypeId) -> Value {
     }
 }
 
-/// The lanes of `other` where `of_other` says so, those of `first` elsewhere.
+/// Selects the lanes of `other` for which `of_other` holds, and the remaining lanes of `first`.
 fn picked(
     b: &mut Builder,
     first: Value,

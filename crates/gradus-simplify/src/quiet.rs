@@ -1,4 +1,4 @@
-//! Structure that only reads: such a loop may be moved as a whole.
+//! Read-only structured ops and calls, which LICM may move as a whole.
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, MemoryAccess, Place};
@@ -6,10 +6,10 @@ use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// How many ops such structure may hold.
+/// Maximum number of ops in a read-only structured op.
 const OPS: usize = 400;
 
-/// An op and all inside it.
+/// Returns an op and all nested ops.
 pub(crate) fn all_in(body: &Body, op: Op) -> Vec<Op> {
     let mut all = vec![op];
     for &region in body.op_regions(op) {
@@ -18,8 +18,7 @@ pub(crate) fn all_in(body: &Body, op: Op) -> Vec<Op> {
     all
 }
 
-/// Whether these accesses read nothing but memory that the program can reach, and write nothing but
-/// `errno`.
+/// Returns whether the accesses read only program-visible memory and write only `errno`.
 pub(crate) fn only_reads(accesses: &[MemoryAccess]) -> bool {
     accesses.iter().all(|access| match access.kind {
         AccessKind::Read => !matches!(access.place, Place::Errno | Place::Inaccessible),
@@ -28,8 +27,8 @@ pub(crate) fn only_reads(accesses: &[MemoryAccess]) -> bool {
     })
 }
 
-/// Whether a call gives values that follow from its arguments and the memory that it reads, and does
-/// nothing else: it comes back.
+/// Returns whether a call only computes values from its arguments and from memory, without side effects, and
+/// always returns.
 pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     let plain = matches!(body.kind(op), OpKind::Call(info) if info.bundles.is_empty());
     if !plain || body.results(op).is_empty() {
@@ -44,16 +43,16 @@ pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -
     reads && !effects.returns_fresh && !effects.may_throw && !effects.may_not_return
 }
 
-/// Whether a call is to code that is not seen, so that its effects are what its declaration says. One that
-/// says that it only reads (`pure`) is taken at its word: its value follows from arguments and memory, and
-/// not from what else it could ask, like the number of its thread.
+/// Returns whether a call's callee has no body and is not a known external, hence its declaration determines
+/// the effects. A `pure` declaration is trusted: the result depends on arguments and memory only, not on
+/// state such as the thread number.
 fn is_declared(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|f| unit.functions[f].body.is_none() && unit.known(f).is_none())
 }
 
-/// Whether structure gives values and does nothing else: it comes to its end, and what is in there is
-/// pure, or reads as `reads` says.
+/// Returns whether a structured op only computes values and terminates: all nested ops are pure or satisfy
+/// `reads`.
 pub(crate) fn is_quiet(unit: &Unit, body: &Body, op: Op, reads: impl Fn(Op) -> bool) -> bool {
     let mut seen = 0;
     body.op_regions(op).iter().all(|&region| {
@@ -70,7 +69,7 @@ pub(crate) fn is_quiet(unit: &Unit, body: &Body, op: Op, reads: impl Fn(Op) -> b
     })
 }
 
-/// The values of outside that an op uses, its regions included; constants left out.
+/// Returns the non-constant outside values that an op and its regions use.
 pub(crate) fn used(body: &Body, op: Op) -> Vec<Value> {
     if body.op_regions(op).is_empty() {
         return body

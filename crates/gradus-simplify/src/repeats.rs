@@ -1,18 +1,22 @@
-//! Loops of which each iteration does the same over again run once.
+//! Executes loops with idempotent iterations once.
 //!
-//! Programs repeat work that they only want to take longer, as a mini-application does for a material that costs more
-//! than others. A derivative would keep what each repetition leaves, and go back through all of them.
+//! Some programs repeat work only to increase the execution time; a mini-application simulates expensive
+//! materials in such a way. A derivative would save the state of each repetition and reverse all repetitions.
 //!
-//! An iteration that begins with what the one before began with does the same. So it is asked that
-//! 1. the loop carries nothing, and its index is not used;
-//! 2. what it does follows from what it reads: arithmetic, plain loads and stores, blocks of its own, no calls beside;
-//!    it always comes to its end, and makes no use of where its blocks lie;
-//! 3. what a load reads, no iteration writes, or the same iteration wrote it just before ([`Reader`]).
+//! An iteration that starts in the state of the previous iteration computes equal results. The conditions
+//! are:
 //!
-//! By 3 an iteration gets nothing from the one before; so all write the same numbers to the same places, and the first
-//! leaves what the last would.
+//! 1. The loop has no carried values and does not use its index.
+//! 2. Each iteration is determined by the values that it reads. Allowed are arithmetic, plain loads and
+//!    stores, local allocations and known pure calls. An iteration always terminates and does not depend on
+//!    the addresses of its allocations.
+//! 3. No iteration writes a location that a load reads, or the same iteration writes the location before the
+//!    load ([`Reader`]).
 //!
-//! Place: among the simplifications of what is differentiated; a program that is only run takes as long as it did.
+//! By condition 3 no data flows between iterations. All iterations write equal values to equal locations,
+//! hence the first iteration leaves the final state.
+//!
+//! Runs only on bodies to differentiate; an executed program keeps its execution time.
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Object};
@@ -23,12 +27,12 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// Loops of more ops are left as they are.
+/// Maximum number of ops in the loop.
 const MOST_OPS: usize = 4000;
-/// Ops of an address that are compared.
+/// Maximum number of ops compared for an address.
 const MOST_STEPS: usize = 64;
 
-/// Has such loops run once; says whether there were any.
+/// Reduces such loops to one iteration; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let mut loops: Vec<Op> = body.walk(body.root()).collect();
     loops.retain(|lp| may_repeat(unit, body, *lp));
@@ -44,7 +48,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     !loops.is_empty()
 }
 
-/// Whether a loop carries nothing, does not use its index, and does what can be followed.
+/// Returns whether a loop has no carried values, does not use its index, and contains only supported ops.
 fn may_repeat(unit: &Unit, body: &Body, lp: Op) -> bool {
     if !matches!(body.kind(lp), OpKind::For { .. }) || body.ops[lp].flags.has(Flags::INDEPENDENT) {
         return false;
@@ -63,7 +67,7 @@ fn is_followed(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
         OpKind::Yield | OpKind::Repeat => true,
-        // Where a block lies may differ from iteration to iteration.
+        // The address of an allocation may differ between iterations.
         OpKind::Cast(CastOp::PtrToInt) | OpKind::Freeze => false,
         OpKind::ICmp(predicate) => {
             let pointers = unit.types.is_ptr(body.ty(body.operand(op, 0)));
@@ -91,7 +95,7 @@ fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
     id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
 }
 
-/// Whether no iteration gets anything from the one before by way of memory.
+/// Returns whether no data flows between iterations through memory.
 fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp: Op) -> bool {
     let (alias, inside) = (clobbers.alias, body.op_regions(lp)[0]);
     let own = |id| match alias.points_to.object(id) {
@@ -104,7 +108,7 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
             is_number(unit, body, op)
                 || accesses.all(|access| match access.kind {
                     AccessKind::Write => true,
-                    // Which blocks there are, allocators ask.
+                    // Allocators read which blocks are allocated.
                     AccessKind::Read => {
                         access.ptr().is_none() && !matches!(body.kind(op), OpKind::Load(_))
                             || !clobbers.destroyed_in(&access, lp)
@@ -119,24 +123,24 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
         })
 }
 
-/// Whether an op only computes a number; that it may leave `errno` counts for nothing.
+/// Returns whether an op only computes a number; a possible write of `errno` is ignored.
 fn is_number(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(known, Some(Known::Math(_) | Known::Integer(_)))
 }
 
-/// A load in an iteration of a loop, and what holds where it is reached.
+/// Load in a loop iteration, with the conditions that hold at the load.
 struct Reader<'a> {
     unit: &'a Unit,
     body: &'a Body,
     load: Op,
-    /// The ops around it up to the iteration, the innermost first.
+    /// Enclosing ops up to the iteration, the innermost first.
     around: Vec<Op>,
-    /// Conditions that hold, or do not.
+    /// Known truth values of conditions.
     known: HashMap<Value, bool>,
 }
 
-/// Indices of loops that write, each beside that of the loop that reads the same.
+/// Pairs of loop indices: index of a writing loop, index of the reading loop of equal trip count.
 type Pairs = Vec<(Value, Value)>;
 
 impl<'a> Reader<'a> {
@@ -168,7 +172,7 @@ impl<'a> Reader<'a> {
         Some(reader)
     }
 
-    /// A loop that runs has iterations: says what that tells of its length.
+    /// Derives conditions from an enclosing loop that executes, hence has a nonzero trip count.
     fn learn(&mut self, mut trips: Value) {
         while let Some((condition, [yes, no])) = self.choice(trips) {
             let none = |value: Value| self.body.as_int(self.unit, value) == Some(0);
@@ -190,7 +194,7 @@ impl<'a> Reader<'a> {
         chooses.then(|| (operand(0), [operand(1), operand(2)]))
     }
 
-    /// A length, where the conditions are as they are where the load is reached.
+    /// Returns a trip count with selects resolved by the conditions known at the load.
     fn settled(&self, mut value: Value) -> Value {
         while let Some((condition, [yes, no])) = self.choice(value) {
             match self.known.get(&condition) {
@@ -202,7 +206,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Whether the iteration of `lp` that the load stands in has surely written before what it reads.
+    /// Returns whether the iteration of `lp` that contains the load certainly writes the location before.
     fn is_written(&self, lp: Op) -> bool {
         let inside = self.body.op_regions(lp)[0];
         let mut fors: Vec<Op> = Vec::new();
@@ -228,8 +232,8 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// Whether an op surely writes what the load reads; `fors` are the loops around the load that do not stand around
-    /// the op, the outermost first.
+    /// Returns whether `op` certainly writes the location that the load reads. `fors` are the loops that
+    /// enclose the load but not `op`, the outermost first.
     fn writes(&self, op: Op, fors: &[Op], pairs: &mut Pairs) -> bool {
         let body = self.body;
         let regions = body.op_regions(op);
@@ -266,8 +270,8 @@ impl<'a> Reader<'a> {
         ops.any(|op| self.writes(op, fors, pairs))
     }
 
-    /// Whether two values are equal in the iteration, where paired indices are. One that both use is: what makes it
-    /// stands in no loop that does not surround both.
+    /// Returns whether two values are equal within an iteration, assuming equality of paired indices. A value
+    /// used by both sides is equal, because its definition lies only in loops that enclose both uses.
     fn is_same(&self, one: Value, other: Value, pairs: &Pairs) -> bool {
         let body = self.body;
         let mut work = vec![(one, other)];
@@ -303,7 +307,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts one iteration in the place of a loop, where it has any.
+/// Replaces a loop by one iteration, guarded by a nonzero trip count.
 fn once(unit: &mut Unit, body: &mut Body, lp: Op) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;

@@ -1,17 +1,17 @@
-//! Short rows that the next row updates again, a place further on, are updated one number at a time.
+//! Versions short update loops into a scalar and a vectorisable loop.
 //!
-//! `for j { for i > j { out[i] += l[j][i] * v[j] } }` reads in each row what the row before wrote. A
-//! processor hands what a store waits to write to a load of the same bytes, but not to one that
-//! begins a number further on: vectors of short rows wait until the row before is in the cache, for
-//! longer than the numbers one by one take. Long rows are there by then. So the inner loop stands twice,
-//! and the one that is not vectorised runs where the row is short.
+//! `for j { for i > j { out[i] += l[j][i] * v[j] } }` loads in each outer iteration the values stored by the
+//! previous one. Store-to-load forwarding succeeds for equal addresses, but fails for a vector load that
+//! starts one element later. Vectorised short inner loops therefore stall until the stores reach the cache,
+//! longer than a scalar loop takes. Long inner loops do not stall. The inner loop is duplicated; a scalar
+//! copy runs if the trip count is small.
 //!
-//! 1. The inner `for` holds pure ops, products with sums and plain accesses only, and its number of runs is not
-//!    a constant. It carries nothing: sums that may be regrouped would wait for themselves.
-//! 2. It loads a number and stores one at the same address, which its index moves by one number and the
-//!    index of the `for` around by no whole vector, but by less than a short row.
+//! 1. The inner `for` contains only pure ops, multiply-adds and plain accesses; its trip count is not constant.
+//!    The loop has no carried values, because the latency of its adds would limit a scalar reduction.
+//! 2. The loop loads and stores a float at one address. The inner index moves the address by one element. The
+//!    index of the enclosing loop moves the address by no multiple of a vector, but by less than a short row.
 //!
-//! Place: when no derivative is made of the body any more, after loops were turned round.
+//! Runs after differentiation and after loop reversal.
 
 use crate::Facts;
 use crate::unswitch::second_form;
@@ -19,19 +19,19 @@ use gradus_analysis::{Alias, affine};
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 
-/// Rows of fewer numbers are short: at 16 to 24 both ways take as long.
+/// Trip counts below the limit are short: both versions break even at 16 to 24.
 const SHORT: i64 = 16;
-/// The bytes of the shortest vectors.
+/// Size of the shortest vectors.
 const VECTOR_BYTES: i64 = 16;
-/// Loops of more ops are left as they are.
+/// Maximum number of ops in the loop.
 const OPS: usize = 32;
 
-/// Gives such loops of a body their second form; says whether there are any.
+/// Versions such loops of a body; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     short_rows(unit, body, facts) > 0
 }
 
-/// As the pass does; gives the number of loops.
+/// Runs the pass; returns the number of versioned loops.
 pub fn short_rows(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let mut rows = updates(unit, body);
     if rows.is_empty() {
@@ -47,15 +47,15 @@ pub fn short_rows(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     rows.len()
 }
 
-/// Whether a body has a loop that updates numbers in memory.
+/// Returns whether a body has a loop that updates floats in memory.
 pub fn updates_rows(unit: &Unit, body: &Body) -> bool {
     !updates(unit, body).is_empty()
 }
 
-/// A loop that updates numbers in memory.
+/// Loop that updates floats in memory.
 struct Row {
     inner: Op,
-    /// Where, and the bytes of a number.
+    /// Updated addresses, each with the element size in bytes.
     places: Vec<(Value, i64)>,
 }
 
@@ -95,7 +95,7 @@ fn may_be_a_vector(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// The addresses at which a region both loads and stores a number.
+/// Returns the addresses that a region both loads and stores as floats, with the element size in bytes.
 fn places(unit: &Unit, body: &Body, region: Region) -> Vec<(Value, i64)> {
     let loads = |ptr: Value| {
         let mut ops = body.ops_in(region);
@@ -113,7 +113,8 @@ fn places(unit: &Unit, body: &Body, region: Region) -> Vec<(Value, i64)> {
     places.collect()
 }
 
-/// Whether the next iteration of the loop around updates some of the same numbers, elsewhere in its vectors.
+/// Returns whether the next iteration of the enclosing loop updates overlapping elements at a different
+/// vector offset.
 fn meets_next(alias: &Alias<'_>, row: &Row) -> bool {
     let Some(outer) = alias.nest.enclosing_loop(row.inner) else {
         return false;
@@ -131,7 +132,7 @@ fn meets_next(alias: &Alias<'_>, row: &Row) -> bool {
     })
 }
 
-/// Lets a form that is not vectorised run where a loop has few runs.
+/// Versions a loop: a copy marked as scalar runs if the trip count is small.
 fn choose(unit: &mut Unit, body: &mut Body, inner: Op) {
     let trips = body.operand(inner, 0);
     let mut b = Builder::new(unit, body);

@@ -1,11 +1,12 @@
 //! Sign changes by masks: integers that have all bits of a float except, perhaps, its sign.
 //!
-//! A mask, a sum or a choice of integers may leave a float's magnitude alone. Its result is the float or its
-//! opposite. The sign bit may come from another float (`copysign`, `flipsign`), from several, or from a comparison.
-//! The integers still determine the sign: the result is `negative ? -|x| : |x|`, bit for bit.
+//! A mask, a sum or a select of integers may preserve a float's magnitude. The result is the float or its
+//! negation. The sign bit may come from one or several other floats (`copysign`, `flipsign`), or from a
+//! comparison. The sign of the integer then determines the sign of the result: `negative ? -|x| : |x|`, bit
+//! for bit.
 //!
-//! Step 1: [`magnitude`] finds the float, from the integer down through ops that change only sign bits. Step 2
-//! tests the sign of the integer. Step 3 gives the float's magnitude that sign.
+//! Step 1: [`magnitude`](Reader::magnitude) finds the float, from the integer down through ops that change
+//! only sign bits. Step 2 tests the sign of the integer. Step 3 applies the sign to the float's magnitude.
 
 use crate::literals::{integer, integers};
 use gradus_ir::mutant::{Mutant, planted};
@@ -26,7 +27,7 @@ enum Magnitude {
     Chosen(Value, Box<[Magnitude; 2]>),
 }
 
-/// The meaning of integers that are loaded and not cast.
+/// Interpretation of integers that are loaded and not cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loads {
     /// The bits of floats.
@@ -35,8 +36,8 @@ pub(crate) enum Loads {
     AreIntegers,
 }
 
-/// Returns the float of type `ty` whose bits an integer holds, if ops changed the float's sign. Ops with a name of
-/// their own (`fneg`, `fabs`, `copysign`) are none of these.
+/// Returns the float of type `ty` whose bits an integer holds, if ops changed the float's sign. Does not
+/// match patterns with a dedicated operation (`fneg`, `fabs`, `copysign`).
 pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId, loads: Loads) -> Option<Value> {
     let bits = b.unit.types.float_kind(ty)?.bits();
     b.body.def_op(value).filter(|op| {

@@ -1,31 +1,32 @@
-//! Shadows of large blocks begin some cache lines further on than the blocks.
+//! Staggers the start addresses of large zeroed allocations (shadows) by some cache lines.
 //!
-//! Allocators give large blocks on page borders, or one behind the other: arrays of like sizes, and the
-//! shadows beside them, then fall on the same cache sets element by element, and a store to one holds up
-//! loads of another whose address has the same low bits. A zeroed block, as shadows are, is asked for
-//! with some lines more and begins behind these. It is freed as it was given, so that must be by the
-//! value that the allocation gives, and nobody outside may know the block, as long as the body runs or
-//! after it has returned. A small one stays as it is, which is asked at run time.
+//! Allocators place large blocks at page boundaries or back to back. Arrays of equal size and their shadows
+//! then map to identical cache sets element by element (4K aliasing). A store to one array delays loads of
+//! another with equal low address bits. A zeroed block, as shadows are, is therefore enlarged by some cache
+//! lines and starts behind the padding.
 //!
-//! Place: last, when no derivative is made of the body any more.
+//! The program must free the block through the value that the allocation returns, and the block must not
+//! escape, neither during the execution nor by return. A small block is unchanged, by a run-time test.
+//!
+//! Runs last, after differentiation.
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, Alias, Object, ObjectId};
 use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 
-/// From this size on blocks are worth some lines: smaller ones share a cache of the first level.
+/// Minimum size for staggering: smaller blocks share the first-level cache.
 const LARGE_BYTES: i64 = 1 << 16;
-/// Nine lines; blocks side by side begin at multiples.
+/// Nine cache lines; successive blocks start at multiples.
 const STEP_BYTES: i64 = 576;
 const STEPS: usize = 4;
 
-/// Lets the shadows of large blocks begin further on; says whether there are any.
+/// Staggers large shadow allocations; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     stagger(unit, body, facts) > 0
 }
 
-/// As the pass does; gives the number of blocks.
+/// Runs the pass; returns the number of staggered allocations.
 pub fn stagger(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     if !allocates(unit, body) {
         return 0;
@@ -38,7 +39,7 @@ pub fn stagger(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     blocks.len()
 }
 
-/// Whether a body asks for zeroed blocks.
+/// Returns whether a body calls an allocator for zeroed memory.
 pub fn allocates(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root())
         .any(|op| is_zeroed_block(unit, body, op))
@@ -54,7 +55,7 @@ fn is_zeroed_block(unit: &Unit, body: &Body, op: Op) -> bool {
     body.as_int(unit, args[0]) == Some(1) && !body.as_int(unit, args[1]).is_some_and(small)
 }
 
-/// The calls whose blocks can begin further on.
+/// Returns the allocation calls that may be staggered.
 fn blocks(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Op> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let points_to = &alias.points_to;
@@ -93,9 +94,9 @@ fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
     known == Some(Known::Memory(MemoryFn::Free))
 }
 
-/// Lets the block of a call begin so many bytes further on, if it is large and there is one.
+/// Offsets the block of an allocation call by `bytes`, if the block is large and the allocation succeeds.
 fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
-    // The operands of a call begin with its callee.
+    // Operand 0 of a call is its callee.
     let index = 2;
     let size = body.operand(call, index);
     let given = body.result(call);
@@ -103,7 +104,7 @@ fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
     b.at_op(call);
     b.loc = b.body.ops[call].loc;
     let (large, more, none) = (b.i64(LARGE_BYTES), b.i64(bytes), b.i64(0));
-    // What is negative as a signed number is no size: the allocation fails as before.
+    // A size with the sign bit set is invalid: the allocation fails as before.
     let is_large = b.icmp(IntPredicate::Sge, size, large);
     let before = b.select(is_large, more, none);
     let whole = b.add(size, before);

@@ -1,29 +1,29 @@
-//! A branch that moves a value on or leaves it: the value moves always, by nothing where the branch leaves it.
+//! Converts a conditional step of a value into an unconditional step by a selected amount.
 //!
-//! `if c { yield p + n } else { yield p }` is `p + (c ? n : 0)`. What a loop carries through such a branch is
-//! then seen as a sum. Only integers and addresses: a sum with zero may be another float.
+//! `if c { yield p + n } else { yield p }` becomes `p + (c ? n : 0)`, which reduction analysis recognises as
+//! a sum. Handles integers and addresses only: adding zero may change a float.
 
 use crate::Facts;
 use gradus_edit::{is_speculatable, sweep_from};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Region, Unit, Value};
 
-/// How many ops the computation of an amount may take; they run always then.
+/// Maximum number of ops that compute the amount; these ops become unconditional.
 const OPS: usize = 4;
 
-/// A result of a branch that is a step in one arm.
+/// Branch result that is a step in one arm.
 struct Found {
-    /// The branch's result.
+    /// Result of the branch.
     result: Value,
-    /// The op that makes the step, and the number of its operand that is the amount.
+    /// Op that makes the step, and the index of its amount operand.
     step: Op,
     amount: usize,
-    /// The arm that it stands in.
+    /// Arm that contains the step.
     arm: usize,
-    /// The ops of that arm that compute the amount.
+    /// Ops of the arm that compute the amount.
     ops: Vec<Op>,
 }
 
-/// Looks at all branches of a body, inner ones first.
+/// Visits all branches of a body, inner ones first.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut branches: Vec<Op> = body
         .walk(body.root())
@@ -71,7 +71,7 @@ fn find(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<Found> {
     })
 }
 
-/// Whether a value is there before a branch.
+/// Returns whether a value is defined before a branch.
 fn is_outside(body: &Body, branch: Op, value: Value) -> bool {
     let home = body.region_of(value);
     home.is_none_or(|home| {
@@ -80,7 +80,7 @@ fn is_outside(body: &Body, branch: Op, value: Value) -> bool {
     })
 }
 
-/// The number of the operand that an op adds to `from`, or takes from it.
+/// Returns the index of the operand that an op adds to or subtracts from `from`.
 fn amount(body: &Body, op: Op, from: Value) -> Option<usize> {
     match body.kind(op) {
         OpKind::Binary(BinaryOp::Add) if body.operand(op, 1) == from => Some(0),
@@ -92,7 +92,7 @@ fn amount(body: &Body, op: Op, from: Value) -> Option<usize> {
     }
 }
 
-/// The few ops of an arm that compute a value, in their order, where they may run always.
+/// Returns the ops of an arm that compute a value, in order, if they are few and speculatable.
 fn slice(unit: &Unit, body: &Body, arm: Region, value: Value) -> Option<Vec<Op>> {
     let mut found: Vec<Op> = Vec::new();
     let mut work = vec![value];
@@ -138,7 +138,7 @@ fn apply(unit: &mut Unit, body: &mut Body, branch: Op, found: &Found) {
         0 => b.select(condition, by, nothing),
         _ => b.select(condition, nothing, by),
     };
-    // Without the step's promises: they are not made for the other arm.
+    // Drops the flags of the step, which do not hold for the other arm.
     let moved = b.value(kind, &operands, ty);
     body.replace_uses(found.result, moved);
     sweep_from(unit, body, [moved]);

@@ -1,5 +1,5 @@
-//! Structured ops of which less is enough: a branch on a constant, a branch without contents, a merge
-//! of equal values, a loop of no run or of one.
+//! Simplifies structured control flow: branches on constants, empty branches, merges of equal values, loops
+//! with zero or one iteration.
 
 use crate::Facts;
 use crate::literals::{integer, is_poison};
@@ -30,13 +30,13 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// The values that a region gives; `None` where it does not end in a yield.
+/// Returns the values that a region yields; `None` if the region does not end in a yield.
 fn yields(body: &Body, region: Region) -> Option<Vec<Value>> {
     let last = body.last(region)?;
     matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
 }
 
-/// Puts the contents of a region, without its terminator, before `op`.
+/// Moves the ops of a region, except its terminator, before `op`.
 fn unfold(body: &mut Body, region: Region, op: Op) {
     while let Some(first) = body
         .first(region)
@@ -53,7 +53,7 @@ fn replace_results(body: &mut Body, op: Op, values: &[Value]) {
     }
 }
 
-/// Puts the arm of a branch on a constant in its place.
+/// Replaces a branch on a constant by the taken arm.
 pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let condition = body.operand(op, 0);
     let Some((n, _)) = integer(unit, body, condition) else {
@@ -74,7 +74,7 @@ pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// A branch whose arms hold nothing but values is a row of selects.
+/// Replaces a branch with empty arms by selects.
 fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let empty = arms.iter().all(|&r| body.first(r) == body.last(r));
@@ -100,7 +100,7 @@ fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// A result that is the same value whichever arm runs, or the same as another result.
+/// Replaces a result that is equal in all arms, or equal to another result.
 fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let all: Vec<Vec<Value>> = arms.iter().filter_map(|&r| yields(body, r)).collect();
@@ -130,8 +130,7 @@ fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
     changed
 }
 
-/// A result that every arm computes in the same way from what is there before the branch is computed
-/// there.
+/// Hoists a result that every arm computes by the same op from operands defined before the branch.
 fn merge_alike(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let all: Option<Vec<Vec<Value>>> = arms.iter().map(|&r| yields(body, r)).collect();
@@ -172,7 +171,7 @@ fn merge_alike(unit: &Unit, body: &mut Body, op: Op) -> bool {
     changed
 }
 
-/// A `for` of no run or of one.
+/// Replaces a `for` with a constant trip count of zero or one.
 fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let runs = body.operand(op, 0);
     let Some((n, _)) = integer(unit, body, runs).filter(|c| c.0 <= 1) else {
@@ -203,7 +202,7 @@ fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// A `loop` that does not run again.
+/// Replaces a `loop` whose condition is constant false.
 fn one_run(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let region = body.op_regions(op)[0];
     let Some(end) = body

@@ -1,10 +1,10 @@
-//! Memory of the body's own that nobody reads: what is written there goes, and the memory with it.
+//! Dead-memory elimination: erases local memory that no op reads, and its stores.
 //!
-//! It is seen to be unread where its address is used for nothing but stores into it, fills, frees, marks of
-//! its life, and loads of which nothing is made but what is stored into it again: a sum that is only updated
-//! is not read by anyone. (A solution that a solver updates in each iteration, in its gradient.) Its address
-//! may be compared with null: memory that is not asked for is there. A parallel loop that only wrote there is
-//! then empty, and dead.
+//! Memory is unread if its address is used only by stores into the memory, fills, frees, lifetime intrinsics,
+//! and loads whose values flow only into stores to the same memory. A value that is only updated is never
+//! read; an example is a solver's solution array, updated in each iteration, in the gradient. The address may
+//! be compared with null, because an unused allocation may be assumed to succeed. A parallel loop with no
+//! other stores becomes empty, hence dead.
 
 use crate::Facts;
 use gradus_edit::{is_removable, sweep_from};
@@ -13,17 +13,17 @@ use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// How many ops are looked at to see what becomes of what is loaded.
+/// Maximum number of values inspected to follow loaded values.
 const OPS: usize = 4096;
 
-/// Removes what is written to memory that nobody reads.
+/// Erases memory that no op reads, and its stores.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let made: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| is_made(unit, body, op))
         .collect();
     let mut changed = false;
-    // What is computed for one of them may be all that reads another one, most often an earlier one.
+    // Reverse order, because values stored to one block may be the only uses of an earlier block.
     for op in made.into_iter().rev() {
         if let Some(users) = Users::of(unit, body, op) {
             users.remove(unit, body);
@@ -36,13 +36,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-/// Whether a body makes memory that may turn out to be unread.
+/// Returns whether a body allocates memory that may be unread.
 pub fn makes_memory(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root()).any(|op| is_made(unit, body, op))
 }
 
-/// Removes memory that nobody reads once what nobody uses is gone; gives the number of passes that changed
-/// anything.
+/// Erases unread memory after dead-code elimination; returns the number of passes that changed the body.
 pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let dead = crate::dce::run(unit, body, facts);
     let unread = run(unit, body, facts);
@@ -58,7 +57,7 @@ fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Alloca(info) => !info.inalloca,
         OpKind::Call(_) => match known(unit, body, op) {
             Some(Known::Memory(MemoryFn::Malloc | MemoryFn::Calloc)) => true,
-            // With an alignment that is none there is no memory.
+            // With an invalid alignment the allocation fails.
             Some(Known::Memory(MemoryFn::AlignedAlloc)) => {
                 let align_bytes = body.as_int(unit, unit.call_args(body, op)[0]);
                 align_bytes
@@ -74,20 +73,20 @@ fn known(unit: &Unit, body: &Body, op: Op) -> Option<Known> {
     unit.known(unit.callee(body, op)?)
 }
 
-/// All that uses memory which nobody reads.
+/// All uses of unread memory.
 #[derive(Default)]
 struct Users {
-    /// What writes it, frees it or marks its life.
+    /// Ops that write or free the memory, or mark its lifetime.
     writers: Vec<Op>,
-    /// Its addresses, and what is loaded and computed for the writers alone.
+    /// Addresses into the memory, and values loaded and computed only for the writers.
     values: Vec<Value>,
-    /// Comparisons of its address with null.
+    /// Comparisons of the address with null.
     tests: Vec<Op>,
 }
 
 impl Users {
-    /// What uses the memory made by `op`; `None` where one of them may read it for something else or hand
-    /// its address on.
+    /// Collects the uses of the memory allocated by `op`. Returns `None` if a use may read the memory for
+    /// another purpose or lets the address escape.
     fn of(unit: &Unit, body: &Body, op: Op) -> Option<Users> {
         let start = body.result(op);
         let (mut users, mut seen) = (Users::default(), HashSet::from([op]));
@@ -118,7 +117,7 @@ impl Users {
         Some(users)
     }
 
-    /// Follows what is loaded: all that is made of it goes into the same memory.
+    /// Follows loaded values; all results must flow into stores to the same memory.
     fn only_for_writers(&mut self, unit: &Unit, body: &Body, mut open: Vec<Value>) -> Option<()> {
         let writers: HashSet<Op> = self.writers.iter().copied().collect();
         let mut seen: HashSet<Value> = open.iter().copied().collect();
@@ -166,7 +165,8 @@ fn is_null(unit: &Unit, value: Value, body: &Body) -> bool {
     id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
 }
 
-/// Whether a call that gets the address as this operand fills the memory, frees it or marks its life.
+/// Returns whether a call with the address as the given operand fills or frees the memory or marks its
+/// lifetime.
 fn fills_or_ends(unit: &Unit, body: &Body, used: Use) -> bool {
     let unused = body.results(used.op).iter().all(|v| !body.has_uses(*v));
     let own = match known(unit, body, used.op) {

@@ -1,25 +1,24 @@
-//! Innermost loops, and loops whose iterations are independent, exist twice where they ask whether pointers are equal:
-//! once for where none is.
+//! Loop unswitching on pointer inequality, for innermost and independent loops.
 //!
-//! A derivative asks of pointers that it loads whether they are their own shadows, around each access,
-//! and mostly none is. Where both pointers are there before the loop, so is the answer: one condition
-//! chooses between the loop without questions, which can be vectorised and gathered, and the loop as it
-//! was. One choice for all questions of a loop: it grows to twice its size, however many there are.
+//! A derivative compares loaded pointers with their shadows around each access; mostly all pointers differ.
+//! If both pointers are loop-invariant, a single condition selects between a loop without comparisons and the
+//! original loop. The loop without comparisons can be vectorised and converted by scatter-to-gather. One
+//! condition covers all comparisons of a loop, hence the code size only doubles.
 
 use crate::Facts;
 use crate::structure::take_known_arm;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind, Unit, Value};
 
-/// Loops of more ops are left as they are.
+/// Maximum number of ops in the loop.
 const MOST_OPS: usize = 400;
 
-/// Gives all such loops of a body their second form.
+/// Unswitches all such loops of a body.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     unswitch_all(unit, body) > 0
 }
 
-/// As [`run`]; gives the number of loops.
+/// Runs the pass; returns the number of unswitched loops.
 pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
     let is_short = |body: &Body, op: Op| all_in(body, op).nth(MOST_OPS).is_none();
     let mut independent: Vec<Op> = Vec::new();
@@ -49,20 +48,20 @@ fn is_independent(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
 }
 
-/// Whether an op stands in another one's regions, at any depth, or is it.
+/// Returns whether `op` equals `around` or is nested in `around`.
 fn is_within(body: &Body, around: Op, op: Op) -> bool {
     let up = |at: &Op| body.owner(body.parent(*at)?);
     std::iter::successors(Some(op), up).any(|at| at == around)
 }
 
-/// The ops in an op's regions, at any depth.
+/// Returns the ops nested in an op's regions.
 fn all_in(body: &Body, op: Op) -> impl Iterator<Item = Op> {
     let regions = body.op_regions(op).iter();
     regions.flat_map(|region| body.walk(*region))
 }
 
-/// The two pointers that an `if` in a loop compares, where both are there before the loop and nothing
-/// is done where they are equal.
+/// Returns the pointers that an `if` in a loop compares, if both are defined before the loop and the arm for
+/// equality is empty.
 fn asked(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value, Value)> {
     if !matches!(body.kind(op), OpKind::If) {
         return None;
@@ -116,8 +115,8 @@ fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
     true
 }
 
-/// Puts a loop into an `if`, where the builder stands, beside a copy of it that runs where `condition`
-/// holds. Gives the copy.
+/// Versions a loop at the builder's insertion point: emits an `if` on `condition` with a copy of the loop in
+/// the true arm and the loop in the false arm. Returns the copy.
 pub(crate) fn second_form(b: &mut Builder<'_>, lp: Op, condition: Value) -> Op {
     let results = b.body.results(lp).to_vec();
     let types: Vec<_> = results.iter().map(|v| b.body.ty(*v)).collect();

@@ -1,21 +1,25 @@
-//! What one iteration of a loop gives: the least or greatest number, and what the last one leaves.
+//! Argmin/argmax reductions and `lastprivate` values: recomputes the selected iteration outside the loop.
 //!
-//! A derivative of `if (x > most) most = x` goes to the iteration that raised it last. Followed through the loop, that
-//! takes a comparison kept of every iteration and goes from one to the next, in both sweeps. Here the loop gives the
-//! number alone; a second one, whose iterations are independent as well, finds which of them gave it, and what that one
-//! computes is computed once more behind it. That is what is differentiated. So it is with what iteration n − 1 of n
-//! leaves, of which it is known that it does (`lastprivate`).
+//! The adjoint of `if (x > most) most = x` flows to the last iteration that raised the maximum.
+//! Differentiating the loop directly would save a comparison per iteration and serialise the iterations in
+//! both passes. The rewritten program has three parts:
 //!
-//! 1. The loop's iterations are independent, and it carries a reduction by which the less or the greater of two floats is
-//!    taken, combined once in an iteration, or a float that one iteration sets, which nothing looks at.
-//! 2. What is given can be computed again: by arithmetic, mathematical functions, branches and loops, and by loads of
-//!    what the loop leaves as it is.
-//! 3. Where two give the same number, the first keeps it or the last takes it, as the comparison says; what the loop
-//!    begins with comes first. Numbers are the same if they have the same bits. Where none has, as numbers may be rounded
-//!    otherwise when they are computed again (vectors of functions, sums that may be regrouped), a third loop goes through
-//!    all of them in their order.
+//! - the loop, which yields only the extremal value;
+//! - a second independent loop, which finds the selected iteration;
+//! - a recomputation of the selected iteration's value, which AD differentiates.
 //!
-//! Place: in what is differentiated, when it is simplified; the program itself runs as it did.
+//! The value set by a known iteration n − 1 of n (`lastprivate`) is treated alike.
+//!
+//! 1. The loop is independent and carries a float minimum or maximum, combined once per iteration, or a float
+//!    set by a single iteration and not read otherwise.
+//! 2. The iteration's value can be recomputed: by arithmetic, math functions, branches and loops, and by
+//!    loads from memory that the loop does not clobber.
+//! 3. Among equal values the comparison determines whether the first or the last iteration is selected; the
+//!    initial value comes first. Values are equal if their bits are equal. If no recomputed value has the bits
+//!    of the result, rounding differed (vectorised functions, reassociated sums). A third loop then recomputes
+//!    all iterations in order.
+//!
+//! Runs in the simplification of bodies to differentiate; the primal program is unchanged.
 
 use crate::{Facts, dce};
 use gradus_analysis::{AfterEnd, Alias, Clobbers};
@@ -27,40 +31,41 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Numbers that take more ops are left to the loop.
+/// Maximum number of ops to recompute a value.
 const MOST_OPS: usize = 1000;
-/// So many such loops may stand in one another.
+/// Maximum nesting depth of such loops.
 const DEEPEST: usize = 4;
-/// The number of no iteration.
+/// Sentinel iteration number: no iteration is selected.
 const NONE: i64 = -1;
 
-/// A number that a loop carries, and that one iteration gives.
+/// Carried value that a single iteration determines.
 struct Winner {
     lp: Op,
-    /// Which of the carried values.
+    /// Index among the carried values.
     index: usize,
-    /// What an iteration gives.
+    /// Value that an iteration contributes.
     given: Value,
-    /// The ops of the loop's region that it takes, in order.
+    /// Ops of the loop's region that compute the contribution, in order.
     ops: Vec<Op>,
     by: By,
 }
 
-/// Which iteration it is.
+/// Selection of the iteration.
 #[derive(Clone, Copy)]
 enum By {
-    /// The first or the last one that gave the greatest or least number.
+    /// First or last iteration with the minimum or maximum.
     Comparison { first: bool, greatest: bool },
-    /// The one of this number, if there are as many.
+    /// Iteration with the given number, if the trip count exceeds the number.
     Number(Value),
 }
 
-/// Whether a body may have such loops.
+/// Returns whether a body may have such loops.
 pub fn has_winners(unit: &Unit, body: &Body) -> bool {
     !candidates(unit, body).is_empty()
 }
 
-/// Has what is made of a loop's extreme numbers come from the iteration that gave them; says how many there are.
+/// Rewrites min/max results to the recomputed value of the selected iteration; returns the number of
+/// rewritten results.
 pub fn winners(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let mut count = 0;
     for _ in 0..DEEPEST {
@@ -74,13 +79,13 @@ pub fn winners(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
         count += found.len();
     }
     if count > 0 {
-        // What the loop carried for it, where nothing else wants it.
+        // Removes carried values that became dead.
         dce::run(unit, body, facts);
     }
     count
 }
 
-/// The loops' numbers that can be computed again, without those of loops around other such loops.
+/// Returns the recomputable carried values, excluding loops that contain other such loops.
 fn innermost(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Winner> {
     let mut found = candidates(unit, body);
     if found.is_empty() {
@@ -144,7 +149,7 @@ fn winner(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Winner> {
     })
 }
 
-/// What a carried value becomes in one iteration, `i == n ? given : carried`, if nothing else looks at it.
+/// Matches `i == n ? given : carried` as the next value, if the carried value has no other use.
 fn set_once(body: &Body, region: Region, carried: Value, next: Value) -> Option<(Value, By)> {
     let select = body.def_op(next)?;
     let is_here = |op: Op| body.parent(op) == Some(region);
@@ -169,7 +174,7 @@ fn set_once(body: &Body, region: Region, carried: Value, next: Value) -> Option<
         .then(|| (body.operand(select, set), By::Number(at)))
 }
 
-/// What is combined with a carried value, and which of two same ones is taken.
+/// Returns the value combined with the carried value, and which of equal values is selected.
 fn combined(
     unit: &Unit,
     body: &Body,
@@ -188,7 +193,7 @@ fn combined(
     let (both, first) = match body.kind(op) {
         OpKind::Select => {
             let choice = Extreme::of(body, next)?;
-            // Of two same numbers the second is taken where the comparison is strict.
+            // A strict comparison selects the second of equal operands.
             let strict = matches!(choice.predicate, Olt | Ogt);
             (
                 [choice.first, choice.second],
@@ -206,7 +211,8 @@ fn combined(
     Some((given, By::Comparison { first, greatest }))
 }
 
-/// The ops of a loop's region by which a value comes from its index, in order, if all can be done once more.
+/// Returns the ops of a loop's region that compute a value from the index, in order, if all can be
+/// recomputed.
 fn again(unit: &Unit, body: &Body, region: Region, value: Value) -> Option<Vec<Op>> {
     let params = body.region_params(region);
     let (mut open, mut wanted) = (vec![value], HashSet::new());
@@ -250,7 +256,8 @@ fn may_be_repeated(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Behind the loop: which iteration gave the number, and its number computed again, of which everything is made then.
+/// After the loop, finds the selected iteration, recomputes its value and replaces the uses of the loop's
+/// result.
 fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let lp = found.lp;
     let Some(after) = body.next(lp) else {
@@ -265,7 +272,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let (nobody, which, bits) = match found.by {
         By::Number(at) => {
             let trips = b.body.operand(lp, 0);
-            // Where the loop does not run, nobody has asked for that number.
+            // A loop without iterations has no selected iteration.
             let ty = b.body.ty(at);
             let at = b.value(OpKind::Freeze, &[at], ty);
             let nobody = b.icmp(IntPredicate::Uge, at, trips);
@@ -290,7 +297,8 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     }
 }
 
-/// Whether what the loop begins with is its number, the iteration that gave it otherwise, and the number's bits.
+/// Returns whether the initial value is selected, otherwise the number of the selected iteration, and the
+/// bits of the result.
 fn compared(
     b: &mut Builder<'_>,
     found: &Winner,
@@ -324,7 +332,7 @@ fn compared(
     (nobody, which, bits)
 }
 
-/// The iteration whose number is the greatest or least as all are computed again, one after the other.
+/// Emits a serial loop that recomputes all values and returns the selected iteration.
 fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -> Value {
     let trips = b.body.operand(found.lp, 0);
     let (initial, none) = (b.body.operand(found.lp, 1 + found.index), b.i64(NONE));
@@ -347,7 +355,7 @@ fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -
     b.body.results(lp)[0]
 }
 
-/// A loop's index as a number of 64 bits.
+/// Returns a loop index as a 64-bit integer.
 fn number_of(b: &mut Builder<'_>, index: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(index) == long {
@@ -356,7 +364,7 @@ fn number_of(b: &mut Builder<'_>, index: Value) -> Value {
     }
 }
 
-/// The first or the last iteration that gave a number with these bits; [`NONE`] where that was none.
+/// Returns the first or last iteration whose value has the given bits; [`NONE`] if there is none.
 fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Value {
     let trips = b.body.operand(found.lp, 0);
     let none = b.i64(NONE);
@@ -381,7 +389,7 @@ fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Va
     b.body.result(lp)
 }
 
-/// What iteration `index` gives, where the builder stands.
+/// Recomputes the contribution of iteration `index` at the builder's insertion point.
 fn once_more(b: &mut Builder<'_>, found: &Winner, index: Value) -> Value {
     let old = b.body.region_params(b.body.op_regions(found.lp)[0])[0];
     let ty = b.body.ty(old);

@@ -1,11 +1,12 @@
-//! Deep and long programs: no recursion over nesting, no quadratic time.
+//! Deeply nested and long programs: no recursion over nesting, no quadratic time.
 
 use gradus_analysis::{AliasOptions, Effects};
 use gradus_edit::promote_slots;
 use gradus_ir::{Body, Builder, IntPredicate, Unit};
 use gradus_simplify::{Facts, PASSES, simplify};
 
-/// A branch in a loop in a branch in a loop … with a slot that the innermost one writes.
+/// Builds branches and loops in alternation, nested `levels` deep, with a slot that the innermost level
+/// stores to.
 fn nest(levels: usize) -> (Unit, Body) {
     let mut unit = Unit::default();
     let (i64, f64) = (unit.types.int(64), unit.types.f64());
@@ -44,7 +45,7 @@ fn nest(levels: usize) -> (Unit, Body) {
     (unit, body)
 }
 
-/// Many branches one after the other, each of which writes a slot.
+/// Builds a sequence of branches that each store to a slot.
 fn row(length: usize) -> (Unit, Body) {
     let mut unit = Unit::default();
     let (i64, f64) = (unit.types.int(64), unit.types.f64());
@@ -104,7 +105,7 @@ fn deep_nests_do_not_overflow() {
     );
 }
 
-/// How time grows with length is a bench; here a long program is only done.
+/// Benchmarks measure the growth of time with length; the test only checks completion.
 #[test]
 fn long_programs_are_done() {
     on(

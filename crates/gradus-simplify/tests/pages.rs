@@ -1,4 +1,4 @@
-//! The case pages of the passes: what each does, and that programs mean the same afterwards.
+//! Case pages of the passes: expected output and preserved semantics.
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Diagnostic, FuncId, Unit};

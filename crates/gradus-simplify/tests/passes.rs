@@ -1,10 +1,10 @@
-//! Every pass on small programs: what it does, and what it must leave alone.
+//! Every pass on small programs: expected rewrites, and cases that must stay unchanged.
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Unit, parse, print_function, verify_function};
 use gradus_simplify::{Facts, pass};
 
-/// The first function of a text after some passes.
+/// Runs passes on the first function of a text and returns the printed result.
 fn after(passes: &str, text: &str) -> String {
     let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
     let func = unit
@@ -34,7 +34,7 @@ fn after(passes: &str, text: &str) -> String {
     print_function(&unit, func)
 }
 
-/// The lines between the first and the last, without indentation.
+/// Returns the lines between the first and the last, without indentation.
 fn lines(text: &str) -> Vec<&str> {
     let all: Vec<&str> = text.trim().lines().map(str::trim).collect();
     all[1..all.len() - 1].to_vec()
@@ -78,7 +78,7 @@ fn identities_that_hold_nearly_always_are_left_alone() {
         let kept = lines(&result).len() == 2;
         assert!(kept || op.starts_with("fmul 1e-300"), "{op}: {result}");
     }
-    // The sum of zeros is a matter of signs, which the op may give up.
+    // The sign of a zero sum, which `nsz` ignores.
     let text = "func @f(%x: f64) -> f64 {\n  %r = fadd nsz %x, 0.0\n  return %r\n}\n";
     gives("fold", text, &["return %x"]);
 }
@@ -167,7 +167,7 @@ fn signs_by_masks_are_signs() {
         text,
         &["%0 = call @llvm.copysign.f64(%x, %y)", "return %0"],
     );
-    // Lanes that are poison may be anything.
+    // A poison lane may have any value.
     let text = "func @f(%x: <2 x f32>) -> <2 x f32> {
         %a = bitcast %x -> <2 x i32>
         %b = xor %a, <2 x i32> {-2147483648, poison}
@@ -180,7 +180,7 @@ fn signs_by_masks_are_signs() {
         said[0].contains("fneg") && said[1].contains("shuffle"),
         "{said:?}"
     );
-    // Another mask is no sign.
+    // A mask of other bits is no sign operation.
     let text = "func @f(%x: f64) -> f64 {
         %a = bitcast %x -> i64
         %b = and %a, 4611686018427387903
@@ -280,7 +280,7 @@ fn a_carried_value_that_never_changes_is_the_initial_one() {
     let result = after("carried dce", text);
     assert!(result.contains("for %i < %n iter(%b = 0.0)"), "{result}");
     assert!(result.contains("%t = fadd %x, %r"), "{result}");
-    // One that takes another value in one arm does change.
+    // A value changed in one arm is not constant.
     let changing = text.replace("yield %x\n", "yield 2.0\n");
     assert!(after("carried dce", &changing).contains("%a = %x"));
 }
@@ -303,7 +303,7 @@ fn a_sum_of_squares_in_a_loop_that_runs_begins_with_minus_zero() {
     };
     assert!(begins(text));
     for (from, to) in [
-        // It may not run, the product may be −0, and the sum so far is asked for.
+        // The loop may not execute, the product may be −0, or the partial sum has another use.
         ("%i < 3", "%i < %n"),
         ("fmul %x, %x", "fmul %x, %y"),
         ("fmul %x, %x", "fmul %a, %a"),
@@ -379,12 +379,12 @@ fn what_varies_stays_in_its_loop() {
     let result = after("hoist", text);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(before_loop.contains("mul %n, 3"), "{result}");
-    // It may run no times: a division by zero has an infinite derivative, a load may fail.
+    // The loop may not execute: a division by zero has an infinite derivative, a load may fault.
     assert!(
         !before_loop.contains("fdiv") && !before_loop.contains("load"),
         "{result}"
     );
-    // With a run for certain, both leave.
+    // With at least one iteration, both ops are hoisted.
     let sure = text.replace("for %i < %n", "for %i < 7");
     let result = after("hoist", &sure);
     let before_loop = result.split("for %i").next().unwrap_or_default();
@@ -392,14 +392,14 @@ fn what_varies_stays_in_its_loop() {
         before_loop.contains("fdiv") && before_loop.contains("load"),
         "{result}"
     );
-    // But not a load of what the loop writes.
+    // A load from memory that the loop writes is not hoisted.
     let writing = sure.replace("%s = fadd %a, %q", "store %a, %p\n %s = fadd %a, %q");
     let result = after("hoist", &writing);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(!before_loop.contains("load"), "{result}");
 }
 
-/// `if (n > 0) do { … } while (++i < *bound)`, with writes of numbers between the reads of the bound.
+/// `if (n > 0) do { … } while (++i < *bound)`, with float stores between the loads of the bound.
 #[test]
 fn a_bound_in_memory_is_read_once() {
     let text = "tbaa 0 = \"root\" ()
@@ -482,7 +482,7 @@ fn what_acts_or_may_not_end_stays() {
     );
 }
 
-/// A body that is only run keeps what a branch moves on: a sum with a chosen amount takes longer.
+/// An executed body keeps a conditional step: a sum with a selected amount is slower.
 #[test]
 fn only_what_is_differentiated_steps_always() {
     let text = "func @f(%n: i64, %c: i1, %p: ptr) -> void {

@@ -1,7 +1,7 @@
-//! Random structured programs mean the same after every pass, and after all of them.
+//! Random structured programs keep their meaning after every single pass and after all passes.
 //!
-//! Programs of numbers, two arrays and stack slots, with branches, switches and loops of all kinds that
-//! importers give; the interpreter runs them before and after on several inputs.
+//! Programs use integers, floats, two arrays and stack slots, with branches, switches and all loop forms that
+//! importers produce. The interpreter executes each program before and after on several inputs.
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_edit::{promote_slots, split_allocas};
@@ -12,7 +12,7 @@ use gradus_ir::{
 };
 use gradus_simplify::{Facts, PASSES, simplify};
 
-/// A small generator of numbers (xorshift).
+/// Pseudo-random number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -27,7 +27,7 @@ impl Dice {
     }
 }
 
-/// Values that are visible, by type.
+/// Visible values by type.
 #[derive(Clone, Default)]
 struct Scope {
     ints: Vec<Value>,
@@ -232,7 +232,7 @@ impl Maker<'_, '_> {
         self.keep(scope, op);
     }
 
-    /// A loop as an optimiser leaves it, with or without a guard, with or without a further exit.
+    /// Builds a rotated loop as LLVM's optimiser emits it, with or without a guard and an additional exit.
     fn rotated(&mut self, scope: &mut Scope, depth: usize) {
         let start = self.dice.roll(3) as i64;
         let start = self.b.i64(start);
@@ -288,7 +288,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// A unit with the random function `f(n, x, p, q) -> f64`.
+/// Builds a unit with a random function `f(n, x, p, q) -> f64`.
 fn program(seed: u64) -> (Unit, FuncId) {
     let mut unit = Unit::default();
     let (i64, f64) = (unit.types.int(64), unit.types.f64());
@@ -349,7 +349,7 @@ fn program(seed: u64) -> (Unit, FuncId) {
     (unit, func)
 }
 
-/// What the function gives and leaves in its arrays; `None` where the program itself goes wrong.
+/// Returns the function's result and final array contents; `None` if the program has an error.
 fn outcome(unit: &Unit, n: i64, x: f64) -> Option<Vec<u64>> {
     let mut machine = Machine::new(unit);
     let p = machine
@@ -363,7 +363,7 @@ fn outcome(unit: &Unit, n: i64, x: f64) -> Option<Vec<u64>> {
     let mut all = vec![f64::from_bits(result.bits()?)];
     all.extend(machine.read_f64(p, 8).ok()?);
     all.extend(machine.read_f64(q, 8).ok()?);
-    // One NaN is as good as another.
+    // All NaNs are equal.
     let bits = |x: f64| {
         if x.is_nan() {
             f64::NAN.to_bits()

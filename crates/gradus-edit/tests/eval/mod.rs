@@ -1,41 +1,41 @@
-//! A small evaluator of integer bodies for the tests of edits: it knows poison, undefined behaviour and
-//! endless loops, and writes down what a program shows to the world (calls of `observe`).
+//! Evaluator of integer bodies for tests of edits. Models poison, undefined behaviour and infinite loops, and
+//! records the observable behaviour (calls of `observe`).
 
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Entity, Flags, Op, OpKind, Region, Type, Unit, Value,
 };
 
-/// How a run ended.
+/// Outcome of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With this result; `None` is poison.
+    /// Returned with the result; `None` is poison.
     Returned(Option<u128>),
     /// Undefined behaviour.
     Undefined,
-    /// It was still running after its fuel was spent.
+    /// The execution exceeded its step limit.
     Endless,
 }
 
-/// A run: what it showed, and how it ended.
+/// Execution: observed values and outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What was shown; `None` is poison.
+    /// Observed values; `None` is poison.
     pub shown: Vec<Option<u128>>,
-    /// How it ended.
+    /// Outcome.
     pub end: End,
 }
 
 struct Machine<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    /// By value; the outer `None` is what was not given yet.
+    /// Current value of each SSA value; the outer `None` means undefined so far.
     values: Vec<Option<Option<u128>>>,
     shown: Vec<Option<u128>>,
     fuel: u32,
 }
 
-/// Runs a body on integers.
+/// Executes a body with integer arguments.
 pub fn run(unit: &Unit, body: &Body, args: &[u128]) -> Run {
     let mut machine = Machine {
         unit,
@@ -82,7 +82,7 @@ impl Machine<'_> {
         self.values[value.index()] = Some(to);
     }
 
-    /// Runs a region; gives its terminator's operands.
+    /// Executes a region; returns its terminator's operands.
     fn region(&mut self, region: Region) -> Result<Vec<Option<u128>>, End> {
         for op in self.body.ops_in(region) {
             self.fuel = self.fuel.checked_sub(1).ok_or(End::Endless)?;
@@ -224,7 +224,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a promise not to wrap is broken.
+/// Returns whether the op violates its NSW or NUW flags.
 fn wraps(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
     let wide = |cast: CastOp, v: u128| fold_cast(cast, bits, 128, v).unwrap_or(v);
     let exact = |cast: CastOp| {
@@ -242,15 +242,15 @@ fn wraps(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
         || (flags.has(Flags::NUW) && !exact(CastOp::ZExt))
 }
 
-/// Whether `after` may stand in the place of `before`: where that is defined, it shows and gives the
-/// same, poison excepted.
+/// Returns whether `after` refines `before`: equal observations and result unless `before` is undefined or
+/// poison.
 pub fn refines(before: &Run, after: &Run) -> bool {
     let value = |b: &Option<u128>, a: &Option<u128>| b.is_none() || a == b;
     if before.end == End::Undefined {
         return true;
     }
     if before.end == End::Endless {
-        // Both are cut off somewhere; what both have shown must agree.
+        // Both executions were cut off; the common prefix of observations must agree.
         let common = before
             .shown
             .iter()

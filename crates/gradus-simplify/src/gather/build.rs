@@ -1,4 +1,4 @@
-//! The gathered loop: delayed adds, what is left after the last iteration, and the test before it.
+//! Emits the gathered loop: delayed adds, the remaining adds after the last iteration, and the run-time test.
 
 use super::plan::{Chain, Moving, Plan};
 use gradus_edit::{ValueMap, clone_op_within};
@@ -7,7 +7,7 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Puts the gathered loop beside the one that stands there, or only turns that round.
+/// Versions the loop by the run-time test, or only reverses the loop if no add is delayed.
 pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     let lp = plan.lp;
     if plan.chains.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     b.yield_(&results);
 }
 
-/// Makes the last iteration of a loop the first.
+/// Reverses the iteration order of a loop.
 pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let index = body.region_params(region)[0];
@@ -51,7 +51,8 @@ pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
     }
 }
 
-/// Whether the loop is long enough, and the other accesses stay away from what is put off.
+/// Emits the run-time test: the trip count covers the longest delay, and other accesses are disjoint from
+/// delayed adds.
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let trips = b.body.operand(plan.lp, 0);
     let ty = b.body.ty(trips);
@@ -85,8 +86,8 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     b.body.result(op)
 }
 
-/// The first byte and the end of what a moving pointer accesses in a loop that runs at least once, and in
-/// `more` further steps.
+/// Emits the first byte and the end of the accesses of a moving pointer, for a loop with at least one
+/// iteration and `more` additional steps.
 fn extent(
     b: &mut Builder<'_>,
     plan: &Plan,
@@ -114,7 +115,7 @@ fn extent(
     ends
 }
 
-/// One of a loop's iterations, in their new order.
+/// First or last iteration, in the new order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     First,
@@ -128,7 +129,7 @@ pub(super) fn last_index(b: &mut Builder<'_>, lp: Op) -> Value {
     b.sub(trips, one)
 }
 
-/// Where a moving pointer points in the first or last iteration.
+/// Emits the value of a moving pointer in the first or last iteration.
 fn place_at(b: &mut Builder<'_>, plan: &Plan, place: &Moving, end: End) -> Value {
     let ty = b.body.ty(b.body.operand(plan.lp, 0));
     let index = match (end == End::First) != plan.turned {
@@ -144,7 +145,7 @@ fn place_at(b: &mut Builder<'_>, plan: &Plan, place: &Moving, end: End) -> Value
     map.get_or_same(place.ptr)
 }
 
-/// The loop with its adds put off, and what is left of them after it; gives its results.
+/// Emits the loop with delayed adds and the remaining adds after the loop; returns the loop's results.
 fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     let lp = plan.lp;
     let old = b.body.op_regions(lp)[0];
@@ -154,7 +155,7 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     let own = initial.len();
     for chain in &plan.chains {
         let ty = b.body.ty(chain.adds[0].add.part);
-        // The zero that changes no sum.
+        // Identity element of the sum.
         let nothing = b.float(ty, -0.0);
         initial.extend(std::iter::repeat_n(nothing, chain.longest as usize));
     }
@@ -202,15 +203,17 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     results[..own].to_vec()
 }
 
-/// Whether an op gives one of the pointers that are made anew.
+/// Returns whether an op computes a pointer that the new loop recomputes.
 fn is_start(body: &Body, plan: &Plan, op: Op) -> bool {
     let results = body.results(op);
     plan.stored.iter().any(|place| results.contains(&place.ptr))
 }
 
-/// Where the pointers that are stored to start. LLVM would test the places of all iterations of the outer
-/// loop at once, where rows do overlap: it does so only where it knows how a row's start depends on the
-/// outer index, and does not look through this function.
+/// Emits the initial values of the stored pointers, hidden behind an opaque intrinsic.
+///
+/// LLVM's vectoriser would otherwise hoist its alias checks to the outer loop and compare the ranges of all
+/// outer iterations, which do overlap. LLVM does so only if the dependence of the initial pointer on the
+/// outer index is known.
 fn starts(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     let ptr = b.unit.types.ptr();
     let signature = b.unit.types.func(ptr, vec![ptr]);
@@ -226,24 +229,25 @@ fn starts(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     starts
 }
 
-/// A function of LLVM that gives its argument.
+/// LLVM intrinsic that returns its argument.
 const OPAQUE: &str = "llvm.strip.invariant.group.p0";
 
-/// Where a pointer is in iteration `index`.
+/// Emits the value of a pointer in iteration `index`.
 fn steady(b: &mut Builder<'_>, place: &Moving, start: Value, index: Value) -> Value {
     let step = b.i64(place.step);
     let bytes = b.mul(index, step);
     b.byte_addr(start, bytes)
 }
 
-/// Takes the first `count` values off a list.
+/// Splits the first `count` values off a list.
 fn take<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
     let (taken, rest) = list.split_at(count as usize);
     *list = rest;
     taken
 }
 
-/// Adds what is due in this iteration; gives the sums that wait in the next one, the first due first.
+/// Emits the add that is due in the iteration; returns the pending sums for the next iteration, the earliest
+/// first.
 fn pass_on(
     b: &mut Builder<'_>,
     chain: &Chain,
@@ -257,7 +261,8 @@ fn pass_on(
         let terms = parts.chain(line.get(by as usize).copied());
         terms.fold(None, |sum, term| Some(plus(b, chain, sum, term)))
     };
-    // What waits comes first: LLVM sees a recurrence where a value is there before the last one is used.
+    // Pending sums come first: LLVM recognises a recurrence if the new value precedes the last use of the old
+    // one.
     let next = (1..=chain.longest).filter_map(|by| sum(b, by)).collect();
     if let Some(due) = sum(b, 0) {
         let ptr = map.get_or_same(chain.place.ptr);
@@ -266,7 +271,8 @@ fn pass_on(
     next
 }
 
-/// After the loop: the places that only some of the adds have reached. `left` holds the sums that wait.
+/// Emits the adds to the locations that only some of the adds have reached. `left` holds the pending sums
+/// after the loop.
 fn finish(b: &mut Builder<'_>, plan: &Plan, chain: &Chain, left: &mut &[Value]) {
     let base = place_at(b, plan, &chain.place, End::Last);
     for (steps, &due) in (1..).zip(take(left, chain.longest)) {
@@ -283,13 +289,13 @@ fn plus(b: &mut Builder<'_>, chain: &Chain, sum: Option<Value>, part: Value) -> 
     total
 }
 
-/// What may be done to the sums of a chain: what may be done to all of them.
+/// Returns the fast-math flags common to all adds of a chain.
 fn flags(body: &Body, chain: &Chain) -> Flags {
     let all = chain.adds.iter().map(|d| body.ops[d.add.sum].flags);
     all.reduce(Flags::and).unwrap_or(Flags::NONE)
 }
 
-/// `*ptr += part`, as the chain's first add accesses memory.
+/// Emits `*ptr += part` with the access attributes of the chain's first add.
 fn add_to_memory(b: &mut Builder<'_>, chain: &Chain, ptr: Value, part: Value) {
     let first = chain.adds[0].add;
     let ty = b.body.ty(part);

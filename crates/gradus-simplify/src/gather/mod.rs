@@ -1,26 +1,26 @@
-//! Scatter loops become gather loops: adds that neighbouring iterations make to one place are made once.
+//! Scatter-to-gather transformation: adds of neighbouring iterations to one location are combined into a
+//! single add.
 //!
-//! The adjoint of `y[i] = f(x[i-1], x[i], x[i+1])` adds to three neighbours in every iteration; each place
-//! is read and written three times, in three iterations, and no compiler may run such iterations side
-//! by side. Here what goes to a place is carried along in registers until the last iteration that adds to
-//! it: one read and one write of each place. One value is carried for each iteration that a place waits: the
-//! sum of what goes there so far (a delay line with taps), which vectorisers understand (fixed-order
-//! recurrences).
+//! The adjoint of `y[i] = f(x[i-1], x[i], x[i+1])` adds to three neighbours per iteration. Each location is
+//! loaded and stored three times, in three iterations, which prevents vectorisation. The transformed loop
+//! carries the pending sum of a location in registers until the last iteration that adds to the location.
+//! Each location is then loaded and stored once. A location that waits for n iterations needs n carried
+//! values (a delay line with taps), which vectorisers handle as fixed-order recurrences.
 //!
-//! 1. In an innermost `for` without branches, find the adds: load, sum, store of one place, where the sum
-//!    may be regrouped (`reassoc`: adjoints are added up in no order that anybody wrote).
-//! 2. Put those together whose addresses differ by a constant number of steps of the loop (`plan`).
-//!    Adds may pass each other wherever they point, so only the loop's other accesses must stay away from
-//!    what is delayed: known from alias analysis, or tested before the loop.
-//! 3. Where only adds, to memory or to a carried sum, go from iteration to iteration, their order is free: a
-//!    loop that runs backwards through memory, as return sweeps do, is turned round; before that, whole nests
+//! 1. Find the adds in an innermost `for` without branches: load, add and store of one location, with the
+//!    `reassoc` flag. Adjoint accumulation has no source order.
+//! 2. Group adds whose addresses differ by a constant number of loop steps (`plan`). Adds commute wherever
+//!    they point, hence only other accesses of the loop must not alias the delayed locations: by alias
+//!    analysis, or by a run-time test.
+//! 3. If only adds, to memory or to a carried sum, are dependences between iterations, their order is free. A
+//!    loop that runs backwards through memory, as in the reverse pass, is reversed; before that, whole nests
 //!    are (`nests`).
-//! 4. Write the loop anew (`build`), the old one beside it where the test fails or the loop has fewer
-//!    iterations than the longest delay.
+//! 4. Emit the new loop (`build`). The old loop executes if the test fails or the trip count is below the
+//!    longest delay.
 //!
-//! The scatter-to-gather step of adjoint stencils is that of Hückelheim et al., *Automatic
-//! differentiation for adjoint stencil loops* (2019); it shifts whole loops instead, which needs loops
-//! for the edges of every dimension and computes each part anew for each neighbour.
+//! Source: Hückelheim et al., *Automatic differentiation for adjoint stencil loops* (2019). Departure: the
+//! original shifts whole loops, which requires remainder loops for the edges of every dimension and
+//! recomputes each contribution for each neighbour.
 
 mod build;
 mod nests;
@@ -30,17 +30,17 @@ use crate::Facts;
 use gradus_analysis::Alias;
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
-/// How many ops a loop may have that is looked at.
+/// Maximum number of ops in the loop.
 const OPS: usize = 600;
-/// How far from its load the store of an add may stand.
+/// Maximum distance in ops from the load of an add to its store.
 const REACH: usize = 32;
 
-/// Gathers in every loop where it pays; says whether there was one.
+/// Transforms every profitable loop; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     gather(unit, body, facts) > 0
 }
 
-/// Gathers in every loop where it pays; gives the number of loops.
+/// Transforms every profitable loop; returns the number of transformed loops.
 pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let loops = scatter_loops(unit, body);
     if loops.is_empty() {
@@ -66,27 +66,27 @@ pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     plans.len()
 }
 
-/// Whether a body has a loop that adds to memory.
+/// Returns whether a body has a loop that adds to memory.
 pub fn scatters(unit: &Unit, body: &Body) -> bool {
     !scatter_loops(unit, body).is_empty()
 }
 
-/// An add to memory.
+/// Add to memory.
 #[derive(Clone, Copy, Debug)]
 struct Add {
     load: Op,
     sum: Op,
     store: Op,
-    /// What is added.
+    /// Added value.
     part: Value,
     ptr: Value,
 }
 
-/// The innermost loops without branches and calls that hold adds, with these.
+/// Returns the innermost loops without branches and calls that contain adds, with their adds.
 fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
     let mut found = Vec::new();
     for op in body.walk(body.root()) {
-        // What is carried to the next iteration would tie independent ones together.
+        // Carried values would create dependences between independent iterations.
         let tied = !body.ops[op].flags.has(Flags::INDEPENDENT);
         if !(tied && matches!(body.kind(op), OpKind::For { .. })) {
             continue;
@@ -106,7 +106,7 @@ fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
     found
 }
 
-/// Whether a region holds plain accesses and pure ops, and ends by going on.
+/// Returns whether a region contains only plain accesses and pure ops, and ends in a yield.
 fn is_plain(unit: &Unit, body: &Body, region: Region) -> bool {
     let mut left = OPS;
     body.ops_in(region).all(|op| {
@@ -120,7 +120,7 @@ fn is_plain(unit: &Unit, body: &Body, region: Region) -> bool {
     })
 }
 
-/// The add that a store ends, if it ends one.
+/// Returns the add that ends in `store`, if any.
 fn add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add> {
     if !matches!(body.kind(store), OpKind::Store(_)) {
         return None;

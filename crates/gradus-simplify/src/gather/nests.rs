@@ -1,10 +1,11 @@
-//! Nests that run backwards through memory are turned round, as their innermost loops are.
+//! Reverses loop nests that run backwards through memory, like their innermost loops.
 //!
-//! A nest may run in any order of its outer loop's iterations where these only add to memory, by sums that may
-//! be regrouped, and where no other access of one iteration meets an add or a write of another one. That is
-//! known from alias analysis; or tested before the nest: that what two pointers reach in all of it lies
-//! apart, and that what one iteration reaches is no longer than the way from iteration to iteration. Where the
-//! test fails, the outer loop runs as it did: the order is chosen at run time, and the nest stands there once.
+//! The iterations of an outer loop may run in any order if they only add to memory with `reassoc`. In
+//! addition, no other access of an iteration may alias an add or a write of another iteration. Alias analysis
+//! proves the condition, or a run-time test before the nest does. The test checks that the ranges of two
+//! pointers over the whole nest are disjoint, and that the footprint of an outer iteration is at most one
+//! step. If the test fails, the outer loop keeps its order. The order is selected at run time, hence the nest
+//! is not duplicated.
 
 use super::plan::passes_on_freely;
 use super::{Add, OPS, add, build};
@@ -14,14 +15,14 @@ use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 
-/// How many pairs of places may be tested before a nest.
+/// Maximum number of address range pairs tested before a nest.
 const TESTS: usize = 8;
-/// An outer loop of fewer iterations runs as it did, without tests.
+/// Minimum outer trip count for a run-time test.
 const RUNS: i64 = 8;
-/// How many pairs of accesses are looked at.
+/// Maximum number of access pairs inspected.
 const LOOKS: usize = 4096;
 
-/// A place that a nest accesses, by the indices of its loops.
+/// Location accessed in a nest, as an affine function of the loop indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     form: Affine,
@@ -29,7 +30,8 @@ struct Place {
 }
 
 impl Place {
-    /// Whether each iteration of a loop accesses one place, apart from that of any other iteration.
+    /// Returns whether each iteration of `lp` accesses a single element, disjoint from those of other
+    /// iterations.
     fn is_row_of_one(&self, lp: Op) -> bool {
         let [term] = &self.form.terms[..] else {
             return false;
@@ -43,17 +45,17 @@ impl Place {
     }
 }
 
-/// A nest to be turned round, and what is tested before it.
+/// Nest to reverse, with its run-time tests.
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
     lp: Op,
-    /// Places that must be apart in the whole nest.
+    /// Pairs of locations that must be disjoint in the whole nest.
     apart: Vec<[Place; 2]>,
-    /// Places that must be other ones in each iteration of the outer loop.
+    /// Locations that must be disjoint between iterations of the outer loop.
     rows: Vec<Place>,
 }
 
-/// The nests of a body that may be turned round.
+/// Returns the nests of a body that may be reversed.
 pub(super) fn plan_all(alias: &Alias, facts: &Facts) -> Vec<Nest> {
     let body = alias.body;
     let nests = body.walk(body.root());
@@ -108,8 +110,8 @@ fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
     Some(nest)
 }
 
-/// The regions of a nest that holds counted loops, branches, plain accesses and pure ops only; more than one
-/// loop.
+/// Returns the regions of a nest of at least two loops that contains only counted loops, branches, plain
+/// accesses and pure ops.
 fn nest_regions(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Region>> {
     let counted = |op: Op| {
         matches!(body.kind(op), OpKind::For { .. }) && !body.ops[op].flags.has(Flags::INDEPENDENT)
@@ -135,8 +137,8 @@ fn nest_regions(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Region>> {
     nested.then_some(regions)
 }
 
-/// Whether more of what a nest writes is reached from its end to its beginning than the other way round. Where
-/// a table says what is written, it may be anywhere.
+/// Returns whether more written addresses decrease than increase with the outer index. Indirect accesses
+/// count for neither direction.
 fn runs_backwards<'a>(
     alias: &Alias,
     lp: Op,
@@ -160,7 +162,8 @@ fn runs_backwards<'a>(
 }
 
 impl Nest {
-    /// Tests that two accesses of different iterations do not meet; `None` where that cannot be tested.
+    /// Records the test for two accesses of different iterations to be disjoint; `None` if a test is
+    /// impossible.
     fn test(&mut self, alias: &Alias, a: &MemoryAccess, b: &MemoryAccess) -> Option<()> {
         let place = |access| place(alias, self.lp, access);
         if a.ptr() == b.ptr() && a.size == b.size {
@@ -179,7 +182,7 @@ impl Nest {
     }
 }
 
-/// Where an access goes, if that can be computed before the nest.
+/// Returns the location of an access, if computable before the nest.
 fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
     let body = alias.body;
     let around = body.parent(lp)?;
@@ -204,7 +207,7 @@ fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
     (known && access.offset == 0).then_some(Place { form, bytes })
 }
 
-/// Lets the outer loop of a nest begin with its last iteration, where the tests say so.
+/// Reverses the outer loop of a nest, subject to the run-time tests.
 pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     if nest.apart.is_empty() && nest.rows.is_empty() {
         return build::turn(unit, body, nest.lp);
@@ -276,7 +279,7 @@ fn conditions(b: &mut Builder<'_>, nest: &Nest) -> Vec<Value> {
     found
 }
 
-/// The first byte that a place has in a nest all of whose loops run, and the end of its last.
+/// Emits the first byte and the end of a location's range over the nest, assuming that all loops execute.
 fn extent<'p>(
     b: &mut Builder<'_>,
     place: &'p Place,
@@ -311,7 +314,7 @@ fn extent<'p>(
     ends
 }
 
-/// The bytes from the first to the last iteration of a loop.
+/// Emits the distance in bytes from the first to the last iteration of a loop.
 fn way(b: &mut Builder<'_>, term: &AffineTerm) -> Value {
     let step = product(b, term.coefficient, &term.factors);
     let last = build::last_index(b, term.lp);

@@ -1,4 +1,4 @@
-//! What to gather in one loop: which adds form a chain, and what must be tested before.
+//! Decides which adds of a loop to delay, and which accesses to test at run time.
 
 use super::Add;
 use crate::Facts;
@@ -6,66 +6,66 @@ use gradus_analysis::{Affine, Alias, MemoryAccess, affine};
 use gradus_ir::{BinaryOp, Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// For how many iterations an add is put off at most.
+/// Maximum delay of an add in iterations.
 const DELAY: i64 = 4;
-/// How many values a loop may carry along for it.
+/// Maximum number of carried values added to a loop.
 const CARRIED: u32 = 16;
-/// How many pairs of places may be tested before a loop.
+/// Maximum number of address range pairs tested before a loop.
 const TESTS: usize = 8;
-/// A loop of fewer iterations, where their number is known, stays as it is.
+/// Minimum constant trip count.
 const RUNS: i64 = 8;
-/// How many ops the computation of an address may take.
+/// Maximum number of ops of an address computation.
 const ADDRESS_OPS: usize = 64;
 
-/// An add and the number of iterations that it is put off by.
+/// Add with its delay in iterations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delayed {
     pub add: Add,
     pub by: u32,
 }
 
-/// A pointer that moves by the same number of bytes in every iteration.
+/// Pointer that advances by a constant number of bytes per iteration.
 #[derive(Clone, Debug)]
 pub(super) struct Moving {
     pub ptr: Value,
-    /// Bytes from iteration to iteration.
+    /// Bytes per iteration.
     pub step: i64,
-    /// Bytes accessed there.
+    /// Size of the access in bytes.
     pub bytes: i64,
-    /// The ops in the loop that compute it, in their order.
+    /// Ops of the loop that compute the pointer, in order.
     pub ops: Vec<Op>,
 }
 
-/// Adds that reach one place in different iterations; the first of them is made last, and not put off.
+/// Adds that reach one location in different iterations. The first add has no delay and stores the sum.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     pub adds: Vec<Delayed>,
     pub longest: u32,
-    /// Where the first one adds.
+    /// Location of the first add.
     pub place: Moving,
 }
 
-/// A place that adds reach, in `more` further steps too.
+/// Address range of adds: the range of `place`, extended by `more` steps.
 #[derive(Clone, Debug)]
 pub(super) struct Reach {
     pub place: Moving,
     pub more: u32,
 }
 
-/// What is done to one loop.
+/// Transformation of a loop.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub lp: Op,
-    /// Whether the last iteration comes first. Steps are those of the new order.
+    /// True if the iteration order is reversed. Steps refer to the new order.
     pub turned: bool,
     pub chains: Vec<Chain>,
-    /// Pairs of places that must be apart.
+    /// Pairs of address ranges that must be disjoint.
     pub tests: Vec<(Moving, Reach)>,
-    /// The pointers that the loop stores to.
+    /// Pointers that the loop stores to.
     pub stored: Vec<Moving>,
 }
 
-/// A loop that is looked at, in one of the two orders of its iterations.
+/// Loop under analysis, in one of both iteration orders.
 struct Seen<'a> {
     alias: &'a Alias<'a>,
     facts: &'a Facts<'a>,
@@ -75,13 +75,13 @@ struct Seen<'a> {
     others: &'a [MemoryAccess],
 }
 
-/// The plan for a loop with these adds, if something is to be done.
+/// Returns the plan for a loop with the given adds, if profitable.
 pub(super) fn plan(alias: &Alias, facts: &Facts, lp: Op, adds: &[Add]) -> Option<Plan> {
     let body = alias.body;
     let trips = body.operand(lp, 0);
     let runs = body.as_int(alias.unit, trips);
     let wide = alias.unit.types.int_bits(body.ty(trips)) == Some(64);
-    // A shorter index might wrap on its way.
+    // A narrower index might wrap in the address computation.
     if !wide || runs.is_some_and(|n| (0..RUNS).contains(&n)) {
         return None;
     }
@@ -119,7 +119,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The chains that may be made, and the tests that they need.
+    /// Returns the legal chains with their run-time tests.
     fn chosen_chains(&self) -> (Vec<Chain>, Vec<(Moving, Reach)>) {
         let (mut chosen, mut tests) = (Vec::new(), Vec::new());
         let mut carried = 0;
@@ -142,8 +142,8 @@ impl Seen<'_> {
         (chosen, tests)
     }
 
-    /// The plan with the order of the iterations reversed, where it runs backwards now and nothing but adds
-    /// tells the order.
+    /// Returns the plan for the reversed loop, if the loop runs backwards and only adds are dependences
+    /// between iterations.
     fn turned_plan(&self) -> Option<Plan> {
         let stored = self.stored();
         let backwards = stored.iter().filter(|p| p.step > 0).count();
@@ -167,7 +167,7 @@ impl Seen<'_> {
         pays.then(|| self.plan(chains, tests))
     }
 
-    /// Whether the accesses that are not adds may run in any order of the iterations.
+    /// Returns whether the accesses other than adds allow any iteration order.
     fn others_are_free(&self) -> bool {
         let frame = self.alias.nest.enclosing_loop(self.lp);
         let writes = self.others.iter().filter(|a| a.destroys());
@@ -178,15 +178,14 @@ impl Seen<'_> {
             })
     }
 
-    /// Whether two accesses are to one place, which is another one in each iteration.
+    /// Returns whether two accesses have the same address, distinct in each iteration.
     fn is_own_place(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
         let place = a.ptr().and_then(|ptr| self.moving(ptr, a.op));
         a.ptr() == b.ptr() && place.is_some_and(|(_, p)| p.step.abs() >= p.bytes)
     }
 
-    /// What must be tested so that no other access meets these adds while the loop runs, but for those of an
-    /// iteration to the place that it adds to, where the add is not put off; `None` where that cannot be
-    /// tested.
+    /// Returns the tests which ensure that no other access aliases the adds during the loop. Accesses of an
+    /// iteration to the location of an add without delay are exempt. `None` if an alias cannot be tested.
     fn tests(&self, adds: &[Add], reach: Option<&Reach>) -> Option<Vec<(Moving, Reach)>> {
         let frame = self.alias.nest.enclosing_loop(self.lp);
         let (unit, body) = (self.alias.unit, self.alias.body);
@@ -212,7 +211,7 @@ impl Seen<'_> {
         Some(found)
     }
 
-    /// The pointers that the loop stores to, where they move steadily.
+    /// Returns the pointers that the loop stores to, if they advance by a constant.
     fn stored(&self) -> Vec<Moving> {
         let body = self.alias.body;
         let mut found: Vec<Moving> = Vec::new();
@@ -228,7 +227,7 @@ impl Seen<'_> {
         found
     }
 
-    /// Adds whose addresses differ by whole steps of the loop, few enough of them.
+    /// Groups adds whose addresses differ by a small number of loop steps.
     fn chains(&self) -> Vec<Chain> {
         let mut groups: Vec<(Affine, Moving, Vec<(i64, Add)>)> = Vec::new();
         for &add in self.adds {
@@ -257,7 +256,7 @@ impl Seen<'_> {
         lists.flat_map(|list| self.windows(list)).collect()
     }
 
-    /// Cuts a list of adds, with their distances in steps, into chains of bounded delay.
+    /// Splits a list of adds with their distances in steps into chains of bounded delay.
     fn windows(&self, mut list: Vec<(i64, Add)>) -> Vec<Chain> {
         list.sort_by_key(|(steps, _)| *steps);
         let mut found = Vec::new();
@@ -283,8 +282,8 @@ impl Seen<'_> {
         found
     }
 
-    /// The address of an access as a function of the loop's index, where it moves steadily and can be
-    /// computed before the loop.
+    /// Returns the address of an access as an affine function of the loop's index, if computable before the
+    /// loop.
     fn moving(&self, ptr: Value, access: Op) -> Option<(Affine, Moving)> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let form = affine(self.alias, ptr, Some(self.lp))?;
@@ -311,7 +310,7 @@ impl Seen<'_> {
     }
 }
 
-/// The accesses of a loop that are not those of its adds.
+/// Returns the accesses of a loop except those of its adds.
 fn others(
     unit: &Unit,
     body: &Body,
@@ -326,8 +325,8 @@ fn others(
         .collect()
 }
 
-/// Whether the values that a loop carries are handed on as they are, or are sums that may be regrouped and
-/// that nothing else in the loop reads.
+/// Returns whether each carried value of a loop is invariant or a sum with `reassoc` that no other op of the
+/// loop reads.
 pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let params = body.region_params(region)[1..].iter().copied();
@@ -337,7 +336,8 @@ pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
     })
 }
 
-/// Whether `next` is `param` and what an iteration adds to it, by sums that may be regrouped and only lead to one another.
+/// Returns whether `next` is `param` plus contributions of the iteration, by a chain of adds with `reassoc`
+/// and no other uses.
 fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
     let mut at = param;
     loop {
@@ -357,12 +357,12 @@ fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
     }
 }
 
-/// Whether two forms differ at most in what is added always.
+/// Returns whether two affine forms are equal except for the constant.
 fn same_but_constant(a: &Affine, b: &Affine) -> bool {
     a.start == b.start && a.invariant == b.invariant && a.terms == b.terms
 }
 
-/// Whether two adds access memory in the same way.
+/// Returns whether two adds access memory identically (op kind, metadata and type).
 fn same_access(body: &Body, a: &Add, b: &Add) -> bool {
     [(a.load, b.load), (a.store, b.store)]
         .into_iter()
@@ -370,7 +370,7 @@ fn same_access(body: &Body, a: &Add, b: &Add) -> bool {
         && body.ty(a.part) == body.ty(b.part)
 }
 
-/// The ops in a loop that a value is computed by from the index and what stands outside.
+/// Returns the ops in a loop that compute a value from the index and outside values.
 fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
     let region = body.op_regions(lp)[0];
     let index = body.region_params(region)[0];

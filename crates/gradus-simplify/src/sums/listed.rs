@@ -1,19 +1,21 @@
-//! Rounds for loops that add through lists: which parts lie apart is measured before.
+//! Multi-phase schedule for loops that add through index arrays, with chunk ranges measured by an inspector.
 //!
-//! Where a list says to which places an iteration adds (the corners of a mesh's elements), neighbours in the loop are
-//! mostly neighbours in memory, too, but only the list knows. So a pass over it finds, for each part of the loop, the
-//! first and the last place that it adds to; parts that lie apart run at once, and the others in further rounds.
+//! If an index array determines the locations of an iteration (the corners of a mesh element), neighbouring
+//! iterations are mostly neighbours in memory, but only the index array knows. An inspector pass finds the
+//! first and last location of each chunk. Disjoint chunks execute concurrently, others in further phases.
 //!
-//! 1. The loop is as [`super::rounds`] asks, but for addresses and calls: each address is an element of an array from outside of
-//!    the loop, and its index comes from the loop's index by arithmetic and loads of what the loop leaves as it is.
-//! 2. What such loads read is read in the pass as in the loop: either they stand in the loop's own region, which each
-//!    iteration runs to its end, or the pass asks the same conditions before them. An index that is computed although
-//!    the add is not reached is some number (`freeze`), and makes a part's stretch longer at worst.
-//! 3. Parts of one round do not meet: for each two arrays, either all stretches of one lie apart from all of the other,
-//!    or the stretches of both go up, or down, so that parts as many as there are rounds from each other lie apart.
-//! 4. No index is so large that an address wraps around: else the part's stretch is all of the memory.
-//! 5. What is called touches none of the places that the loop adds to.
-//! 6. It pays, by a test at run time: there are enough adds.
+//! 1. The loop satisfies the conditions of [`super::rounds`] except those on addresses and calls. Each
+//!    address is an element of an outside array. Its index is computed from the loop's index by arithmetic and
+//!    loads of memory that the loop does not clobber.
+//! 2. The inspector reads the values that the loop reads: the loads lie in the loop's own region, which each
+//!    iteration executes completely, or the inspector tests the conditions around them. The index of an
+//!    unreached add is an arbitrary fixed value (`freeze`), which at worst extends a chunk's range.
+//! 3. Chunks of one phase are disjoint. For each pair of arrays, one of two conditions holds. All ranges of
+//!    one are disjoint from all ranges of the other; or the ranges of both increase or decrease monotonically,
+//!    and chunks as far apart as the number of phases are disjoint.
+//! 4. The index range excludes address overflow; otherwise the chunk's range is the whole memory.
+//! 5. Called functions do not access the updated locations.
+//! 6. A run-time test checks profitability: enough adds.
 
 use super::once;
 use super::rounds::{all_sums, make_plain, part_length, split};
@@ -29,18 +31,18 @@ use gradus_ir::{
 };
 use std::collections::{BTreeSet, HashSet};
 
-/// Into so many parts a loop comes apart at most.
+/// Maximum number of chunks of a loop.
 const PARTS: i64 = 64;
-/// There are 1, 2, 4 or 8 rounds.
+/// Number of tried phase counts: 1, 2, 4 and 8.
 const TRIES: i64 = 4;
-/// Each array is held against each other.
+/// Maximum number of arrays; the test compares all pairs.
 const MOST_ROWS: usize = 24;
-/// Conditions around a load, and ops from a list to an index.
+/// Limits: conditions around a load, and ops from an index array load to an index.
 const MOST_TURNS: usize = 4;
 const MOST_STEPS: usize = 64;
 
-/// What the table keeps of a part, for each array: the greatest end and the least begin of all parts up to it, and the
-/// least begin and the greatest end of those from it on.
+/// Planes of the inspector's table, per array and chunk: maximum end and minimum begin of all chunks up to
+/// the chunk (prefix), minimum begin and maximum end from the chunk on (suffix).
 const END_SO_FAR: i64 = 0;
 const BEGIN_SO_FAR: i64 = 1;
 const BEGIN_AHEAD: i64 = 2;
@@ -48,8 +50,8 @@ const END_AHEAD: i64 = 3;
 const PLANE_BYTES: i64 = 8 * PARTS;
 const ROW_BYTES: i64 = 4 * PLANE_BYTES;
 
-/// Has loops go in as many rounds as is measured, of those that cannot be told before to need two; gives where the
-/// adds stand that have a plain form now.
+/// Schedules loops in a measured number of phases if two phases cannot be proved sufficient beforehand.
+/// Returns the locations of the adds that now have a plain version.
 pub(super) fn rounds(
     unit: &mut Unit,
     body: &mut Body,
@@ -67,8 +69,8 @@ pub(super) fn rounds(
     given
 }
 
-/// The loops with a plan of which all that it loads stays as it is while the loop runs, and in which nobody else adds to
-/// the same places.
+/// Returns the loops with a plan whose inspector loads are not clobbered by the loop, and whose calls do not
+/// alias the updated locations.
 fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op> {
     let plans = loops
         .iter()
@@ -98,29 +100,29 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
     steady.map(|(lp, _)| lp).collect()
 }
 
-/// Conditions, each with whether it holds.
+/// Conditions, each with its required truth value.
 type Turns = Vec<(Value, bool)>;
 
-/// Indices that are computed under the same conditions.
+/// Indices computed under equal conditions.
 #[derive(PartialEq)]
 struct Set {
     turns: Turns,
     indices: BTreeSet<Value>,
 }
 
-/// An array that is added to, and by which indices.
+/// Updated array with its indices.
 struct Row {
     place: once::Row,
     set: Set,
 }
 
-/// The adds of a loop that may go in rounds.
+/// Adds of a loop to schedule in phases.
 struct Plan {
     sums: Vec<Op>,
-    /// Calls of functions that may add as well, if not to the same places.
+    /// Calls that may add as well, but not to the updated locations.
     calls: Vec<Op>,
     rows: Vec<Row>,
-    /// What the pass over the lists reads.
+    /// Loads of the inspector.
     loads: Vec<Op>,
 }
 
@@ -189,7 +191,8 @@ fn is_load(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Load(_))
 }
 
-/// The conditions under which a loop's iteration comes to an op; `None` where there is more around it.
+/// Returns the conditions under which an iteration reaches an op; `None` if other ops than branches enclose
+/// the op.
 fn turns(body: &Body, lp: Op, op: Op) -> Option<Turns> {
     let (mut turns, mut at) = (Turns::new(), op);
     while owner(body, at)? != lp {
@@ -203,7 +206,8 @@ fn turns(body: &Body, lp: Op, op: Op) -> Option<Turns> {
     Some(turns)
 }
 
-/// The ops of a loop that compute a value of an iteration from indices, in order: what can be done anywhere, and loads.
+/// Returns the ops of a loop that compute a value of an iteration from indices, in order: speculatable ops
+/// and loads.
 pub(super) fn needed(
     unit: &Unit,
     body: &Body,
@@ -238,7 +242,7 @@ pub(super) fn needed(
     Some(order)
 }
 
-/// Puts the loop of rounds beside the one that stands there.
+/// Versions the loop: the multi-phase loop executes if profitable.
 fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
@@ -276,7 +280,7 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) 
     make_plain(&mut b, inner, sums);
 }
 
-/// How many rounds it takes; 0 where more than there may be.
+/// Emits the number of phases; 0 if more phases than the maximum are necessary.
 fn measured(b: &mut Builder<'_>, lp: Op, plan: &Plan, sizes: [Value; 3]) -> Value {
     let count = i64::try_from(plan.rows.len()).unwrap_or(i64::MAX);
     let (bytes, rows) = (b.i64(count.saturating_mul(ROW_BYTES)), b.i64(count));
@@ -297,7 +301,7 @@ fn allocate(unit: &mut Unit) -> FuncId {
     unit.declare("malloc", ty, AttrSet::default())
 }
 
-/// What of an iteration has been computed.
+/// Values of an iteration computed so far.
 #[derive(Clone, Default)]
 struct Known {
     map: ValueMap,
@@ -305,7 +309,7 @@ struct Known {
 }
 
 impl Known {
-    /// A value of the iteration, where the builder stands.
+    /// Computes a value of the iteration at the builder's insertion point.
     fn value(&mut self, b: &mut Builder<'_>, lp: Op, value: Value) -> Value {
         let index = index_of(b.body, lp);
         let Some(ops) = needed(b.unit, b.body, lp, value, &index) else {
@@ -321,7 +325,7 @@ impl Known {
     }
 }
 
-/// Goes over all iterations, part by part, and puts into the table where each part's stretches begin and end.
+/// Emits the pass over all iterations by chunk; stores begin and end of each chunk's range to the table.
 fn pass_over(
     b: &mut Builder<'_>,
     lp: Op,
@@ -372,7 +376,7 @@ fn pass_over(
     b.restore(place);
 }
 
-/// The least and the greatest index so far, with those of one more iteration.
+/// Emits the minimum and maximum index including an additional iteration.
 fn reached(
     b: &mut Builder<'_>,
     lp: Op,
@@ -413,7 +417,7 @@ fn reached(
     ends
 }
 
-/// Where a stretch begins and ends: nowhere, if there are no indices.
+/// Emits begin and end of a range; an empty index set yields an empty range.
 pub(super) fn stretch(
     b: &mut Builder<'_>,
     row: &once::Row,
@@ -445,7 +449,7 @@ pub(super) fn stretch(
     (begin, b.select(none, nowhere, end))
 }
 
-/// The place of a part in a plane of the table.
+/// Emits the address of a chunk's entry in a plane of the table.
 fn entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value) -> Value {
     let (row_bytes, plane, eight) = (b.i64(ROW_BYTES), b.i64(plane * PLANE_BYTES), b.i64(8));
     let far = b.mul(row, row_bytes);
@@ -466,7 +470,7 @@ fn choose(b: &mut Builder<'_>, predicate: IntPredicate, one: Value, other: Value
     b.select(first, one, other)
 }
 
-/// Has the table's planes say what holds of all parts up to each, and from each on.
+/// Computes the prefix and suffix extrema in the table's planes.
 fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
     let (_, region) = b.for_(rows, &[]);
     let place = b.at_end(region);
@@ -503,7 +507,7 @@ fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
     b.restore(place);
 }
 
-/// The least number of rounds in which no two parts of one meet; 0 where it is more than there may be.
+/// Emits the minimum number of phases without conflicts; 0 if the maximum is exceeded.
 fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value {
     let (tries, none) = (b.i64(TRIES), b.i64(0));
     let (all, region) = b.for_(tries, &[none]);
@@ -534,7 +538,8 @@ fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value 
     b.body.result(all)
 }
 
-/// Whether parts so many from each other do not meet by adds to two arrays, or to one that is given twice.
+/// Emits whether chunks `rounds` apart do not conflict through adds to two arrays, or to one array given
+/// twice.
 fn lie_apart(
     b: &mut Builder<'_>,
     table: Value,

@@ -1,6 +1,9 @@
-//! Atomic sums of loops whose iterations are independent, made plain: by arrays of parts of the loop ([`parts`]) where
-//! all iterations add to the same places, and by rounds of parts that lie apart ([`rounds`]) where neighbours do, also
-//! by lists ([`listed`]); and where a list of each iteration's own names each place once ([`once`]).
+//! Atomic adds in independent loops become plain adds.
+//!
+//! - Privatisation per chunk ([`parts`]), if all iterations add to the same locations.
+//! - A two-phase schedule of disjoint chunks ([`rounds`]), if neighbouring iterations add to the same
+//!   locations, also through index arrays ([`listed`]).
+//! - Injective index arrays ([`once`]), if each iteration adds to distinct locations.
 
 mod listed;
 mod once;
@@ -19,10 +22,10 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Loops of more ops are left as they are.
+/// Maximum number of ops in the loop.
 const MOST_OPS: usize = 4000;
 
-/// Whether a body has atomic sums in loops whose iterations are independent.
+/// Returns whether a body has atomic adds in independent loops.
 pub fn sums_up(body: &Body) -> bool {
     let mut loops = body.walk(body.root());
     loops.any(|lp| is_independent(body, lp) && all_in(body, lp).any(|op| is_sum(body, op)))
@@ -32,8 +35,8 @@ fn is_independent(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
 }
 
-/// Whether the values that a loop carries never change, or are sums that nothing else in it looks at: its parts may run
-/// in any order.
+/// Returns whether each carried value of a loop is invariant or a sum that no other op reads. Chunks may then
+/// run in any order.
 fn carries_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
     let mut carried = 0..body.operand_count(lp) - 1;
     carried.all(|index| {
@@ -51,14 +54,15 @@ fn all_in(body: &Body, lp: Op) -> impl Iterator<Item = Op> {
     body.walk(body.op_regions(lp)[0])
 }
 
-/// Whether an op adds to what only other iterations add to at the same time, and does not look at what was there.
+/// Returns whether an op is an atomic add whose location only other iterations add to concurrently, and whose
+/// result is unused.
 fn is_sum(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FAdd, _))
         && body.ops[op].flags.has(Flags::BETWEEN)
         && !body.has_uses(body.result(op))
 }
 
-/// Whether an op may see atomically what others do, or is parallel itself.
+/// Returns whether an op may observe other threads atomically, or is parallel itself.
 fn looks(body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
@@ -67,14 +71,15 @@ fn looks(body: &Body, op: Op) -> bool {
     }
 }
 
-/// The ops of a loop that compute a value, in order, and the loops whose indices they start from: it and those inside.
+/// Ops of a loop that compute a value, in order, and the loops whose indices the ops use (the loop itself or
+/// nested loops).
 struct Slice {
     ops: Vec<Op>,
     dims: Vec<Op>,
 }
 
-/// How a value comes from what is there before the loop, its index, and indices of loops inside of it; `None` where it
-/// takes more.
+/// Decomposes a value into ops on outside values, the loop's index and indices of nested loops; `None` if
+/// other inputs are necessary.
 fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
     let inside = body.op_regions(lp)[0];
     let is_inside = |region: Region| body.is_inside(region, inside);
@@ -111,7 +116,7 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
     Some(found)
 }
 
-/// Computes a value of the loop where the builder stands, with the indices that `map` has.
+/// Computes a value of the loop at the builder's insertion point, with the indices in `map`.
 fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Value {
     let Some(slice) = slice(b.unit, b.body, lp, value) else {
         unreachable!("the plan has only values that can be computed before the loop");
@@ -123,7 +128,7 @@ fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Va
     map.get_or_same(value)
 }
 
-/// `⌈a / b⌉`.
+/// Emits `⌈all / by⌉`.
 fn quotient(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
     let one = b.i64(1);
     let less = b.sub(by, one);
@@ -131,7 +136,7 @@ fn quotient(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
     b.binary(BinaryOp::UDiv, sum, by)
 }
 
-/// The number of a loop's iterations, in 64 bits.
+/// Returns the trip count of a loop in 64 bits.
 fn wide(b: &mut Builder<'_>, lp: Op) -> Value {
     let trips = b.body.operand(lp, 0);
     let long = b.unit.types.int(64);
@@ -147,8 +152,8 @@ fn free_function(unit: &mut Unit) -> FuncId {
     unit.declare("free", ty, AttrSet::default())
 }
 
-/// Moves the iterations of `lp` from `first` on into a plain loop of `count` of them, where the builder stands, which
-/// carries on from `carried`.
+/// Moves the iterations of `lp` from `first` on into a serial loop of `count` iterations at the builder's
+/// insertion point, with the initial carried values `carried`.
 fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: &[Value]) -> Op {
     let flags = b.body.ops[lp].flags.without(Flags::INDEPENDENT);
     let (inner, into) = b.for_(count, carried);
@@ -168,14 +173,14 @@ fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: 
     inner
 }
 
-/// The lesser of what is left from `first` on and of `length`.
+/// Emits the minimum of `all - first` and `length`.
 fn at_most(b: &mut Builder<'_>, all: Value, first: Value, length: Value) -> Value {
     let rest = b.sub(all, first);
     let less = b.icmp(IntPredicate::Ult, rest, length);
     b.select(less, rest, length)
 }
 
-/// An index of 64 bits in the type of another one.
+/// Truncates a 64-bit index to the type of `like`.
 fn narrow(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
     let ty = b.body.ty(like);
     match b.body.ty(index) == ty {
@@ -184,7 +189,7 @@ fn narrow(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
     }
 }
 
-/// Puts the results of `by` in the place of those of a loop, which goes.
+/// Replaces the results of a loop by those of `by` and erases the loop.
 fn replace(b: &mut Builder<'_>, lp: Op, by: Op) {
     let results = b.body.results(lp).to_vec();
     for (at, result) in results.into_iter().enumerate() {

@@ -1,16 +1,18 @@
-//! Lists that name each place at most once: what a loop adds there, it adds plainly.
+//! Injective index arrays: plain adds if an index array contains each index at most once.
 //!
-//! Where each iteration sums up what a stretch of a list names (a node the corners of its elements), its derivative
-//! adds to all of these places. That no two iterations name the same one is the program's affair, and is asked of the
-//! list: a pass finds the least and the greatest index, a second one marks each place that is named.
+//! If each iteration sums elements named by a section of an index array (a node sums over its element
+//! corners), the adjoint adds to these locations. Distinct indices across iterations are a property of the
+//! program's data, which a run-time inspector checks. The first pass over the index array finds the minimum
+//! and maximum index, the second pass marks each index.
 //!
-//! 1. All adds of the loop stand in one region or in branches in it, this one in loops and branches alone, and have one
-//!    index, known where the region begins. The passes go through the same loops and branches and read what the
-//!    iteration would read there.
-//! 2. What they read is the same before the loop: no op of an iteration changes it before it is read, and another
-//!    iteration's would be a race.
-//! 3. Each array that is added to lies apart from the others, and its elements from each other.
-//! 4. No index is so large that an address wraps around, and the marks take no more than a few bytes for each add.
+//! 1. All adds of the loop lie in one region or in branches nested in the region. Only loops and branches
+//!    enclose the region within the loop. All adds share one index, computable at the start of the region. The
+//!    passes execute the same loops and branches and read the values that the iteration would read.
+//! 2. The values read are unchanged before the loop: no op of an iteration clobbers them before the read, and
+//!    a write by another iteration would be a race.
+//! 3. Each updated array is disjoint from the other arrays, and its elements do not overlap.
+//! 4. The index range is small enough to exclude address overflow, and the marks take only a few bytes per
+//!    add.
 
 use super::listed::{needed, stretch};
 use super::rounds::{all_sums, make_plain};
@@ -25,21 +27,23 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// So many adds an iteration is taken to make in place of each that stands there.
+/// Assumed number of executions of each add per iteration.
 const USUAL_ADDS: i64 = 4;
-/// The marks are at most so many times the adds.
+/// Maximum ratio of marks to adds.
 const MOST_MARKS: i64 = 16;
-/// Each array is held against each other.
+/// Maximum number of arrays; the test compares all pairs.
 const MOST_ROWS: usize = 8;
 
-/// Offsets into what the passes count: the least and the greatest index, the adds, and whether a place is named twice.
+/// Offsets into the inspector's counters: minimum index, maximum index, number of adds, and whether an index
+/// occurs twice.
 const LEAST: i64 = 0;
 const GREATEST: i64 = 8;
 const ADDS: i64 = 16;
 const TWICE: i64 = 24;
 const CELL_BYTES: i64 = 32;
 
-/// An array that is added to, and the bytes from an index's place to the first one touched and to the end.
+/// Updated array: base, element stride, and the byte range from an index's address to the first touched byte
+/// and the end.
 pub(super) struct Row {
     pub(super) base: Value,
     pub(super) scale: i64,
@@ -47,7 +51,7 @@ pub(super) struct Row {
     pub(super) high: i64,
 }
 
-/// What stands around the adds inside of the loop: a loop, or a branch and which arm of it.
+/// Op that encloses the adds within the loop: a loop, or a branch with its taken arm.
 #[derive(Clone, Copy)]
 enum Level {
     For(Op),
@@ -56,16 +60,16 @@ enum Level {
 
 struct Plan {
     sums: Vec<Op>,
-    /// The outermost first.
+    /// Enclosing ops, the outermost first.
     levels: Vec<Level>,
-    /// The indices of the loop and of those in it.
+    /// Indices of the loop and of its nested loops.
     indices: Vec<Value>,
     index: Value,
     rows: Vec<Row>,
 }
 
-/// Gives loops a form that adds plainly, for where their lists name each place once; gives where these adds stand, and
-/// the loops that were left.
+/// Versions loops to add plainly if their index arrays are injective. Returns the locations of these adds,
+/// and the remaining loops.
 pub(super) fn once(
     unit: &mut Unit,
     body: &mut Body,
@@ -90,7 +94,7 @@ pub(super) fn once(
     (given, left)
 }
 
-/// The loops whose passes read before them what the iterations read, and the others.
+/// Partitions loops into those whose inspector reads the same values as the iterations, and the others.
 fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<Op>, Vec<Op>) {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
@@ -164,8 +168,8 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
     (apart && plan.rows.len() <= MOST_ROWS && read(unit, body, lp, &plan).is_some()).then_some(plan)
 }
 
-/// The first of some ops, or the outermost branch around it in the region that all of them, or branches around them,
-/// stand in.
+/// Returns the first op of `ops`, or its outermost enclosing branch in the region that contains all ops or
+/// their enclosing branches.
 fn in_one_region(body: &Body, ops: &[Op]) -> Option<Op> {
     let up = |at: &Op| owner(body, *at).filter(|around| matches!(body.kind(*around), OpKind::If));
     let mut all = std::iter::successors(Some(*ops.first()?), up);
@@ -178,7 +182,7 @@ fn in_one_region(body: &Body, ops: &[Op]) -> Option<Op> {
     })
 }
 
-/// The ops that the passes do to have lengths, conditions and the index.
+/// Returns the ops that the passes execute to compute trip counts, conditions and the index.
 fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
     let asked = plan.levels.iter().map(|level| match level {
         Level::For(op) | Level::If(op, _) => body.operand(*op, 0),
@@ -190,7 +194,7 @@ fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
     Some(all)
 }
 
-/// Puts the question before a loop, and its plain form beside it.
+/// Emits the inspector before a loop and versions the loop.
 fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
@@ -214,7 +218,7 @@ fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     make_plain(&mut b, plain, sums);
 }
 
-/// What `then` says where a condition holds, else no.
+/// Emits `condition ? then : false`.
 fn either(
     b: &mut Builder<'_>,
     condition: Value,
@@ -232,7 +236,7 @@ fn either(
     b.body.result(choice)
 }
 
-/// Whether no place is named twice.
+/// Emits the inspector: whether no index occurs twice.
 fn answer(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Value {
     let long = b.unit.types.int(64);
     let bytes = b.i64(CELL_BYTES);
@@ -292,7 +296,7 @@ fn answer(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Value {
     found
 }
 
-/// Whether there are marks for all places, and the arrays lie apart.
+/// Emits whether the index range permits marks and the arrays are disjoint.
 fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3]) -> Value {
     let (from, to, times) = (b.i64(-FARTHEST), b.i64(FARTHEST), b.i64(MOST_MARKS));
     let (span, most) = (b.sub(greatest, least), b.mul(adds, times));
@@ -319,7 +323,7 @@ fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3
         .fold(first, |a, c| b.binary(BinaryOp::And, a, *c))
 }
 
-/// Goes through all iterations, and does something with each index.
+/// Emits a loop nest over all iterations and applies `with` to each index.
 fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder<'_>, Value)) {
     let (mut map, mut done) = (ValueMap::new(), HashSet::new());
     let mut value = |b: &mut Builder<'_>, map: &mut ValueMap, value: Value| {

@@ -1,23 +1,23 @@
-//! Sums that all iterations of a loop add to become sums of a few parts of it, which are added up behind it.
+//! Privatisation: adds of all iterations of a loop to the same locations become plain adds to chunk-private
+//! arrays, which are summed after the loop.
 //!
-//! Iterations that run at once and read the same numbers add to the same places in a derivative: an atomic add each,
-//! which takes tens of times as long as a plain one, and sends the cache line from one processor to the other. Where
-//! the places do not change from iteration to iteration, each part of the loop adds to an array of its own, plainly.
+//! Concurrent iterations that read the same values add to the same adjoint locations. An atomic add takes
+//! tens of times as long as a plain add and moves the cache line between cores. If the locations are
+//! loop-invariant, each chunk of the loop adds to a private array without atomics.
 //!
-//! 1. The loop's iterations are independent, and every one comes by the add as often as every other: between loop
-//!    and add stand only loops and branches on what is known before. So nobody reads or writes the place otherwise
-//!    while the loop runs, as another iteration, which adds there, would race with that: a loop of one iteration
-//!    stays as it is, by a test at run time.
-//! 2. The address is computed, by operations that can be done anywhere, from what is there before the loop and from
-//!    indices of loops inside of it, whose lengths are known before. The part's array has an element for each
-//!    combination of these indices.
-//! 3. The loop becomes one over at most [`PARTS`] parts, which are as independent, around a plain loop over a part's
-//!    iterations. How many there are follows from the loop's length alone, and they are added up in their order: the
-//!    sums have the same bits for any number of threads.
-//! 4. What a part never added to is zero, and its place is not touched.
-//! 5. It pays, by a test at run time: there are enough adds, and the arrays are small.
+//! 1. The loop is independent, and every iteration executes the add equally often: only loops and branches on
+//!    loop-invariant values enclose the add within the loop. No other access may then touch the location
+//!    during the loop, because such an access would race with the add of another iteration. A run-time test
+//!    excludes loops with a single iteration.
+//! 2. The address is computed by speculatable ops from outside values and the indices of nested loops with
+//!    loop-invariant trip counts. The private array has an element for each combination of these indices.
+//! 3. The loop becomes an independent loop over at most [`PARTS`] chunks around a serial loop over a chunk's
+//!    iterations. The number of chunks depends only on the trip count, and chunks are summed in order. The
+//!    sums therefore have the same bits for any number of threads.
+//! 4. A location whose sum over all chunks is zero is not accessed.
+//! 5. A run-time test checks profitability: enough adds, and small arrays.
 //!
-//! Place: after differentiation, when no derivative is made of the body any more.
+//! Runs after differentiation.
 
 use super::{
     MOST_OPS, all_in, at_most, computed, free_function, is_independent, is_sum, iterations, looks,
@@ -32,26 +32,26 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Into so many parts a loop comes apart at most.
+/// Maximum number of chunks of a loop.
 const PARTS: i64 = 32;
-/// A part's arrays take at most so many bytes.
+/// Maximum size of a chunk's private arrays in bytes.
 const MOST_BYTES: i64 = 1 << 19;
-/// Loops with fewer adds at run time stay as they are.
+/// Minimum number of executed adds to privatise a loop.
 pub const PARTS_PAY: i64 = 1 << 15;
-/// Counts are taken for no more than this, so that products of three, added up, do not overflow; an array of so many
-/// numbers is too long.
+/// Cap of trip counts, to exclude overflow in sums of products of three counts. An array of that many
+/// elements exceeds the size limit.
 const MOST_TRIPS: i64 = 1 << 17;
 const MOST_DIMS: usize = 3;
 const MOST_SUMS: usize = 256;
 const LINE_BYTES: i64 = 64;
 
-/// Gives all such loops of a body their parts; says whether there are any.
+/// Privatises the adds of all such loops of a body; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     !private_sums(unit, body, PARTS_PAY).is_empty()
 }
 
-/// As the pass does, for loops that make `least` adds when they run; gives where the adds stand that have a plain form
-/// now.
+/// Runs the pass on loops that execute at least `least` adds. Returns the locations of the adds that now
+/// have a plain version.
 pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<LocId>> {
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
         return Vec::new();
@@ -77,18 +77,19 @@ pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<
     given
 }
 
-/// An add that may go to parts.
+/// Add that may be privatised.
 struct Sum {
     op: Op,
-    /// The loops inside whose indices its address is computed from, the outermost first.
+    /// Nested loops whose indices determine the address, the outermost first.
     dims: Vec<Op>,
-    /// All loops around it, up to the parallel one.
+    /// All enclosing loops, up to the parallel loop.
     around: Vec<Op>,
     ty: TypeId,
     bytes: i64,
 }
 
-/// The adds of a loop that may go to parts; none where anything in the loop could read atomically what they add.
+/// Returns the adds of a loop that may be privatised; none if an op of the loop could read the sums
+/// atomically.
 fn sums(unit: &Unit, body: &Body, lp: Op) -> Vec<Sum> {
     let sharing = body.ops[lp].flags.has(Flags::SHARING);
     let long = all_in(body, lp).nth(MOST_OPS).is_some();
@@ -115,7 +116,7 @@ fn sum(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Sum> {
             .dims
             .is_empty();
         match body.kind(at) {
-            // Iterations of another loop that run at once would share a part.
+            // Concurrent iterations of a nested independent loop would share the chunk's array.
             OpKind::For { .. } if steady && !is_independent(body, at) => around.push(at),
             OpKind::If if steady => {}
             _ => return None,
@@ -133,25 +134,25 @@ fn sum(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Sum> {
     })
 }
 
-/// The arrays of all parts.
+/// Private arrays of all chunks.
 struct Arrays {
     sizes: Sizes,
     parts: Value,
     block: Value,
 }
 
-/// Sizes of a loop's arrays, made before it.
+/// Sizes of a loop's private arrays, computed before the loop.
 struct Sizes {
-    /// By add: how long each of its dimensions is, and where its array begins.
+    /// For each add, the length of each array dimension, and the array's offset.
     lengths: Vec<Vec<Value>>,
     starts: Vec<Value>,
-    /// The bytes of a part.
+    /// Size of a chunk's arrays in bytes.
     part_bytes: Value,
-    /// Whether to.
+    /// Run-time test for profitability.
     pays: Value,
 }
 
-/// Puts the loop of parts beside the one that stands there.
+/// Versions the loop: the chunked loop executes if profitable.
 fn in_parts(
     unit: &mut Unit,
     body: &mut Body,
@@ -226,7 +227,7 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
             let count = trips(b, at);
             times = b.mul(times, count);
         }
-        // An array of no elements needs no place; each begins a cache line.
+        // An empty array takes no space; each array starts at a cache line.
         let (line, mask) = (b.i64(LINE_BYTES - 1), b.i64(-LINE_BYTES));
         let whole = b.add(bytes, line);
         let whole = b.binary(BinaryOp::And, whole, mask);
@@ -257,7 +258,7 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
     }
 }
 
-/// The loop over parts around one over a part's iterations, in place of `lp`.
+/// Replaces `lp` by a loop over chunks around a loop over a chunk's iterations.
 fn split(b: &mut Builder<'_>, lp: Op, sums: &[Sum], length: Value, arrays: &Arrays) {
     let sizes = &arrays.sizes;
     let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
@@ -283,7 +284,7 @@ fn split(b: &mut Builder<'_>, lp: Op, sums: &[Sum], length: Value, arrays: &Arra
     replace(b, lp, outer);
 }
 
-/// An add of a part goes to its own array, which begins at `own`.
+/// Replaces an atomic add by a plain add to the chunk's private array at `own`.
 fn add_plainly(b: &mut Builder<'_>, sum: &Sum, own: Value, sizes: &Sizes, number: usize) {
     b.at_op(sum.op);
     b.loc = b.body.ops[sum.op].loc;
@@ -300,7 +301,7 @@ fn add_plainly(b: &mut Builder<'_>, sum: &Sum, own: Value, sizes: &Sizes, number
     b.body.erase(sum.op);
 }
 
-/// The element of an add's array in the part that begins at `own`.
+/// Emits the address of an element of an add's array in the chunk memory at `own`.
 fn element(
     b: &mut Builder<'_>,
     own: Value,
@@ -325,7 +326,7 @@ fn element(
     b.byte_addr(own, bytes)
 }
 
-/// Behind the loop: what all parts have for a place is added to it.
+/// After the loop, sums the elements of all chunks and adds each sum to its location.
 fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays) {
     let sizes = &arrays.sizes;
     let (mut map, mut indices, mut outside) = (ValueMap::new(), Vec::new(), Vec::new());

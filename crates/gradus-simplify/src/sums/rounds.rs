@@ -1,22 +1,23 @@
-//! Loops whose neighbouring iterations add to the same places go over them in two rounds.
+//! Two-phase schedule: loops whose neighbouring iterations add to the same locations execute even chunks
+//! first, then odd chunks.
 //!
-//! Iterations of a stencil that run at once add to what the iterations beside them add to, too. Parts of the loop that
-//! lie apart do not: first all even parts run at once, then all odd ones, and within each the adds are plain.
+//! Neighbouring iterations of a stencil add to overlapping locations, but chunks at a distance do not. All
+//! even chunks execute concurrently, then all odd ones, with plain adds.
 //!
-//! 1. The loop's iterations are independent, so that what they access plainly no other adds to. Nothing else in the
-//!    loop adds atomically, and no code is called that could. What the loop carries is handed on as it is or summed up:
-//!    the seed of a maximum goes to the last iteration that raised it, and a product's is the product of those behind,
-//!    in the order of the loop.
-//! 2. Each address is linear in the indices of the loop and of loops inside of it. Its steps are what it changes by
-//!    where one index goes from 0 to 1; with the lengths of the loops inside, which are known before, they give the
-//!    bytes that an iteration touches, and that all do.
-//! 3. For each two adds, one with itself included: either all that they touch lies apart, or they move on by the same
-//!    step, and what an iteration touches by both is no longer than a part's steps. Then parts of one round do not
-//!    meet. That is asked at run time, with numbers so small that nothing wraps around; the atomic loop stays for
-//!    where it does not hold.
-//! 4. It pays, by a test at run time: there are enough adds.
+//! 1. The loop is independent, hence plain accesses do not alias adds of other iterations. The loop contains
+//!    no other atomic adds and no calls that may add. Carried values are invariant or sums. Other carried
+//!    values depend on the order: the seed of a maximum belongs to the last iteration that raised it, the
+//!    adjoint of a product multiplies later factors.
+//! 2. Each address is linear in the indices of the loop and of nested loops. The step of an index is the
+//!    address difference between index 1 and index 0. With the loop-invariant trip counts of nested loops, the
+//!    steps yield the byte range of an iteration and of the whole loop.
+//! 3. For each pair of adds, including an add with itself, one of two conditions holds. The ranges over the
+//!    whole loop are disjoint; or both adds have equal steps and the combined range of an iteration is at most
+//!    the step of a chunk. Chunks of one phase are then disjoint. A run-time test checks the condition, with
+//!    numbers small enough to exclude overflow; otherwise the atomic loop executes.
+//! 4. A run-time test checks profitability: enough adds.
 //!
-//! Place: after differentiation, when no derivative is made of the body any more, behind [`super::parts`].
+//! Runs after differentiation, after [`super::parts`].
 
 use super::{
     MOST_OPS, all_in, at_most, carries_sums, computed, is_independent, is_sum, iterations, listed,
@@ -32,25 +33,25 @@ use gradus_ir::{
     Value,
 };
 
-/// Into so many parts a loop comes apart at most, of so many iterations at least.
+/// Maximum number of chunks of a loop, and minimum number of iterations of a chunk.
 const PARTS: i64 = 64;
 const LEAST_LENGTH: i64 = 4;
-/// Loops with fewer adds at run time stay as they are.
+/// Minimum number of executed adds to schedule a loop in phases.
 pub const ROUNDS_PAY: i64 = 1 << 13;
-/// Each add is held against each other.
+/// Maximum number of adds; the test compares all pairs.
 const MOST_ADDS: usize = 12;
 const MOST_DIMS: usize = 3;
-/// Steps and lengths are below, and so are the bytes that an iteration touches.
+/// Upper bounds: of steps and trip counts, and of the bytes that an iteration touches.
 const NEAR: i64 = 1 << 31;
 const WIDE: i64 = 1 << 40;
 
-/// Has such loops of a body go in rounds; says whether there are any.
+/// Schedules such loops of a body in phases; returns whether there were any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     !rounds(unit, body, facts, ROUNDS_PAY).is_empty()
 }
 
-/// As the pass does, for loops that make `least` adds when they run; gives where the adds stand that have a plain form
-/// now.
+/// Runs the pass on loops that execute at least `least` adds. Returns the locations of the adds that now
+/// have a plain version.
 pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Vec<Option<LocId>> {
     if !sums_up(body) {
         return Vec::new();
@@ -83,15 +84,15 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
     given
 }
 
-/// An add, and the loops inside whose indices its address is computed from.
+/// Add, with the nested loops whose indices determine the address.
 struct Add {
     op: Op,
     dims: Vec<Op>,
     bytes: i64,
 }
 
-/// The atomic adds of a loop, and the calls in it that may add as well; `None` where there are none, or where something
-/// else may see what they do.
+/// Returns the atomic adds of a loop and the calls that may add as well. `None` if the loop has no atomic
+/// adds or other ops may observe them.
 pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec<Op>)> {
     let calls = |op: &Op| {
         let known = || unit.callee(body, *op).and_then(|func| unit.known(func));
@@ -110,7 +111,7 @@ pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec
     (!sums.is_empty()).then_some((sums, calls))
 }
 
-/// The adds of a loop, if all may be held against each other.
+/// Returns the adds of a loop, if all pairs can be compared.
 fn adds(unit: &Unit, body: &Body, facts: &Facts, lp: Op) -> Option<Vec<Add>> {
     let (sums, calls) = all_sums(unit, body, lp)?;
     if sums.len() > MOST_ADDS || !calls.is_empty() {
@@ -139,18 +140,18 @@ fn add(unit: &Unit, body: &Body, alias: &Alias<'_>, lp: Op, op: Op) -> Option<Ad
     (dims.len() <= MOST_DIMS && dims.iter().all(known)).then_some(Add { op, dims, bytes })
 }
 
-/// The bytes that an add touches, as addresses.
+/// Byte range of an add, as addresses.
 struct Reach {
     step: Value,
-    /// In the first iteration: the first byte, and the end.
+    /// First byte and end in the first iteration.
     low: Value,
     high: Value,
-    /// In all.
+    /// First byte and end over all iterations.
     first: Value,
     end: Value,
 }
 
-/// The questions to ask before.
+/// Run-time test under construction: conditions that must all hold.
 struct Asked<'a, 'b> {
     b: &'a mut Builder<'b>,
     lp: Op,
@@ -163,14 +164,14 @@ impl Asked<'_, '_> {
         self.all.push(one);
     }
 
-    /// Asks whether a number lies between `-limit` and `limit`.
+    /// Requires a number to lie between `-limit` and `limit`.
     fn near(&mut self, value: Value, limit: i64) {
         let (half, all) = (self.b.i64(limit), self.b.i64(2 * limit));
         let moved = self.b.add(value, half);
         self.ask(IntPredicate::Ult, moved, all);
     }
 
-    /// The address of an add where the index of one loop is 1, and all others are 0.
+    /// Emits the address of an add with index 1 for loop `one` and index 0 for all other loops.
     fn address(&mut self, add: &Add, one: Option<Op>) -> Value {
         let mut map = ValueMap::new();
         for at in add.dims.iter().copied().chain([self.lp]) {
@@ -185,7 +186,7 @@ impl Asked<'_, '_> {
         self.b.cast(CastOp::PtrToInt, place, long)
     }
 
-    /// The lesser or greater of two numbers.
+    /// Emits the minimum or maximum of two numbers.
     fn choose(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
         let first = self.b.icmp(predicate, a, b);
         self.b.select(first, a, b)
@@ -224,7 +225,7 @@ impl Asked<'_, '_> {
         }
     }
 
-    /// How far down and up so many runs go that are a step apart.
+    /// Emits the negative and positive distance that `count` iterations of a given step cover.
     fn stretch(&mut self, step: Value, count: Value) -> (Value, Value) {
         let (zero, one, near) = (self.b.i64(0), self.b.i64(1), self.b.i64(NEAR));
         self.near(step, NEAR);
@@ -238,7 +239,8 @@ impl Asked<'_, '_> {
         (less, more)
     }
 
-    /// Asks whether parts of `length` iterations with another between them do not meet by two adds.
+    /// Requires that two adds do not conflict between chunks of `length` iterations with another chunk in
+    /// between.
     fn apart(&mut self, one: &Reach, other: &Reach, length: Value) {
         let low = self.choose(IntPredicate::Ult, one.low, other.low);
         let high = self.choose(IntPredicate::Ugt, one.high, other.high);
@@ -258,7 +260,7 @@ impl Asked<'_, '_> {
     }
 }
 
-/// An unsigned count in 64 bits.
+/// Zero-extends an unsigned count to 64 bits.
 fn long(b: &mut Builder<'_>, count: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(count) == long {
@@ -267,7 +269,7 @@ fn long(b: &mut Builder<'_>, count: Value) -> Value {
     }
 }
 
-/// Puts the loop of rounds beside the one that stands there.
+/// Versions the loop: the two-phase loop executes if the test holds.
 fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
@@ -289,7 +291,7 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64)
     make_plain(&mut b, inner, sums);
 }
 
-/// How many iterations a part has, where there are at most so many parts.
+/// Emits the number of iterations per chunk, for at most `parts` chunks.
 pub(super) fn part_length(b: &mut Builder<'_>, trips: Value, parts: i64) -> Value {
     let (most, least) = (b.i64(parts), b.i64(LEAST_LENGTH));
     let length = quotient(b, trips, most);
@@ -297,7 +299,8 @@ pub(super) fn part_length(b: &mut Builder<'_>, trips: Value, parts: i64) -> Valu
     b.select(short, least, length)
 }
 
-/// Makes the adds of a part's iterations plain ones, so that loops between are not independent.
+/// Turns the adds of a chunk's iterations into plain adds; loops between add and chunk are no longer
+/// independent.
 pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
     for op in sums {
         let up = |op: &Op| owner(b.body, *op);
@@ -311,7 +314,7 @@ pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
     }
 }
 
-/// Whether parts may run in rounds, and whether that pays.
+/// Emits the run-time test: chunks may execute in phases, and the schedule is profitable.
 fn question(
     b: &mut Builder<'_>,
     lp: Op,
@@ -353,7 +356,7 @@ fn question(
     yes
 }
 
-/// So many rounds of parts in place of a loop; gives the loop of a part's iterations.
+/// Replaces a loop by `rounds` phases of chunks; returns the loop over a chunk's iterations.
 pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -> Op {
     let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
     let operands: Vec<Value> = b.body.operands(lp).collect();
