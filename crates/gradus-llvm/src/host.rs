@@ -32,7 +32,7 @@ pub struct Host {
     pub(crate) tables: Tables,
     pub(crate) generation: u32,
     pub(crate) originals: Originals,
-    /// Whether loops that index small stack arrays are unrolled before differentiation.
+    /// Enables unrolling of loops that index small stack arrays, before differentiation.
     pub(crate) local_loops: bool,
     messages: Box<RefCell<Vec<Message>>>,
 }

@@ -94,7 +94,7 @@ struct Importer<'h> {
     data_layout: LLVMTargetDataRef,
     kinds: Kinds,
     metadata_kinds: Vec<String>,
-    /// Whether shared exit blocks are copied per landing pad.
+    /// Enables copies of shared exit blocks per landing pad.
     parts_ways: bool,
     const_ids: HashMap<LLVMValueRef, ConstId>,
     func_ids: HashMap<LLVMValueRef, FuncId>,

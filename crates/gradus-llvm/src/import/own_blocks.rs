@@ -1,5 +1,6 @@
-//! Globals that hold only null or fresh allocations: the targets of two such globals are disjoint, even if
-//! they were allocated before the differentiated function is called.
+//! Globals in which the module stores only null and results of allocator calls, and whose address does not
+//! escape. Alias analysis treats the targets of two such globals as disjoint, also targets that were
+//! allocated before the differentiated function is called.
 
 use super::Importer;
 use llvm_sys::LLVMValueKind;

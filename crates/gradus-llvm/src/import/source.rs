@@ -58,8 +58,8 @@ pub(super) struct Block {
     pub(super) end: End,
     /// LLVM's terminator; null for private landing pads.
     pub(super) terminator: LLVMValueRef,
-    /// The phi assignments of each edge, by successor. Of several edges to the same block, the first has
-    /// the assignments.
+    /// The phi assignments of each edge, by successor. Parallel edges to one block share the assignments of
+    /// the first.
     pub(super) edges: Vec<Vec<(u32, Ref)>>,
 }
 
