@@ -1,9 +1,8 @@
 //! Symbol preservation across the early pipeline: users of symbols, protected functions, removal of unused
 //! symbols.
 //!
-//! A requested function may be `static` and inlined everywhere; LLVM would drop it before import.
-//! [`Host::expose`] makes it external for the pipeline, and [`Host::restore`] resets its linkage
-//! afterwards.
+//! LLVM would drop a requested `static` function before import if all calls are inlined. [`Host::expose`]
+//! makes the function external for the pipeline, and [`Host::restore`] resets the linkage afterwards.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::merge::calls_in;

@@ -24,7 +24,7 @@
 //!   its origin. Its new subprogram treats the locations of its ops as inlined. Ops with a `name` keep the
 //!   name. Functions rebuilt in place keep their debug records. If an arm ends with a constant that the
 //!   next op tests (selectors, `a && b`, loops with several exits), control jumps directly to the selected
-//!   target, so that the blocks come out nearly as imported.
+//!   target. The blocks thus come out nearly as imported.
 //! - [`census`]: histogram of a module's operations, for comparing before import and after export.
 //! - `fortran`, `nodes`, `casts`, `managers`: expansion of runtime library calls into IR that
 //!   differentiation handles.

@@ -5,9 +5,9 @@
 //! Before differentiation, replacement functions on the same node layout are called instead:
 //! `nodes/links.ll`, and `nodes/tree.ll` with `nodes/side.ll` once per side. Lists are circular with a
 //! sentinel (Knuth, TAOCP 1, 2.2.5). Trees are red-black trees with insertion and deletion as in Cormen,
-//! Leiserson, Rivest and Stein, Introduction to Algorithms, 13.3 and 13.4, with two departures: null
-//! replaces the leaf sentinel, and a header above the root points to the first and last node. Programs
-//! observe the order of nodes only, not the balance of the tree.
+//! Leiserson, Rivest and Stein, Introduction to Algorithms, 13.3 and 13.4. Departures: null replaces the
+//! leaf sentinel, and a header above the root points to the first and last node. Programs observe the order
+//! of nodes only, not the balance of the tree.
 //!
 //! Hashed containers are entirely template code, except for the library's rehash policy. Its results are
 //! integers that decide the order of elements, so these calls stay.

@@ -52,7 +52,7 @@ impl Host {
                         let count = LLVMGetNumOperands(value) as u32;
                         pending.extend((0..count).rev().map(|i| LLVMGetOperand(value, i)));
                     }
-                    // A zero array or struct names nothing.
+                    // A zero array or struct adds no cell.
                     LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
                     _ => words.push(word(value)),
                 }

@@ -1,12 +1,12 @@
 //! Expands flang's runtime calls for `ALLOCATE` and `DEALLOCATE` of allocatable variables.
 //!
-//! For a statement with `SOURCE`, `MOLD` or `STAT`, or a variable of a derived type, flang sets the bounds
-//! of each dimension (`_FortranAAllocatableSetBounds`, or `…ApplyMold`, which copies the bounds of a
-//! variable), allocates (`_FortranAAllocatableAllocate`), and copies the source (`…AllocateSource`).
-//! Allocation initialises a variable of a derived type with the default values of the type. Deallocation
-//! (`_FortranAAllocatableDeallocate`) frees the allocatable components before the variable's own memory. A
-//! failing statement returns its `STAT` value, or ends the program. Statements with an `ERRMSG` and
-//! possibly polymorphic variables stay calls.
+//! flang calls the runtime for statements with `SOURCE`, `MOLD` or `STAT`, and for variables of derived
+//! types. The calls set the bounds of each dimension (`_FortranAAllocatableSetBounds`, or `…ApplyMold`,
+//! which copies the bounds of a variable), allocate (`_FortranAAllocatableAllocate`), and copy the source
+//! (`…AllocateSource`). Allocation initialises a variable of a derived type with the default values of the
+//! type. Deallocation (`_FortranAAllocatableDeallocate`) frees the allocatable components before the
+//! variable's own memory. A failing statement returns its `STAT` value, or ends the program. Statements
+//! with an `ERRMSG` and possibly polymorphic variables stay calls.
 
 use super::assignments::copy_text;
 use super::descriptors::{Left, number};

@@ -99,8 +99,8 @@ impl Left {
         unsafe { Left::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
     }
 
-    /// Collects the stores into a descriptor that precede a call, in its block and after any other call
-    /// except calls that set bounds: flang rewrites the descriptor of a pointer in front of each
+    /// Collects the stores into a descriptor in front of a call, in its block and after any other call
+    /// except calls that set bounds. flang rewrites the descriptor of a pointer in front of each
     /// allocation.
     ///
     /// # Safety

@@ -31,10 +31,10 @@ unsafe extern "C" {
 }
 
 impl Host {
-    /// Expands the calls of flang's runtime library that allocate, move and free memory, assign to
-    /// allocatable variables or to arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`,
-    /// copies for contiguous arguments, array constructors, initialisation and destruction, and numeric
-    /// functions. Internal procedures passed as arguments are called by name.
+    /// Expands calls of flang's runtime library: allocation and deallocation, assignments to allocatable
+    /// variables and to arrays that may overlap, `MOVE_ALLOC`, copies for contiguous arguments, array
+    /// constructors, initialisation, destruction, and numeric functions. Internal procedures passed as
+    /// arguments are called by name.
     ///
     /// # Errors
     /// LLVM's message if a replacement function cannot be parsed or linked.

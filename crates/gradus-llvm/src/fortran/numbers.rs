@@ -1,7 +1,7 @@
 //! Expands flang's numeric runtime functions `NORM2`, `MOD`, `MODULO` and `SPACING`.
 //!
-//! The algorithms are those of flang-rt 22: the norm is scaled by the largest magnitude seen, so that no
-//! square overflows; the remainder is `fmod`, with the sign of the first operand or (`MODULO`) of the
+//! The algorithms are those of flang-rt 22. The norm is scaled by the largest magnitude seen, so that no
+//! square overflows. The remainder is `fmod`, with the sign of the first operand or (`MODULO`) of the
 //! second.
 
 use super::descriptors::Left;

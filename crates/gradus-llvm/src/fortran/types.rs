@@ -16,8 +16,8 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 
-/// The members of a type's table: the bytes of a variable, the descriptors of its components and of its
-/// procedure components, and flags that nothing is initialised, destroyed or finalised, and that no
+/// The members of a type's table: the bytes of a variable, and the descriptors of its components and of its
+/// procedure components. The flags state that nothing is initialised, destroyed or finalised, and that no
 /// assignment is user-defined.
 const SIZE: u32 = 2;
 const COMPONENTS: u32 = 6;

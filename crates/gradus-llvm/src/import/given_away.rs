@@ -3,7 +3,7 @@
 //! pointer global may then point to a named global.
 //!
 //! Addresses are followed through address computations, calls of defined functions, returns, and stack
-//! variables. Declared callees are assumed not to capture an address.
+//! variables. Unknown callees are assumed not to capture an address.
 
 use super::Importer;
 use crate::ffi::name_of;

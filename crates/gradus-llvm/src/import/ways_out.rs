@@ -1,14 +1,18 @@
-//! Exit-block duplication: each landing pad gets a private copy of the blocks on its path out of the
+//! Exit-block duplication: each landing pad gets a private copy of the blocks on the path out of the
 //! function.
 //!
-//! Compilers share clean-up code that ends in `resume`: many calls jump to one chain of destructors.
-//! Restructuring the shared chain would require a sequence of selectors around code that never throws. A
-//! copy for each landing pad makes every handler a region that leaves the function.
+//! Compilers share clean-up code with a final `resume`: many calls jump to one chain of destructors.
+//! Restructuring the shared chain would require a sequence of selectors around non-throwing code. A copy
+//! for each landing pad makes every handler a region that leaves the function.
 //!
-//! Steps, before restructuring: (1) find the blocks that reach a return; (2) find the landing pads that
-//! reach no return and that control reaches without passing another such pad; (3) copy the blocks reachable
-//! from each pad, with fresh value numbers, if an earlier pad reaches any of them. The number of copies is
-//! limited; the remaining pads share their blocks.
+//! An exit pad is a landing pad that reaches no return. Steps, before restructuring:
+//!
+//! 1. Find the blocks that reach a return.
+//! 2. Find the exit pads that control reaches without passing another exit pad.
+//! 3. Copy the blocks reachable from each exit pad, with fresh value numbers, if an earlier pad reaches any
+//!    of the blocks.
+//!
+//! The number of copies is limited; the remaining pads share their blocks.
 
 use super::source::{Block, End, Inst, Ref, Source};
 use crate::restructure::Kind;
@@ -67,7 +71,7 @@ fn can_return(source: &Source) -> Vec<bool> {
     found
 }
 
-/// Returns the blocks that control reaches without passing a pad that leaves the function, and those pads.
+/// Returns the blocks reachable without passing an exit pad, and the reachable exit pads.
 fn reached(source: &Source, leads_out: &dyn Fn(&Source, usize) -> bool) -> (Vec<bool>, Vec<usize>) {
     let mut seen = vec![false; source.blocks.len()];
     let mut pads = Vec::new();

@@ -8,7 +8,7 @@
 //! Flow: the device's text is retargeted ([`retarget`]), its inline PTX translated ([`assembly`]), and the
 //! module linked. Device functions that query their thread index, or use shared memory, are marked for
 //! inlining ([`threads`]). The calls that would register kernels and variables are read and replaced
-//! ([`registration`]): a device variable and its host shadow become one, every kernel gets an entry
+//! ([`registration`]). A device variable and its host shadow become one, every kernel gets an entry
 //! ([`entries`]), and launches of known kernels are connected ([`launches`]).
 //!
 //! Afterwards a kernel is an internal function `__gr_kernel.NAME` without callers. `__gr_launch.NAME` is a

@@ -1,9 +1,9 @@
 //! Separate compilation: records device functions that cannot be called across units.
 //!
-//! A function that queries its thread index, waits at a barrier or uses shared memory is inlined into its
-//! kernel, so a kernel of another unit cannot call it. The objects record both sides for a link step that
-//! sees all units. A variable [`TOGETHER`]`NAME` marks the definition of such a function. [`CALLED`]`NAME`
-//! marks a call of a function of another unit. Each holds `file:line:name`.
+//! A device function with thread queries, barriers or shared memory is inlined into the calling kernel.
+//! Kernels of separate units cannot call the function. The objects record definitions and calls for a link
+//! step with all units. A variable [`TOGETHER`]`NAME` marks a definition, [`CALLED`]`NAME` a call into a
+//! foreign unit. Each variable holds `file:line:name`.
 
 use super::assembly::place;
 use super::launches::calls_of;
@@ -15,7 +15,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Host {
-    /// Makes a function internal and records that other units cannot call it.
+    /// Makes a function internal and records the function as not callable from other units.
     pub(super) unsafe fn keep_from_others(&self, f: LLVMValueRef) {
         unsafe {
             if LLVMGetLinkage(f) == LLVMLinkage::LLVMInternalLinkage {
@@ -30,7 +30,7 @@ impl Host {
         }
     }
 
-    /// Records the called device functions of other units.
+    /// Records calls of device functions that the module does not define.
     pub(super) fn tell_calls_of_others(&self) {
         for f in self.functions() {
             unsafe {

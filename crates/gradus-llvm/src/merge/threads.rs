@@ -1,5 +1,5 @@
-//! Inlines device functions that query their thread index, wait at a barrier or use shared memory into
-//! their kernels, where the thread context is known.
+//! Inlines device functions that query the thread index, wait at a barrier or use shared memory into their
+//! kernels, because the thread context is known only in a kernel.
 
 use super::add_attribute;
 use super::assembly::place;
@@ -20,7 +20,7 @@ const SHORT: usize = 300;
 /// multiply along all paths.
 const SHORT_IN_ALL: usize = 2000;
 
-/// Ends the calling thread: code after such a call is unreachable.
+/// Ends the calling thread: code after a call is unreachable.
 pub(super) const EXIT: &str = "__gr_exit";
 
 impl Host {
@@ -94,7 +94,7 @@ impl Host {
                     LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind);
                     add_attribute(self, f, "alwaysinline");
                     if name_of(f).starts_with(DEVICE) {
-                        // Other units cannot inline the function.
+                        // No foreign unit can inline the function.
                         self.keep_from_others(f);
                     }
                 }
@@ -112,7 +112,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// Returns whether a function is inlined at its calls: marked so, or short and not `noinline`.
+    /// Returns whether a function is inlined at its calls: `alwaysinline`, or short and not `noinline`.
     unsafe fn is_taken_in(&mut self, f: LLVMValueRef) -> bool {
         unsafe {
             self.measure(f);
