@@ -2,9 +2,9 @@
 //!
 //! A remaining call costs a derivative a tape block and a second call, hides the callee's clobbers, and
 //! merges the types of memory that different callers pass. LLVM's threshold does not model these costs. The
-//! early serial pipeline therefore raises the threshold for functions of the module that a differentiated
-//! function reaches, including C++ templates and inline functions. All other functions are inlined by
-//! LLVM's default.
+//! pipelines before differentiation therefore raise the threshold for functions of the module that a
+//! differentiated function reaches, including C++ templates and inline functions. All other functions are
+//! inlined by LLVM's default.
 
 use crate::ffi::*;
 use crate::host::Host;
