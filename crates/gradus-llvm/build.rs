@@ -1,4 +1,4 @@
-//! Builds the C++ that closes the gaps of LLVM's C API.
+//! Builds the C++ shim for LLVM functionality that the C API lacks.
 use std::path::PathBuf;
 
 fn main() {

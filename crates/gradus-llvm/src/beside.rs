@@ -1,10 +1,10 @@
-//! Derivatives to be linked beside the user's own object: everything else of the module becomes a
-//! declaration or goes.
+//! Reduces a module to derivatives that are linked next to the user's own object.
 //!
-//! Kept are the functions named and what they reach that other objects cannot give: `static` functions
-//! and constants, which may exist twice, and what any object may define (`inline`). What the user's
-//! object defines is declared. Static *state* would exist twice and be wrong: a mutable `static`
-//! variable in reach, or the address of a `static` function (two copies compare unequal), is refused.
+//! The requested functions and the reachable definitions that no other object provides stay defined:
+//! `static` functions and constants, which may be duplicated, and `inline` (linkonce) definitions, which
+//! any object may emit. Definitions of the user's object become declarations. Static *state* must not be
+//! duplicated. A reachable mutable `static` variable and the address of a `static` function (two copies
+//! compare unequal) are refused.
 use crate::ffi::*;
 use crate::host::Host;
 use gradus_ir::{Code, Diagnostic};
@@ -18,14 +18,14 @@ unsafe extern "C" {
     fn gr_erase_global(global: LLVMValueRef);
 }
 
-/// How a definition relates to other objects.
+/// Relation of a definition to other objects, by linkage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The user's object defines it.
+    /// The user's object defines the symbol.
     Elsewhere,
-    /// Only this module can.
+    /// Local linkage: only the present module can define the symbol.
     Here,
-    /// Any object that needs it.
+    /// Linkonce or weak ODR linkage: any object that requires the symbol defines it.
     Anyone,
 }
 
@@ -38,7 +38,7 @@ fn owner(value: LLVMValueRef) -> Owner {
     }
 }
 
-/// What is reached, and what stands in the way.
+/// Worklist of the reachability walk, with the definitions to preserve and the refusals.
 struct Reach<'a> {
     ours: &'a dyn Fn(&str) -> bool,
     kept: HashSet<LLVMValueRef>,
@@ -48,11 +48,11 @@ struct Reach<'a> {
 }
 
 impl Host {
-    /// Reduces the module to the functions named and what they reach; `ours` says by name which
-    /// functions were made here and have no copy elsewhere.
+    /// Reduces the module to the functions `names` and their reachable definitions. `ours` decides by name
+    /// whether Gradus generated a function, so that no other object has a copy.
     ///
     /// # Errors
-    /// Static state in reach ([`Code::StaticState`]), each piece once.
+    /// Reachable static state ([`Code::StaticState`]), each symbol once.
     pub fn keep_beside(
         &mut self,
         names: &[String],
@@ -157,7 +157,7 @@ impl Reach<'_> {
         }
     }
 
-    /// Looks at a constant; `called` where it is the callee of a call.
+    /// Visits a constant and its operands. `called` is true for the callee operand of a call.
     unsafe fn mention(&mut self, constant: LLVMValueRef, called: bool) {
         let mut pending = vec![(constant, called)];
         while let Some((c, called)) = pending.pop() {

@@ -1,9 +1,11 @@
-//! `dynamic_cast` to a class that has the other as a base at a known place: a question, and the address from there.
+//! Expands `dynamic_cast` to a class with a statically known base offset into a type test and an address
+//! computation.
 //!
-//! The library's function says whether an object is of a class, and where that begins in it
-//! (`__dynamic_cast`, Itanium C++ ABI, 2.9.7). Where the last argument tells how far the base lies from the beginning, the
-//! answer is null or that: so the call becomes one of a function of our own that only asks, and a choice, which
-//! derivatives know. Casts across, and to classes that have the base several times or virtually, stay.
+//! The runtime function `__dynamic_cast` (Itanium C++ ABI, 2.9.7) checks the dynamic type of an object and
+//! returns the address of the target subobject. If the last argument (`src2dst`) is a non-negative base
+//! offset, the result is either null or the source address minus the offset. The expansion calls a private
+//! test function and selects between the two addresses; differentiation handles both. Cross casts and casts
+//! to classes with a repeated or virtual base stay calls.
 
 use crate::ffi::NO_NAME;
 use crate::host::Host;
@@ -15,14 +17,14 @@ use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
 use llvm_sys::prelude::*;
 
-/// The library's function.
+/// The `dynamic_cast` entry point of the C++ runtime.
 const CAST: &str = "__dynamic_cast";
 
 impl Host {
-    /// Writes the casts out.
+    /// Expands all casts with a known base offset.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if the module of the test function cannot be parsed or linked.
     pub fn write_out_casts(&mut self) -> Result<(), Diagnostic> {
         let calls = self.plain_casts();
         if calls.is_empty() {
@@ -37,7 +39,8 @@ impl Host {
             unreachable!("the function that answers for casts has just been linked");
         };
         unsafe {
-            // Not from its beginning: nothing would have called it when it was linked.
+            // The test function becomes internal only after linking: the linker drops internal functions
+            // without uses.
             LLVMSetLinkage(question, LLVMInternalLinkage);
             for (call, back) in calls {
                 self.choose(call, question, back);
@@ -46,7 +49,7 @@ impl Host {
         Ok(())
     }
 
-    /// The casts whose class begins so many bytes before what is cast.
+    /// Returns the casts with a non-negative constant base offset, and the offset in bytes.
     fn plain_casts(&self) -> Vec<(LLVMValueRef, u64)> {
         let with_place = |call: LLVMValueRef| unsafe {
             let hint = LLVMGetOperand(call, 3);
@@ -58,7 +61,7 @@ impl Host {
         calls.filter_map(with_place).collect()
     }
 
-    /// Puts the question and the choice in place of a cast.
+    /// Replaces a cast by a call of the test function and a select.
     unsafe fn choose(&self, call: LLVMValueRef, question: LLVMValueRef, back: u64) {
         unsafe {
             let build = LLVMCreateBuilderInContext(self.ctx);

@@ -1,20 +1,21 @@
-//! The multiset of a module's operations, for comparing a module before import and after export.
+//! Histogram of a module's operations, for comparing a module before import and after export.
 //!
-//! Operations are counted by their text with flags, types, attributes, callees and metadata, without
-//! the names of values; constants count as values, since a phi of equal constants is one. Branches, phis, selectors, returns and landing pads are left out: they are
-//! what restructuring may change. Numbers of attribute groups and metadata nodes are replaced by what
-//! they stand for, to a fixed depth. A constant address counts by its meaning, a symbol and a number of bytes: the
-//! unit has one constant for all expressions of an address. Their flags are left out, because they state facts
-//! about one address.
+//! An operation is counted by its text with flags, types, attributes, callees and metadata, without value
+//! names. All constant operands count alike as values, because a phi of equal constants is exported as the
+//! constant. Branches, phis, selectors, returns and landing pads are left out, because restructuring may
+//! change them. Numbers of attribute groups and metadata nodes are expanded to their contents, to a fixed
+//! depth. A constant address counts by its meaning, a symbol and a byte offset: the unit has one constant
+//! for all expressions of an address. Flags of constant addresses are left out, because they state facts
+//! about the address only.
 use crate::ffi::take_message;
 use crate::host::Host;
 use llvm_sys::core::{LLVMCloneModule, LLVMDisposeModule, LLVMPrintModuleToString};
 use llvm_sys::prelude::LLVMModuleRef;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Metadata nodes are written out to this depth.
+/// Expansion depth of metadata nodes.
 const METADATA_DEPTH: usize = 3;
-/// Instructions that restructuring may change, by how their text begins.
+/// Instructions that restructuring may change, by the beginning of their text.
 const LEFT_OUT: [&str; 9] = [
     "br ",
     "switch ",
@@ -28,7 +29,7 @@ const LEFT_OUT: [&str; 9] = [
 ];
 
 impl Host {
-    /// How often each operation occurs in the functions for which `counted` is true, by its normalised text.
+    /// Counts the operations of the functions accepted by `counted`, by normalised text.
     pub fn census(&self, counted: impl Fn(&str) -> bool) -> BTreeMap<String, usize> {
         let text = self.plain_text();
         let legend = Legend::new(&text);
@@ -56,7 +57,7 @@ unsafe extern "C" {
 impl Host {
     /// Returns the module's text with one spelling for each constant address.
     fn plain_text(&self) -> String {
-        // SAFETY: the module is live; the copy is this function's own.
+        // SAFETY: the module is live; the clone is private to the function and disposed of here.
         unsafe {
             let copy = LLVMCloneModule(self.module);
             gr_plain_addresses(copy);
@@ -67,7 +68,8 @@ impl Host {
     }
 }
 
-/// Returns a module's text without atom group numbers in debug locations: a copy of a module numbers them anew.
+/// Returns a module's text without atom group numbers in debug locations: cloning a module renumbers atom
+/// groups.
 fn without_atom_groups(text: &str) -> String {
     let mut parts = text.split(", atomGroup: ");
     let mut kept = parts.next().unwrap_or_default().to_string();
@@ -77,7 +79,7 @@ fn without_atom_groups(text: &str) -> String {
     kept
 }
 
-/// The name of a function in the line that begins its definition.
+/// Returns the name of a function from the first line of its definition.
 fn function_name(head: &str) -> String {
     let from = head.find('@').map_or(head.len(), |at| at + 1);
     let rest = &head[from..];
@@ -87,7 +89,7 @@ fn function_name(head: &str) -> String {
     }
 }
 
-/// What the numbers and names of a module's text stand for.
+/// Definitions of the numbered and named entities in a module's text.
 struct Legend<'t> {
     attributes: HashMap<&'t str, &'t str>,
     metadata: HashMap<&'t str, &'t str>,
@@ -116,7 +118,7 @@ impl<'t> Legend<'t> {
         legend
     }
 
-    /// The normalised text of an operation; `None` where it does not count.
+    /// Returns the normalised text of an operation; `None` if the operation does not count.
     fn key(&self, line: &str) -> Option<String> {
         let operation = match line.split_once(" = ") {
             Some((left, right)) if left.starts_with('%') => {
@@ -176,8 +178,8 @@ impl<'t> Legend<'t> {
     }
 }
 
-/// An operation's text with `%` for every simple constant that stands as an operand: behind a scalar
-/// type, or after a comma. The numbers of a constant address stay, because they identify the address.
+/// Returns an operation's text with `%` for every simple constant operand: after a scalar type or after a
+/// comma. The numbers of a constant address stay, because they identify the address.
 fn without_constants(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -192,7 +194,7 @@ fn without_constants(text: &str) -> String {
     out
 }
 
-/// Returns the place after the bracket that closes the first one of a text.
+/// Returns the index after the bracket that closes the first bracket of a text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -206,7 +208,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns a part of an operation's text with `%` for every simple constant in it.
+/// Returns a fragment of an operation's text with `%` for every simple constant operand.
 fn without_operands(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut expected = false;
@@ -243,7 +245,7 @@ fn without_operands(text: &str) -> String {
     out
 }
 
-/// The name, number or string that text begins with.
+/// Returns the name, number or string at the beginning of a text.
 fn token(text: &str) -> &str {
     let bytes = text.as_bytes();
     let quoted = |from: usize| {

@@ -1,4 +1,4 @@
-// Loads of addresses from one of several places of a structure. See chosen_loads.rs.
+// Splits loads of pointers through a select or phi of addresses in a structure. See chosen_loads.rs.
 #include "llvm-c/Core.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/InstIterator.h"
@@ -8,7 +8,7 @@
 #include <vector>
 using namespace llvm;
 
-// Whether these are places at different known distances from one address.
+// Returns whether the addresses have one base and differ in their constant offsets.
 static bool are_of_one(ArrayRef<Value *> places, const DataLayout &layout) {
   const Value *base = nullptr;
   APInt first;
@@ -44,13 +44,13 @@ static void part_select(LoadInst *load, SelectInst *choice) {
   if (!choice->getCondition()->getType()->isIntegerTy(1) || !are_of_one(places, load->getDataLayout())) return;
   Instruction *ends[2];
   SplitBlockAndInsertIfThenElse(choice->getCondition(), load->getIterator(), &ends[0], &ends[1]);
-  // The load is the first of its block now.
+  // The load is the first instruction of its block after the split.
   auto *loaded = PHINode::Create(load->getType(), 2, "", load->getIterator());
   for (int side = 0; side < 2; side++) loaded->addIncoming(part(load, places[side], ends[side]), ends[side]->getParent());
   replace(load, loaded);
 }
 
-// Each way into the block gets a load, where nothing comes before it that could tell.
+// Emits a load in each predecessor, if no instruction with side effects precedes the load in its block.
 static void part_phi(LoadInst *load, PHINode *choice) {
   BasicBlock *block = load->getParent();
   SmallVector<Value *, 4> places(choice->incoming_values());

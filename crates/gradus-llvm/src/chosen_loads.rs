@@ -1,9 +1,9 @@
-//! Loads of addresses from one of several places of a structure: before import each place has a load of its own.
+//! Splits loads of pointers through a selected field address into one load per field.
 //!
-//! Going down a search tree reads what is below a node on the left or on the right. LLVM makes one load of that, from an
-//! address that is chosen; to the points-to analysis, which knows of an address one place in its structure, all words
-//! of the node would then be alike. A load for each way keeps them apart. It comes behind the early
-//! passes, which would put them together again.
+//! A descent in a search tree loads the left or the right child of a node. LLVM combines both into one load
+//! from a selected address. Points-to analysis knows one offset per address, so the selected address would
+//! merge all fields of the node. A load on each path keeps the fields apart. The split runs after the early
+//! passes, which would combine the loads again.
 
 use crate::host::Host;
 use llvm_sys::prelude::*;
@@ -13,7 +13,7 @@ unsafe extern "C" {
 }
 
 impl Host {
-    /// Parts such loads in the functions that are differentiated.
+    /// Splits the selected pointer loads of all functions that will be differentiated.
     pub(crate) fn part_chosen_loads(&self) {
         for f in self.reached_by_differentiated() {
             unsafe { gr_part_chosen_loads(f) };

@@ -1,10 +1,11 @@
-//! Which functions a program reaches from some of its own, and where that ends.
+//! Call graph of a program: the functions reachable from a set of roots.
 //!
-//! A function that never comes back is where a way through the program ends: no derivative depends on
-//! what it does, so its body, and all that only such bodies reach (how a panic formats its message),
-//! stay outside. It would come back by unwinding to a handler that goes on, or by `longjmp`: so this
-//! holds where it cannot unwind or nothing that is reached catches, and where nothing asks `setjmp`.
-//! Programs with kernels are taken whole: what any of their functions asks of the GPU is rewritten.
+//! A call to a no-return function ends its path: no derivative depends on the callee. The body of such a
+//! function and everything that only such bodies reach (for example the formatting of a panic message) are
+//! left out of the unit. Control can leave a no-return function by unwinding to a handler that resumes
+//! normal execution, or by `longjmp`. The rule therefore applies only if the function cannot unwind or no
+//! reachable handler catches, and if no reachable code calls `setjmp`. Programs with kernels are walked in
+//! full, because GPU queries in all functions are rewritten.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
@@ -14,27 +15,27 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode, LLVMValueKind};
 use std::collections::{HashMap, HashSet};
 
-/// What some functions reach.
+/// The functions reachable from a set of roots.
 #[derive(Default)]
 pub(crate) struct Reached {
-    /// The functions with bodies; the roots first, then in the order found.
+    /// The functions with bodies; roots first, then in discovery order.
     pub functions: Vec<LLVMValueRef>,
-    /// The functions, with and without bodies, that are mentioned and never come back.
+    /// The mentioned no-return functions, with and without bodies.
     pub last: Vec<LLVMValueRef>,
-    /// The functions with bodies that are mentioned only where such a call is next.
+    /// The functions with bodies that are mentioned only in blocks that end in a no-return call.
     pub aside: Vec<LLVMValueRef>,
 }
 
-/// Why functions that do not return are not the end.
+/// Reasons why control may continue after a call to a function marked `noreturn`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct WaysOn {
-    /// Something catches what is thrown, and goes on.
+    /// A handler catches an exception and reaches a return.
     handler: bool,
-    /// Something calls a function that returns twice, or there are kernels.
+    /// Some function calls a `returns_twice` function, or the module has kernels.
     other: bool,
 }
 
-/// LLVM's numbers of the attributes asked for.
+/// LLVM's kind numbers of the required attributes.
 struct Kinds {
     no_return: u32,
     no_unwind: u32,
@@ -42,16 +43,15 @@ struct Kinds {
 }
 
 impl Host {
-    /// The defined functions that `roots` reach through calls or by taking addresses, also through the
-    /// initialisers of globals; roots first, then in the order found. Unknown roots are left out, and
-    /// so are functions that never come back.
+    /// Returns the defined functions that `roots` reach through calls, address-taking or initialisers of
+    /// globals; roots first, then in discovery order. Unknown roots and no-return functions are left out.
     pub fn closure(&self, roots: &[&str]) -> Vec<String> {
         let reached = self.reached(roots);
         let names = reached.functions.iter().map(|f| unsafe { name_of(*f) });
         names.collect()
     }
 
-    /// As [`Host::closure`], with the functions that never come back.
+    /// Like [`Host::closure`], with the no-return functions.
     pub(crate) fn reached(&self, roots: &[&str]) -> Reached {
         let roots: Vec<LLVMValueRef> = roots.iter().filter_map(|r| self.function(r)).collect();
         let kernel = |f: &LLVMValueRef| unsafe { name_of(*f) }.starts_with(KERNEL);
@@ -68,7 +68,8 @@ impl Host {
                 at += 1;
                 walk.body(f);
             }
-            // A way on makes more functions reach further, which may show another.
+            // A new exception makes more functions reachable, and these may reveal another exception:
+            // iterate to a fixpoint.
             if walk.found == on {
                 return walk.finished();
             }
@@ -76,7 +77,7 @@ impl Host {
         }
     }
 
-    /// The functions whose address is taken, by type.
+    /// Returns the address-taken functions, grouped by function type.
     fn taken_by_type(&self) -> HashMap<LLVMTypeRef, Vec<LLVMValueRef>> {
         let mut found: HashMap<LLVMTypeRef, Vec<LLVMValueRef>> = HashMap::new();
         for function in self.functions() {
@@ -89,19 +90,18 @@ impl Host {
     }
 }
 
-/// Finds functions through operands and constants; each constant is looked at once.
+/// The reachability walk over operands and constants; each constant is visited once.
 struct Walk {
     reached: Reached,
-    /// What is taken for granted, and what is found.
+    /// The assumed exceptions of the present iteration, and the exceptions found.
     on: WaysOn,
     found: WaysOn,
     kinds: Kinds,
-    /// The functions that are mentioned where control is lost.
+    /// The functions mentioned in blocks that end in a no-return call.
     passed: HashSet<LLVMValueRef>,
     seen: HashSet<LLVMValueRef>,
     pending: Vec<LLVMValueRef>,
-    /// The module's functions whose address is taken, by type: a call through a pointer may lead to
-    /// any of its type.
+    /// The module's address-taken functions by type: an indirect call may reach any function of its type.
     by_address: HashMap<LLVMTypeRef, Vec<LLVMValueRef>>,
 }
 
@@ -130,14 +130,15 @@ impl Walk {
         self.reached
     }
 
-    /// A function whose body is wanted, whether it comes back or not.
+    /// Adds a root, even if the root does not return.
     fn enter(&mut self, function: LLVMValueRef) {
         if self.seen.insert(function) && unsafe { LLVMIsDeclaration(function) } == 0 {
             self.reached.functions.push(function);
         }
     }
 
-    /// Whether control never comes back from a function. What else is known by name is left to its row.
+    /// Returns whether control never returns from a function. A function with an entry in the table of
+    /// known functions is handled by that entry, unless the entry is a panic or a library throw.
     fn is_last(&self, function: LLVMValueRef) -> bool {
         let has = |kind| unsafe {
             !LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind).is_null()
@@ -153,7 +154,7 @@ impl Walk {
             )
     }
 
-    /// Whether a block ends with a call of a function that never comes back.
+    /// Returns whether a block ends with a call to a no-return function.
     fn is_lost(&self, block: LLVMBasicBlockRef) -> bool {
         unsafe {
             let end = LLVMGetBasicBlockTerminator(block);
@@ -173,7 +174,7 @@ impl Walk {
         }
     }
 
-    /// Whether an instruction lets control come back from what does not return.
+    /// Records whether an instruction lets control continue after a no-return call.
     fn way_on(&mut self, inst: LLVMValueRef) {
         unsafe {
             match LLVMGetInstructionOpcode(inst) {
@@ -272,7 +273,7 @@ impl Walk {
     }
 }
 
-/// Whether a way from a block leads back out of its function by a return.
+/// Returns whether a path from a block reaches a return of its function.
 fn goes_on(block: LLVMBasicBlockRef) -> bool {
     let (mut seen, mut work) = (HashSet::from([block]), vec![block]);
     while let Some(block) = work.pop() {
@@ -290,7 +291,7 @@ fn goes_on(block: LLVMBasicBlockRef) -> bool {
     false
 }
 
-/// Whether a function is mentioned otherwise than as what is called.
+/// Returns whether a function is used other than as a callee.
 fn is_taken(function: LLVMValueRef) -> bool {
     unsafe {
         let mut at = LLVMGetFirstUse(function);

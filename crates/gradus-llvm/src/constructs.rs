@@ -1,9 +1,10 @@
-//! `alwaysinline` functions that contain OpenMP constructs.
+//! Early inlining of `alwaysinline` functions that contain OpenMP constructs.
 //!
-//! Raising determines the team of a construct from its enclosing function. Later inlining would move the construct
-//! into a function that raising never examined. Functions with constructs are therefore inlined before, and no
-//! others, because raising needs calls to stay calls. After that no function with constructs has only known
-//! callers: any code may call a function that is left over (through a pointer, or itself).
+//! Raising determines the team of a construct from its enclosing function. Later inlining would move the
+//! construct into a function that raising never examined. Functions with constructs are therefore inlined
+//! before raising. All remaining functions keep their calls, because raising matches calls. Afterwards any
+//! code may call a function with constructs (through a pointer, or recursively), so raising never assumes
+//! that all callers are known.
 
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
@@ -16,8 +17,9 @@ use std::collections::HashSet;
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 impl Host {
-    /// Removes `alwaysinline` from all functions except those that contain constructs, themselves or through other
-    /// such functions. Returns the functions that lost it. `None` if no function contains constructs.
+    /// Removes `alwaysinline` from all functions without constructs. A function has constructs by itself or
+    /// through another `alwaysinline` function with constructs. Returns the functions that lost the
+    /// attribute; `None` if no `alwaysinline` function has constructs.
     pub(crate) fn only_constructs_inlined(&mut self) -> Option<Vec<LLVMValueRef>> {
         let kind = attribute_kind("alwaysinline");
         let is_inlined =

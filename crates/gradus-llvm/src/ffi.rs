@@ -1,22 +1,22 @@
-//! LLVM's own strings, buffers and errors as owned Rust data.
+//! Owned Rust data for LLVM's strings, buffers and errors.
 //!
-//! Every raw message or buffer that LLVM hands out is copied and disposed of here, so that the rest of
-//! the crate sees only `String`, `Vec<u8>` and borrowed slices.
+//! Every raw message or buffer that LLVM returns is copied and disposed of here. The rest of the crate sees
+//! only `String`, `Vec<u8>` and borrowed slices.
 use llvm_sys::core::*;
 use llvm_sys::error::*;
 use llvm_sys::prelude::*;
 use std::ffi::{CStr, CString, c_char};
 
-/// The empty name that most builder calls take.
+/// The empty value name for builder calls.
 pub(crate) const NO_NAME: *const c_char = c"".as_ptr();
 
-/// A C string of `text`; interior NULs are dropped, since LLVM could not represent them either.
+/// Returns `text` as a C string. Interior NULs are dropped, because LLVM cannot represent them either.
 pub(crate) fn c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().filter(|b| *b != 0).collect();
     CString::new(bytes).unwrap_or_default()
 }
 
-/// Takes over a message allocated by LLVM (`LLVMDisposeMessage`).
+/// Copies and disposes of a message allocated by LLVM (`LLVMDisposeMessage`).
 ///
 /// # Safety
 /// `message` is null or a message that LLVM allocated and nobody else disposes of.
@@ -31,7 +31,7 @@ pub(crate) unsafe fn take_message(message: *mut c_char) -> String {
     }
 }
 
-/// Takes over an `LLVMErrorRef`; `None` is success.
+/// Consumes an `LLVMErrorRef`; `None` is success.
 ///
 /// # Safety
 /// `error` is a live error that nobody else consumes, or null.
@@ -47,7 +47,7 @@ pub(crate) unsafe fn take_error(error: LLVMErrorRef) -> Option<String> {
     }
 }
 
-/// Takes over a memory buffer of LLVM as bytes.
+/// Copies and disposes of a memory buffer of LLVM.
 ///
 /// # Safety
 /// `buffer` is a live buffer that nobody else disposes of.
@@ -60,7 +60,7 @@ pub(crate) unsafe fn take_buffer(buffer: LLVMMemoryBufferRef) -> Vec<u8> {
     }
 }
 
-/// A memory buffer of LLVM holding a copy of `bytes`.
+/// Creates a memory buffer of LLVM with a copy of `bytes`.
 pub(crate) fn make_buffer(bytes: &[u8], name: &str) -> LLVMMemoryBufferRef {
     let name = c_string(name);
     unsafe {
@@ -80,7 +80,7 @@ pub(crate) unsafe fn text_of(start: *const c_char, len: usize) -> String {
         .into_owned()
 }
 
-/// The name of a value.
+/// Returns the name of a value.
 ///
 /// # Safety
 /// `value` is a live value.
@@ -92,14 +92,14 @@ pub(crate) unsafe fn name_of(value: LLVMValueRef) -> String {
     }
 }
 
-/// The blocks of a function, in order.
+/// Returns the blocks of a function, in order.
 pub(crate) fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
     let mut blocks = vec![std::ptr::null_mut(); unsafe { LLVMCountBasicBlocks(function) } as usize];
     unsafe { LLVMGetBasicBlocks(function, blocks.as_mut_ptr()) };
     blocks
 }
 
-/// The instructions of a block, in order.
+/// Returns the instructions of a block, in order.
 pub(crate) fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = LLVMValueRef> {
     let some = |v: LLVMValueRef| (!v.is_null()).then_some(v);
     std::iter::successors(some(unsafe { LLVMGetFirstInstruction(block) }), move |i| {
@@ -107,7 +107,7 @@ pub(crate) fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = 
     })
 }
 
-/// The instructions of a function, block by block.
+/// Returns the instructions of a function, block by block.
 pub(crate) fn instructions_in(function: LLVMValueRef) -> impl Iterator<Item = LLVMValueRef> {
     blocks_of(function).into_iter().flat_map(instructions_of)
 }

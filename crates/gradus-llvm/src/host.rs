@@ -1,10 +1,14 @@
-//! The host: one LLVM context with one module in it, owned, and everything that concerns the module as a whole.
+//! The host: owns an LLVM context with a single module, and implements the operations on the module as a
+//! whole.
 //!
-//! Flow: read (bitcode, text, objects that carry bitcode) → link further inputs → pipelines
+//! Flow: read (bitcode, text, objects with embedded bitcode) → link further inputs → pipelines
 //! ([`crate::pipeline`]) → import → export → verify → object, assembly, bitcode or text.
-//! Invariants: the context outlives the module; LLVM's diagnostics arrive as data, nothing is printed;
-//! whatever changes the module behind the importer's back (a link, a pipeline) raises `generation`,
-//! and a unit imported from an older generation is refused at export.
+//!
+//! # Invariants
+//! - The context outlives the module.
+//! - LLVM's diagnostics are collected as data; nothing is printed.
+//! - Every change of the module outside import and export (a link, a pipeline) increments `generation`, and
+//!   export refuses a unit that was imported from an older generation.
 use crate::ffi::*;
 use crate::originals::Originals;
 use crate::tables::Tables;
@@ -21,24 +25,24 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-/// One LLVM module with its context: the program as the user's compiler left it.
+/// An LLVM module with its context: the program as emitted by the user's compiler.
 pub struct Host {
     pub(crate) ctx: LLVMContextRef,
     pub(crate) module: *mut LLVMModule,
     pub(crate) tables: Tables,
     pub(crate) generation: u32,
     pub(crate) originals: Originals,
-    /// Whether loops that index small arrays of the stack are unrolled before differentiation.
+    /// Enables unrolling of loops that index small stack arrays, before differentiation.
     pub(crate) local_loops: bool,
     messages: Box<RefCell<Vec<Message>>>,
 }
 
-/// What LLVM said about the module while it worked on it.
+/// A diagnostic of LLVM about the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// True where LLVM called it an error, false for warnings, remarks and notes.
+    /// True for an error; false for a warning or note.
     pub is_error: bool,
-    /// LLVM's own words.
+    /// LLVM's text.
     pub text: String,
 }
 
@@ -56,11 +60,11 @@ extern "C" fn collect(info: LLVMDiagnosticInfoRef, sink: *mut c_void) {
 }
 
 impl Host {
-    /// Reads a module: bitcode, textual IR or an object file that carries bitcode, told apart by their
-    /// first bytes. `name` stands in messages only.
+    /// Reads a module: bitcode, textual IR or an object file with embedded bitcode, distinguished by the
+    /// first bytes. `name` is used in messages only.
     ///
     /// # Errors
-    /// What LLVM cannot read, with its own explanation.
+    /// Input that LLVM cannot read, with LLVM's explanation.
     pub fn parse(bytes: &[u8], name: &str) -> Result<Host, Diagnostic> {
         let mut modules = modules_in(bytes, name)?.into_iter();
         let first = modules.next().ok_or_else(|| {
@@ -77,7 +81,7 @@ impl Host {
         Ok(host)
     }
 
-    /// A host with a fresh empty module called `name`, for the triple and data layout given.
+    /// Creates a host with an empty module called `name`, for the given triple and data layout.
     pub fn create(name: &str, triple: &str, data_layout: &str) -> Host {
         let mut host = Host::empty();
         unsafe {
@@ -104,10 +108,10 @@ impl Host {
         }
     }
 
-    /// Links every module in `bytes` (read as [`Host::parse`] reads) into this one.
+    /// Links every module in `bytes` (in any format of [`Host::parse`]) into the host's module.
     ///
     /// # Errors
-    /// Unreadable input, or a clash of symbols; the module may then hold part of the input and must not
+    /// Unreadable input, or a clash of symbols; the module may then hold a part of the input and must not
     /// be used further.
     pub fn link(&mut self, bytes: &[u8], name: &str) -> Result<(), Diagnostic> {
         for module in modules_in(bytes, name)? {
@@ -121,7 +125,7 @@ impl Host {
         self.link_module(other, name)
     }
 
-    /// Links a module of this context into this one, which takes it over.
+    /// Links a module of the same context into the host's module, and consumes it.
     pub(crate) fn link_module(
         &mut self,
         other: LLVMModuleRef,
@@ -134,7 +138,7 @@ impl Host {
         Ok(())
     }
 
-    /// A module of this context from LLVM's text.
+    /// Parses a module of the same context from LLVM's text.
     pub(crate) fn read_text(&self, text: &[u8], name: &str) -> Result<LLVMModuleRef, Diagnostic> {
         self.read(&Source::Text(text), name)
     }
@@ -171,7 +175,7 @@ impl Host {
         Ok(module)
     }
 
-    /// Checks the module against LLVM's own rules.
+    /// Runs LLVM's verifier on the module.
     ///
     /// # Errors
     /// The verifier's report.
@@ -194,23 +198,23 @@ impl Host {
         Ok(())
     }
 
-    /// The module as bitcode.
+    /// Returns the module as bitcode.
     pub fn to_bitcode(&self) -> Vec<u8> {
         unsafe { take_buffer(LLVMWriteBitcodeToMemoryBuffer(self.module)) }
     }
 
-    /// The module as textual IR.
+    /// Returns the module as textual IR.
     pub fn to_text(&self) -> String {
         unsafe { take_message(LLVMPrintModuleToString(self.module)) }
     }
 
-    /// The textual IR of one function, if the module has it.
+    /// Returns the textual IR of a function, if the module has it.
     pub fn function_text(&self, name: &str) -> Option<String> {
         let function = self.function(name)?;
         Some(unsafe { take_message(LLVMPrintValueToString(function)) })
     }
 
-    /// The target triple, as the input states it.
+    /// Returns the target triple of the input.
     pub fn triple(&self) -> String {
         unsafe {
             std::ffi::CStr::from_ptr(LLVMGetTarget(self.module))
@@ -219,7 +223,7 @@ impl Host {
         }
     }
 
-    /// The data layout string.
+    /// Returns the data layout string.
     pub fn data_layout(&self) -> String {
         unsafe {
             std::ffi::CStr::from_ptr(LLVMGetDataLayoutStr(self.module))
@@ -228,18 +232,18 @@ impl Host {
         }
     }
 
-    /// What LLVM said since the last call, oldest first.
+    /// Returns LLVM's diagnostics since the last call, oldest first.
     pub fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut self.messages.borrow_mut())
     }
 
-    /// Marks everything imported so far as out of date.
+    /// Marks all imported units as outdated.
     pub(crate) fn touch(&mut self) {
         self.generation += 1;
         self.tables.clear();
     }
 
-    /// The function called `name`, declared or defined.
+    /// Returns the function called `name`, declared or defined.
     pub(crate) fn function(&self, name: &str) -> Option<LLVMValueRef> {
         let f = unsafe {
             LLVMGetNamedFunctionWithLength(self.module, name.as_ptr().cast(), name.len())
@@ -247,7 +251,7 @@ impl Host {
         (!f.is_null()).then_some(f)
     }
 
-    /// An error made of `what` and the errors that LLVM reported meanwhile.
+    /// Returns an error of `what` and the errors that LLVM reported meanwhile.
     pub(crate) fn failure(&self, code: Code, what: &str) -> Diagnostic {
         let said: Vec<String> = self
             .take_messages()
@@ -277,14 +281,14 @@ impl Drop for Host {
     }
 }
 
-/// One module's bytes inside an input.
+/// The bytes of a module inside an input.
 enum Source<'a> {
     Bitcode(&'a [u8]),
     Text(&'a [u8]),
 }
 
-/// Sections of objects that hold bitcode, the better one first: ours is the module as the front end left it, clang's
-/// (`-ffat-lto-objects`, `-fembed-bitcode`) may be optimised already.
+/// Sections of objects that hold bitcode, in order of preference. Gradus' own section holds the front end's
+/// output; clang's sections (`-ffat-lto-objects`, `-fembed-bitcode`) may be optimised already.
 const BITCODE_SECTIONS: [&str; 4] = [".gradus.bc", ".llvm.lto", ".llvmbc", "__LLVM,__bitcode"];
 
 fn is_bitcode(bytes: &[u8]) -> bool {
@@ -324,8 +328,8 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, Diagno
     ))
 }
 
-/// Splits a section that a linker glued together from several objects: each part starts with the magic.
-/// A module's own bytes are word-aligned and carry the magic only at their start.
+/// Splits a section that a linker concatenated from several objects: each module starts with the magic. A
+/// module's own bytes are word-aligned and carry the magic only at their start.
 fn split_bitcode(data: &[u8]) -> Vec<&[u8]> {
     let starts: Vec<usize> = (0..data.len().saturating_sub(3))
         .step_by(4)

@@ -1,10 +1,10 @@
-//! Inlining before differentiation: what is to be differentiated is inlined further than LLVM would.
+//! Inlining before differentiation: differentiated code is inlined more aggressively than LLVM would.
 //!
-//! A call that stays a call costs a derivative a tape block and a second call, and hides from it what
-//! is overwritten; and memory that two callers hand to one function is of one type for both. LLVM's
-//! threshold weighs none of that, so the early serial pipeline raises it for functions of this module
-//! that a differentiated function reaches, C++'s templates and inline functions among them. Everything
-//! else is inlined as always.
+//! A remaining call costs a derivative a tape block and a second call, hides the callee's clobbers, and
+//! merges the types of memory that different callers pass. LLVM's threshold does not model these costs. The
+//! pipelines before differentiation therefore raise the threshold for functions of the module that a
+//! differentiated function reaches, including C++ templates and inline functions. All other functions are
+//! inlined by LLVM's default.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -25,21 +25,21 @@ const RAISED: &str = "3000";
 const ROOT: &str = "gradus-differentiated";
 /// Marks a function that is not inlined before differentiation.
 const APART: &str = "gradus-apart";
-/// Marks a function that is inlined whatever it costs.
+/// Marks a function that is always inlined before differentiation.
 const TAKEN_IN: &str = "gradus-taken-in";
-/// Which argument of the call that allocates a task is the task's function.
+/// Index of the task function among the arguments of the call that allocates a task.
 const TASK_ENTRY: u32 = 5;
 
 impl Host {
-    /// States that a function will be differentiated; unknown names are passed over.
+    /// Marks a function as differentiated; unknown names are ignored.
     pub fn mark_differentiated(&mut self, name: &str) {
         if let Some(f) = self.function(name) {
             self.set_text(f, ROOT, "");
         }
     }
 
-    /// The functions that will be differentiated: those marked, and those handed to differentiation
-    /// calls.
+    /// Returns the functions that will be differentiated: the marked functions, and the arguments of
+    /// differentiation calls.
     pub fn differentiated(&self) -> Vec<String> {
         let mut roots = Vec::new();
         for f in self.functions() {
@@ -56,7 +56,7 @@ impl Host {
         roots
     }
 
-    /// The functions that will be differentiated and those that they reach.
+    /// Returns the functions that will be differentiated, and all functions reachable from them.
     pub(crate) fn reached_by_differentiated(&self) -> Vec<LLVMValueRef> {
         let roots = self.differentiated();
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
@@ -64,7 +64,7 @@ impl Host {
         names.filter_map(|name| self.function(&name)).collect()
     }
 
-    /// Raises the threshold for what the differentiated functions reach.
+    /// Raises the inline threshold of all functions reachable from the differentiated functions.
     pub(crate) fn raise_inlining(&mut self) {
         self.keep_text_apart();
         self.keep_tasks_apart();
@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// Functions on text stay calls, which are known to carry no derivative; inlined, their copies of
+    /// Disables inlining of text functions. Their calls are known to carry no derivative; inlined copies of
     /// characters would be bytes of unknown type.
     fn keep_text_apart(&mut self) {
         for f in self.functions() {
@@ -96,8 +96,9 @@ impl Host {
         }
     }
 
-    /// A task that may run where it is made (`if`, `final`) is a call there, beside the one that hands it over: both
-    /// name its function, so that they are seen to be one task.
+    /// Disables inlining of task functions. A task that may run immediately (`if`, `final`) has a direct
+    /// call next to the call that enqueues it: both name the task function, and raising matches the two by
+    /// that name.
     fn keep_tasks_apart(&mut self) {
         for f in self.functions() {
             let known = lookup(&unsafe { name_of(f) });
@@ -109,7 +110,7 @@ impl Host {
         }
     }
 
-    /// Has a function stay a call, unless it says itself whether it does.
+    /// Disables inlining of a function, unless the function states its inlining itself.
     fn keep_apart(&mut self, f: LLVMValueRef) {
         if !self.states_inlining(f) {
             self.set_text(f, APART, "");
@@ -120,8 +121,8 @@ impl Host {
         }
     }
 
-    /// Has a function inlined wherever it is called, unless it says itself whether it is. LLVM's inliner looks at the
-    /// raised threshold last, and stops before that where a function costs more than others may.
+    /// Forces inlining of a function, unless the function states its inlining itself. LLVM's inliner reads
+    /// the raised threshold last, and gives up earlier on a function of high cost.
     fn take_in(&mut self, f: LLVMValueRef) {
         if !self.states_inlining(f) {
             self.set_text(f, TAKEN_IN, "");
@@ -133,7 +134,7 @@ impl Host {
         }
     }
 
-    /// Whether a function says itself that it is inlined, or that it is not.
+    /// Returns whether a function has `noinline` or `alwaysinline`.
     fn states_inlining(&self, f: LLVMValueRef) -> bool {
         let states = |name: &str| unsafe {
             !LLVMGetEnumAttributeAtIndex(f, FUNCTION, attribute_kind(name)).is_null()
@@ -141,7 +142,7 @@ impl Host {
         states("noinline") || states("alwaysinline")
     }
 
-    /// Takes the raised threshold and the marks away.
+    /// Removes the raised threshold, the marks and the added attributes.
     pub(crate) fn lower_inlining(&mut self) {
         for f in self.functions() {
             for (mark, attribute) in [(APART, "noinline"), (TAKEN_IN, "alwaysinline")] {
@@ -159,8 +160,9 @@ impl Host {
         }
     }
 
-    /// Whether calls of the functions of a tape's stack stay calls. What is to be differentiated again
-    /// must show them: inlined, all that lies on a tape is one block of memory.
+    /// Enables or disables `noinline` on the tape's allocation functions. A derivative that is
+    /// differentiated again requires these calls: after inlining, the whole tape would be a single block of
+    /// memory.
     pub fn keep_tape_calls(&mut self, keep: bool) {
         let noinline = attribute_kind("noinline");
         for name in [TAPE_PUSH, TAPE_RELEASE] {
@@ -179,8 +181,8 @@ impl Host {
         }
     }
 
-    /// Whether calls of a parallel run time are copied by no pass: two copies of what opens a construct
-    /// and one of what closes it are no construct any more.
+    /// Enables or disables `noduplicate` on calls of the OpenMP runtime: a pass that copies the opening
+    /// call of a construct but not the closing call would destroy the construct.
     pub(crate) fn keep_parallel_calls_single(&mut self, keep: bool) {
         let noduplicate = attribute_kind("noduplicate");
         for f in self.functions() {
@@ -221,12 +223,12 @@ impl Host {
     }
 }
 
-/// The names of the functions that calls of `f` take first.
+/// Returns the names of the functions passed as first argument to calls of `f`.
 unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
     unsafe { arguments(f, 0).into_iter().map(|g| name_of(g)).collect() }
 }
 
-/// The functions that calls of `f` take as their argument number `index`.
+/// Returns the functions passed as argument `index` to calls of `f`.
 unsafe fn arguments(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {

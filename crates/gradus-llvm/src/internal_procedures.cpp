@@ -1,8 +1,9 @@
-// Procedures inside of others (Fortran's `contains`, nested functions) that are handed on as arguments. They read their
-// host's variables by a further argument, the host's frame, which compilers hide behind code that they write at run time
-// (`llvm.init.trampoline`). A function that is handed such code gets a copy that takes the frame in its place and calls
-// the procedure by its name; so does what that one hands the procedure on to, itself included. Where the procedure is
-// kept, compared, or handed to code that is not seen, all is left as it is.
+// Specialises functions that receive internal procedures (Fortran's `contains`, nested functions) as
+// arguments. An internal procedure accesses its host's variables through a hidden argument, the host's
+// frame, which compilers bind by a trampoline (`llvm.init.trampoline`). Each function that receives a
+// trampoline gets a copy that takes the frame instead and calls the procedure by name; the rewrite
+// continues through functions that forward the procedure, including recursion. If the procedure is stored,
+// compared, or passed to an unknown callee, the code stays unchanged.
 #include "llvm-c/Core.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -20,12 +21,12 @@ namespace {
 /// An argument of a function.
 using Place = std::pair<Function *, unsigned>;
 
-/// Copies of functions that take the frame of one procedure.
+/// Copies of functions that take the frame of a procedure.
 struct Copies {
   Function *procedure;
   std::map<Place, Function *> made;
 
-  /// Whether a call is one of a procedure as it is defined, but for its frame.
+  /// Returns whether a call matches the procedure's signature without the frame.
   static bool fits(CallInst *call, Function *procedure) {
     if (call->arg_size() + 1 != procedure->arg_size() || call->getType() != procedure->getReturnType())
       return false;
@@ -39,7 +40,7 @@ struct Copies {
     return frames == 1;
   }
 
-  /// Whether a procedure is only called, or handed on to where it is.
+  /// Returns whether a procedure is only called, or forwarded to functions that only call it.
   static bool isPlain(Value *handed, Function *procedure, std::set<Place> &seen) {
     for (Use &use : handed->uses()) {
       auto *call = dyn_cast<CallInst>(use.getUser());
@@ -60,7 +61,7 @@ struct Copies {
     return true;
   }
 
-  /// Has all that uses a procedure use it by its name, with this frame.
+  /// Replaces all uses of a procedure by uses of its name and the frame.
   void replace(Value *handed, Value *frame) {
     std::vector<Use *> uses;
     for (Use &use : handed->uses())
@@ -121,7 +122,7 @@ struct Copies {
   }
 };
 
-/// The beginning of the code that hides a procedure; null where several begin it.
+/// Returns the initialisation of a trampoline; null if the trampoline has several.
 IntrinsicInst *begun(Value *code) {
   IntrinsicInst *found = nullptr;
   for (User *user : code->users()) {
@@ -139,7 +140,7 @@ IntrinsicInst *begun(Value *code) {
 } // namespace
 
 extern "C" {
-// Names the procedures that are handed on in a module, as far as that is plain.
+// Specialises the functions of a module that receive internal procedures.
 void gr_name_internal_procedures(LLVMModuleRef module) {
   Module &M = *unwrap(module);
   Function *adjust = M.getFunction("llvm.adjust.trampoline");

@@ -1,8 +1,8 @@
-//! Runs functions of a module in this process, for tests.
+//! JIT for tests: runs functions of a module in the present process.
 //!
-//! [`Jit::new`] takes the host over, adds to it one thunk per function to be called, which reads the
-//! arguments from an array of 8-byte slots, and hands it to LLVM's ORC JIT. Calls run the program's own
-//! code: whatever it does to memory it does to this process, so user code is run in a child process.
+//! [`Jit::new`] consumes the host, adds one thunk per callable function, which reads the arguments from an
+//! array of 8-byte slots, and passes the module to LLVM's ORC JIT. Calls run the program's own code and can
+//! corrupt the process, so tests run user code in a child process.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::OptLevel;
@@ -17,65 +17,65 @@ use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};
 use std::collections::HashMap;
 use std::ptr::null_mut;
 
-/// A module compiled in this process.
+/// A module compiled in the present process.
 pub struct Jit {
     raw: LLVMOrcLLJITRef,
     parameters: HashMap<String, usize>,
 }
 
-/// One argument of a call.
+/// An argument of a call.
 pub enum Arg<'a> {
     /// A `double`.
     F64(f64),
     /// A `float`.
     F32(f32),
-    /// An integer of up to 64 bits (sign-extended to the parameter's width or cut to it).
+    /// An integer of up to 64 bits (sign-extended to the parameter's width, or truncated).
     Int(i64),
     /// A null or otherwise fixed address.
     Address(usize),
-    /// A pointer to these numbers.
+    /// A pointer to numbers.
     F64s(&'a mut [f64]),
-    /// A pointer to these numbers.
+    /// A pointer to numbers.
     F32s(&'a mut [f32]),
-    /// A pointer to these integers.
+    /// A pointer to integers.
     I64s(&'a mut [i64]),
-    /// A pointer to these integers.
+    /// A pointer to integers.
     I32s(&'a mut [i32]),
-    /// A pointer to these bytes.
+    /// A pointer to bytes.
     Bytes(&'a mut [u8]),
 }
 
-/// A function's result, the bytes of it, zero-filled.
+/// The bytes of a function's result, zero-filled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Returned(pub [u8; RESULT_BYTES]);
 
-/// Most bytes that a result may have.
+/// The most bytes of a result.
 pub const RESULT_BYTES: usize = 128;
 
 impl Returned {
-    /// The first 8 bytes as a `double`.
+    /// Returns the first 8 bytes as a `double`.
     pub fn f64(&self) -> f64 {
         self.f64_at(0)
     }
 
-    /// The `double` at byte `8 * index`, for results that are structs of doubles.
+    /// Returns the `double` at byte `8 * index`, for results that are structs of doubles.
     pub fn f64_at(&self, index: usize) -> f64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[8 * index..8 * index + 8]);
         f64::from_ne_bytes(word)
     }
 
-    /// The first 4 bytes as a `float`.
+    /// Returns the first 4 bytes as a `float`.
     pub fn f32(&self) -> f32 {
         f32::from_ne_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 
-    /// The first 8 bytes as an integer; narrower results stand in its low bits.
+    /// Returns the first 8 bytes as an integer; a narrower result is in the low bits.
     pub fn i64(&self) -> i64 {
         self.f64().to_bits() as i64
     }
 
-    /// The first 4 bytes as an integer.
+    /// Returns the first 4 bytes as an integer.
     pub fn i32(&self) -> i32 {
         self.i64() as i32
     }
@@ -98,20 +98,20 @@ impl Arg<'_> {
 }
 
 impl Jit {
-    /// Compiles the host's module; `callable` are the functions that [`Jit::call`] may name.
+    /// Compiles the host's module; [`Jit::call`] may call the functions in `callable`.
     ///
     /// # Errors
-    /// A function in `callable` that is not defined or has a parameter that is neither a number of at
-    /// most 64 bits nor a pointer, and what the JIT itself refuses.
+    /// A function in `callable` that is not defined or has a parameter that is neither a number of at most
+    /// 64 bits nor a pointer; an error of the JIT.
     pub fn new(host: Host, callable: &[&str]) -> Result<Jit, Diagnostic> {
         Jit::with(host, callable, null_mut)
     }
 
-    /// As [`Jit::new`], with a code generator that does not optimise: several times as fast for modules
+    /// Like [`Jit::new`], with a code generator that does not optimise: several times as fast for modules
     /// whose functions run a few times only.
     ///
     /// # Errors
-    /// As [`Jit::new`].
+    /// The errors of [`Jit::new`].
     pub fn quick(host: Host, callable: &[&str]) -> Result<Jit, Diagnostic> {
         let machine = TargetMachine::for_module(&host, OptLevel::O0)?;
         Jit::with(host, callable, || machine.into_jit_builder())
@@ -170,7 +170,7 @@ impl Jit {
         }
     }
 
-    /// Gives symbols that the module refers to the addresses of things in this process.
+    /// Binds symbols of the module to addresses in the present process.
     ///
     /// # Errors
     /// A symbol that the module defines itself.
@@ -203,10 +203,10 @@ impl Jit {
         }
     }
 
-    /// The address of a symbol.
+    /// Returns the address of a symbol.
     ///
     /// # Errors
-    /// An unknown symbol, or one that cannot be compiled.
+    /// An unknown symbol, or a symbol that cannot be compiled.
     pub fn address(&self, name: &str) -> Result<usize, Diagnostic> {
         let mut address = 0;
         let error = unsafe {
@@ -225,10 +225,10 @@ impl Jit {
         }
     }
 
-    /// Calls a function that was named to [`Jit::new`].
+    /// Calls a function that was listed in [`Jit::new`].
     ///
     /// # Errors
-    /// A function that was not named, or another number of arguments than it takes.
+    /// A function that was not listed, or a wrong number of arguments.
     pub fn call(&self, name: &str, args: &mut [Arg<'_>]) -> Result<Returned, Diagnostic> {
         match self.parameters.get(name) {
             None => {
@@ -267,7 +267,7 @@ fn thunk_name(name: &str) -> String {
     format!("__gradus_call_{name}")
 }
 
-/// Adds `void __gradus_call_NAME(ptr slots, ptr out)` and says how many parameters NAME has.
+/// Adds `void __gradus_call_NAME(ptr slots, ptr out)` and returns the number of parameters of NAME.
 fn add_thunk(host: &mut Host, name: &str) -> Result<usize, Diagnostic> {
     let callee = host
         .function(name)

@@ -1,8 +1,8 @@
-//! Symbols across the early pipeline: who uses what, which functions must survive, what may go.
+//! Symbol preservation across the early pipeline: users of symbols, protected functions, removal of unused
+//! symbols.
 //!
-//! A function that is asked for by name may be `static` and inlined everywhere: LLVM would drop it
-//! before it is imported. It is made visible for that time ([`Host::expose`]) and gets its linkage back
-//! afterwards.
+//! LLVM would drop a requested `static` function before import if all calls are inlined. [`Host::expose`]
+//! makes the function external for the pipeline, and [`Host::restore`] resets the linkage afterwards.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::merge::calls_in;
@@ -17,15 +17,15 @@ unsafe extern "C" {
     fn gr_subprogram_name(subprogram: LLVMMetadataRef, len: *mut usize) -> *const c_char;
 }
 
-/// What [`Host::expose`] changed.
+/// The linkages that [`Host::expose`] changed.
 #[must_use]
 pub struct Exposed {
     functions: Vec<(String, LLVMLinkage, LLVMVisibility)>,
 }
 
 impl Host {
-    /// The defined functions whose bodies mention a function or variable that `wanted` accepts by name,
-    /// in module order.
+    /// Returns the defined functions whose bodies use a function or variable with a name accepted by
+    /// `wanted`, in module order.
     pub fn functions_that_use(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut pending: Vec<LLVMValueRef> = self
             .functions()
@@ -53,7 +53,7 @@ impl Host {
         all.map(|f| unsafe { name_of(f) }).collect()
     }
 
-    /// The functions that are handed to a function which `takes` accepts by name.
+    /// Returns the functions that are passed as arguments to a callee with a name accepted by `takes`.
     pub fn functions_handed_to(&self, takes: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         for f in self.functions() {
@@ -71,7 +71,7 @@ impl Host {
         found
     }
 
-    /// Makes functions visible outside the module, so that no pass drops or changes them as unused.
+    /// Makes functions external, so that no pass drops or specialises them as unused.
     pub fn expose(&mut self, names: &[String]) -> Exposed {
         let mut functions = Vec::new();
         for name in names {
@@ -86,7 +86,7 @@ impl Host {
         Exposed { functions }
     }
 
-    /// Gives functions back what [`Host::expose`] changed.
+    /// Undoes [`Host::expose`].
     pub fn restore(&mut self, exposed: Exposed) {
         for (name, linkage, visibility) in exposed.functions {
             if let Some(f) = self.function(&name) {
@@ -98,9 +98,8 @@ impl Host {
         }
     }
 
-    /// Deletes the functions and variables that `doomed` accepts by name, that nobody uses, and that are
-    /// declared only or whose definition nobody can reach from outside under a meaning of its own.
-    /// Gives the names of those that are still in use.
+    /// Deletes the unused variables and the unused function declarations with a name accepted by `doomed`.
+    /// Returns the names of accepted symbols that are still in use.
     pub fn drop_unused(&mut self, doomed: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut left = Vec::new();
         let all = self.functions().into_iter().chain(self.variables());
@@ -123,8 +122,7 @@ impl Host {
         left
     }
 
-    /// Gives every `static` function whose name begins with `prefix` another one, so that the names are
-    /// free.
+    /// Renames every internal function whose name begins with `prefix`, so that the names are free.
     pub fn rename_static(&mut self, prefix: &str) {
         for f in self.functions() {
             let name = unsafe { name_of(f) };
@@ -137,7 +135,7 @@ impl Host {
         self.touch();
     }
 
-    /// The names of the variables that the module defines, in its order.
+    /// Returns the names of the variables that the module defines, in module order.
     pub fn defined_variables(&self) -> Vec<String> {
         let all = self.variables().into_iter();
         all.filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
@@ -151,7 +149,7 @@ impl Host {
         self.touch();
     }
 
-    /// The name that the source gives a function, if the module says so.
+    /// Returns the source name of a function, if debug information has one.
     pub fn source_name(&self, function: &str) -> Option<String> {
         let f = self.function(function)?;
         unsafe {
@@ -165,7 +163,7 @@ impl Host {
         }
     }
 
-    /// Every global variable of the module, in its order.
+    /// Returns every global variable of the module, in module order.
     pub(crate) fn variables(&self) -> Vec<LLVMValueRef> {
         let mut all = Vec::new();
         let mut v = unsafe { LLVMGetFirstGlobal(self.module) };

@@ -1,5 +1,5 @@
-//! The two ends of Gradus: the LLVM module that hosts the user's program, and the way of its bodies
-//! into `gradus-ir` and back.
+//! LLVM front end and back end of Gradus: the LLVM module that hosts the user's program, import of its
+//! functions into `gradus-ir`, and export back.
 //!
 //! ```text
 //! let mut host = Host::parse(&bytes, "a.bc")?;          // bitcode, text, objects with bitcode
@@ -15,36 +15,36 @@
 //!
 //! - [`Host`]: reads, links, verifies, prints, emits ([`host`], [`target`]).
 //! - [`Pipeline`]: the fixed list of LLVM pass pipelines.
-//! - [`import`]: [`Host::import`] takes the call-graph closure of some roots, [`Host::import_all`]
-//!   everything. A function that cannot be brought into regions is listed in [`Imported::refused`],
-//!   keeps `defined` without a body, and stays in the host as it is.
-//! - `Host::export`: functions that the host has are rebuilt in place and keep everything but their
-//!   body; functions and globals that the unit added are declared, or defined where they have a body
-//!   (`init` for globals). A new function with `derived_from` gets its origin's target features,
-//!   restrictions, personality and a subprogram of its own, in which its ops' locations count as
-//!   inlined. Ops whose `name` is set keep it.
-//!   Debug records of functions rebuilt in place stay with the values of their place. Where arms end
-//!   with a constant that the next op tests (selectors, `a && b`, loops with several exits), control
-//!   goes straight to the place tested for, so that blocks come out much as they came in.
-//! - [`census`]: the multiset of a module's operations, for comparing before import and after export.
-//! - `fortran`, `nodes`, `casts`, `managers`: what run-time libraries do for a program, written out or cut down, so
-//!   that derivatives know it.
-//! - [`jit`]: runs functions of a module in this process, for tests.
-//! - `merge`: the two halves of a CUDA source ([`Host::merge_device`]).
-//! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
-//! - [`originals`]: functions as they were before the early pipeline, kept and put back.
-//! - [`registered`]: what variables of the program register, functions held through the pipeline.
-//! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
+//! - [`import`]: [`Host::import`] imports all functions reachable from some roots, [`Host::import_all`] all
+//!   definitions. A function that cannot be restructured is listed in [`Imported::refused`], keeps
+//!   `defined` without a body, and stays in the host unchanged.
+//! - `Host::export`: functions of the host are rebuilt in place and keep everything except their body.
+//!   Functions and globals that the unit added are declared, or defined if they have a body (`init` for
+//!   globals). A new function with `derived_from` inherits target features, restrictions and personality of
+//!   its origin. Its new subprogram treats the locations of its ops as inlined. Ops with a `name` keep the
+//!   name. Functions rebuilt in place keep their debug records. If an arm ends with a constant that the
+//!   next op tests (selectors, `a && b`, loops with several exits), control jumps directly to the selected
+//!   target. The blocks thus come out nearly as imported.
+//! - [`census`]: histogram of a module's operations, for comparing before import and after export.
+//! - `fortran`, `nodes`, `casts`, `managers`: expansion of runtime library calls into IR that
+//!   differentiation handles.
+//! - [`jit`]: runs functions of a module in the present process, for tests.
+//! - `merge`: merges the two halves of a CUDA source ([`Host::merge_device`]).
+//! - [`keep`]: protects functions during the early pipeline, finds users of symbols, removes unused
+//!   symbols.
+//! - [`originals`]: saves functions before the early pipeline and restores them.
+//! - [`registered`]: functions that global variables register, and their protection during the pipeline.
+//! - [`symbols`]: definitions, call graph, argument names and source lines of the module.
 //!
-//! # How LLVM looks in the unit
+//! # LLVM in the unit
 //!
-//! Constants that are a symbol plus bytes are `Func` and `Global` constants; other constant
-//! expressions, inline assembly and metadata operands are `Foreign` constants. An instruction without
-//! a counterpart is a `Foreign` op. `!llvm.loop` and other metadata that is only kept stands in
-//! [`gradus_ir::Meta::host`]. Integer attributes (`memory`, `captures`, `dereferenceable`, `align`)
-//! carry LLVM's encoding in [`gradus_ir::AttrValue::Int`]. Every invoke has a landing pad of its own. A
-//! switch whose cases share targets comes in as two: one that numbers the arms, one that takes them
-//! (export makes them one again).
+//! Constants that are a symbol plus an offset are `Func` and `Global` constants; other constant
+//! expressions, inline assembly and metadata operands are `Foreign` constants. An instruction without a
+//! counterpart is a `Foreign` op. `!llvm.loop` and other metadata that is preserved only is in
+//! [`gradus_ir::Meta::host`]. Integer attributes (`memory`, `captures`, `dereferenceable`, `align`) carry
+//! LLVM's encoding in [`gradus_ir::AttrValue::Int`]. Every invoke has a private landing pad. A switch whose
+//! cases share targets is imported as two: the first numbers the arms, the second selects the arm (export
+//! merges the two).
 #![deny(missing_docs)]
 
 mod beside;

@@ -1,5 +1,5 @@
-// Loops with few runs that index small arrays of the stack: which of them to unroll so that these arrays become
-// values. See local_loops.rs.
+// Selects loops with small trip counts that index small stack arrays, for unrolling, so that SROA can
+// promote the arrays. See local_loops.rs.
 #include "llvm-c/Core.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace {
 const char *const FULL = "llvm.loop.unroll.full";
-// Says that FULL is ours.
+// Marks FULL as added by Gradus.
 const char *const OURS = "gradus.local-array";
 
 struct Limits {
@@ -30,8 +30,8 @@ struct Places {
   LoopInfo &LI;
   SmallPtrSet<const Loop *, 16> small;
 
-  // The loops in which an address of an array moves, added to `moving`; false where it is not known at compile time
-  // once small loops are unrolled.
+  // Adds to `moving` the loops in which an array address varies; returns false if the address is not
+  // constant after unrolling of the small loops.
   bool varies(Value *pointer, AllocaInst *array, Instruction *at, SmallPtrSetImpl<const Loop *> &moving) {
     const SCEV *offset = SE.getMinusSCEV(SE.getSCEVAtScope(pointer, LI.getLoopFor(at->getParent())), SE.getSCEV(array));
     if (isa<SCEVCouldNotCompute>(offset)) return false;
@@ -47,7 +47,7 @@ struct Places {
 };
 } // namespace
 
-// What may be there several times: no call of a function that is not known.
+// Returns whether an instruction may be duplicated: no calls of unknown functions.
 static bool can_be_copied(const Instruction &i, const TargetLibraryInfo &TLI) {
   auto *call = dyn_cast<CallBase>(&i);
   if (!call) return !i.isTerminator() || isa<BranchInst>(i);
@@ -56,7 +56,7 @@ static bool can_be_copied(const Instruction &i, const TargetLibraryInfo &TLI) {
          (isa<IntrinsicInst>(call) || (call->getCalledFunction() && TLI.getLibFunc(*call->getCalledFunction(), known)));
 }
 
-// The small loops of a function: few runs each, few instructions all in all.
+// Finds the small loops of a function: small trip counts, and few instructions after unrolling.
 static void find_small(LoopInfo &LI, ScalarEvolution &SE, const TargetLibraryInfo &TLI, const Limits &limits,
                        SmallPtrSetImpl<const Loop *> &small) {
   DenseMap<const Loop *, uint64_t> copies;
@@ -80,8 +80,8 @@ static void find_small(LoopInfo &LI, ScalarEvolution &SE, const TargetLibraryInf
   }
 }
 
-// Adds the loops whose unrolling makes values of a stack array: its address goes nowhere, and all that is read and
-// written in it lies at places that are known then.
+// Adds the loops whose unrolling promotes a stack array: the address does not escape, and all accesses are
+// at constant offsets after unrolling.
 static void loops_of_array(AllocaInst *array, Places &places, SmallPtrSetImpl<const Loop *> &chosen) {
   SmallVector<Value *, 16> work{array};
   SmallPtrSet<const Loop *, 8> moving;
@@ -125,7 +125,7 @@ static bool is_named(const Metadata *part, const char *name) {
 }
 
 extern "C" {
-/// Asks for the unrolling of the loops of a function that keep small arrays of the stack from being values.
+/// Requests the unrolling of the loops of a function that prevent promotion of small stack arrays.
 void gr_ask_for_unrolling(LLVMValueRef function, uint64_t runs, uint64_t instructions, uint64_t bytes) {
   auto &F = *unwrap<Function>(function);
   if (F.isDeclaration()) return;
@@ -149,7 +149,7 @@ void gr_ask_for_unrolling(LLVMValueRef function, uint64_t runs, uint64_t instruc
     if (chosen.contains(loop)) name_loop(loop);
 }
 
-/// Takes back what `gr_ask_for_unrolling` asked for where it was not done.
+/// Removes the requests of `gr_ask_for_unrolling` that LLVM did not satisfy.
 void gr_stop_asking(LLVMValueRef function) {
   for (BasicBlock &block : *unwrap<Function>(function)) {
     MDNode *old = block.getTerminator()->getMetadata(LLVMContext::MD_loop);

@@ -1,16 +1,16 @@
-//! Small arrays of the stack that loops with few runs index: before differentiation these loops are unrolled,
-//! so that the arrays become values.
+//! Unrolls loops of small trip counts that index small stack arrays, before differentiation, so that SROA
+//! promotes the arrays to values.
 //!
-//! What an iteration keeps in an array of its own is overwritten by the next one, so that each element would
-//! be kept on the tape; a value can be computed again. LLVM unrolls by the size of the result alone, and leaves
-//! bodies of a hundred instructions as loops. Here loops are unrolled further, up to limits of their own, where
-//! every place that is read or written in an array is known then: only so it vanishes. What LLVM cannot do is
-//! not asked for again.
+//! The next iteration overwrites an iteration's elements of a private array, so each element would be saved
+//! on the tape; a promoted value can be recomputed. LLVM limits unrolling by code size only, and leaves
+//! loops with bodies of a hundred instructions. The pass unrolls further, up to separate limits, but only
+//! if all accesses to an array become constant; otherwise SROA could not promote it. A request that LLVM
+//! does not satisfy is removed and not repeated.
 
 use crate::host::Host;
 use llvm_sys::prelude::*;
 
-/// The most runs of a loop, the most instructions of all copies, and the most bytes of an array.
+/// The largest trip count of a loop, the most instructions of all copies, and the most bytes of an array.
 const RUNS: u64 = 8;
 const INSTRUCTIONS: u64 = 2048;
 const BYTES: u64 = 1024;
@@ -21,18 +21,18 @@ unsafe extern "C" {
 }
 
 impl Host {
-    /// Whether the loops are unrolled before differentiation; they are unless this says no.
+    /// Enables or disables the unrolling; enabled by default.
     pub fn unroll_local_loops(&mut self, yes: bool) {
         self.local_loops = yes;
     }
-    /// Asks LLVM to unroll the loops that keep arrays of differentiated functions from being values.
+    /// Requests unrolling of the loops that prevent promotion of arrays in differentiated functions.
     pub(crate) fn ask_for_unrolling(&self) {
         for f in self.reached_by_differentiated() {
             unsafe { gr_ask_for_unrolling(f, RUNS, INSTRUCTIONS, BYTES) };
         }
     }
 
-    /// Takes back what was asked for and not done.
+    /// Removes the requests that LLVM did not satisfy.
     pub(crate) fn stop_asking_for_unrolling(&self) {
         for f in self.functions() {
             unsafe { gr_stop_asking(f) };

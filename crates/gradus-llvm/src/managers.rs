@@ -1,10 +1,11 @@
-//! What a `std::function` of libstdc++ does with what it holds, cut down to what a program asks of it.
+//! Specialises the managers of libstdc++'s `std::function` to the operations that a program uses.
 //!
-//! Each kind of callable has a manager, which copies and destroys it, but also gives its type and its address: that puts
-//! the address of what a function holds, or of a type's name, where the callable itself lies, and so all that callables
-//! lead to would be one piece of memory to analyses. The type and the address are asked for by `target` and `target_type`
-//! alone, templates and inline. Where no call in the module does, managers leave it to copies of theirs, which are not
-//! looked into: objects go to other files, which may ask.
+//! Each kind of callable has a manager function, which copies and destroys the callable and also returns
+//! its type and address. The latter two store the address of the callable, or of type info, to the location
+//! of a callable; points-to analysis would therefore merge the memory of all callables. Only the inline
+//! templates `target` and `target_type` request type and address. If no call in the module does, each
+//! manager delegates both requests to an opaque copy of itself: objects may be passed to other files, which
+//! may request them.
 
 use crate::ffi::{c_string, name_of};
 use crate::host::Host;
@@ -25,16 +26,16 @@ unsafe extern "C" {
     );
 }
 
-/// What the names of managers have in common: the member's, and the type of its first parameter.
+/// Common part of the names of managers: the member function, and the type of its first parameter.
 const MANAGER: &str = "10_M_managerERSt9_Any_data";
 
-/// The parameter that says what is to be done, and the numbers of the type and of the address.
+/// The operation parameter, and the operation codes of the type and address requests.
 const OPERATION: u32 = 2;
 const TYPE: u64 = 0;
 const ADDRESS: u64 = 1;
 
 impl Host {
-    /// Cuts them down.
+    /// Specialises all managers, unless the module may request a type or an address.
     pub fn cut_managers(&mut self) {
         let is_manager = |f: &LLVMValueRef| unsafe {
             LLVMIsDeclaration(*f) == 0
@@ -56,7 +57,8 @@ impl Host {
     }
 }
 
-/// Whether a function's type is a manager's: two addresses, a number, and whether it worked.
+/// Returns whether a function type is a manager's: two addresses, an integer operation, and a boolean
+/// result.
 unsafe fn is_like_one(ty: LLVMTypeRef) -> bool {
     unsafe {
         if LLVMCountParamTypes(ty) != OPERATION + 1 {
@@ -69,8 +71,9 @@ unsafe fn is_like_one(ty: LLVMTypeRef) -> bool {
     }
 }
 
-/// Whether a function asks something like a manager for more than copies and destruction, or for what is not known;
-/// that a manager hands on what it is asked is no such thing.
+/// Returns whether a function may request a type or an address from a manager, or makes an indirect manager
+/// call with an unknown operation. A direct call with an unknown operation does not count, because managers
+/// forward operations.
 unsafe fn asks_for_more(function: LLVMValueRef) -> bool {
     unsafe {
         let mut block = LLVMGetFirstBasicBlock(function);

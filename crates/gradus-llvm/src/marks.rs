@@ -1,9 +1,10 @@
-//! Marks in a module that have names of the call interface: string attributes of functions, arguments and calls,
+//! Annotations of the user interface in a module: string attributes of functions, arguments and calls,
 //! metadata of functions, variables and instructions, annotations of arguments, locals and fields.
 //!
-//! [`Host::marks`] lists them before any pass runs, so that each is honoured or refused. [`Host::set_apart`]
-//! outlines the instructions that carry no derivative: each becomes a call of a separate function, which is then
-//! stated to be inactive. LLVM inlines these functions again after differentiation.
+//! [`Host::marks`] lists all annotations before any pass runs, so that each is honoured or refused.
+//! [`Host::set_apart`] outlines the instructions that are marked inactive: each becomes a call of a
+//! separate function, which is then stated to be inactive. LLVM inlines these functions again after
+//! differentiation.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -47,13 +48,13 @@ pub enum Bearer {
     Function(String),
     /// A variable of file scope.
     Variable(String),
-    /// A call or another instruction, by its number among those with marks.
+    /// A call or another instruction, by its number among the marked instructions.
     Instruction(usize),
     /// An argument, a result, a local variable or a field.
     Part,
 }
 
-/// One mark.
+/// A mark.
 #[derive(Clone, Debug)]
 pub struct Marked {
     /// The form.
@@ -62,20 +63,20 @@ pub struct Marked {
     pub word: String,
     /// The value of an attribute, or the text after `=` in an annotation.
     pub text: String,
-    /// The functions and numbers that metadata names.
+    /// The functions and numbers in the metadata node.
     pub operands: Vec<Word>,
     /// The bearer.
     pub bearer: Bearer,
-    /// The source location, if it is known.
+    /// The source location, if known.
     pub span: Option<SourceSpan>,
 }
 
-/// The instructions with marks, by number.
+/// The marked instructions, by number.
 #[derive(Debug, Default)]
 pub struct MarkedInstructions(Vec<LLVMValueRef>);
 
 impl Host {
-    /// Returns all marks of the module, in its order.
+    /// Returns all marks of the module, in module order.
     pub fn marks(&self) -> (Vec<Marked>, MarkedInstructions) {
         let names = metadata_kinds(self.ctx).into_iter().zip(0..);
         let named =
@@ -95,8 +96,7 @@ impl Host {
         (reader.found, MarkedInstructions(reader.instructions))
     }
 
-    /// Returns the loads and stores of variables that carry no derivative, and the variables whose addresses
-    /// escape.
+    /// Returns the loads and stores of inactive variables, and the variables whose addresses escape.
     pub fn accesses_of(
         &self,
         variables: &[String],
@@ -115,8 +115,9 @@ impl Host {
         (found, elsewhere)
     }
 
-    /// Outlines instructions. Returns the names of their functions, and the numbers of the instructions that stay:
-    /// terminators, phis, allocas, and those with metadata, token or label operands.
+    /// Outlines instructions. Returns the names of the new functions, and the numbers of the instructions
+    /// that cannot be outlined: terminators, phis, allocas, and instructions with metadata, token or label
+    /// operands.
     pub fn set_apart(
         &mut self,
         marked: &MarkedInstructions,
@@ -159,7 +160,7 @@ impl Host {
         unsafe { LLVMGetInstructionOpcode(marked.0[number]) == LLVMOpcode::LLVMCall }
     }
 
-    /// Returns the functions and variables that are only declared, with the place of their first use.
+    /// Returns the functions and variables that are only declared, with the location of their first use.
     pub fn undefined(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Option<SourceSpan>)> {
         let all = self.functions().into_iter().chain(self.variables());
         let declared = all.filter(|v| unsafe { LLVMIsDeclaration(*v) } != 0);
@@ -170,19 +171,19 @@ impl Host {
             .collect()
     }
 
-    /// Returns true if a variable is visible in its file alone.
+    /// Returns true if a variable has internal linkage.
     pub fn is_static(&self, variable: &str) -> bool {
         let global = unsafe { LLVMGetNamedGlobal(self.module, c_string(variable).as_ptr()) };
         !global.is_null() && unsafe { LLVMGetLinkage(global) } == LLVMLinkage::LLVMInternalLinkage
     }
 
-    /// Returns true if the compiler made a variable, such as a string.
+    /// Returns true if a variable has private linkage, such as a string literal.
     pub fn is_private(&self, variable: &str) -> bool {
         let global = unsafe { LLVMGetNamedGlobal(self.module, c_string(variable).as_ptr()) };
         !global.is_null() && unsafe { LLVMGetLinkage(global) } == LLVMLinkage::LLVMPrivateLinkage
     }
 
-    /// Removes the definitions of variables that only stand for their names: no code reads their contents.
+    /// Turns variables that serve as names only into declarations: no code reads their contents.
     pub fn undefine(&mut self, wanted: &dyn Fn(&str) -> bool) {
         for variable in self.variables() {
             unsafe {
@@ -196,7 +197,7 @@ impl Host {
         self.touch();
     }
 
-    /// Outlines an instruction into a new function, and calls the function instead.
+    /// Outlines an instruction into a new function, and replaces the instruction by a call.
     unsafe fn apart(&mut self, inst: LLVMValueRef) -> Option<String> {
         unsafe {
             let opcode = LLVMGetInstructionOpcode(inst);
@@ -264,14 +265,15 @@ impl Host {
     }
 }
 
-/// The prefix of the names of functions that hold one inactive instruction.
+/// Prefix of the names of functions that hold an outlined inactive instruction.
 const APART: &str = "gradus.inactive";
 
-/// A load or store of a variable that carries no derivative.
+/// A load or store of an inactive variable.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOrStore(LLVMValueRef);
 
-/// Returns the loads and stores of a variable. The error is an instruction through which the address escapes.
+/// Returns the loads and stores of a variable. The error is an instruction through which the address
+/// escapes.
 unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueRef> {
     let (mut pending, mut seen, mut found) = (vec![global], HashSet::new(), Vec::new());
     while let Some(value) = pending.pop() {
@@ -280,8 +282,8 @@ unsafe fn accesses(global: LLVMValueRef) -> Result<Vec<LLVMValueRef>, LLVMValueR
             let user = unsafe { LLVMGetUser(at) };
             at = unsafe { LLVMGetNextUse(at) };
             if unsafe { LLVMIsAInstruction(user) }.is_null() {
-                // Initialisers of other variables, such as those of registrations, hold its address and do not read
-                // it.
+                // An initialiser of another variable, such as a registration, holds the address without
+                // reading the memory.
                 let is_variable = !unsafe { LLVMIsAGlobalVariable(user) }.is_null();
                 if !is_variable && seen.insert(user) {
                     pending.push(user);
@@ -325,7 +327,7 @@ unsafe fn place(inst: LLVMValueRef) -> Option<SourceSpan> {
     }
 }
 
-/// Returns the place of a symbol's first use in code.
+/// Returns the smallest source location of the uses of a symbol in code.
 unsafe fn first_use(value: LLVMValueRef) -> Option<SourceSpan> {
     let mut at = unsafe { LLVMGetFirstUse(value) };
     let mut found: Option<SourceSpan> = None;
@@ -339,9 +341,9 @@ unsafe fn first_use(value: LLVMValueRef) -> Option<SourceSpan> {
     found
 }
 
-/// The marks found so far.
+/// Collects marks.
 struct Reader {
-    /// The metadata kinds of the interface: word and number.
+    /// The metadata kinds of the interface: name and number.
     kinds: Vec<(String, u32)>,
     found: Vec<Marked>,
     instructions: Vec<LLVMValueRef>,
@@ -404,7 +406,7 @@ impl Reader {
     fn attributes_of_variable(&mut self, variable: LLVMValueRef) {
         let count = unsafe { gr_variable_attributes(variable, null_mut(), 0) };
         let mut list = vec![null_mut(); count];
-        // SAFETY: the list has room for as many attributes as the variable has.
+        // SAFETY: the list has one entry for each attribute of the variable.
         unsafe { gr_variable_attributes(variable, list.as_mut_ptr(), count) };
         let bearer = Bearer::Variable(unsafe { name_of(variable) });
         self.attributes(&list, &bearer, None);
@@ -495,7 +497,7 @@ impl Reader {
                 return;
             }
             let Word::Text(text) = word(LLVMGetOperand(call, 1)) else {
-                // Not an error: the text is not constant, and none of the interface's words.
+                // Not an error: the text is not constant, so the annotation is none of the interface's.
                 return;
             };
             if let Some(rest) = interface_word(&text) {
@@ -513,13 +515,13 @@ impl Reader {
     }
 }
 
-/// Returns the file and line that an annotation holds.
+/// Returns the file and line operands of an annotation.
 unsafe fn annotated_place(call: LLVMValueRef) -> Option<SourceSpan> {
     let (file, line) = unsafe { (word(LLVMGetOperand(call, 2)), word(LLVMGetOperand(call, 3))) };
     annotation_place(&file, &line)
 }
 
-/// Returns the place that the operands of an annotation name.
+/// Returns the source location in the operands of an annotation.
 pub fn annotation_place(file: &Word, line: &Word) -> Option<SourceSpan> {
     match (file, line) {
         (Word::Text(file), Word::Number(line)) => Some(SourceSpan {

@@ -1,15 +1,16 @@
-//! What libstdc++ keeps in its library of lists and trees, written out, so that derivatives know it.
+//! Replaces libstdc++'s out-of-line list and tree functions by IR that differentiation handles.
 //!
-//! `std::list`, `std::map`, `std::set` and their kin are templates, but for what does not depend on the type of their
-//! elements: the library links nodes, and inserts, takes out and finds the next one. Before differentiation functions of
-//! our own are called in their place, on the same nodes: `nodes/links.ll`, and `nodes/tree.ll` with `nodes/side.ll` once
-//! for each side. Lists are rings of links with a head (Knuth, TAOCP 1, 2.2.5). Trees are red-black trees, inserted into
-//! and taken out of as in Cormen, Leiserson, Rivest and Stein, Introduction to Algorithms, 13.3 and 13.4, with two
-//! departures: no node stands for what is not there, and a head above the root knows the first and the last node.
-//! How a tree is balanced is nobody's to see: only the order of its nodes is.
+//! `std::list`, `std::map`, `std::set` and related containers are templates, except for operations on nodes
+//! independent of the element type: the library links nodes, inserts, erases and finds the successor.
+//! Before differentiation, replacement functions on the same node layout are called instead:
+//! `nodes/links.ll`, and `nodes/tree.ll` with `nodes/side.ll` once per side. Lists are circular with a
+//! sentinel (Knuth, TAOCP 1, 2.2.5). Trees are red-black trees with insertion and deletion as in Cormen,
+//! Leiserson, Rivest and Stein, Introduction to Algorithms, 13.3 and 13.4. Departures: null replaces the
+//! leaf sentinel, and a header above the root points to the first and last node. Programs observe the order
+//! of nodes only, not the balance of the tree.
 //!
-//! Hashed containers keep nodes of templates alone. What the library answers there, how many buckets and whether more, are
-//! numbers, which decide the order of elements: these calls stay.
+//! Hashed containers are entirely template code, except for the library's rehash policy. Its results are
+//! integers that decide the order of elements, so these calls stay.
 
 use crate::ffi::c_string;
 use crate::host::Host;
@@ -18,7 +19,7 @@ use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::core::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPointerSize};
 
-/// The library's functions, and ours.
+/// Pairs of library function and replacement.
 type Pairs = &'static [(&'static str, &'static str)];
 
 // table
@@ -74,10 +75,10 @@ const TREE: Pairs = &[
 ];
 
 impl Host {
-    /// Has functions of our own called where the library's work on nodes of lists and trees.
+    /// Replaces the library's list and tree functions.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if the replacements cannot be parsed or linked.
     pub fn write_out_nodes(&mut self) -> Result<(), Diagnostic> {
         self.call_instead(LINKS, "__gr_links", || {
             include_str!("nodes/links.ll").into()
@@ -94,7 +95,7 @@ impl Host {
         name: &str,
         text: impl FnOnce() -> String,
     ) -> Result<(), Diagnostic> {
-        // 64-bit addresses: the places in a node are those of such machines.
+        // The replacements assume the node layout of 64-bit targets.
         let wide = unsafe { LLVMPointerSize(LLVMGetModuleDataLayout(self.module)) } == 8;
         let mut called = pairs.to_vec();
         called.retain(|(theirs, _)| wide && self.is_only_declared(theirs));
@@ -109,7 +110,8 @@ impl Host {
         self.link_module(module, name)?;
         for (_, ours) in pairs {
             if let Some(function) = self.function(ours) {
-                // Not from its beginning: nothing would have called it when it was linked.
+                // The functions become internal only after linking: the linker drops internal functions
+                // without uses.
                 unsafe { LLVMSetLinkage(function, LLVMInternalLinkage) };
             }
         }
@@ -121,7 +123,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether a function is used and its code is not here.
+    /// Returns whether a function is used and declared only.
     fn is_only_declared(&self, name: &str) -> bool {
         let name = c_string(name);
         unsafe {
@@ -133,7 +135,7 @@ impl Host {
     }
 }
 
-/// What is done on one side of a tree.
+/// Returns the tree functions for one side.
 fn side(left: bool) -> String {
     let (side, other, near, far) = match left {
         true => ("left", "right", "16", "24"),

@@ -1,5 +1,5 @@
-// Copies of functions outside of their module, and the way back. Nothing in them is a user of the module's
-// symbols, which LLVM does not allow from outside: they mention each other and stand-ins.
+// Pristine copies of functions outside their module, and their restoration. LLVM does not allow uses of a
+// module's symbols from outside, so copies refer to each other and to placeholders.
 #include "llvm-c/Core.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfo.h"
@@ -14,15 +14,15 @@
 using namespace llvm;
 
 namespace {
-// A copy and the function that it was made of, null where that is gone.
+// A copy and its function, null if the function was deleted.
 struct Original {
   Function *copy;
   WeakTrackingVH made_of;
   Comdat *comdat;
   std::string name;
-  bool stays; // The function stays as it is now.
+  bool stays; // The present function is not replaced.
 };
-// What copies mention in place of a symbol of the module that is not copied.
+// A placeholder for a symbol of the module that is not copied.
 struct StandIn {
   GlobalObject *value;
   WeakTrackingVH symbol;
@@ -33,7 +33,7 @@ struct Originals {
 };
 } // namespace
 
-// The functions whose code mentions a symbol.
+// Adds the functions whose code uses a symbol.
 static void users(GlobalValue *symbol, SmallPtrSetImpl<Function *> &found) {
   SmallVector<User *, 16> pending(symbol->users());
   SmallPtrSet<User *, 16> seen;
@@ -60,7 +60,7 @@ static GlobalObject *stand_in(GlobalValue &symbol) {
 }
 
 extern "C" {
-// Copies functions as they are.
+// Copies functions in their present state.
 void *gr_copy_apart(LLVMModuleRef of, const LLVMValueRef *functions, size_t count) {
   Module &module = *unwrap(of);
   auto *originals = new Originals;
@@ -76,8 +76,8 @@ void *gr_copy_apart(LLVMModuleRef of, const LLVMValueRef *functions, size_t coun
       originals->others.push_back({stand_in(symbol), &symbol});
       map[&symbol] = originals->others.back().value;
     }
-  // Metadata is shared, as one of the two bodies stays; but for what ties records to their own function's
-  // stores.
+  // Metadata is shared, because only one of the two bodies survives. Assignment ids are remapped, because
+  // they tie debug records to the stores of their own function.
   const RemapFlags flags = RF_NoModuleLevelChanges | RF_IgnoreMissingLocals;
   for (Original &original : originals->functions) {
     auto *from = cast<Function>(original.made_of);
@@ -103,7 +103,7 @@ void *gr_copy_apart(LLVMModuleRef of, const LLVMValueRef *functions, size_t coun
   return originals;
 }
 
-// Deletes the copies that are not in the module, and the stand-ins.
+// Deletes the copies that are not in the module, and the placeholders.
 void gr_delete_copies(void *copies) {
   auto *originals = static_cast<Originals *>(copies);
   for (Original &original : originals->functions)
@@ -121,13 +121,13 @@ void gr_delete_copies(void *copies) {
   delete originals;
 }
 
-// The function with this number stays as it is now.
+// Excludes the function with the given number from restoration.
 void gr_leave_copy(void *copies, size_t number) {
   static_cast<Originals *>(copies)->functions[number].stays = true;
 }
 
-// Puts the copies in the place of their functions, but for those that stay, and those that mention what is
-// gone.
+// Replaces functions by their copies, except excluded functions and functions that refer to deleted
+// symbols.
 void gr_put_copies_back(LLVMModuleRef into, void *copies) {
   auto *originals = static_cast<Originals *>(copies);
   auto &functions = originals->functions;

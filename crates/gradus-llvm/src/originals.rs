@@ -1,14 +1,14 @@
-//! The program's own functions as they were before the early pipeline.
+//! Pristine copies of the program's functions, taken before the early pipeline.
 //!
-//! The early pipeline changes every function of the module, for the sake of derivatives. Code that is
-//! no derivative and holds no call for one is to come out as the user's compiler would have made it:
-//! such functions are copied first ([`Host::keep_originals`]), and put back when all derivatives are
-//! there ([`Host::put_originals_back`]).
+//! The early pipeline changes every function of the module for the sake of differentiation. A function that
+//! is neither a derivative nor calls one should be compiled as the user's compiler would: it is copied
+//! first ([`Host::keep_originals`]), and restored after all derivatives are built
+//! ([`Host::put_originals_back`]).
 //!
-//! Invariants: copies lie outside of the module and mention nothing in it, so that passes see what they
-//! would see without them. What derivatives reach stays as the early pipeline left it: they were made of
-//! that code, and what it does not do (a read whose result nobody uses) may not be there to be done any
-//! more.
+//! # Invariants
+//! - Copies are outside the module and refer to nothing in it, so passes are not affected by them.
+//! - Functions that derivatives reach stay as the early pipeline left them. Derivatives were built from
+//!   that code, and operations that the pipeline removed (an unused load) may be invalid by then.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -30,18 +30,18 @@ unsafe extern "C" {
     fn gr_has_block_address(block: LLVMBasicBlockRef) -> i32;
 }
 
-/// The functions that a module defined at some time, and copies of them.
+/// The functions that a module defined when the copies were made, and the copies.
 #[derive(Default)]
 pub(crate) struct Originals {
-    /// Owned; must go before the module's context does.
+    /// Owned; must be deleted before the module's context.
     copies: Option<NonNull<c_void>>,
-    /// Those that are copied, in the order of the copies.
+    /// Names of the copied functions, in the order of the copies.
     copied: Vec<String>,
     defined: HashSet<String>,
 }
 
 impl Originals {
-    /// The functions that `stays` accepts by name are not put back.
+    /// Excludes the functions accepted by `stays` from restoration.
     fn leave(&mut self, stays: impl Fn(&str) -> bool) {
         let Some(copies) = self.copies else {
             // Not an error: no functions were copied.
@@ -64,7 +64,7 @@ impl Drop for Originals {
 }
 
 impl Host {
-    /// Keeps a copy of every function that the module defines; those named are not put back.
+    /// Copies every function that the module defines; the functions in `but` are not restored.
     pub fn keep_originals(&mut self, but: &[String]) {
         let functions = self.functions().into_iter();
         let defined = functions.filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0);
@@ -81,8 +81,8 @@ impl Host {
         self.originals.leave(|name| but.iter().any(|b| b == name));
     }
 
-    /// Puts the kept functions back, but for those named, those that functions reach which the module did
-    /// not define then, and those that call what is gone. What was imported before is out of date
+    /// Restores the copied functions, except the functions in `but`, functions reachable from definitions
+    /// that were added since, and functions that refer to deleted symbols. Earlier units are outdated
     /// afterwards.
     pub fn put_originals_back(&mut self, but: &[&str]) {
         self.touch();
@@ -101,7 +101,7 @@ impl Host {
     }
 }
 
-/// Whether the address of one of a function's blocks is taken: such an address is of one function.
+/// Returns whether the address of a block of the function is taken: a block address cannot be copied.
 fn has_addresses(function: LLVMValueRef) -> bool {
     let mut block = unsafe { LLVMGetFirstBasicBlock(function) };
     while !block.is_null() {

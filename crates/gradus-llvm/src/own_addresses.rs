@@ -1,8 +1,9 @@
-//! What each thread has of its own, in programs whose code may be another thread's later.
+//! Hides thread-local addresses from LLVM in programs whose code may move to another thread.
 //!
-//! LLVM takes the address of a thread's variable, and what functions give that a library calls constant (`errno`'s
-//! address), to be one and the same all over a function. Code of a task or of a parallel loop leaves its function when
-//! it is lowered: until then such an address is what a function gives of which nothing is stated.
+//! LLVM assumes that the address of a thread-local variable, and the result of a `memory(none)` library
+//! function (`errno`'s address), is invariant within a function. The code of a task or a parallel loop
+//! leaves its function when it is lowered. Until then such an address is the result of a function without
+//! attributes that permit merging.
 
 use crate::ffi::{c_string, name_of};
 use crate::host::Host;
@@ -18,8 +19,8 @@ const INTRINSIC: &str = "llvm.threadlocal.address.p0";
 const HIDDEN: u64 = 0b1100;
 
 impl Host {
-    /// Takes away what is stated of the memory of functions that `is_own` names and of those that take nothing, and of
-    /// calls of them: what they give may be the calling thread's, and constant for no other one.
+    /// Drops the `memory` attributes of functions that `is_own` accepts, of functions without parameters,
+    /// and of calls of both: the result may depend on the calling thread.
     pub fn forget_constancy(&mut self, is_own: &dyn Fn(&str) -> bool) {
         let memory = attribute_kind("memory");
         let own = |f: &LLVMValueRef| unsafe {
@@ -38,7 +39,7 @@ impl Host {
         }
     }
 
-    /// Has addresses of threads' variables come from a function of which nothing is stated.
+    /// Replaces the thread-local address intrinsic by an opaque function.
     pub fn hide_own_addresses(&mut self) {
         unsafe {
             let found = LLVMGetNamedFunction(self.module, c_string(INTRINSIC).as_ptr());
@@ -60,7 +61,7 @@ impl Host {
         }
     }
 
-    /// What [`Host::hide_own_addresses`] hid is LLVM's own again.
+    /// Undoes [`Host::hide_own_addresses`].
     pub fn show_own_addresses(&mut self) {
         unsafe {
             let hidden = LLVMGetNamedFunction(self.module, c_string(OWN_ADDRESS).as_ptr());
@@ -76,7 +77,7 @@ impl Host {
     }
 }
 
-/// Has who calls one function call another one.
+/// Replaces the callee of all calls of `before`.
 ///
 /// # Safety
 /// Two functions of one type and module.
@@ -86,10 +87,10 @@ unsafe fn call_instead(before: LLVMValueRef, after: LLVMValueRef) {
     }
 }
 
-/// The calls of a function.
+/// Returns the direct calls of a function.
 ///
 /// # Safety
-/// A function.
+/// `f` is a live function.
 unsafe fn calls(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {

@@ -1,8 +1,8 @@
 //! The fixed list of LLVM pass pipelines; no other pipeline is ever run.
 //!
-//! Some combinations of passes crash LLVM (`unify-loop-exits` before `lower-switch` for one), so passes
-//! are not put together at run time. The early pipelines bring a closure into the shape that import and
-//! differentiation want; the late ones are LLVM's own `-O` levels, run on what export left.
+//! Some combinations of passes crash LLVM (for example `unify-loop-exits` before `lower-switch`), so
+//! pipelines are not composed at run time. The early pipelines bring the program into a form suitable for
+//! import and differentiation; the late pipelines are LLVM's own `-O` levels, run after export.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::target::TargetMachine;
@@ -12,7 +12,7 @@ use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
 
-/// A level of LLVM's own optimiser.
+/// An optimisation level of LLVM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OptLevel {
     /// `-O0`
@@ -28,29 +28,34 @@ pub enum OptLevel {
 /// A pipeline of the fixed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
-    /// Before differentiation of a serial closure: calls are hoisted before anything is inlined, small
+    /// Before differentiation of serial code: loop-invariant calls are hoisted before inlining, small
     /// constant loops are unrolled, nothing is peeled or vectorised.
     EarlySerial,
-    /// Before differentiation of a closure that calls OpenMP's run time: as [`Pipeline::EarlySerial`],
-    /// but its calls stay one each, and nothing is read ahead for the next iteration.
+    /// Before differentiation of code that calls OpenMP's runtime. Unlike [`Pipeline::EarlySerial`],
+    /// runtime calls are never duplicated, and no load is moved to the previous iteration.
     EarlyOpenMp,
-    /// What import needs and no more: before raising a parallel closure, where calls must stay calls, and
-    /// before code only goes through the language and back, where the user's own pipeline does the rest.
+    /// The minimum for import: before raising parallel code, where calls must stay calls, and before a mere
+    /// round trip through the IR, after which the user's own pipeline runs.
     EarlyPlain,
-    /// Before raising the launches of a merged CUDA source: device functions that ask for their thread
-    /// are in their kernels afterwards.
+    /// Before raising the launches of a merged CUDA source: inlines device functions that query their
+    /// thread index into their kernels.
     EarlyKernels,
     /// LLVM's own pipeline of a level, after export.
     Late(OptLevel),
 }
 
-// `loop-unroll-full` would peel too. `simplifycfg` comes before `sroa`, too: of many exits to one place it
-// is quadratic once that place has phis. `dse` comes before `sroa` once calls are inlined: of a union's first byte, which
-// libstdc++ sets before it makes an element there, `sroa` would make a variable and cut the element's first number.
-// `lower-constant-intrinsics` decides what is asked of constants: libstdc++ reads the number of elements from a list's head
-// where it is known that it has the head, and `gvn` would take a node's number for it elsewhere.
-// `correlated-propagation` writes down where conditions show that
-// numbers are not negative and sums do not wrap, on which the proofs that addresses differ rest.
+// Reasons for the choice and order of passes:
+//
+// - `loop-unroll-full` would also peel, so `loop-unroll` with options is used.
+// - `simplifycfg` also runs before `sroa`: for many exits to one block it is quadratic once the block has
+//   phis.
+// - `dse` runs before `sroa` after inlining: libstdc++ sets the first byte of a union before it constructs
+//   an element there. `sroa` would make a variable of that byte and split the element's first number.
+// - `lower-constant-intrinsics` resolves `__builtin_constant_p`: libstdc++ reads the element count from a
+//   list's head if the node is known to be the head, and `gvn` would otherwise forward a node's value to
+//   that read.
+// - `correlated-propagation` records non-negative operands and non-wrapping sums from conditions. Proofs
+//   that addresses differ require these flags.
 const EARLY_UNTIL_UNROLLING: &str = "inferattrs,\
     cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
     function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
@@ -69,19 +74,20 @@ macro_rules! early_from_unrolling {
     };
 }
 const EARLY_SERIAL: &str = early_from_unrolling!("gvn");
-// What one iteration reads for the next ties them together.
+// Load PRE would carry a loaded value from one iteration to the next, and thus add a loop-carried
+// dependence.
 const EARLY_OPENMP: &str = early_from_unrolling!("gvn<no-load-pre>");
-// What all calls of a function hand in alike stands in it (`ipsccp`): tasks, once they are functions of their
-// own, hand it on through memory.
+// `ipsccp` propagates arguments that all calls of a function share: outlined tasks would pass them through
+// memory.
 const EARLY_PLAIN: &str =
     "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),ipsccp,cgscc(function-attrs)";
-// Nothing is unrolled: a barrier in a loop stays one.
+// Nothing is unrolled: a barrier in a loop stays a single barrier.
 const EARLY_KERNELS: &str = "\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
     early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
 
 impl Pipeline {
-    /// The pipeline in LLVM's own notation, but for what comes before ([`EARLY_UNTIL_UNROLLING`]).
+    /// Returns the pipeline in LLVM's notation, without its common prefix ([`EARLY_UNTIL_UNROLLING`]).
     fn text(self) -> &'static str {
         match self {
             Pipeline::EarlySerial => EARLY_SERIAL,
@@ -97,10 +103,10 @@ impl Pipeline {
 }
 
 impl Host {
-    /// Runs a pipeline over the whole module. What was imported before is out of date afterwards.
+    /// Runs a pipeline over the whole module. Earlier units are outdated afterwards.
     ///
     /// # Errors
-    /// A triple that this LLVM cannot compile for, or a failing pass.
+    /// A triple without a code generator in LLVM, or a failing pass.
     pub fn run(&mut self, pipeline: Pipeline) -> Result<(), Diagnostic> {
         self.touch();
         if !matches!(pipeline, Pipeline::Late(_)) {
@@ -137,7 +143,7 @@ impl Host {
                 let first = "inferattrs,always-inline,function(sroa)";
                 self.run_text(first, &machine, vectorise)?;
                 self.return_at_exits()?;
-                // Passes that tell addresses apart see the 32-bit distances.
+                // Address-based optimisations then see the 32-bit distances.
                 self.wrap_shared_addresses();
             }
             self.run_text(pipeline.text(), &machine, vectorise)?;
@@ -186,7 +192,7 @@ impl Host {
         }
     }
 
-    /// Takes `optnone` off every function, and with it the `noinline` that only `-O0` put there.
+    /// Removes `optnone` from every function, and the `noinline` that `-O0` adds with it.
     pub fn strip_o0_attributes(&mut self) {
         let optnone = attribute_kind("optnone");
         let noinline = attribute_kind("noinline");
@@ -201,7 +207,7 @@ impl Host {
         }
     }
 
-    /// Every function of the module, in its order.
+    /// Returns every function of the module, in module order.
     pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
         let mut all = Vec::new();
         let mut f = unsafe { LLVMGetFirstFunction(self.module) };
@@ -215,7 +221,7 @@ impl Host {
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
-/// LLVM's number of the attribute called `name`.
+/// Returns LLVM's number of the attribute called `name`.
 pub(crate) fn attribute_kind(name: &str) -> u32 {
     unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) }
 }

@@ -1,7 +1,7 @@
-// One spelling for each constant address: a symbol, and a number of bytes.
+// Canonical spelling of constant addresses: a symbol plus a byte offset.
 //
-// LLVM lets nested `getelementptr`, and steps through any type, denote one address. The unit keeps one constant for
-// each address, so that import and export change the spelling. A comparison must use the meaning.
+// In LLVM, nested `getelementptr` and different source types may denote one address. The unit has a single
+// constant for each address, so import and export change the spelling, and comparisons must ignore it.
 
 #include "llvm-c/Core.h"
 #include "llvm/IR/Constants.h"

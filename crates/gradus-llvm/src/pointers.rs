@@ -1,9 +1,9 @@
-//! Maps keyed by LLVM's handles, with a hash made for addresses.
+//! Hash maps keyed by LLVM handles, with a hash function for addresses.
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Mixes an address; other keys are not hashed with it.
+/// Hashes an address; used for no other keys.
 #[derive(Default)]
 pub(crate) struct PointerHasher(u64);
 
@@ -25,5 +25,5 @@ impl Hasher for PointerHasher {
     }
 }
 
-/// A map from handles.
+/// A map keyed by LLVM handles.
 pub(crate) type PointerMap<V> = HashMap<*mut c_void, V, BuildHasherDefault<PointerHasher>>;

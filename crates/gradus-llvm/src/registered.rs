@@ -1,5 +1,5 @@
-//! What a program registers by variables: their initial contents as words, functions that must come
-//! through the early pipeline as they are, and strings among a call's arguments.
+//! Registrations through global variables: initialisers as scalar cells, functions that must survive the
+//! early pipeline unchanged, and strings among a call's arguments.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -11,22 +11,22 @@ use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMOpcode, LLVMV
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
-/// A scalar of a variable's initial contents.
+/// A scalar of a variable's initialiser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The address of a function.
     Function(String),
-    /// The address of a text.
+    /// The address of a string.
     Text(String),
     /// The address of another variable.
     Variable(String),
-    /// A whole number, also where it stands for an address.
+    /// An integer, also one that is cast to an address.
     Number(i64),
     /// Anything else.
     Other,
 }
 
-/// What [`Host::hold`] changed.
+/// The changes of [`Host::hold`].
 #[must_use]
 pub struct Held {
     exposed: Exposed,
@@ -35,7 +35,7 @@ pub struct Held {
 }
 
 impl Host {
-    /// The scalars that a variable holds at start-up, in their order; `None` where it is not defined.
+    /// Returns the scalars of a variable's initialiser, in order; `None` if the variable is not defined.
     pub fn words(&self, variable: &str) -> Option<Vec<Word>> {
         let name = c_string(variable);
         let mut words = Vec::new();
@@ -52,7 +52,7 @@ impl Host {
                         let count = LLVMGetNumOperands(value) as u32;
                         pending.extend((0..count).rev().map(|i| LLVMGetOperand(value, i)));
                     }
-                    // An array or structure that is zero throughout names nothing.
+                    // A zero array or struct adds no cell.
                     LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
                     _ => words.push(word(value)),
                 }
@@ -61,7 +61,7 @@ impl Host {
         Some(words)
     }
 
-    /// Keeps functions as calls: they are not inlined, and not dropped as unused.
+    /// Protects functions: they are neither inlined nor dropped as unused.
     pub fn hold(&mut self, names: &[String]) -> Held {
         let (noinline, optnone) = (attribute_kind("noinline"), attribute_kind("optnone"));
         let mut inlinable = Vec::new();
@@ -71,7 +71,7 @@ impl Host {
             };
             unsafe {
                 let has = |kind| !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null();
-                // At -O0 everything is marked so.
+                // `-O0` adds `noinline` to every function.
                 if !has(noinline) || has(optnone) {
                     inlinable.push(name.clone());
                 }
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// Gives functions back what [`Host::hold`] changed.
+    /// Undoes [`Host::hold`].
     pub fn release(&mut self, held: Held) {
         let noinline = attribute_kind("noinline");
         for name in &held.inlinable {
@@ -101,8 +101,8 @@ impl Host {
         self.restore(held.exposed);
     }
 
-    /// Puts variables of their names in place of strings (metadata) among the arguments of calls of
-    /// functions that `wanted` accepts by name.
+    /// Replaces metadata strings among the arguments of calls of functions accepted by `wanted` by
+    /// variables with the string as name.
     pub fn name_strings(&mut self, wanted: &dyn Fn(&str) -> bool) {
         let callees = self.functions().into_iter();
         let callees = callees.filter(|f| wanted(&unsafe { name_of(*f) }));
@@ -141,7 +141,7 @@ impl Host {
     }
 }
 
-/// The text of a string that is metadata.
+/// Returns the text of a metadata string.
 unsafe fn string(value: LLVMValueRef) -> Option<String> {
     unsafe {
         if LLVMGetValueKind(value) != LLVMValueKind::LLVMMetadataAsValueValueKind {
@@ -153,7 +153,7 @@ unsafe fn string(value: LLVMValueRef) -> Option<String> {
     }
 }
 
-/// A constant that is no aggregate, seen through casts.
+/// Reads a scalar constant, through casts.
 pub(crate) unsafe fn word(mut value: LLVMValueRef) -> Word {
     unsafe {
         while LLVMGetValueKind(value) == LLVMValueKind::LLVMConstantExprValueKind {

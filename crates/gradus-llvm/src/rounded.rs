@@ -1,9 +1,10 @@
-//! Addresses that are rounded to a boundary, as allocators of aligned memory do by hand (Eigen's, for one):
-//! `(address + 63) & ~63` through integers is, before differentiation, the address and an offset from it. So it
-//! is seen in which memory it stays.
+//! Rewrites aligned addresses: manual rounding through integers, such as `(address + 63) & ~63` in Eigen's
+//! allocator, becomes an offset from the original address before differentiation. Points-to analysis then
+//! knows the target object.
 //!
-//! An integer is an address's own as long as low bits are cleared and numbers are added to it that no address is part
-//! of ("the element at `(long)matrix + offset`"); whatever else is done with it may lead elsewhere, and is left as it is.
+//! An integer keeps the provenance of its address while low bits are cleared, and while integers are added
+//! that no address is part of ("the element at `(long)matrix + offset`"). After any other operation the
+//! provenance is unknown, and the code stays unchanged.
 
 use crate::ffi::{NO_NAME, instructions_in};
 use crate::host::Host;
@@ -12,14 +13,14 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMOpcode, LLVMTypeKind};
 use std::collections::HashSet;
 
-/// The most steps from an address to what is made of it.
+/// The most operations between an address and the integer derived from it.
 const STEPS: usize = 8;
 
-/// The most values that a number is made of.
+/// The most values in the computation of an integer.
 const MOST_VALUES: usize = 64;
 
 impl Host {
-    /// Makes rounded addresses of differentiated functions offsets from the addresses that were rounded.
+    /// Rewrites rounded addresses in differentiated functions as offsets from their original addresses.
     pub(crate) fn offset_rounded_addresses(&self) {
         for f in self.reached_by_differentiated() {
             unsafe {
@@ -30,12 +31,12 @@ impl Host {
         }
     }
 
-    /// Replaces an integer that becomes an address, where that is another one's, rounded or moved.
+    /// Replaces an `inttoptr` of a rounded or displaced address.
     unsafe fn offset(&self, cast: LLVMValueRef) {
         unsafe {
             let moved = LLVMGetOperand(cast, 0);
             let Some(start) = start_of(moved, STEPS) else {
-                // Not an error: the integer is not made from another address.
+                // Not an error: the integer is not derived from an address.
                 return;
             };
             if opcode_of(moved) == Some(LLVMOpcode::LLVMPtrToInt)
@@ -55,19 +56,19 @@ impl Host {
     }
 }
 
-/// What is done to an address's integer.
+/// An operation on the integer of an address.
 enum Step {
-    /// A number that is no address's is added.
+    /// Adds an integer without address provenance.
     Plus(LLVMValueRef),
     Minus(LLVMValueRef),
     Cleared(LLVMValueRef),
-    /// One of two is taken, both of them the same address's.
+    /// Selects between two integers derived from one address.
     Either(LLVMValueRef),
-    /// It is handed on, as behind a loop.
+    /// Forwards the integer, such as an LCSSA phi.
     Same,
 }
 
-/// The address that an integer is, rounded and moved by at most so many steps.
+/// Returns the address that an integer is derived from by at most `steps` operations.
 unsafe fn start_of(value: LLVMValueRef, steps: usize) -> Option<LLVMValueRef> {
     unsafe {
         if opcode_of(value) == Some(LLVMOpcode::LLVMPtrToInt) {
@@ -83,7 +84,7 @@ unsafe fn start_of(value: LLVMValueRef, steps: usize) -> Option<LLVMValueRef> {
     }
 }
 
-/// How far an integer is from the address that it is made of, computed at the builder's place.
+/// Emits the offset of an integer from its original address, at the builder's position.
 unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
     unsafe {
         let Some((from, step)) = step_of(value) else {
@@ -106,7 +107,7 @@ unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
     }
 }
 
-/// The integer that an instruction rounds or moves, and how.
+/// Returns the input of an operation that rounds or displaces an integer, and the operation.
 unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
     unsafe {
         let opcode = opcode_of(value)?;
@@ -140,8 +141,8 @@ unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
     }
 }
 
-/// Whether an integer is made of constants and of numbers that are too short for an address alone: no distance
-/// between two blocks is among them.
+/// Returns whether an integer is computed from constants, and from loads, calls and arguments of at most 32
+/// bits. Such values are too short for an address, so the distance of two objects is excluded.
 unsafe fn is_number(value: LLVMValueRef) -> bool {
     let (mut open, mut seen) = (vec![value], HashSet::from([value]));
     while let Some(value) = open.pop() {
@@ -172,7 +173,7 @@ unsafe fn is_number(value: LLVMValueRef) -> bool {
     true
 }
 
-/// Whether an instruction makes a number of numbers.
+/// Returns whether an instruction computes an integer from its integer operands.
 fn keeps_numbers(opcode: LLVMOpcode) -> bool {
     use LLVMOpcode::*;
     let sums = matches!(opcode, LLVMAdd | LLVMSub | LLVMMul | LLVMShl | LLVMLShr);
@@ -185,12 +186,12 @@ fn keeps_numbers(opcode: LLVMOpcode) -> bool {
     sums || bits || parts || others
 }
 
-/// Whether what an instruction gives comes from elsewhere: from memory, or from a function.
+/// Returns whether an instruction's result is a source: a load or a call.
 fn leads_elsewhere(opcode: LLVMOpcode) -> bool {
     matches!(opcode, LLVMOpcode::LLVMLoad | LLVMOpcode::LLVMCall)
 }
 
-/// The opcode of an instruction; `None` for other values.
+/// Returns the opcode of an instruction; `None` for other values.
 unsafe fn opcode_of(value: LLVMValueRef) -> Option<LLVMOpcode> {
     unsafe {
         let is_instruction = !LLVMIsAInstruction(value).is_null();
@@ -198,7 +199,7 @@ unsafe fn opcode_of(value: LLVMValueRef) -> Option<LLVMOpcode> {
     }
 }
 
-/// The integers of a function that become addresses.
+/// Returns the `inttoptr` casts of a function.
 unsafe fn casts_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     let becomes_one = |inst: &LLVMValueRef| unsafe {
         let alone = LLVMGetTypeKind(LLVMTypeOf(*inst)) == LLVMTypeKind::LLVMPointerTypeKind;

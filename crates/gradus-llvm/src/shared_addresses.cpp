@@ -1,4 +1,4 @@
-// Addresses in shared memory, which a GPU computes in 32 bits. See shared_addresses.rs.
+// 32-bit address arithmetic in shared memory, as on a GPU. See shared_addresses.rs.
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -12,9 +12,9 @@
 #include <vector>
 using namespace llvm;
 
-// The search stops after this number of steps.
+// The most steps of a search.
 static const unsigned MOST_STEPS = 64;
-// A module gets at most this number of copies of its functions.
+// The most function copies in a module.
 static const unsigned MOST_COPIES = 256;
 
 // The parameters that point to shared memory at each call.
@@ -38,7 +38,7 @@ static bool is_shared(const Value *pointer, const Parameters &parameters) {
   return found;
 }
 
-// Returns true if a 64-bit number is made from a 32-bit number that counts as unsigned and may have its highest bit
+// Returns true if a 64-bit number is computed from a zero-extended 32-bit number whose highest bit may be
 // set, or from a constant that is no signed 32-bit number.
 static bool may_wrap(const Value *number, const DataLayout &layout) {
   std::vector<const Value *> open{number};
@@ -80,7 +80,7 @@ static Value *signed_half(IRBuilder<> &builder, Value *number) {
   return builder.CreateSExt(builder.CreateTrunc(number, half), number->getType());
 }
 
-// Returns the constant address with its distance wrapped, or null if the address stays as it is.
+// Returns the constant address with its distance wrapped, or null if the address stays unchanged.
 static Constant *wrapped_constant(Value *address, const DataLayout &layout) {
   auto *constant = dyn_cast<ConstantExpr>(address);
   if (!constant || !constant->getType()->isPointerTy()) return nullptr;
@@ -92,7 +92,7 @@ static Constant *wrapped_constant(Value *address, const DataLayout &layout) {
   return ConstantExpr::getGetElementPtr(Type::getInt8Ty(context), cast<Constant>(object), distance);
 }
 
-// Wraps the distance of an address whose indices are constants. Returns false if an index varies.
+// Wraps the distance of an address with constant indices. Returns false if an index varies.
 static bool wrap_constant_place(GetElementPtrInst *place, const Parameters &parameters, const DataLayout &layout) {
   APInt offset(layout.getIndexTypeSizeInBits(place->getType()), 0);
   if (!place->accumulateConstantOffset(layout, offset)) return false;
@@ -130,11 +130,11 @@ static void wrap_addresses(Function &F, const Parameters &parameters) {
 // The functions that receive pointers to shared memory. Note [Shared parameters] in shared_addresses.rs.
 class Receivers {
   Module &module;
-  // The function for callees with shared parameters of these numbers.
+  // The version of a callee for each set of shared parameters.
   std::map<std::pair<Function *, std::vector<unsigned>>, Function *> versions;
   // The shared parameters of a version.
   std::map<Function *, std::vector<unsigned>> numbers;
-  // What a copy was made of.
+  // The original of each copy.
   std::map<Function *, Function *> origins;
   std::vector<Function *> open;
   unsigned copies = 0;
@@ -147,7 +147,7 @@ class Receivers {
     return found;
   }
 
-  // Returns true if a function or one that it calls has an address that may have to be wrapped.
+  // Returns true if a function or a transitive callee has an address that may need wrapping.
   static bool has_wrapping_address(Function *function) {
     std::vector<Function *> open{function};
     SmallPtrSet<Function *, 16> seen{function};
@@ -168,7 +168,7 @@ class Receivers {
     return false;
   }
 
-  // Returns true if nobody else can call a function, and all calls hand in shared memory as this one does.
+  // Returns true if a function is internal, and all calls pass shared memory in the same parameters.
   bool is_called_alike(Function *callee, const std::vector<unsigned> &shared) const {
     if (!callee->hasLocalLinkage() || numbers.count(callee)) return false;
     for (const Use &use : callee->uses()) {
@@ -192,7 +192,7 @@ class Receivers {
     open.push_back(version);
   }
 
-  // Returns the version of a function for shared parameters of these numbers, or null if there is none.
+  // Returns the version of a function for the given shared parameters, or null if there is none.
   Function *version(Function *callee, const std::vector<unsigned> &shared) {
     auto origin = origins.find(callee);
     if (origin != origins.end()) callee = origin->second;

@@ -1,6 +1,6 @@
-// What LLVM's C API lacks and import, export and the host need: debug records, words of wide constants,
-// symbol + offset of constant expressions, effects of instructions, alias scopes, names of arguments.
-// Every function is a thin call; ownership stays with LLVM.
+// Functions missing in LLVM's C API that import, export and the host require: debug records, words of wide
+// constants, symbol + offset of constant expressions, effects of instructions, alias scopes, names of
+// arguments. Most functions are thin wrappers; ownership stays with LLVM.
 #include "llvm-c/Core.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/Analysis/ConstantFolding.h"
@@ -22,8 +22,9 @@ extern "C" {
 void gr_set_dso_local(LLVMValueRef global, int local) { unwrap<GlobalValue>(global)->setDSOLocal(local != 0); }
 int gr_is_dso_local(LLVMValueRef global) { return unwrap<GlobalValue>(global)->isDSOLocal(); }
 
-// The variable that takes the place of `global` and has `room` unused bytes behind what it holds; `global`
-// itself where another definition may win, or where variables of one section are read one after the other.
+// Returns a replacement of `global` with `room` bytes of tail padding. Returns `global` itself if another
+// definition may win at link time, or if the variable has a section, whose variables may be read as one
+// array.
 LLVMValueRef gr_leave_room(LLVMValueRef global, unsigned room) {
   auto *old = unwrap<GlobalVariable>(global);
   if (!old->isStrongDefinitionForLinker() || old->hasSection())
@@ -44,7 +45,8 @@ LLVMValueRef gr_leave_room(LLVMValueRef global, unsigned room) {
   return wrap(made);
 }
 
-// Leaves to a copy of a function, called `name`, what it does where argument `number` is `first` or `second`.
+// Makes a function delegate to a copy of itself, called `name`, if argument `number` equals `first` or
+// `second`.
 void gr_leave_to_copy(LLVMValueRef function, const char *name, unsigned number, uint64_t first, uint64_t second) {
   auto *F = unwrap<Function>(function);
   ValueToValueMapTy map;
@@ -78,7 +80,7 @@ void gr_leave_to_copy(LLVMValueRef function, const char *name, unsigned number, 
   choice->addCase(ConstantInt::get(type, second), left);
 }
 
-// The words of an integer constant, lowest first; returns how many it has.
+// Stores the words of an integer constant, lowest first; returns the number of words.
 unsigned gr_integer_words(LLVMValueRef constant, uint64_t *out, unsigned room) {
   const APInt &v = unwrap<ConstantInt>(constant)->getValue();
   for (unsigned i = 0; i < v.getNumWords() && i < room; ++i)
@@ -86,7 +88,7 @@ unsigned gr_integer_words(LLVMValueRef constant, uint64_t *out, unsigned room) {
   return v.getNumWords();
 }
 
-// The bits of a floating-point constant, lowest word first; returns their number.
+// Stores the bits of a floating-point constant, lowest word first; returns the number of bits.
 unsigned gr_float_bits(LLVMValueRef constant, uint64_t *out) {
   APInt v = unwrap<ConstantFP>(constant)->getValueAPF().bitcastToAPInt();
   for (unsigned i = 0; i < v.getNumWords() && i < 2; ++i)
@@ -94,7 +96,7 @@ unsigned gr_float_bits(LLVMValueRef constant, uint64_t *out) {
   return v.getBitWidth();
 }
 
-// 1 where `constant` is a global's address plus a constant number of bytes.
+// Returns 1 if `constant` is a global's address plus a constant number of bytes.
 int gr_symbol_offset(LLVMValueRef constant, LLVMModuleRef module, LLVMValueRef *symbol, int64_t *offset) {
   auto *c = unwrap<Constant>(constant);
   GlobalValue *g = nullptr;
@@ -106,14 +108,14 @@ int gr_symbol_offset(LLVMValueRef constant, LLVMModuleRef module, LLVMValueRef *
   return 1;
 }
 
-// 1 reads memory, 2 writes memory, 4 may throw, 8 may not return, 16 may be moved or dropped freely.
+// Bits: 1 reads memory, 2 writes memory, 4 may throw, 8 may not return, 16 may be moved or dropped freely.
 unsigned gr_effects(LLVMValueRef instruction) {
   auto *i = unwrap<Instruction>(instruction);
   return i->mayReadFromMemory() | i->mayWriteToMemory() << 1 | i->mayThrow() << 2 | !i->willReturn() << 3 |
          (!i->mayHaveSideEffects() && !i->mayReadFromMemory()) << 4;
 }
 
-// 1 for `inalloca`, 2 for `swifterror`.
+// Bits: 1 for `inalloca`, 2 for `swifterror`.
 unsigned gr_alloca_flags(LLVMValueRef alloca) {
   auto *a = unwrap<AllocaInst>(alloca);
   return a->isUsedWithInAlloca() | a->isSwiftError() << 1;
@@ -134,7 +136,7 @@ LLVMValueRef gr_build_insert(LLVMBuilderRef b, LLVMValueRef into, LLVMValueRef m
   return wrap(unwrap(b)->CreateInsertValue(unwrap(into), unwrap(member), ArrayRef<unsigned>(path, len)));
 }
 
-// A copy of `loc` as if its function had been inlined at `at`.
+// Returns a copy of `loc` as if its function had been inlined at `at`.
 LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) {
   auto *l = unwrap<DILocation>(loc);
   auto *outer = unwrap<DILocation>(at);
@@ -144,7 +146,7 @@ LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) 
   DILocation *last = outer;
   for (auto *p : llvm::reverse(llvm::ArrayRef<DILocation *>(chain).drop_front()))
     last = DILocation::get(p->getContext(), p->getLine(), p->getColumn(), p->getScope(), last);
-  // The atom says which instruction of a line a debugger stops at.
+  // The atom decides at which instruction of a line a debugger stops.
   return wrap(DILocation::get(l->getContext(), l->getLine(), l->getColumn(), l->getScope(), last, l->isImplicitCode(),
                               l->getAtomGroup(), l->getAtomRank()));
 }
@@ -155,7 +157,7 @@ LLVMMetadataRef gr_location(LLVMContextRef ctx, unsigned line, unsigned column, 
                               at ? unwrap<DILocation>(at) : nullptr));
 }
 
-// The subprogram that a location belongs to, behind all inlining.
+// Returns the subprogram of the outermost scope of a location, after all inlining.
 LLVMMetadataRef gr_location_root(LLVMMetadataRef loc) {
   auto *l = unwrap<DILocation>(loc);
   while (auto *at = l->getInlinedAt())
@@ -163,7 +165,7 @@ LLVMMetadataRef gr_location_root(LLVMMetadataRef loc) {
   return wrap(static_cast<Metadata *>(l->getScope()->getSubprogram()));
 }
 
-// Loop metadata for a function with `subprogram` (or none): as it is, or without locations of others.
+// Returns loop metadata for a function with `subprogram` (or none), without locations of other functions.
 LLVMMetadataRef gr_loop_metadata_for(LLVMMetadataRef loop, LLVMMetadataRef subprogram) {
   auto *n = unwrap<MDNode>(loop);
   auto *own = subprogram ? unwrap<DISubprogram>(subprogram) : nullptr;
@@ -183,12 +185,12 @@ LLVMMetadataRef gr_loop_metadata_for(LLVMMetadataRef loop, LLVMMetadataRef subpr
   return wrap(static_cast<Metadata *>(copy));
 }
 
-// A node that is like no other.
+// Returns a distinct node.
 LLVMMetadataRef gr_distinct_node(LLVMContextRef ctx) {
   return wrap(static_cast<Metadata *>(MDNode::getDistinct(*unwrap(ctx), {})));
 }
 
-// Adds properties to those of the loop of which `branch` is the latch.
+// Adds properties to the loop whose latch is `branch`.
 static void add_to_loop(Instruction *branch, ArrayRef<Metadata *> properties) {
   SmallVector<Metadata *, 4> parts = {nullptr};
   if (auto *old = branch->getMetadata(LLVMContext::MD_loop))
@@ -200,9 +202,9 @@ static void add_to_loop(Instruction *branch, ArrayRef<Metadata *> properties) {
   branch->setMetadata(LLVMContext::MD_loop, loop);
 }
 
-// States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration; with
-// `whole`, that it is not to be unrolled: that would come before it is vectorised. The loop over vectors that it
-// becomes may be: what its few iterations have in common with those of the next run leaves the loop around.
+// States that accesses of `group` carry no dependence between iterations of a loop. With `whole`, also
+// disables unrolling before vectorization. The vectorized loop may be unrolled afterwards: values that its
+// few iterations share with the next execution of the loop then become invariant in the outer loop.
 void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int whole) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
@@ -219,7 +221,7 @@ void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int wh
   add_to_loop(i, parts);
 }
 
-// States on a loop's branch that its code begins at a multiple of so many bytes.
+// Aligns the code of a loop.
 void gr_set_loop_align(LLVMValueRef branch, unsigned align_bytes) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
@@ -227,7 +229,7 @@ void gr_set_loop_align(LLVMValueRef branch, unsigned align_bytes) {
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.align"), bytes})});
 }
 
-// States on a loop's branch that it is not to be vectorised.
+// Disables vectorization of a loop.
 void gr_set_scalar(LLVMValueRef branch) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
@@ -235,8 +237,7 @@ void gr_set_scalar(LLVMValueRef branch) {
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.vectorize.enable"), no})});
 }
 
-// States on a loop's branch that it is not to be unrolled by a number of runs that is found when it runs, unless
-// the program says something of unrolling.
+// Disables runtime unrolling of a loop, unless the program specifies its unrolling.
 void gr_set_rolled(LLVMValueRef branch) {
   auto *i = unwrap<Instruction>(branch);
   if (auto *loop = i->getMetadata(LLVMContext::MD_loop))
@@ -250,11 +251,11 @@ void gr_set_rolled(LLVMValueRef branch) {
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.runtime.disable")})});
 }
 
-// The property by which a loop is known for the one that a marker of gradus/parallel.h stands before: the header
-// writes it, and for the processors at hand it says nothing else.
+// Identifies a loop that follows a marker of gradus/parallel.h: the header adds the property, which has no
+// other effect on the supported targets.
 static const char *const MARKED = "llvm.loop.pipeline.disable";
 
-// States on a loop's branch that a marker stands before it.
+// Records that a marker precedes a loop.
 void gr_set_marked(LLVMValueRef branch) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
@@ -262,13 +263,13 @@ void gr_set_marked(LLVMValueRef branch) {
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, MARKED), yes})});
 }
 
-// 1 where a marker stands before the loop of which `branch` is the latch.
+// Returns 1 if a marker precedes the loop whose latch is `branch`.
 int gr_is_marked(LLVMValueRef branch) {
   auto *loop = unwrap<Instruction>(branch)->getMetadata(LLVMContext::MD_loop);
   return loop && findOptionMDForLoopID(loop, MARKED) ? 1 : 0;
 }
 
-// 1 where branch weights fit a terminator's successors, or the node holds none.
+// Returns 1 if branch weights fit a terminator's successors, or if the node holds no branch weights.
 int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
   auto *n = unwrap<MDNode>(node);
   auto *name = n->getNumOperands() ? dyn_cast<MDString>(n->getOperand(0)) : nullptr;
@@ -278,7 +279,7 @@ int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
   return n->getNumOperands() - first == unwrap<Instruction>(terminator)->getNumSuccessors();
 }
 
-// A subprogram like `from` under another name.
+// Returns a subprogram like `from` with another name.
 LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
   auto *p = unwrap<DISubprogram>(from);
   auto *s = DISubprogram::getDistinct(
@@ -287,8 +288,8 @@ LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
   return wrap(static_cast<Metadata *>(s));
 }
 
-// Says at the start of a function rebuilt from `origin` that its parameters are the variables of the
-// origin's parameters of the same names and types, inlined at `at`.
+// Describes the parameters of a function rebuilt from `origin`: parameters with the name and type of an
+// origin's parameter get the origin's variable, inlined at `at`.
 void gr_describe_parameters(LLVMValueRef f, LLVMValueRef origin, LLVMMetadataRef at) {
   auto &F = *unwrap<Function>(f);
   auto &O = *unwrap<Function>(origin);
@@ -316,11 +317,11 @@ void gr_describe_parameters(LLVMValueRef f, LLVMValueRef origin, LLVMMetadataRef
       }
 }
 
-// Copies the debug records before `from` to before `to`. `map` gives the new value of an old one, or
-// null where it is gone (the record then says so).
+// Copies the debug records before `from` to before `to`. `map` returns the new value of an old value, or
+// null if it was dropped (the record then becomes a kill location).
 void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*map)(void *, LLVMValueRef),
                            void *data) {
-  // Records that stand there already come first.
+  // Records already at the target precede the copies.
   for (DbgRecord &r : unwrap<Instruction>(to)->cloneDebugInfoFrom(unwrap<Instruction>(from))) {
     auto *v = dyn_cast<DbgVariableRecord>(&r);
     if (!v)
@@ -343,7 +344,7 @@ void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*ma
     }
   }
 }
-// Reports the values of the function that the debug records before an instruction speak of.
+// Reports the non-constant values in the debug records before an instruction.
 void gr_debug_operands(LLVMValueRef instruction, void (*sink)(void *, LLVMValueRef), void *data) {
   for (DbgVariableRecord &v : filterDbgVars(unwrap<Instruction>(instruction)->getDbgRecordRange())) {
     for (Value *o : v.location_ops())
@@ -355,7 +356,7 @@ void gr_debug_operands(LLVMValueRef instruction, void (*sink)(void *, LLVMValueR
 }
 int gr_has_debug_records(LLVMValueRef instruction) { return unwrap<Instruction>(instruction)->hasDbgRecords(); }
 
-// The name of an attribute kind, and whether an attribute carries a number.
+// Returns the name of an attribute kind; the second function tests for an integer attribute.
 const char *gr_attribute_name(unsigned kind, size_t *len) {
   StringRef n = Attribute::getNameFromAttrKind((Attribute::AttrKind)kind);
   *len = n.size();
@@ -363,14 +364,14 @@ const char *gr_attribute_name(unsigned kind, size_t *len) {
 }
 int gr_is_integer_attribute(LLVMAttributeRef a) { return unwrap(a).isIntAttribute(); }
 
-// The name that the source gives a function.
+// Returns the source name of a function.
 const char *gr_subprogram_name(LLVMMetadataRef subprogram, size_t *len) {
   StringRef n = unwrap<DISubprogram>(subprogram)->getName();
   *len = n.size();
   return n.data();
 }
 
-// Makes a declaration of a definition. An alias becomes a declaration of what it names.
+// Turns a definition into a declaration. An alias becomes a declaration with the alias's name.
 void gr_drop_definition(LLVMValueRef value) {
   auto *g = unwrap<GlobalValue>(value);
   if (auto *f = dyn_cast<Function>(g)) {
@@ -397,7 +398,7 @@ void gr_drop_definition(LLVMValueRef value) {
   g->setVisibility(GlobalValue::DefaultVisibility);
   g->setDSOLocal(false);
 }
-// The attributes of a variable: as many as there is room for are stored. Returns how many there are.
+// Stores the attributes of a variable, at most `room`. Returns the number of attributes.
 size_t gr_variable_attributes(LLVMValueRef variable, LLVMAttributeRef *list, size_t room) {
   size_t count = 0;
   for (Attribute a : unwrap<GlobalVariable>(variable)->getAttributes()) {
@@ -409,7 +410,7 @@ size_t gr_variable_attributes(LLVMValueRef variable, LLVMAttributeRef *list, siz
 }
 void gr_erase_global(LLVMValueRef value) { unwrap<GlobalValue>(value)->eraseFromParent(); }
 
-// Whether a name is made of the words that C names its integers with.
+// Returns whether a name consists of C's integer keywords.
 static bool is_c_integer(StringRef name) {
   SmallVector<StringRef, 4> words;
   name.split(words, ' ');
@@ -418,7 +419,7 @@ static bool is_c_integer(StringRef name) {
   });
 }
 
-// C's spelling of a basic type of any language; empty where there is none.
+// Returns C's spelling of a basic type of any language; empty if there is none.
 static std::string c_basic_spelling(const DIBasicType &b) {
   uint64_t bits = b.getSizeInBits();
   bool sized = bits == 8 || bits == 16 || bits == 32 || bits == 64;
@@ -439,7 +440,7 @@ static std::string c_basic_spelling(const DIBasicType &b) {
   }
 }
 
-// C's spelling of a type; empty where it has none that a header could use. Typedefs are followed.
+// Returns C's spelling of a type; empty if there is none usable in a header. Typedefs are resolved.
 static std::string c_spelling(const DIType *t, int depth) {
   if (!t)
     return "void";
@@ -468,15 +469,16 @@ static std::string c_spelling(const DIType *t, int depth) {
   }
 }
 
-// Gives the source's name of a C++ or Rust symbol, with its scopes and types, and any other symbol unchanged.
+// Reports the demangled name of a C++ or Rust symbol, with scopes and types; other symbols are reported
+// unchanged.
 void gr_demangled(const char *symbol, size_t len, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   std::string text = demangle(StringRef(symbol, len));
   sink(data, 0, text.data(), text.size());
 }
 
-// Describes a parameter that Fortran passes by a descriptor: an array of assumed shape, or one that is allocatable,
-// a pointer or polymorphic. The text holds a letter for the kind, the rank, and the element's spelling in C. It is
-// empty for any other parameter.
+// Describes a parameter that Fortran passes by a descriptor: an array of assumed shape, an allocatable, a
+// pointer or a polymorphic variable. The text holds a letter for the kind, the rank, and the element's
+// spelling in C. The text is empty for any other parameter.
 static std::string array_descriptor(const DIType *t, bool fortran) {
   auto *array = dyn_cast_or_null<DICompositeType>(t);
   if (array && array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation()) {
@@ -484,7 +486,7 @@ static std::string array_descriptor(const DIType *t, bool fortran) {
     auto rank = array->getElements().size();
     return std::string(kind) + " " + std::to_string(rank) + " " + c_spelling(array->getBaseType(), 16);
   }
-  // Among scalars only these are pointers.
+  // Scalar pointers in debug information are always descriptors.
   auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
   bool points = pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
   return fortran && points ? "a 0 " + c_spelling(pointer->getBaseType(), 16) : "";
@@ -511,7 +513,7 @@ void gr_array_descriptors(LLVMValueRef function, void (*sink)(void *, unsigned, 
   }
 }
 
-// C's spellings of a function's result (0) and of the source's parameters (1 ...), as far as known.
+// Reports C's spellings of a function's result (0) and of its source parameters (1 ...), if known.
 void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto *p = unwrap<Function>(function)->getSubprogram();
   if (!p || !p->getType())
@@ -523,7 +525,7 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
       sink(data, index++, descriptor, sizeof descriptor - 1);
       continue;
     }
-    // Only in other languages is a parameter an array: it is passed by its address.
+    // Array parameters occur only in other languages and are passed by address.
     auto *array = dyn_cast_or_null<DICompositeType>(t);
     if (array && array->getTag() == dwarf::DW_TAG_array_type)
       t = array->getBaseType();
@@ -532,7 +534,7 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
   }
 }
 
-// The name of the function that a location belongs to.
+// Returns the name of the function that contains a location.
 const char *gr_location_function(LLVMMetadataRef location, size_t *len) {
   auto *p = unwrap<DILocation>(location)->getScope()->getSubprogram();
   StringRef n = p ? p->getName() : StringRef();
@@ -540,7 +542,7 @@ const char *gr_location_function(LLVMMetadataRef location, size_t *len) {
   return n.data();
 }
 
-// The names of all metadata kinds, by number.
+// Reports the names of all metadata kinds, by number.
 void gr_metadata_kinds(LLVMContextRef ctx, void (*sink)(void *, const char *, size_t), void *data) {
   SmallVector<StringRef, 64> names;
   unwrap(ctx)->getMDKindNames(names);
@@ -548,7 +550,7 @@ void gr_metadata_kinds(LLVMContextRef ctx, void (*sink)(void *, const char *, si
     sink(data, n.data(), n.size());
 }
 
-// 1 where a call takes metadata that wraps a value of the function.
+// Returns 1 if a call has a metadata argument that wraps a local value.
 int gr_takes_local_metadata(LLVMValueRef call) {
   for (auto &a : unwrap<CallBase>(call)->args())
     if (auto *m = dyn_cast<MetadataAsValue>(a))
@@ -561,7 +563,7 @@ int gr_call_returns_twice(LLVMValueRef call) {
   return unwrap<CallBase>(call)->hasFnAttr(Attribute::ReturnsTwice);
 }
 
-// A fresh alias-scope domain, and a fresh scope in a domain.
+// Returns a fresh alias-scope domain, and a fresh scope in a domain.
 LLVMMetadataRef gr_alias_domain(LLVMContextRef ctx, const char *name) {
   return wrap(MDBuilder(*unwrap(ctx)).createAnonymousAliasScopeDomain(name));
 }
@@ -569,9 +571,9 @@ LLVMMetadataRef gr_alias_scope(LLVMContextRef ctx, LLVMMetadataRef domain, const
   return wrap(MDBuilder(*unwrap(ctx)).createAnonymousAliasScope(unwrap<MDNode>(domain), name));
 }
 
-// Reports the source's name of each IR parameter: from the debug records of the function's own
-// variables that stand for it or for the stack slot it is stored to, else by position when the source
-// has as many parameters as the IR.
+// Reports the source name of each IR parameter: from the debug records of the function's own variables that
+// describe the parameter or its stack slot, otherwise by position if the source and the IR have equally
+// many parameters.
 void gr_argument_names(LLVMValueRef f, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto &F = *unwrap<Function>(f);
   auto *SP = F.getSubprogram();

@@ -1,4 +1,4 @@
-//! What the module defines, who reaches whom, and what the source called things.
+//! Symbol queries: definitions, calls, argument names, source lines, and C types from debug information.
 use crate::ffi::*;
 use crate::host::Host;
 use llvm_sys::LLVMLinkage;
@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_uint, c_void};
 /// A line of the user's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// Path as the compiler recorded it, joined to its directory when relative.
+    /// Path as recorded by the compiler; a relative path is joined to its directory.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
@@ -40,7 +40,7 @@ unsafe extern "C" {
     );
 }
 
-/// A Fortran argument that a descriptor passes.
+/// A Fortran argument passed by descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayDescriptor {
     /// `s`: assumed shape; `a`: allocatable; `p`: pointer; `r`: assumed rank.
@@ -63,11 +63,12 @@ impl ArrayDescriptor {
     }
 }
 
-/// Returns the source's name of a C++ or Rust symbol, with scopes and types: `a::f(double)` for `_ZN1a1fEd`. Other
-/// symbols stay unchanged.
+/// Returns the demangled name of a C++ or Rust symbol, with scopes and types: `a::f(double)` for
+/// `_ZN1a1fEd`. Other symbols stay unchanged.
 pub fn demangled(symbol: &str) -> String {
     let mut texts: Vec<Option<String>> = Vec::new();
-    // SAFETY: the symbol's bytes live through the call, and the sink takes what `data` points to.
+    // SAFETY: the symbol's bytes live through the call, and the sink's data has the type that `take_type`
+    // expects.
     unsafe {
         gr_demangled(
             symbol.as_ptr().cast(),
@@ -107,7 +108,7 @@ extern "C" fn take_name(names: *mut c_void, index: c_uint, text: *const c_char, 
 }
 
 impl Host {
-    /// The calls of a function that the module only declares, with so many arguments.
+    /// Returns the calls of a declared function with the given number of arguments.
     pub(crate) fn calls_of(&self, name: &str, arguments: u32) -> Vec<LLVMValueRef> {
         let mut calls = Vec::new();
         unsafe {
@@ -131,7 +132,7 @@ impl Host {
         }
         calls
     }
-    /// The names of all functions with a body, in module order.
+    /// Returns the names of all functions with a body, in module order.
     pub fn defined_functions(&self) -> Vec<String> {
         let all = self.functions().into_iter();
         all.filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0)
@@ -139,13 +140,13 @@ impl Host {
             .collect()
     }
 
-    /// True where the module defines a function of this name.
+    /// Returns true if the module defines a function of the given name.
     pub fn defines(&self, name: &str) -> bool {
         self.function(name)
             .is_some_and(|f| unsafe { LLVMIsDeclaration(f) } == 0)
     }
 
-    /// Returns true if only the file that defines a function sees it.
+    /// Returns true if a function has local linkage.
     pub fn is_of_one_file(&self, name: &str) -> bool {
         use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
         let own = [LLVMInternalLinkage, LLVMPrivateLinkage];
@@ -153,7 +154,8 @@ impl Host {
             .is_some_and(|f| own.contains(&unsafe { LLVMGetLinkage(f) }))
     }
 
-    /// What the source calls each parameter of a function: the IR's own name, else DWARF's, else `arg0`…
+    /// Returns the source name of each parameter of a function: the IR's name, otherwise DWARF's, otherwise
+    /// `arg0`…
     pub fn argument_names(&self, function: &str) -> Vec<String> {
         let names = self
             .function(function)
@@ -163,7 +165,7 @@ impl Host {
         names.into_iter().enumerate().map(named).collect()
     }
 
-    /// As [`Host::argument_names`], `None` where nobody says.
+    /// Like [`Host::argument_names`], with `None` for an unknown name.
     pub(crate) fn parameter_names(&self, f: LLVMValueRef) -> Vec<Option<String>> {
         let count = unsafe { LLVMCountParams(f) };
         let mut from_debug: Vec<Option<String>> = vec![None; count as usize];
@@ -178,9 +180,9 @@ impl Host {
             .collect()
     }
 
-    /// C's spellings of a function's result and of the source's parameters, in this order, as debug
-    /// information gives them; typedefs are followed, and `None` stands for what C cannot spell. Empty
-    /// without debug information.
+    /// Returns C's spellings of a function's result and of its source parameters, in order, from debug
+    /// information. Typedefs are resolved, and `None` is a type without a C spelling. Empty without debug
+    /// information.
     pub fn c_types(&self, function: &str) -> Vec<Option<String>> {
         let mut types: Vec<Option<String>> = Vec::new();
         if let Some(f) = self.function(function) {
@@ -189,8 +191,8 @@ impl Host {
         types
     }
 
-    /// Returns the array descriptors that Fortran passes for a function's result and the source's parameters, in
-    /// this order. Empty without debug information.
+    /// Returns the array descriptors that Fortran passes for a function's result and its source parameters,
+    /// in order. Empty without debug information.
     pub fn array_descriptors(&self, function: &str) -> Vec<Option<ArrayDescriptor>> {
         let mut texts: Vec<Option<String>> = Vec::new();
         if let Some(f) = self.function(function) {
@@ -200,12 +202,13 @@ impl Host {
         texts.into_iter().map(read).collect()
     }
 
-    /// Makes a function callable from other files by its symbol, and keeps it even if nothing here calls it.
+    /// Makes a function callable from other files by its symbol, and preserves the function without
+    /// callers.
     pub fn make_callable(&self, name: &str) {
         let Some(function) = self.function(name) else {
             unreachable!("only functions of the module are made callable");
         };
-        // SAFETY: the function is one of this module, which lives as long as `self`.
+        // SAFETY: the function belongs to the module, which lives as long as `self`.
         unsafe {
             match LLVMGetLinkage(function) {
                 LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage => {
@@ -222,14 +225,14 @@ impl Host {
         }
     }
 
-    /// Whether the module declares or defines a function or variable of this name.
+    /// Returns whether the module declares or defines a function or variable of the given name.
     pub fn has_symbol(&self, name: &str) -> bool {
         let text = c_string(name);
         self.function(name).is_some()
             || !unsafe { LLVMGetNamedGlobal(self.module, text.as_ptr()) }.is_null()
     }
 
-    /// Where the source defines a function, if the module says so.
+    /// Returns the source position of a function's definition, from debug information.
     pub fn source_line(&self, function: &str) -> Option<SourceLine> {
         let f = self.function(function)?;
         unsafe {
@@ -251,7 +254,7 @@ impl Host {
     }
 }
 
-/// The path of a `DIFile`.
+/// Returns the path of a `DIFile`.
 ///
 /// # Safety
 /// `file` is a live `DIFile`.

@@ -1,13 +1,13 @@
-//! Side tables: the LLVM handles behind the ids of an imported unit.
+//! Handle tables: the LLVM handles for the ids of an imported unit.
 //!
-//! Filled by import, read by export, and cleared whenever the host changes behind their back, so that
-//! a number of an outdated unit meets an empty table and never a dangling handle.
+//! Filled by import, read by export, and cleared whenever the host changes in between, so that an id of an
+//! outdated unit finds an empty table and never a dangling handle.
 use gradus_ir::{ConstId, Entity, FuncId, Op, ScopeId, TypeId, Value};
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Handles numbered in the order in which they were met.
+/// Handles, numbered in order of first use.
 pub(crate) struct Handles<T> {
     items: Vec<T>,
     numbers: HashMap<T, u32>,
@@ -23,7 +23,7 @@ impl<T> Default for Handles<T> {
 }
 
 impl<T: Copy + Eq + Hash> Handles<T> {
-    /// The number of a handle, given anew where it is not known.
+    /// Returns the number of a handle; adds a new handle.
     pub(crate) fn number(&mut self, item: T) -> u32 {
         let next = self.items.len() as u32;
         *self.numbers.entry(item).or_insert_with(|| {
@@ -31,37 +31,37 @@ impl<T: Copy + Eq + Hash> Handles<T> {
             next
         })
     }
-    /// The handle behind a number.
+    /// Returns the handle with a number.
     pub(crate) fn get(&self, number: u32) -> Option<T> {
         self.items.get(number as usize).copied()
     }
 }
 
-/// Debug records: those before an LLVM instruction, with what they speak of: LLVM's value and the
-/// body's, at that place.
+/// Debug records in front of an LLVM instruction, with their operands: LLVM's value and the body's value at
+/// that position.
 pub(crate) struct Records {
     pub(crate) before: LLVMValueRef,
     pub(crate) values: Vec<(LLVMValueRef, Value)>,
 }
 
-/// Handles of one import.
+/// Handles of an import.
 #[derive(Default)]
 pub(crate) struct Tables {
-    /// Whether a unit belongs to them.
+    /// True while a unit belongs to the tables.
     pub(crate) live: bool,
     /// LLVM's type of each [`TypeId`].
     pub(crate) types: Vec<LLVMTypeRef>,
-    /// The [`TypeId`] of each type met.
+    /// The [`TypeId`] of each imported type.
     pub(crate) type_ids: HashMap<LLVMTypeRef, TypeId>,
-    /// LLVM's constant behind each constant that was imported.
+    /// LLVM's constant for each imported constant.
     pub(crate) constants: HashMap<ConstId, LLVMValueRef>,
-    /// Constants that only LLVM understands.
+    /// Foreign constants.
     pub(crate) consts: Handles<LLVMValueRef>,
-    /// Instructions that only LLVM understands: they stay in the old body until export ends.
+    /// Foreign instructions; they stay in the old body until export ends.
     pub(crate) instructions: Handles<LLVMValueRef>,
-    /// Attributes with payloads that only LLVM understands.
+    /// Attributes with foreign payloads.
     pub(crate) attributes: Handles<LLVMAttributeRef>,
-    /// Metadata: type-based alias types, alias scopes, locations, and what is kept as it is.
+    /// Metadata: TBAA types, alias scopes, locations, and opaque metadata.
     pub(crate) metadata: Handles<LLVMMetadataRef>,
     /// The host's node for each list of alias scopes, by the sorted scopes.
     pub(crate) scope_lists: HashMap<Vec<ScopeId>, LLVMMetadataRef>,
@@ -69,19 +69,19 @@ pub(crate) struct Tables {
     pub(crate) functions: Vec<LLVMValueRef>,
     /// The host's variable of each [`GlobalId`].
     pub(crate) globals: Vec<LLVMValueRef>,
-    /// The instruction that each op of an imported body was made from, by function and op number;
-    /// null where there is none.
+    /// The original instruction of each op of an imported body, by function and op number; null if there is
+    /// none.
     pub(crate) origins: HashMap<FuncId, Vec<LLVMValueRef>>,
-    /// The debug records that stand before an op.
+    /// The debug records in front of an op.
     pub(crate) described: HashMap<(FuncId, Op), Vec<Records>>,
 }
 
 impl Tables {
-    /// Forgets every handle.
+    /// Drops every handle.
     pub(crate) fn clear(&mut self) {
         *self = Tables::default();
     }
-    /// The host's function of `id`, if it has one.
+    /// Returns the host's function of `id`, if the host has it.
     pub(crate) fn function(&self, id: FuncId) -> Option<LLVMValueRef> {
         self.functions.get(id.index()).copied()
     }

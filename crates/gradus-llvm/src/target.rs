@@ -1,4 +1,4 @@
-//! Machine code: the target machine of a module, objects and assembly.
+//! Code generation: the target machine of a module, objects and assembly.
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::OptLevel;
@@ -12,7 +12,7 @@ use llvm_sys::target_machine::*;
 use std::ptr::null_mut;
 use std::sync::Once;
 
-/// What to emit.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
     /// A relocatable object file.
@@ -32,7 +32,7 @@ impl Drop for TargetMachine {
     }
 }
 
-/// Makes every target of this LLVM known, once.
+/// Registers all targets of LLVM, once.
 pub(crate) fn initialise_targets() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| unsafe {
@@ -45,7 +45,7 @@ pub(crate) fn initialise_targets() {
 }
 
 impl TargetMachine {
-    /// The machine for the module's triple; CPU and features stand on the functions.
+    /// Creates the target machine for the module's triple; CPU and features are function attributes.
     /// Relocation model and code model follow the module flags that clang writes.
     pub(crate) fn for_module(host: &Host, level: OptLevel) -> Result<TargetMachine, Diagnostic> {
         initialise_targets();
@@ -94,9 +94,9 @@ impl TargetMachine {
         Ok(TargetMachine { raw })
     }
 
-    /// A builder of JITs whose code generator is this machine's.
+    /// Returns a builder of JITs that generate code with the machine.
     pub(crate) fn into_jit_builder(self) -> LLVMOrcLLJITBuilderRef {
-        // LLVM takes the machine over.
+        // LLVM takes ownership of the machine.
         let raw = std::mem::ManuallyDrop::new(self).raw;
         unsafe {
             let machines = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(raw);
@@ -108,10 +108,10 @@ impl TargetMachine {
 }
 
 impl Host {
-    /// Compiles the module. `level` is the code generator's; run the late pipeline first.
+    /// Generates code for the module. `level` is the code generator's; run the late pipeline first.
     ///
     /// # Errors
-    /// A triple without a code generator, or what the code generator refuses.
+    /// A triple without a code generator, or an error of the code generator.
     pub fn emit(&mut self, what: Emit, level: OptLevel) -> Result<Vec<u8>, Diagnostic> {
         let machine = TargetMachine::for_module(self, level)?;
         let kind = match what {
@@ -147,7 +147,7 @@ impl Host {
         }
     }
 
-    /// An integer module flag.
+    /// Returns an integer module flag.
     pub fn module_flag(&self, name: &str) -> Option<u64> {
         unsafe {
             let md: LLVMMetadataRef =

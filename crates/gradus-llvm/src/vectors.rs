@@ -1,22 +1,23 @@
-//! Functions of C++'s vectors that are called for several members of structures.
+//! Forces inlining of libstdc++ vector functions that are called for several struct members.
 //!
-//! To such a function two members are one: the memory that they point to is of one type, and so is that of other members
-//! that lie as far apart, or as far from them in two structures. Where these are vectors of integers, numbers and integers
-//! would be of one type. Inlined, each call is for its own member.
+//! Points-to and type analysis merge the members that a shared callee receives. The element memory becomes
+//! one alias set of one type, and equally displaced members of the same structs are merged as well. A
+//! vector of integers and a vector of floats then conflict. After inlining, each call concerns a single
+//! member.
 
 use crate::ffi::{instructions_in, name_of};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
 
-/// How the names of what libstdc++'s vectors do begin.
+/// Prefixes of the names of libstdc++'s vector functions.
 const OF_VECTORS: [&str; 3] = ["_ZNSt6vectorI", "_ZNKSt6vectorI", "_ZNSt12_Vector_baseI"];
 
-/// Constant steps to a member of a structure.
+/// Constant `getelementptr` steps to a struct member.
 type Member = Vec<(LLVMTypeRef, Vec<i64>)>;
 
-/// The functions of vectors that `reached` ones call for more than one member of structures, with the functions of
-/// vectors that these call.
+/// Returns the vector functions that `reached` functions call for more than one struct member, and their
+/// transitive callees among vector functions.
 pub(crate) fn called_for_several(reached: &[LLVMValueRef]) -> Vec<LLVMValueRef> {
     let is_of_vectors = |f: &LLVMValueRef| unsafe {
         let name = name_of(*f);
@@ -46,7 +47,7 @@ pub(crate) fn called_for_several(reached: &[LLVMValueRef]) -> Vec<LLVMValueRef> 
     found
 }
 
-/// The direct calls of a function with an argument: what is called, and the first argument.
+/// Returns callee and first argument of the direct calls of a function.
 fn calls(f: LLVMValueRef) -> Vec<(LLVMValueRef, LLVMValueRef)> {
     let call = |at: LLVMValueRef| unsafe {
         let calls = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
@@ -59,7 +60,7 @@ fn calls(f: LLVMValueRef) -> Vec<(LLVMValueRef, LLVMValueRef)> {
     instructions_in(f).filter_map(call).collect()
 }
 
-/// The constant steps that lead to an address; none where it is no member's.
+/// Returns the constant steps of an address; empty if the address is not a member's.
 fn member(address: LLVMValueRef) -> Member {
     let (mut base, mut steps) = (address, Vec::new());
     unsafe {

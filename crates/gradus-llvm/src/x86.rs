@@ -1,18 +1,18 @@
-//! What x86's own instructions compute, in words that every pass knows.
+//! Expands x86 intrinsics and simple inline assembly into generic LLVM instructions.
 //!
-//! Code that is written for a processor's lanes uses intrinsics that only code generation understands, and,
-//! where its authors distrust the compiler's choice, inline assembly: Eigen's sums of products, least and
-//! greatest numbers, and comments in its kernels. To an analysis all of these are black boxes, a comment even
-//! one that may write any memory. In functions that are differentiated they become, before the
-//! early pipeline, operations that give the same numbers:
+//! Vectorised source code uses target intrinsics, and inline assembly if its authors distrust the
+//! compiler's choice: Eigen's multiply-adds, minima and maxima, and comments in its kernels. Analyses treat
+//! all of these as opaque; even a comment may write any memory. In differentiated functions the early
+//! pipeline starts by replacing them with operations of equal results:
 //!
-//! - sums and differences of neighbours (`hadd`, `hsub`), and both in turn (`addsub`, `fmaddsub`): shuffles;
-//! - `min` and `max`, which give their second operand where the two do not compare: a comparison and a choice;
-//! - `blendv`, which chooses by signs; `round` with a constant mode;
-//! - assembly of `vfmadd231`, `min` or `max` with register operands alone: the same; assembly of a comment,
-//!   without operands and not declared to touch memory: nothing.
+//! - horizontal sums and differences (`hadd`, `hsub`), and alternating ones (`addsub`, `fmaddsub`):
+//!   shuffles;
+//! - `min` and `max`, which return their second operand for unordered operands: a comparison and a select;
+//! - `blendv`, which selects by sign bits; `round` with a constant mode;
+//! - assembly of `vfmadd231`, `min` or `max` with register operands only: the same; assembly of a comment
+//!   without operands and without a memory clobber: nothing.
 //!
-//! What is not in these lists stays as it is.
+//! Everything else stays unchanged.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -22,14 +22,14 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMInlineAsmDialect, LLVMRealPredicate, LLVMTypeKind};
 
-/// What stands for a call.
+/// The replacement of a call.
 enum Instead {
     Nothing,
     Value(LLVMValueRef),
 }
 
 impl Host {
-    /// Replaces what is known of x86's instructions in the functions that are differentiated.
+    /// Replaces known x86 intrinsics and assembly in the functions that will be differentiated.
     pub(crate) fn spell_out_instructions(&mut self) {
         if !self.triple().starts_with("x86_64") {
             return;
@@ -72,7 +72,7 @@ impl Host {
     }
 }
 
-/// Makes LLVM's words before a call.
+/// Emits LLVM instructions before a call.
 struct Words {
     ctx: LLVMContextRef,
     module: LLVMModuleRef,
@@ -80,7 +80,7 @@ struct Words {
 }
 
 impl Words {
-    /// What an intrinsic of x86 gives; `None` for others.
+    /// Emits the equivalent of an x86 intrinsic; `None` for others.
     unsafe fn intrinsic(&self, name: &str, args: &[LLVMValueRef]) -> Option<LLVMValueRef> {
         let (set, rest) = name.strip_prefix("llvm.x86.")?.split_once('.')?;
         let (what, format) = rest.split_once('.').unwrap_or((rest, ""));
@@ -141,7 +141,7 @@ impl Words {
         }
     }
 
-    /// What inline assembly does; `None` where that is not known.
+    /// Emits the equivalent of inline assembly; `None` if unknown.
     unsafe fn assembly(
         &self,
         callee: LLVMValueRef,
@@ -177,7 +177,7 @@ impl Words {
                 ("vfmadd231", "$1,$2,$0", &[a, b, c]) if registers(&["=r", "r", "r", "0"]) => {
                     self.on_lanes("llvm.fma", &[a, b, c])
                 }
-                // The operand that is written first is the instruction's second.
+                // In AT&T syntax the first operand is the instruction's second source.
                 ("vmin" | "vmax", "$1,$2,$0", &[a, b]) if registers(&["=r", "r", "r"]) => {
                     self.extreme(stem == "vmin", b, a)
                 }
@@ -190,7 +190,8 @@ impl Words {
         }
     }
 
-    /// In each 128 bits, the sums or differences of `a`'s neighbours, then those of `b`'s.
+    /// Emits, in each 128-bit lane, the sums or differences of `a`'s adjacent elements, then those of
+    /// `b`'s.
     unsafe fn neighbours(&self, a: LLVMValueRef, b: LLVMValueRef, sum: bool) -> LLVMValueRef {
         unsafe {
             let count = lanes(a);
@@ -216,7 +217,7 @@ impl Words {
         }
     }
 
-    /// The lanes with even numbers from one vector, the others from another.
+    /// Emits a vector of the even elements of one vector and the odd elements of another.
     unsafe fn in_turn(&self, even: LLVMValueRef, odd: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let count = lanes(even);
@@ -228,7 +229,7 @@ impl Words {
         }
     }
 
-    /// `a` where it is less, or greater, than `b`, else `b`.
+    /// Emits `a` if `a` is less (or greater) than `b`, otherwise `b`.
     unsafe fn extreme(&self, least: bool, a: LLVMValueRef, b: LLVMValueRef) -> LLVMValueRef {
         let order = match least {
             true => LLVMRealPredicate::LLVMRealOLT,
@@ -240,7 +241,7 @@ impl Words {
         }
     }
 
-    /// `b` where the sign bit of `by` is set, else `a`.
+    /// Emits `b` if the sign bit of `by` is set, otherwise `a`.
     unsafe fn by_signs(&self, a: LLVMValueRef, b: LLVMValueRef, by: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let bits = match lane_letter(LLVMTypeOf(by)) {
@@ -271,7 +272,7 @@ impl Words {
         }
     }
 
-    /// A call of an intrinsic that works on each lane.
+    /// Emits a call of an elementwise intrinsic.
     unsafe fn on_lanes(&self, name: &str, args: &[LLVMValueRef]) -> LLVMValueRef {
         unsafe {
             let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
@@ -285,12 +286,12 @@ impl Words {
     }
 }
 
-/// The operand that says that numbers are rounded as everywhere else.
+/// The rounding operand for the present rounding mode.
 const PRESENT_MODE: u64 = 4;
-/// What assembly says that may touch memory.
+/// The memory clobber of inline assembly.
 const MEMORY: &str = "~{memory}";
 
-/// The operands that assembly says it has, and what it says beside them.
+/// Returns the operand constraints and the clobbers of inline assembly.
 unsafe fn constraints(callee: LLVMValueRef) -> (Vec<String>, Vec<String>) {
     let text = unsafe {
         let mut len = 0;
@@ -301,7 +302,7 @@ unsafe fn constraints(callee: LLVMValueRef) -> (Vec<String>, Vec<String>) {
     all.partition(|constraint| !constraint.starts_with('~'))
 }
 
-/// The last letter of the names of instructions on vectors of a type: of double precision or of single.
+/// Returns the suffix letter of instructions for a vector type: double or single precision.
 unsafe fn lane_letter(ty: LLVMTypeRef) -> Option<char> {
     unsafe {
         if LLVMGetTypeKind(ty) != LLVMTypeKind::LLVMVectorTypeKind {
@@ -319,7 +320,7 @@ unsafe fn lanes(value: LLVMValueRef) -> u32 {
     unsafe { LLVMGetVectorSize(LLVMTypeOf(value)) }
 }
 
-/// The value of a constant integer.
+/// Returns the value of a constant integer.
 unsafe fn constant(value: LLVMValueRef) -> Option<u64> {
     unsafe {
         let known = !LLVMIsAConstantInt(value).is_null();

@@ -1,11 +1,11 @@
-//! Functions of 20,000 regions nested or in sequence: no stack overflow, and time near linear.
+//! Functions of 20,000 regions, nested or in sequence: no stack overflow, and time nearly linear.
 use gradus_ir::verify;
 use gradus_llvm::Host;
 use gradus_llvm::jit::{Arg, Jit};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// `n` checks that leave to one place with a value of their own.
+/// `n` checks that branch to one block, each with a different value.
 fn early_exits(n: usize) -> String {
     let mut text = String::from("define i64 @f(i64 %x) {\n  br label %b0\n");
     for k in 0..n {
@@ -22,7 +22,7 @@ fn early_exits(n: usize) -> String {
     text + &incoming.join(", ") + "\n  ret i64 %r\n}\n"
 }
 
-/// `n` conditions, each inside the one before, and a sum on the way out.
+/// `n` nested conditions, with a sum on the path out.
 fn nested(n: usize) -> String {
     let mut text = String::from("define i64 @f(i64 %x) {\n  br label %b0\n");
     for k in 0..n {
@@ -88,7 +88,7 @@ fn twenty_thousand_regions_there_and_back() {
                 result
             );
         }
-        // A busy machine may be slow at any moment, but not in every attempt.
+        // A busy machine may be slow in any attempt, but not in every attempt.
         let near_linear = (0..4).any(|_| {
             let (_, small) = there_and_back(&make(5_000));
             let (_, large) = there_and_back(&make(20_000));

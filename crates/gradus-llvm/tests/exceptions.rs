@@ -1,4 +1,4 @@
-//! C++ with exceptions, destructors and virtual calls goes through import and export unchanged.
+//! C++ with exceptions, destructors and virtual calls is unchanged by import and export.
 mod clang;
 use gradus_ir::verify;
 use gradus_llvm::{Emit, Host, OptLevel, Pipeline};
@@ -32,7 +32,7 @@ int main() {
 }
 "#;
 
-/// What the linked program prints.
+/// Returns the output of the linked program.
 fn output(object: &[u8], name: &str) -> String {
     let folder =
         std::env::temp_dir().join(format!("gradus-llvm-exceptions-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! What C programs seldom hold: every flag, ordering and odd instruction goes through unchanged, and
-//! what cannot stand in regions is refused with its reason.
+//! Rare LLVM constructs: every flag, ordering and unusual instruction survives import and export unchanged,
+//! and constructs that cannot be restructured are refused with a reason.
 use gradus_ir::{parse, print, verify};
 use gradus_llvm::{Host, OptLevel, Pipeline, Refusal};
 

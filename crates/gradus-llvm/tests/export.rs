@@ -1,5 +1,5 @@
-//! Export of what did not come from LLVM: new functions, loops, globals, alias scopes, derivatives'
-//! debug information.
+//! Export of ops that were not imported: new functions, loops, globals, alias scopes, derivatives' debug
+//! information.
 mod clang;
 use clang::bitcode;
 use gradus_ir::{
@@ -29,7 +29,7 @@ fn function(unit: &mut Unit, name: &str, ty: gradus_ir::TypeId, body: Body) -> F
     })
 }
 
-/// `void saxpy(i64 n, double a, ptr x, ptr y) { for i: y[i] += a * x[i] }`, and the sum of all `y`
+/// Builds `void saxpy(i64 n, double a, ptr x, ptr y) { for i: y[i] += a * x[i] }`, with the sum of all `y`
 /// as result.
 fn saxpy(unit: &mut Unit) -> FuncId {
     let (word, real, ptr) = (
@@ -119,7 +119,7 @@ fn a_for_runs_any_number_of_times_and_vectorises() {
     }
 }
 
-/// `for (i = a; i < b; i++) sum += i`, with the number of runs added behind.
+/// `for (i = a; i < b; i++) sum += i`, plus the trip count after the loop.
 #[test]
 fn the_guard_of_a_for_is_the_test_that_its_number_of_runs_comes_from() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
@@ -177,7 +177,7 @@ fn a_for_that_says_so_is_not_vectorised() {
     assert!(!text.contains("x double>"), "vectorised: {text}");
 }
 
-/// Unrolled before that it would be no vectors at all; of a few vectors nothing is left to count.
+/// Unrolled before vectorization, the loop would have no vectors; after vectorization no loop is left.
 #[test]
 fn a_short_for_is_unrolled_once_it_is_vectors() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
@@ -276,8 +276,8 @@ fn recursions_begin_with_a_cache_line() {
     assert!(begins("down") && !begins("half"));
 }
 
-/// LLVM's own placement begins from the order in which blocks come: what is behind a branch must not stand before
-/// what is in it.
+/// LLVM's block placement starts from the order of blocks: the continuation of a branch must not precede
+/// its arms.
 #[test]
 fn blocks_come_in_the_order_of_the_code() {
     const NESTED: &str =
@@ -338,8 +338,8 @@ fn a_derived_function_shows_the_lines_of_its_origin() {
     assert_eq!((call(1), call(4)), (3.0, 10.0));
 }
 
-/// Locals in memory, loops, a weighted switch whose cases share targets: what debug information and
-/// metadata hang on.
+/// Locals in memory, loops, a weighted switch whose cases share targets: constructs with debug information
+/// and metadata.
 const DESCRIBED: &str = "int read(int *p); void fill(double *p, int n);
     double work(int n, int k) {
       double v[8]; int flag = 0;

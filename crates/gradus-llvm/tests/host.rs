@@ -49,8 +49,8 @@ fn bitcode_runs_after_every_pipeline() {
     }
 }
 
-/// A loop with long iterations that fills a small array of the stack is unrolled where the array becomes values
-/// by that, and stays where it cannot; nothing is asked of later passes.
+/// A loop with a long body that fills a small stack array is unrolled if the array can be promoted, and
+/// stays otherwise; later passes receive no unroll request.
 #[test]
 fn loops_that_index_small_arrays_are_unrolled() {
     const MODES: &str = "void away(double *); double modes(const double *x, const double *w, int n, int k) {
@@ -174,7 +174,7 @@ fn knows_names_lines_and_closures() {
     assert_eq!(plain.argument_names("sum"), ["arg0", "arg1"]);
 }
 
-/// A module in which `f` calls `stop` before its block ends, and mentions `shown` on the way there.
+/// Returns a module in which `f` calls `stop` before its block ends, and uses `shown` on the path to it.
 fn stopping(handler: &str, unwinds: &str) -> Host {
     let text = format!(
         "define void @stop(ptr %p) noreturn {unwinds} {{\n call void @deep()\n unreachable\n}}
@@ -241,8 +241,8 @@ fn verifier_reports_broken_modules() {
     );
 }
 
-/// The first iteration differs from the others, and is not taken out of the loop: that would double
-/// what is differentiated. Small constant loops are still written out.
+/// The first iteration differs from the others and is not peeled, because peeling would double the
+/// differentiated code. Small constant loops are still unrolled.
 #[test]
 fn loops_are_not_peeled_early() {
     const WRAP: &str =

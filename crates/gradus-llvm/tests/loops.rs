@@ -1,5 +1,5 @@
-//! Loops as LLVM gets them: the blocks and variables that the program's own loop had, so that LLVM does with them
-//! what it does with the program's.
+//! Exported loops have the blocks and variables of the program's own loops, so that LLVM optimises both
+//! equally well.
 mod clang;
 use clang::bitcode;
 use gradus_ir::{
@@ -9,7 +9,7 @@ use gradus_ir::{
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
-/// A function of these parameters in a module of its own, with the code that `fill` makes.
+/// Returns a module with a function of the given parameters and the code emitted by `fill`.
 fn exported(
     params: impl Fn(&mut Unit) -> (Vec<TypeId>, TypeId),
     fill: impl Fn(&mut Builder<'_>),
@@ -28,7 +28,7 @@ fn exported(
 }
 
 fn define(unit: &mut Unit, ty: TypeId, body: Body) -> FuncId {
-    // As clang says: without it LLVM does not know what writing loops out costs.
+    // clang sets the attribute, too; without `tune-cpu` LLVM has no cost model for unrolling.
     let attrs = unit.intern_attrs(AttrSet {
         function: vec![Attr {
             name: "tune-cpu".into(),
@@ -55,7 +55,7 @@ fn text(host: &Host) -> String {
     host.function_text("f").expect("is there")
 }
 
-/// `for (i = from; i < to; i++) y[i] = y[i - 1] + x[i]`, as a `for` over the number of runs.
+/// `for (i = from; i < to; i++) y[i] = y[i - 1] + x[i]`, as a `for` over the trip count.
 fn running_sum(b: &mut Builder<'_>) {
     let [from, to, x, y] = b.body.params().try_into().expect("four parameters");
     let real = b.unit.types.float(FloatKind::F64);
@@ -96,7 +96,7 @@ fn what_an_iteration_stores_and_the_next_one_reads_is_not_loaded() {
         code.matches("load double").count(),
         code.matches("store double").count(),
     );
-    // One load for each number added, and those before the loop.
+    // One load per addition, and the loads before the loop.
     assert!(stores > 0 && loads <= stores + 2, "{code}");
     let jit = Jit::new(host, &["f"]).expect("compiles");
     for (from, to) in [(1, 6), (2, 3), (4, 4), (5, 1)] {
@@ -118,7 +118,8 @@ fn what_an_iteration_stores_and_the_next_one_reads_is_not_loaded() {
     }
 }
 
-/// `while (*p < bound) p++; return *p;`, where a branch gives what is carried on and the loop asks its condition.
+/// `while (*p < bound) p++; return *p;`, with an `if` that selects the carried value and a loop with an
+/// equal repeat condition.
 fn search(b: &mut Builder<'_>) {
     let [p, bound] = b.body.params().try_into().expect("two parameters");
     let word = b.unit.types.int(64);

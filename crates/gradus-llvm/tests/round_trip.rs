@@ -1,14 +1,14 @@
-//! Import and export of C programs: same results by JIT, same operations but for branches and phis.
+//! Import and export of C programs: equal results in the JIT, equal operations except branches and phis.
 mod clang;
 use clang::bitcode;
 use gradus_ir::verify;
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
-/// A program and calls of it; the module as it came from clang says what they must return.
+/// A program and calls of it; the module as compiled by clang provides the expected results.
 struct Case {
     text: &'static str,
-    /// Function and integer arguments, in order: state kept in the program counts.
+    /// Function and integer arguments, in order: state of the program persists between calls.
     calls: &'static [(&'static str, &'static [i64])],
 }
 

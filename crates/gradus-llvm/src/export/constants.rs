@@ -1,7 +1,7 @@
-//! Types and constants of the unit as LLVM's.
+//! Translates the unit's types and constants to LLVM.
 //!
-//! Both tables are in an order in which parts come before wholes, so one pass makes them all. What
-//! came from the host is the host's own.
+//! Both tables list members before aggregates, so a single pass over each table suffices. Imported types
+//! and constants map to the host's originals.
 use super::Exporter;
 use crate::ffi::*;
 use gradus_ir::{Const, ConstKind, Diagnostic, Entity, FloatKind, Type};
@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 const INBOUNDS: u32 = 1;
 
 impl Exporter<'_, '_> {
-    /// Makes LLVM's counterpart of every type that the unit added.
+    /// Creates the LLVM type of every type that the unit added.
     pub(super) fn make_types(&mut self) -> Result<(), Diagnostic> {
         let unit = self.unit;
         for (id, ty) in unit.types.iter() {
@@ -92,7 +92,7 @@ impl Exporter<'_, '_> {
         })
     }
 
-    /// Makes LLVM's counterpart of every constant of the unit.
+    /// Creates the LLVM constant of every constant of the unit.
     pub(super) fn make_constants(&mut self) -> Result<(), Diagnostic> {
         let unit = self.unit;
         for (id, constant) in unit.consts.iter() {
@@ -160,7 +160,7 @@ impl Exporter<'_, '_> {
         })
     }
 
-    /// The constant `start + bytes`.
+    /// Returns the constant `start + bytes`.
     pub(super) fn offset(&self, start: LLVMValueRef, bytes: i64, inbounds: bool) -> LLVMValueRef {
         if bytes == 0 {
             return start;

@@ -1,7 +1,8 @@
-//! Debug information: locations, the subprograms of derivatives, debug records.
+//! Debug information: locations, subprograms of derivatives, debug records.
 //!
-//! An op of a function that has a subprogram of its own keeps its location where that belongs to the
-//! subprogram; else the location counts as inlined there, the way a derivative shows its primal's lines.
+//! In a function with a subprogram, an op keeps its location if the location's root scope is the
+//! subprogram. Any other location counts as inlined into the subprogram; a derivative thus shows the lines
+//! of its primal.
 use super::Exporter;
 use super::structure::Structure;
 use crate::ffi::*;
@@ -37,7 +38,7 @@ unsafe extern "C" {
 }
 
 impl Exporter<'_, '_> {
-    /// Gives a derivative a subprogram of its own beside its primal's.
+    /// Creates the subprogram of a derivative from the subprogram of its primal.
     pub(super) fn derive_subprogram(&self, raw: LLVMValueRef, origin: LLVMValueRef) {
         unsafe {
             let from = LLVMGetSubprogram(origin);
@@ -50,7 +51,7 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// LLVM's location of `id`, as it stands in the unit; null where the host has none.
+    /// Returns LLVM's location of `id`, with the unit's inlining chain; null if the host has none.
     fn location(&mut self, id: LocId) -> LLVMMetadataRef {
         let unit = self.unit;
         let mut chain = Vec::new();
@@ -82,8 +83,8 @@ impl Exporter<'_, '_> {
 }
 
 impl Structure<'_, '_, '_> {
-    /// Finds the function's subprogram, and the place of calls without a location and of what counts as
-    /// inlined: the function's own line, which a debugger shows for the outer frame.
+    /// Finds the function's subprogram, and the call site of inlined locations and of calls without a
+    /// location: the line of the function, which a debugger shows for the outer frame.
     pub(super) fn find_subprogram(&mut self) {
         unsafe {
             self.subprogram = LLVMGetSubprogram(self.function);
@@ -95,8 +96,8 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Sets the location of an instruction; none in a function without a subprogram. Calls that could
-    /// be inlined must have one there, by LLVM's rules.
+    /// Sets the location of an instruction; none in a function without a subprogram. LLVM requires a
+    /// location on a call to a function with a subprogram.
     pub(super) fn set_location(&mut self, made: LLVMValueRef, loc: Option<LocId>) {
         if self.subprogram.is_null() || unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
@@ -114,8 +115,9 @@ impl Structure<'_, '_, '_> {
         unsafe { LLVMInstructionSetDebugLoc(made, location) };
     }
 
-    /// Gives an instruction what is stated about its op, but for what holds in the op's first function
-    /// only: identities of assignments, locations in loop metadata, weights of other branches.
+    /// Attaches an op's metadata to an instruction. Metadata that is valid only in the op's original
+    /// function is dropped or adapted: assignment ids, locations in loop metadata, branch weights of other
+    /// branches.
     pub(super) fn set_meta(&mut self, op: Op, made: LLVMValueRef, meta: MetaId) {
         let origins = self.exporter.host.tables.origins.get(&self.id);
         let at_home = origins
@@ -148,7 +150,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Says in a derivative which variables of its primal its parameters are.
+    /// Describes the parameters of a derivative by the variables of its primal.
     pub(super) fn describe_parameters(&self) {
         let unit = self.exporter.unit;
         let origin = unit.functions[self.id]
@@ -165,11 +167,11 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Copies the debug records that stood before an op of a function that is rebuilt in place.
+    /// Copies the debug records in front of an op of a function that is rebuilt in place.
     pub(super) fn copy_debug_records(&mut self, op: Op, made: LLVMValueRef) {
         let tables = &self.exporter.host.tables;
         let Some(described) = tables.described.get(&(self.id, op)) else {
-            // Not an error: no debug records stood before the op.
+            // Not an error: no debug records preceded the op.
             return;
         };
         if self.subprogram.is_null() || !self.made[op.index()].is_null() {
@@ -185,7 +187,7 @@ impl Structure<'_, '_, '_> {
     }
 }
 
-/// Whether an instruction calls a function that has a subprogram.
+/// Returns whether an instruction calls a function with a subprogram.
 fn calls_described(made: LLVMValueRef) -> bool {
     unsafe {
         if LLVMIsACallInst(made).is_null() && LLVMIsAInvokeInst(made).is_null() {

@@ -1,9 +1,9 @@
-//! Groups of accesses: how LLVM is told that the iterations of a loop are independent.
+//! Loop metadata: access groups of loops with independent iterations, vectorizer and unroller hints, code
+//! alignment.
 //!
-//! Every plain load and store of such a loop belongs to the loop's group, and the loop's branch says
-//! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
-//! bring memory along that all iterations share. Beside that: what LLVM is told not to do with a loop, and where
-//! its code begins.
+//! Every plain load and store of an independent loop belongs to the loop's access group. The loop's branch
+//! states that accesses of the group carry no dependence (`llvm.loop.parallel_accesses`). A call belongs to
+//! no group: the inlined callee may access memory that all iterations share.
 use super::Exporter;
 use super::structure::Structure;
 use gradus_ir::{Body, Flags, FuncId, Op, OpKind};
@@ -11,15 +11,16 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::ffi::{c_int, c_uint};
 
-/// As many iterations as there are elements in a short vector, and the most that LLVM is known to unroll.
+/// Range of trip counts that LLVM would unroll fully before vectorization: from the element count of a
+/// short vector to the largest count that LLVM is known to unroll.
 const LEAST_TRIPS: i64 = 8;
 const MOST_TRIPS: i64 = 128;
 
-/// A cache line. A loop of so many bytes takes up to a third longer in two of them, and whether it lies in two
-/// depends on what code happens to stand before it; longer ones gain nothing.
+/// Size of a cache line. A loop that spans two lines although it fits into one runs up to a third longer,
+/// and its placement depends on the preceding code. Longer loops gain nothing from alignment.
 const LINE_BYTES: c_uint = 64;
-/// The most operations of a loop that is about one line long when LLVM has vectorised it, two vectors at a time:
-/// some five bytes each, and as much for counting and for the jump.
+/// The most operations of a loop of about one cache line after vectorization by two interleaved vectors:
+/// some five bytes per operation, and as much for the induction variable and the branch.
 const LINE_OPS: usize = 6;
 
 unsafe extern "C" {
@@ -32,8 +33,8 @@ unsafe extern "C" {
 }
 
 impl Exporter<'_, '_> {
-    /// Has a function that calls itself begin with a cache line: where it lies in one decides over up to a third of
-    /// a short recursion's time, and no other place is as seldom a bad one.
+    /// Aligns a self-recursive function to a cache line. The placement of a short recursion decides over up
+    /// to a third of its time, and the beginning of a line is least often a bad placement.
     pub(super) fn begin_recursion(&self, func: FuncId, function: LLVMValueRef, body: &Body) {
         let calls_itself = |op: Op| self.unit.callee(body, op) == Some(func);
         if body.walk(body.root()).any(calls_itself) {
@@ -43,7 +44,7 @@ impl Exporter<'_, '_> {
 }
 
 impl Structure<'_, '_, '_> {
-    /// Enters a loop; one with independent iterations gets a group.
+    /// Enters a loop; creates an access group if its iterations are independent.
     pub(super) fn open_group(&mut self, op: Op) {
         if self.body.ops[op].flags.has(Flags::INDEPENDENT) {
             let group = unsafe { gr_distinct_node(self.exporter.host.ctx) };
@@ -51,7 +52,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Leaves a loop at its branch, if it has one.
+    /// Leaves a loop; attaches the access group to its branch, if the loop has a branch.
     pub(super) fn close_group(&mut self, op: Op, branch: Option<LLVMValueRef>) {
         if let Some((_, group)) = self.groups.pop_if(|(owner, _)| *owner == op)
             && let Some(branch) = branch
@@ -61,35 +62,35 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Says at a loop's branch that it is not to be vectorised, if it is not.
+    /// Disables vectorization of a loop with [`Flags::SCALAR`].
     pub(super) fn keep_scalar(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::SCALAR) {
             unsafe { gr_set_scalar(branch) };
         }
     }
 
-    /// Says at a loop's branch that it is written out once while its number of runs is unknown, if it is.
+    /// Disables runtime unrolling of a loop with [`Flags::ROLLED`].
     pub(super) fn keep_rolled(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::ROLLED) {
             unsafe { gr_set_rolled(branch) };
         }
     }
 
-    /// Says at a loop's branch that a marker stands before it, if one does.
+    /// Records on the branch of a loop with [`Flags::MARKED`] that a marker precedes the loop.
     pub(super) fn keep_marked(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::MARKED) {
             unsafe { gr_set_marked(branch) };
         }
     }
 
-    /// Says at a loop's branch that its code begins with a cache line, if it is no longer than that.
+    /// Aligns the code of a loop that fits into a cache line.
     pub(super) fn begin_line(&self, op: Op, branch: LLVMValueRef) {
         if self.fits_line(op) {
             unsafe { gr_set_loop_align(branch, LINE_BYTES) };
         }
     }
 
-    /// Whether a counted loop without structure inside is code of no more than a cache line.
+    /// Returns whether the code of a counted loop without nested regions fits into a cache line.
     fn fits_line(&self, op: Op) -> bool {
         let counted = matches!(self.body.kind(op), OpKind::For { .. });
         let mut ops = 0;
@@ -97,7 +98,7 @@ impl Structure<'_, '_, '_> {
             && self.body.walk(self.body.op_regions(op)[0]).all(|op| {
                 ops += match self.body.kind(op) {
                     OpKind::Addr { .. } | OpKind::Cast(_) | OpKind::Yield => 0,
-                    // Most are multiply-adds.
+                    // Most calls are multiply-adds.
                     OpKind::Call(_) => 2,
                     _ => 1,
                 };
@@ -105,7 +106,7 @@ impl Structure<'_, '_, '_> {
             })
     }
 
-    /// Whether a loop runs so few times that LLVM would unroll it before it tries to vectorise it.
+    /// Returns whether the trip count is so small that LLVM would unroll the loop before vectorization.
     fn is_short(&self, op: Op) -> bool {
         let trips = match self.body.kind(op) {
             OpKind::For { .. } => self
@@ -116,7 +117,7 @@ impl Structure<'_, '_, '_> {
         trips.is_some_and(|trips| (LEAST_TRIPS..=MOST_TRIPS).contains(&trips))
     }
 
-    /// Puts a load or store into the groups of the loops around it.
+    /// Adds a load or store to the access groups of its enclosing loops.
     pub(super) fn set_groups(&self, made: LLVMValueRef) {
         let is_access =
             unsafe { !LLVMIsALoadInst(made).is_null() || !LLVMIsAStoreInst(made).is_null() };

@@ -1,4 +1,4 @@
-//! One op without regions as one LLVM instruction.
+//! Translates an op without regions to an LLVM instruction.
 use super::Exporter;
 use crate::ffi::*;
 use crate::import::FAST_SHIFT;
@@ -38,7 +38,7 @@ unsafe extern "C" {
 }
 
 impl Exporter<'_, '_> {
-    /// Builds an op that owns no regions and ends none. `result` is the type of its result.
+    /// Builds an op that neither owns nor terminates a region. `result` is the type of its result.
     pub(super) fn instruction(
         &mut self,
         kind: &OpKind,
@@ -140,7 +140,7 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// The argument and bundle operands of a call, apart.
+    /// Splits the operands of a call into arguments and bundles.
     pub(super) fn call_operands<'a>(
         &self,
         info: &CallInfo,
@@ -181,7 +181,7 @@ impl Exporter<'_, '_> {
         self.finish_call(made, info, bundles)
     }
 
-    /// What calls and invokes share: convention, attributes; bundles go.
+    /// Sets the calling convention and attributes of a call or invoke; disposes of the bundles.
     pub(super) fn finish_call(
         &mut self,
         made: LLVMValueRef,
@@ -214,7 +214,7 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// A copy of the host's instruction with new operands.
+    /// Clones the host's instruction and sets new operands.
     fn foreign(&self, number: u32, a: &[LLVMValueRef]) -> Result<LLVMValueRef, Diagnostic> {
         let origin = self.host.tables.instructions.get(number);
         let origin =
@@ -253,7 +253,7 @@ fn set_access(made: LLVMValueRef, access: &Access) -> LLVMValueRef {
     set_align(made, access)
 }
 
-/// Sets flags on what the builder made, unless it folded the op to a constant.
+/// Sets flags on an instruction, unless the builder folded the op to a constant.
 fn set_flags(made: LLVMValueRef, kind: &OpKind, flags: Flags) {
     let is_addr = matches!(kind, OpKind::Addr { .. });
     if flags == Flags::NONE || is_addr || unsafe { LLVMIsAInstruction(made) }.is_null() {

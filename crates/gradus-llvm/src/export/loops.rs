@@ -1,9 +1,9 @@
-//! Loops: rotated, the way LLVM likes them: the body, then the test. A `for` gets a guard before it and
-//! an index that counts up.
+//! Exports loops in rotated form: the body, then the test. A `for` gets a guard in front and a counting
+//! index.
 //!
-//! A number of runs that is a difference where two bounds are in order, and else zero, is what a loop counts that
-//! tests them: the guard is that test then, and the number behind the loop what came out of it, as LLVM has it of
-//! such loops (`runs`). An index that is only read as a sum with one number counts from that number (`starts`).
+//! A trip count `cond ? n : 0` with `n` nonzero under `cond` uses `cond` as the guard (`runs`). Inside the
+//! loop the trip count is `n`; after the loop it is a phi of zero and `n`, as in LLVM's own loops. An index
+//! that is used only in sums with a single loop-invariant value starts at that value (`starts`).
 use super::runs::{Runs, runs};
 use super::starts::{End as Last, Start, start};
 use super::structure::{Frame, Structure, Values};
@@ -18,26 +18,27 @@ use std::ptr::null_mut;
 /// A loop whose body is being built.
 pub(super) struct Round {
     pub(super) header: LLVMBasicBlockRef,
-    /// The phi of each carried value; null where it never changes.
+    /// The phi of each carried value; null if the value never changes.
     pub(super) phis: Vec<LLVMValueRef>,
-    /// For a `for`: its index, where it leaves, and the guard's block, if it has one.
+    /// Set for a `for` only.
     counted: Option<Counted>,
 }
 
 struct Counted {
     index: LLVMValueRef,
-    /// Which index the loop ends at, and what is promised of the step to the next one.
+    /// The index value after the last iteration, and the no-wrap flags of the increment.
     end: LLVMValueRef,
     step: Flags,
     exit: LLVMBasicBlockRef,
     guard: Option<LLVMBasicBlockRef>,
-    /// The number of runs as it is before the loop, where it is a smaller one inside.
+    /// The LLVM value of the trip-count operand in front of the loop, if the operand maps to a guarded
+    /// count inside.
     trips: Option<LLVMValueRef>,
 }
 
 impl Structure<'_, '_, '_> {
-    /// Enters a loop's header and makes its phis. A carried value that comes back as it went in, or as
-    /// it started, needs none; `next` are the operands of the terminator that come back.
+    /// Enters a loop header and creates its phis. A carried value needs no phi if the back edge carries the
+    /// parameter itself or the initial value. `next` are the operands of the terminator for the back edge.
     fn header(&mut self, params: &[Value], initial: &[Value], next: &[Value]) -> Round {
         let before = self.here();
         let header = self.block();
@@ -98,7 +99,7 @@ impl Structure<'_, '_, '_> {
         Ok(())
     }
 
-    /// Makes the branch at the bottom of a loop, from the block that the builder is in.
+    /// Builds the branch at the bottom of a loop, in the builder's present block.
     pub(super) fn leave_or_repeat(
         &mut self,
         owner: Op,
@@ -130,7 +131,7 @@ impl Structure<'_, '_, '_> {
         });
     }
 
-    /// Adds what comes back to the phis of a header.
+    /// Adds the values of the back edge to the header's phis.
     pub(super) fn come_back(&self, round: &Round, next: &[LLVMValueRef]) {
         for (phi, value) in round
             .phis
@@ -219,7 +220,7 @@ impl Structure<'_, '_, '_> {
         self.stack.push(Frame::Ops(body.first(region)));
     }
 
-    /// The bottom of a `for`: counts up, tests, and leaves.
+    /// Builds the bottom of a `for`: increment, test and exit.
     pub(super) fn next_round(&mut self, owner: Op, end: Op) {
         let Some((round, counted)) = self.counted(owner) else {
             unreachable!("a counted loop ends once, and after it began");
@@ -288,11 +289,11 @@ impl Structure<'_, '_, '_> {
         Some((round, counted))
     }
 
-    /// Leaves a `for` whose body never comes to its end: only its guard does.
+    /// Exits a `for` whose body never reaches its end: only the guard leads to the exit.
     pub(super) fn leave_unfinished(&mut self, op: Op) {
         self.close_group(op, None);
         let Some((_, counted)) = self.counted(op) else {
-            // Not an error: the op is no counted loop, or its body came to its end.
+            // Not an error: the op is no counted loop, or its body reached its end.
             return;
         };
         if counted.guard.is_none() {
@@ -317,7 +318,7 @@ impl Structure<'_, '_, '_> {
         );
     }
 
-    /// The index that a loop ends at, which is left where the builder is.
+    /// Emits the index value after the last iteration, at the builder's position.
     fn last(&self, start: &Start, count: LLVMValueRef) -> LLVMValueRef {
         let builder = self.exporter.builder;
         match start.end {
@@ -329,7 +330,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// What is promised of an index that counts up from zero.
+    /// Returns the no-wrap flags of an index that starts at zero.
     fn index_flags(&self, op: Op) -> Flags {
         match self.index_fits_signed(op) {
             true => Flags::NUW.with(Flags::NSW),
@@ -337,7 +338,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Whether counting up by one cannot pass the signed maximum: no loop runs 2⁶³ times.
+    /// Returns whether the increment cannot pass the signed maximum: no loop runs 2⁶³ times.
     fn index_fits_signed(&self, op: Op) -> bool {
         let ty = self.body.ty(self.body.operand(op, 0));
         let Type::Int(bits) = *self.exporter.unit.types.get(ty) else {

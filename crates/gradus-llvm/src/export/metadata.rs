@@ -1,4 +1,4 @@
-//! Attributes and metadata of the unit as LLVM's.
+//! Translates the unit's attributes and metadata to LLVM.
 use super::Exporter;
 use crate::ffi::*;
 use crate::pipeline::attribute_kind;
@@ -23,7 +23,7 @@ unsafe extern "C" {
 impl Exporter<'_, '_> {
     // ---- attributes ------------------------------------------------------------------------
 
-    /// LLVM's attributes of an interned set, with where they stand.
+    /// Returns LLVM's attributes of an interned set, with their indices.
     pub(super) fn attributes(
         &mut self,
         id: AttrsId,
@@ -82,7 +82,7 @@ impl Exporter<'_, '_> {
 
     // ---- metadata --------------------------------------------------------------------------
 
-    /// What is stated about an op, as kinds and nodes.
+    /// Returns an op's metadata as pairs of kind and node.
     pub(super) fn meta(&mut self, id: MetaId) -> Rc<[(u32, LLVMMetadataRef)]> {
         if let Some(made) = self.metas.get(&id) {
             return made.clone();
@@ -163,8 +163,8 @@ impl Exporter<'_, '_> {
         self.node(&parts)
     }
 
-    /// A type of type-based alias analysis. Its members have smaller ids, so those that are missing
-    /// are made in the order of their ids.
+    /// Returns a TBAA type node. Members have smaller ids, so missing nodes are created in the order of
+    /// ids.
     fn tbaa_type(&mut self, id: TbaaTypeId) -> LLVMMetadataRef {
         if let Some(made) = self.tbaa.get(&id) {
             return *made;

@@ -1,10 +1,10 @@
-//! From the language in the middle back to LLVM: bodies are rebuilt in the host module.
+//! Export: rebuilds bodies of the IR in the host module.
 //!
-//! Flow: every symbol that the host lacks is declared ([`symbols`]); constants and types are made
-//! ([`constants`]); each body is built as fresh blocks of its function ([`structure`],
-//! [`instructions`]); last, the old blocks go. Until then they are what foreign ops and debug records
-//! are copied from. A function of the host keeps everything but its body: attributes, comdat, debug
-//! information are not rebuilt. The unit is out of date afterwards.
+//! Flow: symbols that the host lacks are declared ([`symbols`]); constants and types are created
+//! ([`constants`]); each body is built as fresh blocks of its function ([`structure`], [`instructions`]);
+//! last, the old blocks are deleted. Until then foreign ops and debug records are cloned from the old
+//! blocks. A function of the host keeps everything except its body: attributes, comdat and debug
+//! information are not rebuilt. The unit is outdated afterwards.
 mod constants;
 mod debug;
 mod groups;
@@ -44,13 +44,13 @@ struct Exporter<'h, 'u> {
 }
 
 impl Host {
-    /// Puts the bodies of `functions` in place of the host's, or defines the function where the host
-    /// has none. Symbols that the unit added are declared or defined too.
+    /// Replaces the host's bodies of `functions`, or defines a function if the host has no definition.
+    /// Declares or defines the symbols that the unit added.
     ///
     /// # Errors
-    /// A unit that does not belong to the host's present state, a function without a body, or an op
-    /// that LLVM has no counterpart for (parallel ops must be lowered before). The module must not be
-    /// used further then.
+    /// A unit that does not match the host's present state, a function without a body, or an op without an
+    /// LLVM counterpart (parallel ops must be lowered before). After an error the module must not be used
+    /// further.
     pub fn export(&mut self, unit: &Unit, functions: &[FuncId]) -> Result<(), Diagnostic> {
         self.belongs(unit)?;
         let mut exporter = Exporter::new(self, unit);
@@ -63,14 +63,14 @@ impl Host {
     /// Exports every function of the unit that has a body.
     ///
     /// # Errors
-    /// As [`Host::export`].
+    /// The errors of [`Host::export`].
     pub fn export_all(&mut self, unit: &Unit) -> Result<(), Diagnostic> {
         let with_body = unit.functions.iter().filter(|(_, f)| f.body.is_some());
         let all: Vec<FuncId> = with_body.map(|(id, _)| id).collect();
         self.export(unit, &all)
     }
 
-    /// Whether the unit was imported from this host and nothing has changed the host since.
+    /// Checks that the unit was imported from the host and that the host has not changed since.
     fn belongs(&self, unit: &Unit) -> Result<(), Diagnostic> {
         let known = self.tables.functions.len();
         let same = |(id, f): (FuncId, &gradus_ir::Function)| {
@@ -133,7 +133,7 @@ impl<'h, 'u> Exporter<'h, 'u> {
         Ok(())
     }
 
-    /// LLVM's type of `id`.
+    /// Returns LLVM's type of `id`.
     fn ty(&self, id: TypeId) -> LLVMTypeRef {
         self.host.tables.types[id.index()]
     }
@@ -149,7 +149,7 @@ impl Drop for Exporter<'_, '_> {
     }
 }
 
-/// Frees the names of a body that is about to be replaced for the new one.
+/// Frees the value names of a body that is about to be replaced, for reuse in the new body.
 fn forget_names(blocks: &[LLVMBasicBlockRef]) {
     for &block in blocks {
         unsafe { LLVMSetValueName2(LLVMBasicBlockAsValue(block), NO_NAME, 0) };
@@ -165,8 +165,8 @@ fn forget_names(blocks: &[LLVMBasicBlockRef]) {
     }
 }
 
-/// Deletes old blocks. Debug records hang on terminators, so those are never erased one by one:
-/// they are redirected to a block of their own, then whole blocks go.
+/// Deletes old blocks. Debug records are attached to terminators, so terminators are never erased
+/// individually: terminators are redirected to a temporary block, then whole blocks are deleted.
 fn delete(ctx: LLVMContextRef, function: LLVMValueRef, blocks: &[LLVMBasicBlockRef]) {
     if blocks.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Where ops stand in a body, and how far its values reach.
+//! Program positions of ops and live ranges of values.
 use gradus_ir::{Body, Entity, Op, Value};
 
 /// Positions of the ops of a body in program order.
@@ -25,7 +25,7 @@ impl Order {
                 *last = position.max(*last);
             }
         }
-        // Owners come before what they own.
+        // Owners precede their nested ops.
         for op in &ops {
             let owner = body.parent(*op).and_then(|region| body.owner(region));
             order.end[op.index()] = match (body.next(*op), owner) {
@@ -37,15 +37,15 @@ impl Order {
         order
     }
 
-    /// The position of an op.
+    /// Returns the position of an op.
     pub(super) fn start(&self, op: Op) -> u32 {
         self.start[op.index()]
     }
-    /// Whether a value is used by an op behind a position.
+    /// Returns whether an op after `position` uses a value.
     pub(super) fn used_behind(&self, value: Value, position: u32) -> bool {
         self.last_use[value.index()] > position
     }
-    /// Whether a value is used behind an op and all that it owns.
+    /// Returns whether a value is used after an op and all its nested ops.
     pub(super) fn outlives(&self, value: Value, op: Op) -> bool {
         self.last_use[value.index()] >= self.end[op.index()]
     }

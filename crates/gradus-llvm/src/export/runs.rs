@@ -1,14 +1,14 @@
-//! What a number of runs says of the test that decides on the first one.
+//! Trip counts that are nonzero under a condition, so that the condition alone guards the loop.
 //!
-//! A `while (i < n)` comes as a `for` over `i < n ? n - i : 0`. Where the number cannot be zero under the
-//! condition, the condition alone decides.
+//! A `while (i < n)` is imported as a `for` over `i < n ? n - i : 0`. If the count cannot be zero under the
+//! condition, the guard is the condition, without a comparison of the count with zero.
 
 use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, IntPredicate, Op, OpKind, Unit, Value};
 
-/// How many ops may stand between the number and the difference that it is made of.
+/// The most ops between the count and the difference that defines it.
 const DEPTH_MAX: usize = 3;
 
-/// There are `count` runs, at least one, where `when` is `holds`; else none.
+/// The trip count is `count`, at least one, if `when` equals `holds`; otherwise zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Runs {
     pub(super) count: Value,
@@ -16,7 +16,7 @@ pub(super) struct Runs {
     pub(super) holds: bool,
 }
 
-/// Reads the number of runs of a `for`, where it is computed in the region in which the `for` stands.
+/// Matches the trip count of a `for`. The select must be in the region of the `for`.
 pub(super) fn runs(unit: &Unit, body: &Body, op: Op) -> Option<Runs> {
     let select = body.def_op(body.operand(op, 0))?;
     if !matches!(body.kind(select), OpKind::Select) || body.parent(select) != body.parent(op) {
@@ -40,7 +40,7 @@ fn number(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
     }
 }
 
-/// Whether the count is not zero where it counts.
+/// Returns whether the count is nonzero under its condition.
 fn is_some(unit: &Unit, body: &Body, count: Value, runs: &Runs) -> bool {
     let mut count = count;
     for _ in 0..DEPTH_MAX {
@@ -62,7 +62,7 @@ fn is_some(unit: &Unit, body: &Body, count: Value, runs: &Runs) -> bool {
     false
 }
 
-/// Whether two values differ where the loop runs.
+/// Returns whether the condition of the loop implies that two values differ.
 fn differ(body: &Body, runs: &Runs, pair: [Value; 2]) -> bool {
     use IntPredicate::*;
     let Some(test) = body.def_op(runs.when) else {
@@ -78,7 +78,8 @@ fn differ(body: &Body, runs: &Runs, pair: [Value; 2]) -> bool {
     same && apart
 }
 
-/// Whether a number is certainly not the largest one of its type, so that one more is not zero.
+/// Returns whether a value is provably below the maximum of its type, so that adding one does not yield
+/// zero.
 fn is_below_top(unit: &Unit, body: &Body, value: Value) -> bool {
     let Some(op) = body.def_op(value) else {
         return false;
@@ -97,7 +98,8 @@ mod tests {
     use super::runs;
     use gradus_ir::{OpKind, Symbol, parse};
 
-    /// Whether the first `for` of a function with this code is guarded by a test of its bounds.
+    /// Returns whether the condition of the trip count guards the first `for` of a function with the given
+    /// code.
     fn is_tested(code: &str) -> bool {
         let text = format!("func @f(%a: i64, %b: i64, %s: i32, %t: i32) {{ {code} return }}");
         let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));

@@ -1,8 +1,9 @@
-//! Where the index of a loop begins.
+//! Start value of a loop index.
 //!
-//! A `for` counts from zero. Where all that reads its index adds one and the same number to it, the sum is what the
-//! program counted, and becomes the loop's variable. LLVM does not look through such a sum where it follows an
-//! address from one iteration to the next: an element that was just stored is loaded again then.
+//! A `for` counts from zero. If every use of the index adds a single loop-invariant value, the sum is the
+//! program's own induction variable and becomes the loop's index. LLVM does not look through such a sum
+//! when it follows an address from one iteration to the next; it would reload an element that was just
+//! stored.
 
 use super::runs::Runs;
 use gradus_ir::integers::signed;
@@ -10,34 +11,34 @@ use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Type, Unit, Value,
 };
 
-/// How many ops are looked through for the range of a number.
+/// The most ops that are searched for the range of a value.
 const DEPTH_MAX: usize = 4;
-/// A number of so many bits, and all that a loop can count to beside it, fit 64.
+/// A value of so many bits plus any reachable trip count fits into 64 bits.
 const NARROW_BITS: u32 = 32;
 
-/// The first number that a loop counts.
+/// The start of a loop index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) from: Value,
-    /// The sums that are the loop's variable.
+    /// The sums that become the loop's index.
     pub(super) sums: Vec<Op>,
-    /// What may be promised of the step to the next number, the last one included.
+    /// No-wrap flags that hold for every increment, including the last.
     pub(super) flags: Flags,
     pub(super) end: End,
 }
 
-/// The number at which a loop ends.
+/// The value of the index after the last iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// A value of the program.
     Is(Value),
-    /// A value of the program, extended with its sign.
+    /// A sign-extended value of the program.
     Extended(Value),
-    /// The first number and the number of runs, added.
+    /// The start value plus the trip count.
     Sum,
 }
 
-/// Reads at which number of the program's a `for` begins, whose `runs` are known to be tested so.
+/// Matches the start value of a `for`. `runs` is its guarded trip count, if known.
 pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Option<Start> {
     let region = *body.op_regions(op).first()?;
     let index = *body.region_params(region).first()?;
@@ -61,7 +62,8 @@ pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Op
     let count = runs.map_or_else(|| body.operand(op, 0), |runs| runs.count);
     let (held, end) = last(unit, body, from, count, runs);
     let flags = promised.and(held.with(narrow(unit, body, from)));
-    // What is promised of every number counted and not of the step to the next would be lost.
+    // A no-wrap flag of the sums that does not hold for the last increment would be lost: then the index
+    // stays.
     let kept = |flag: Flags| flags.has(flag) || !promised.has(flag);
     let enough = match promised.has(Flags::NSW) {
         true => kept(Flags::NSW),
@@ -75,7 +77,8 @@ pub(super) fn start(unit: &Unit, body: &Body, op: Op, runs: Option<&Runs>) -> Op
     })
 }
 
-/// What steps from `from` to the end cannot do, by how many runs there are; and the end.
+/// Returns the no-wrap flags of the increments from `from` to the end, derived from the trip count; and the
+/// end.
 fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>) -> (Flags, End) {
     let nothing = (Flags::NONE, End::Sum);
     let Some(op) = body.def_op(count) else {
@@ -89,7 +92,7 @@ fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>
                 Some(false) => Flags::NUW,
                 None => Flags::NONE,
             };
-            // No loop runs 2⁶³ times: the end is not the lesser one.
+            // No loop runs 2⁶³ times, therefore the end is not below the start.
             (body.ops[op].flags.with(tested), End::Is(to))
         }
         OpKind::Cast(CastOp::ZExt) => {
@@ -112,7 +115,7 @@ fn last(unit: &Unit, body: &Body, from: Value, count: Value, runs: Option<&Runs>
     }
 }
 
-/// Whether there are runs only where `from` lies below `to`, read with their signs (true) or without.
+/// Returns whether the loop runs only if `from` is below `to`: `Some(true)` signed, `Some(false)` unsigned.
 fn order(body: &Body, runs: &Runs, from: Value, to: Value) -> Option<bool> {
     use IntPredicate::*;
     let test = body.def_op(runs.when)?;
@@ -137,8 +140,8 @@ fn order(body: &Body, runs: &Runs, from: Value, to: Value) -> Option<bool> {
     }
 }
 
-/// What a number of few bits cannot do however far a loop counts from it: wrap around as a signed number; as an
-/// unsigned one, where it is not negative.
+/// Returns the no-wrap flags of counting from a value of few bits: no signed wrap; no unsigned wrap either,
+/// if the value is not negative.
 fn narrow(unit: &Unit, body: &Body, value: Value) -> Flags {
     let both = Flags::NSW.with(Flags::NUW);
     if int_bits(unit, body, value) != Some(64) {
@@ -206,7 +209,7 @@ mod tests {
     use super::{End, Start, start};
     use gradus_ir::{Body, Flags, OpKind, Symbol, Value, parse};
 
-    /// What is read of the first `for` of a function with this code, and what it makes of it.
+    /// Matches the first `for` of a function with the given code and passes the result to `of`.
     fn read<T>(code: &str, of: impl Fn(&Body, Option<Start>) -> T) -> T {
         let params = "%a: i64, %b: i64, %s: i32, %t: i32, %p: ptr";
         let text = format!("func @f({params}) {{ {code} return }}");
@@ -221,12 +224,12 @@ mod tests {
         of(body, start(&unit, body, op, runs.as_ref()))
     }
 
-    /// The flags of the step.
+    /// Returns the flags of the increment.
     fn flags(code: &str) -> Option<Flags> {
         read(code, |_, start| start.map(|start| start.flags))
     }
 
-    /// Code that stores at a place numbered `sum`, a value of the index `%i`.
+    /// Returns code that stores to the element at `sum`, an expression of the index `%i`.
     fn with(before: &str, runs: &str, sum: &str) -> String {
         format!("{before} for %i < {runs} {{ %k = {sum} %q = addr i64, %p, %k store 1, %q yield }}")
     }
@@ -251,11 +254,11 @@ mod tests {
 
     #[test]
     fn nothing_is_promised_of_the_last_step_that_is_not_shown() {
-        // `%a` may lie so that the last number counted is the largest of all.
+        // `%a + %b` may be the largest value, so that the last increment wraps.
         assert_eq!(flags(&with("", "%b", "add nsw %a, %i")), None);
         assert_eq!(flags(&with("", "%b", "add nuw %a, %i")), None);
         assert_eq!(flags(&with("", "%b", "add %a, %i")), Some(Flags::NONE));
-        // The test says that `%a` lies below `%b`: so every number up to `%b` is there.
+        // The test implies that `%a` is below `%b`, so no increment up to `%b` wraps.
         let tested = "%c = icmp slt %a, %b %d = sub %b, %a %n = select %c, %d, 0";
         assert_eq!(
             flags(&with(tested, "%n", "add nsw %a, %i")),

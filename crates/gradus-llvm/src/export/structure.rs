@@ -1,7 +1,7 @@
-//! Regions as blocks: one walk over a body with a stack of its own.
+//! Translates regions to basic blocks: one walk over a body with an explicit stack.
 //!
-//! An op with arms becomes a branch and its arms; what follows is the matter of [`super::threading`], loops
-//! that of [`super::loops`]. What follows an op that never lets control through is left out.
+//! An op with arms becomes a branch and its arms. [`super::threading`] builds the continuation,
+//! [`super::loops`] the loops. Ops after an op that never lets control through are left out.
 use super::Exporter;
 use super::loops::Round;
 use super::order::Order;
@@ -22,23 +22,23 @@ use std::rc::Rc;
 
 pub(super) type Values = SmallVec<[LLVMValueRef; 4]>;
 
-/// What is left to do in the walk.
+/// A work item of the walk.
 pub(super) enum Frame {
-    /// The ops of a region from one on.
+    /// The ops of a region, from the given op on.
     Ops(Option<Op>),
-    /// An arm: its block is entered.
+    /// An arm whose block is entered.
     Arm {
         region: Region,
         block: LLVMBasicBlockRef,
     },
-    /// An arm that several ends go to.
+    /// An arm with several predecessors.
     Entry {
         region: Region,
         ends: Vec<End>,
         given: Rc<Vec<Value>>,
         behind: u32,
     },
-    /// After the arms or the body of an op.
+    /// The continuation after the arms or the body of an op.
     After(Op),
 }
 
@@ -49,33 +49,32 @@ pub(super) struct Structure<'x, 'h, 'u> {
     pub(super) function: LLVMValueRef,
     pub(super) body: &'u Body,
     pub(super) values: Vec<LLVMValueRef>,
-    /// The instruction that each op became; null where it became none.
+    /// The instruction of each op; null if the op has none.
     pub(super) made: Vec<LLVMValueRef>,
-    /// The subprogram of the function, and where calls without a location are said to stand.
+    /// The subprogram of the function, and the call site of locations that count as inlined.
     pub(super) subprogram: LLVMMetadataRef,
     pub(super) call_site: LLVMMetadataRef,
-    /// LLVM's numbers of the metadata kinds that are looked at: `prof`, `DIAssignID`, `llvm.loop`.
+    /// LLVM's numbers of the metadata kinds `prof`, `DIAssignID` and `llvm.loop`.
     pub(super) kinds: Option<(u32, u32, u32)>,
     pub(super) order: Order,
     pub(super) stack: Vec<Frame>,
-    /// The ends so far of the arms of an op.
+    /// The finished ends of the arms of an op.
     pub(super) ends: HashMap<Op, Vec<End>>,
-    /// Values beside its results that the arms of an op give.
+    /// Values beside the results that the arms of an op yield.
     pub(super) extras: HashMap<Op, Vec<Value>>,
     pub(super) rounds: HashMap<Op, Round>,
-    /// Sums that are a loop's variable (see [`super::starts`]).
+    /// Sums that are a loop's index (see [`super::starts`]).
     pub(super) counted: HashSet<Op>,
-    /// The loops with independent iterations around the present place, and the groups of accesses
-    /// that this is said of.
+    /// The enclosing loops with independent iterations, and their access groups.
     pub(super) groups: Vec<(Op, LLVMMetadataRef)>,
-    /// Switches that only number the arms of the next one.
+    /// Switches that only number the arms of the next switch.
     merged: HashMap<Op, Op>,
 }
 
 /// Builds the body of a function as fresh blocks.
 ///
 /// # Errors
-/// An op that LLVM has no counterpart for.
+/// An op without an LLVM counterpart.
 pub(super) fn build<'u>(
     exporter: &mut Exporter<'_, 'u>,
     id: FuncId,
@@ -123,8 +122,8 @@ impl Structure<'_, '_, '_> {
     pub(super) fn enter(&self, block: LLVMBasicBlockRef) {
         unsafe { LLVMPositionBuilderAtEnd(self.exporter.builder, block) }
     }
-    /// Enters a block that code goes on in. As long as it is empty, it goes behind all others: blocks come in the
-    /// order of the code, whenever branches to them were made, and LLVM keeps much of their order in the end.
+    /// Enters a block. An empty block moves to the end of the function: blocks follow the order of the
+    /// code, regardless of the order of branches, and LLVM preserves much of that order.
     pub(super) fn begin(&self, block: LLVMBasicBlockRef) {
         unsafe {
             let last = LLVMGetLastBasicBlock(self.function);
@@ -147,7 +146,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// LLVM's value; poison where its definition was left out as unreachable.
+    /// Returns LLVM's value; poison if the definition was left out as unreachable.
     pub(super) fn get(&self, value: Value) -> LLVMValueRef {
         let made = self.values[value.index()];
         if made.is_null() {
@@ -192,7 +191,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Leaves out what follows in the region that is being walked: control does not get there.
+    /// Leaves out the rest of the present region, because control does not reach it.
     pub(super) fn skip_rest(&mut self) {
         if let Some(Frame::Ops(rest)) = self.stack.last_mut() {
             *rest = None;
@@ -250,7 +249,7 @@ impl Structure<'_, '_, '_> {
         self.skip_rest();
     }
 
-    /// Gives an instruction the name, location and metadata of its op.
+    /// Sets the name, location and metadata of an op on its instruction.
     pub(super) fn describe(&mut self, op: Op, made: LLVMValueRef) {
         if unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
@@ -272,7 +271,7 @@ impl Structure<'_, '_, '_> {
 
     // ---- branches --------------------------------------------------------------------------
 
-    /// A condition and whether it counts the other way round.
+    /// Returns a condition without its folded negation, and whether a negation was folded.
     pub(super) fn condition(&self, value: Value) -> (LLVMValueRef, bool) {
         match self.body.def_op(value) {
             Some(op) if self.is_folded_negation(op) => (self.get(self.body.operand(op, 0)), true),
@@ -280,7 +279,8 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Whether an op is a negation that import put in for a branch, and can go into that branch.
+    /// Returns whether an op is a negation that import inserted for a branch and that folds into the
+    /// branch.
     pub(super) fn is_folded_negation(&self, op: Op) -> bool {
         let body = self.body;
         let marked = body.ops[op].name.as_deref() == Some(SELECTOR_NAME);
@@ -377,7 +377,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// The switch whose arms this one only numbers: then both come out as one.
+    /// Returns the switch whose arms the switch `op` only numbers: both become one LLVM switch.
     pub(super) fn numbers_arms_of(&self, op: Op) -> Option<Op> {
         let body = self.body;
         if body.ops[op].name.as_deref() != Some(SELECTOR_NAME) {
@@ -488,7 +488,7 @@ impl Structure<'_, '_, '_> {
     }
 }
 
-/// The block of the arm with a number.
+/// Returns the block of the arm with a number.
 fn arm_block(number: u128, cases: &[u128], blocks: &[LLVMBasicBlockRef]) -> LLVMBasicBlockRef {
     let position = cases
         .iter()

@@ -1,4 +1,4 @@
-//! Functions and variables that the unit added.
+//! Declares and defines the functions and variables that the unit added.
 use super::Exporter;
 use crate::ffi::*;
 use crate::pipeline::attribute_kind;
@@ -16,8 +16,8 @@ unsafe extern "C" {
     fn gr_leave_room(global: LLVMValueRef, room_bytes: u32) -> LLVMValueRef;
 }
 
-/// Attributes of a function that its derivative must have too: they say how its code is to be
-/// generated, or restrict it. What they permit is decided by whoever makes the derivative.
+/// Attributes that a derivative inherits from its primal: requirements on code generation and restrictions.
+/// Permissive attributes are decided by the creator of the derivative.
 const TAKEN_OVER: [&str; 16] = [
     "uwtable",
     "ssp",
@@ -37,7 +37,7 @@ const TAKEN_OVER: [&str; 16] = [
     "noredzone",
 ];
 
-/// A part of an initial image.
+/// A fragment of an initialiser.
 enum Piece<'i> {
     Bytes(&'i [u8]),
     Address(Symbol, i64),
@@ -85,8 +85,8 @@ impl Exporter<'_, '_> {
         }
         if let Some(from) = function.derived_from {
             self.inherit(raw, from);
-            // A variant that another one took the place of stays a declaration, which has neither handlers nor a
-            // subprogram.
+            // A variant that was replaced by another stays a declaration, without a personality and without
+            // a subprogram.
             if function.body.is_some()
                 && let Some(origin) = self.host.tables.function(from)
             {
@@ -101,7 +101,7 @@ impl Exporter<'_, '_> {
         Ok(raw)
     }
 
-    /// Takes over what a derivative owes to its primal's way of being compiled.
+    /// Copies the code-generation attributes of the primal to a derivative.
     fn inherit(&mut self, raw: LLVMValueRef, from: FuncId) {
         let Some(origin) = self.host.tables.function(from) else {
             unreachable!("a function derives from one that is declared before");
@@ -118,15 +118,15 @@ impl Exporter<'_, '_> {
                     LLVMAddAttributeAtIndex(raw, LLVMAttributeFunctionIndex, attribute);
                 }
             }
-            // A symbol that nobody outside sees is local whatever its origin is.
+            // A symbol of local linkage is dso-local, whatever its origin is.
             if gr_is_dso_local(raw) == 0 {
                 gr_set_dso_local(raw, gr_is_dso_local(origin));
             }
         }
     }
 
-    /// A function that took in code with handlers gets the personality of the language that it comes
-    /// from: as LLVM's inliner has it, one module has one.
+    /// Sets a personality on a function with inlined exception handlers. LLVM's inliner requires one
+    /// personality per module, therefore any other function's personality serves.
     pub(super) fn give_personality(&self, raw: LLVMValueRef, body: &Body) {
         let handles = |op| matches!(body.kind(op), OpKind::Invoke(_));
         unsafe {
@@ -145,8 +145,8 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// C++'s, for handlers of our own where the module has none. Weak: a program without C++ in it has
-    /// nothing that throws.
+    /// Returns C++'s personality, for generated handlers in a module without a personality. The declaration
+    /// is weak: a program without C++ throws no exceptions.
     unsafe fn own_personality(&self) -> LLVMValueRef {
         let name = c"__gxx_personality_v0".as_ptr();
         unsafe {
@@ -202,8 +202,8 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// Leaves room behind the variables whose ends are to be told from others' starts; last, since constants that
-    /// were made name them.
+    /// Adds tail padding to variables, so that the address past their end differs from the start of other
+    /// variables. Runs last, because the created constants refer to the variables.
     pub(super) fn leave_room(&mut self) {
         for (id, global) in self.unit.globals.iter() {
             let raw = &mut self.host.tables.globals[id.index()];
@@ -213,7 +213,7 @@ impl Exporter<'_, '_> {
         }
     }
 
-    /// Gives the variables that the unit added what they hold at start-up.
+    /// Sets the initialisers of the variables that the unit added.
     pub(super) fn define_globals(&mut self) -> Result<(), Diagnostic> {
         let unit = self.unit;
         for (id, global) in unit.globals.iter() {
@@ -233,7 +233,7 @@ impl Exporter<'_, '_> {
         Ok(())
     }
 
-    /// The pieces of an image: runs of bytes, and addresses between them.
+    /// Returns the fragments of an initialiser: byte runs, and addresses between them.
     fn pieces<'i>(&self, init: &'i Initializer) -> Vec<Piece<'i>> {
         let width = self.unit.layout.pointer_bytes as usize;
         let mut pieces = Vec::new();

@@ -1,11 +1,11 @@
-//! What follows an op with arms: a join, or a jump past it.
+//! Jump threading: the continuation after an op with arms is a join block, or a jump past the next test.
 //!
-//! Structured code says by a value where control goes next, and tests it at once: a selector, a truth
-//! value of `a && b`, the flag of a loop with several exits. Where an arm ends with a constant for
-//! that value, its end goes straight to the place that the test would choose; so the blocks come out
-//! much as they came in. Ends whose value is not known meet at the test. What else the arms gave is then
-//! merged at each place, and once more behind the test if it is used there (`extras`). A loop that repeats while
-//! the condition of the branch before holds is such a test, too: each arm says what the condition is.
+//! Structured code encodes the successor in a value and tests the value at once: a selector, the truth
+//! value of `a && b`, the flag of a loop with several exits. If an arm ends with a constant for that value,
+//! its end jumps directly to the target that the test selects; the blocks thus come out nearly as imported.
+//! Ends with an unknown value join at the test. The remaining values of the arms are merged at each target,
+//! and again after the test if they are used there (`extras`). A loop that repeats while the condition of
+//! the preceding `if` holds is also such a test, because each arm determines the condition.
 use super::structure::{Frame, Structure, Values};
 use crate::ffi::*;
 use crate::import::SELECTOR_NAME;
@@ -15,38 +15,38 @@ use llvm_sys::prelude::*;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The end of an arm: a block without a terminator, and what the arm gives there.
+/// The end of an arm: a block without a terminator, and the values that the arm yields there.
 pub(super) struct End {
     pub(super) block: LLVMBasicBlockRef,
     pub(super) values: Values,
 }
 
-/// Ends are handed on to the next outer op only where they are fewer; else each of very many nested
-/// arms would hand on all those inside it.
+/// The most ends that are forwarded to the next outer op. Without the limit, each of very many nested arms
+/// would forward all its inner ends.
 const MOST_HANDED_ON: usize = 64;
 
-/// A test of what an op just gave.
+/// A test of a value that the preceding op yielded.
 struct Test {
-    /// The op that branches on it.
+    /// The op that branches on the value.
     by: Op,
-    /// Which of the values given it tests.
+    /// The index of the tested value among the yielded values.
     index: usize,
     holds: Holds,
 }
 
-/// What is tested.
+/// The form of a test.
 #[derive(Clone, Copy)]
 enum Holds {
-    /// The value itself.
+    /// Tests the value itself.
     Is,
-    /// The negated truth value.
+    /// Tests the negated truth value.
     Not,
-    /// Whether it equals a number.
+    /// Tests for equality with a number.
     Equals(u128),
 }
 
 impl Structure<'_, '_, '_> {
-    /// Goes on behind an op from the ends of its arms.
+    /// Continues after an op from the ends of its arms.
     pub(super) fn after(&mut self, op: Op) {
         self.leave_unfinished(op);
         let ends = self.ends.remove(&op).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Structure<'_, '_, '_> {
         self.meet(ends, &given, behind);
     }
 
-    /// The op that the walk would come to next.
+    /// Returns the next op of the walk.
     fn next_op(&self) -> Option<Op> {
         match self.stack.last() {
             Some(Frame::Ops(next)) => *next,
@@ -95,7 +95,7 @@ impl Structure<'_, '_, '_> {
         arms.then_some(owner)
     }
 
-    /// Lets ends be ends of the arm that they stand at the end of.
+    /// Forwards ends to the enclosing arm, if the arm yields right after the op.
     fn hand_on(&mut self, end: Op, owner: Op, given: &[Value], ends: Vec<End>) {
         for from in ends {
             self.assume(given, &from.values);
@@ -108,8 +108,8 @@ impl Structure<'_, '_, '_> {
         self.skip_rest();
     }
 
-    /// What an arm gives at its end: the operands of its `yield`, then the extras of its op, then what the condition
-    /// is that is asked again.
+    /// Returns the values at the end of an arm: the operands of its `yield`, the extras of its op, then the
+    /// value of the condition that is tested again.
     pub(super) fn end_values(&self, end: Op, owner: Op) -> Values {
         let mut values = self.operands(end);
         if let Some(extras) = self.extras.get(&owner) {
@@ -124,7 +124,8 @@ impl Structure<'_, '_, '_> {
         values
     }
 
-    /// The condition of a branch, where the loop around repeats while it holds, which is asked right behind.
+    /// Returns the condition of an `if`, if the enclosing loop repeats on the same condition right after
+    /// the `if`.
     fn repeated_while(&self, op: Op) -> Option<Value> {
         let body = self.body;
         let next = body.next(op)?;
@@ -146,8 +147,8 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Brings ends together in one block and goes on there. Values that no op behind a position uses
-    /// need no phi.
+    /// Joins ends in one block and continues there. Values without a use after position `behind` need no
+    /// phi.
     pub(super) fn meet(&mut self, ends: Vec<End>, given: &[Value], behind: u32) {
         if let [end] = ends.as_slice() {
             self.begin(end.block);
@@ -179,7 +180,7 @@ impl Structure<'_, '_, '_> {
 
     // ---- tests -----------------------------------------------------------------------------
 
-    /// The test of one of the values just given that stands right behind.
+    /// Returns the test right after an op, if it tests a yielded value.
     fn test_of(&self, next: Op, given: &[Value]) -> Option<Test> {
         let body = self.body;
         let (by, on, holds) = match body.kind(next) {
@@ -219,7 +220,7 @@ impl Structure<'_, '_, '_> {
         Some(Test { by, index, holds })
     }
 
-    /// Sends ends to the arms of an `if` or `switch` that tests what they give.
+    /// Connects ends to the arms of an `if` or `switch` that tests a yielded value.
     fn thread_branch(&mut self, test: &Test, given: Vec<Value>, ends: Vec<End>) {
         let body = self.body;
         let regions: Vec<Region> = body.op_regions(test.by).to_vec();
@@ -279,7 +280,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Makes the branch of a test; gives a block for each arm.
+    /// Builds the branch of a test; returns the block of each arm.
     fn branch(&mut self, test: &Test, on: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
         let builder = self.exporter.builder;
         let blocks: Vec<LLVMBasicBlockRef> = self
@@ -308,7 +309,7 @@ impl Structure<'_, '_, '_> {
         blocks
     }
 
-    /// Sends ends round a loop or out of it, where its `repeat` tests what they give.
+    /// Connects ends to the header or the exit of a loop whose `repeat` tests a yielded value.
     fn thread_repeat(&mut self, test: &Test, given: Vec<Value>, ends: Vec<End>) {
         let owner = self.body.parent(test.by).and_then(|r| self.body.owner(r));
         let Some((owner, round)) = owner.and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
@@ -366,7 +367,7 @@ impl Structure<'_, '_, '_> {
     }
 }
 
-/// The number that a value is, if it is a constant of at most 64 bits.
+/// Returns the number of a constant integer of at most 64 bits.
 fn known(value: LLVMValueRef) -> Option<u128> {
     unsafe {
         let constant = LLVMIsAConstantInt(value);

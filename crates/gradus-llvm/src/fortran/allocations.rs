@@ -1,11 +1,12 @@
-//! `ALLOCATE` and `DEALLOCATE`, written out as what they do.
+//! Expands flang's runtime calls for `ALLOCATE` and `DEALLOCATE` of allocatable variables.
 //!
-//! Where a statement has a `SOURCE`, a `MOLD` or a `STAT`, or the variable is of a derived type, flang sets the bounds of
-//! each dimension (`_FortranAAllocatableSetBounds`, or `…ApplyMold`, which takes those of a variable), then allocates
-//! (`_FortranAAllocatableAllocate`), and fills where there is a source (`…AllocateSource`). A variable of a derived type
-//! begins with the values of its type, and what its components have is freed before its own memory
-//! (`_FortranAAllocatableDeallocate`). A statement that fails gives its state, or ends the program. Left as they are:
-//! statements with an `ERRMSG`, and variables that may be polymorphic.
+//! flang calls the runtime for statements with `SOURCE`, `MOLD` or `STAT`, and for variables of derived
+//! types. The calls set the bounds of each dimension (`_FortranAAllocatableSetBounds`, or `…ApplyMold`,
+//! which copies the bounds of a variable), allocate (`_FortranAAllocatableAllocate`), and copy the source
+//! (`…AllocateSource`). Allocation initialises a variable of a derived type with the default values of the
+//! type. Deallocation (`_FortranAAllocatableDeallocate`) frees the allocatable components before the
+//! variable's own memory. A failing statement returns its `STAT` value, or ends the program. Statements
+//! with an `ERRMSG` and possibly polymorphic variables stay calls.
 
 use super::assignments::copy_text;
 use super::descriptors::{Left, number};
@@ -18,19 +19,19 @@ use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// The states that flang-rt 22 gives where a variable has memory already, where it has none, and where there is none.
+/// The `STAT` values of flang-rt 22: already allocated, not allocated, out of memory.
 const ALLOCATED: u32 = 12;
 const NOT_ALLOCATED: u32 = 11;
 const NO_MEMORY: u32 = 16;
 
-/// What an allocation makes: its rank, its bytes for each element, and the type, where it is a derived one.
+/// An allocation: rank, element size in bytes, and the derived type, if the element has one.
 pub(super) type Made = (u64, u64, Option<Type>);
 
 impl Host {
-    /// Writes out allocations without a source, and deallocations.
+    /// Expands allocations without a source, and deallocations.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_allocations(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAAllocatableAllocate", 7) {
             unsafe {
@@ -54,11 +55,11 @@ impl Host {
         Ok(())
     }
 
-    /// Writes out an allocation of what is described, of what points or not, where that and whether it gives its state
-    /// are known.
+    /// Expands an allocation of a described variable, if its description and its use of `STAT` are known.
+    /// `points` is true for a pointer.
     ///
     /// # Safety
-    /// `call` is a live call of this module, and what it makes of a type of it.
+    /// `call` is a live call of the module, and the type in `made` belongs to the same module.
     pub(super) unsafe fn write_out_allocation(
         &mut self,
         call: LLVMValueRef,
@@ -67,7 +68,7 @@ impl Host {
         points: bool,
     ) -> Result<(), Diagnostic> {
         let (Some((rank, bytes, ty)), Some(state)) = (made, state) else {
-            // Not an error: the call stays one of the library.
+            // Not an error: the call stays a library call.
             return Ok(());
         };
         let new = New {
@@ -84,7 +85,7 @@ impl Host {
         }
     }
 
-    /// Allocates in place of a call, and writes what the elements begin with.
+    /// Replaces a call by an allocation and the default initialisation of the elements.
     unsafe fn allocate(
         &mut self,
         call: LLVMValueRef,
@@ -107,15 +108,15 @@ impl Host {
     }
 }
 
-/// What the first operand of an allocation or deallocation describes.
+/// Returns the description of the first operand of an allocation or deallocation.
 unsafe fn made(call: LLVMValueRef) -> Option<Made> {
     unsafe { what(&Left::in_dummy(LLVMGetOperand(call, 0))?) }
 }
 
-/// What is described by what is left in a descriptor.
+/// Returns the allocation that the stores into a descriptor describe.
 ///
 /// # Safety
-/// It is of a live module.
+/// The stored values belong to a live module.
 pub(super) unsafe fn what(left: &Left) -> Option<Made> {
     unsafe {
         let (rank, code) = (left.rank()?, left.element()?);
@@ -130,7 +131,7 @@ pub(super) unsafe fn what(left: &Left) -> Option<Made> {
     }
 }
 
-/// Whether a statement gives its state; `None` where it also gives a message.
+/// Returns whether a statement returns a `STAT` value; `None` if the statement also returns a message.
 ///
 /// # Safety
 /// `call` is a live call with these operands.
@@ -141,7 +142,7 @@ pub(super) unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -
     }
 }
 
-/// The bounds that a call sets.
+/// Matches a call that sets the bounds of a dimension.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableSetBounds`.
@@ -151,7 +152,7 @@ pub(super) unsafe fn set_bounds(call: LLVMValueRef) -> Option<Written> {
     Some(Written::Bounds { dimension, points })
 }
 
-/// The bounds that a call takes from a variable, if that is no scalar.
+/// Matches a call that copies the bounds of a variable. A scalar mold leaves the bounds alone.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableApplyMold`.
@@ -164,7 +165,7 @@ pub(super) unsafe fn mold(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// What is allocated and filled.
+/// Matches an allocation with a source.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAllocatableAllocateSource`.
@@ -187,8 +188,9 @@ pub(super) unsafe fn allocation(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// The number of elements is not negative, and what has none begins at 1; what is allocated keeps its own, but what
-/// points gets other memory.
+/// Text of the function that sets the bounds of a dimension. The extent is not negative, and an empty
+/// dimension begins at 1. An allocated allocatable keeps its bounds; a pointer is rebound and gets new
+/// bounds.
 pub(super) fn bounds_text(name: &str, dimension: u64, points: bool) -> String {
     let keeps = !points;
     let place = |member: u32| {
@@ -220,7 +222,7 @@ done:
     )
 }
 
-/// The bounds of a variable as a function; what is allocated keeps its own.
+/// Text of the function that copies bounds; an allocated allocatable keeps its bounds.
 pub(super) fn mold_text(name: &str, rank: u64) -> String {
     let taken = each(rank, |d| {
         let member = |member: u32| {
@@ -249,7 +251,7 @@ done:
     )
 }
 
-/// What a statement does that fails: it gives its state, or ends the program.
+/// Text of a failing statement: returns the `STAT` value `gives`, or ends the program.
 fn failed(state: bool, gives: u32) -> String {
     match state {
         true => format!("  ret i32 {gives}\n"),
@@ -257,8 +259,8 @@ fn failed(state: bool, gives: u32) -> String {
     }
 }
 
-/// An allocation: of so many bytes for each element; whether what fails gives its state, and whether it is of what
-/// points, which may lead anywhere before.
+/// An allocation: bytes per element, rank, whether a failure returns `STAT`, and whether the variable is a
+/// pointer, which may have any previous target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct New {
     pub(super) bytes: u64,
@@ -268,14 +270,15 @@ pub(super) struct New {
 }
 
 impl New {
-    /// What functions that differ by it have in their names.
+    /// Returns the part of the function name that identifies the allocation.
     pub(super) fn name(self) -> String {
         let how = |is: bool, yes: &'static str| if is { yes } else { "" };
         let (state, points) = (how(self.state, "_state"), how(self.points, "_pointer"));
         format!("{}{state}{points}", self.rank)
     }
 
-    /// Sets the strides of what gets memory by its bounds, and allocates that; the rest follows the label `fill`.
+    /// Text that computes the strides of a contiguous array, stores them in the descriptor and allocates
+    /// the memory; the remaining code follows the label `fill`.
     fn memory(self, name: &str) -> String {
         let (rank, size) = (self.rank, self.bytes.to_string());
         let strides = each(rank, |d| {
@@ -323,7 +326,7 @@ without:
         )
     }
 
-    /// What its function calls.
+    /// Text of the functions that the allocation calls.
     fn called(self, name: &str) -> String {
         let payload = match self.points {
             true => pointers::payload_text(name),
@@ -337,7 +340,7 @@ declare i64 @llvm.smax.i64(i64, i64)
         )
     }
 
-    /// The allocation without a source as a function.
+    /// Text of the allocation function without a source.
     pub(super) fn text(self, name: &str) -> String {
         let (called, memory) = (self.called(name), self.memory(name));
         format!(
@@ -349,7 +352,7 @@ declare i64 @llvm.smax.i64(i64, i64)
         )
     }
 
-    /// The allocation with a source as a function.
+    /// Text of the allocation function with a source.
     pub(super) fn text_with_source(self, name: &str, element: &Element, spread: bool) -> String {
         let (rank, size) = (self.rank, self.bytes.to_string());
         let apart = match spread {
@@ -380,7 +383,7 @@ define i32 @{name}(ptr %to, ptr %from) {{
     }
 }
 
-/// The deallocation as a function.
+/// Text of the deallocation function.
 pub(super) fn delete_text(name: &str, state: bool) -> String {
     let failed = failed(state, NOT_ALLOCATED);
     format!(

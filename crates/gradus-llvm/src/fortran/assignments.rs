@@ -1,19 +1,20 @@
-//! flang's assignments of arrays, and `MOVE_ALLOC`, written out as what they do.
+//! Expands flang's array assignments and `MOVE_ALLOC`.
 //!
-//! `_FortranAAssign(to, from, …)` is what flang makes of `a = …` where `a` can be allocated, or where the right side
-//! may overlap it. A function that does the same takes its place, one for each rank and type of elements:
+//! flang emits `_FortranAAssign(to, from, …)` for `a = …` if `a` is allocatable, or if the right-hand side
+//! may overlap `a`. A replacement function exists for each rank and element type:
 //!
 //! ```text
 //! to is allocatable, and not allocated or of another shape:
-//!     memory of the shape of `from` is allocated and filled, what `to` had is freed
-//! the two overlap:    by way of a copy
+//!     memory of the shape of `from` is allocated and filled, the old memory of `to` is freed
+//! the two overlap:    through a temporary copy
 //! else:               element by element
 //! ```
 //!
-//! `_FortranAMoveAlloc(to, from, …)` frees what `to` had, and hands it what `from` had: accesses
-//! by either variable then meet, which flang's marks of them deny. Left as they are: elements of
-//! derived types and of characters, and what a descriptor does not tell of itself. Semantics: Fortran 2018, 10.2.1.3
-//! and 16.9.137; bounds as flang-rt 22 leaves them.
+//! `_FortranAMoveAlloc(to, from, …)` frees the old memory of `to` and transfers the memory of `from`.
+//! Accesses through both variables then alias, although flang's TBAA tags deny it. Elements of derived
+//! types with allocatable components and of characters, and descriptors of unknown contents stay calls,
+//! except for the scalars of [`held_assignments`]. Semantics: Fortran 2018, 10.2.1.3 and 16.9.137; bounds
+//! as set by flang-rt 22.
 
 use super::descriptors::Left;
 use super::elements::Element;
@@ -25,11 +26,11 @@ use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// The member that tells what may be done to a variable, and what it is in one that can be allocated.
+/// Member of a descriptor with the attribute, and its value for an allocatable variable.
 const ATTRIBUTE: u32 = 5;
 const ALLOCATABLE: u8 = 2;
 
-/// What an assignment is, as far as its descriptors tell.
+/// Matches an assignment whose descriptors are known.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAssign`.
@@ -56,17 +57,17 @@ pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// What a `MOVE_ALLOC` moves.
+/// The variable of a `MOVE_ALLOC`.
 #[derive(PartialEq)]
 struct Movement {
     rank: u64,
     /// The bytes of an element.
     bytes: u64,
-    /// Where in the elements of its target addresses lie that are freed.
+    /// Offsets in each element of the target at which freed addresses are stored.
     freed: Vec<u64>,
 }
 
-/// What is moved; `None` where it may be polymorphic, or neither descriptor tells.
+/// Matches a `MOVE_ALLOC`; `None` if the variable may be polymorphic, or if neither descriptor is known.
 unsafe fn movement(call: LLVMValueRef) -> Option<Movement> {
     unsafe {
         if LLVMIsNull(LLVMGetOperand(call, 2)) == 0 {
@@ -93,7 +94,7 @@ unsafe fn moved(descriptor: LLVMValueRef) -> Option<Movement> {
 }
 
 impl Host {
-    /// Takes off accesses which variable they are to: what one had is another's where a move is seen for what it is.
+    /// Drops all TBAA tags: after a move, flang's tags of the two variables contradict the aliasing.
     fn forget_variables(&self) {
         unsafe {
             let kind = LLVMGetMDKindIDInContext(self.ctx, c"tbaa".as_ptr(), 4);
@@ -107,13 +108,14 @@ impl Host {
         }
     }
 
-    /// Writes out `MOVE_ALLOC`.
+    /// Expands `MOVE_ALLOC`.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_movements(&mut self) -> Result<(), Diagnostic> {
         let calls = self.calls_of("_FortranAMoveAlloc", 7);
-        // All are read before one is written: what is handed to a call tells of what it is.
+        // All calls are matched before any is replaced, because the uses of a descriptor are evidence of
+        // its type.
         let read = |&call: &LLVMValueRef| Some((call, unsafe { movement(call)? }));
         let moves: Vec<_> = calls.iter().filter_map(read).collect();
         if !moves.is_empty() {
@@ -128,7 +130,8 @@ impl Host {
     }
 }
 
-/// Copies elements: those at `from`, so many bytes apart in each dimension, to `to`.
+/// Text of the internal function that copies elements from `from` to `to`, with strides in bytes for each
+/// side.
 pub(super) fn copy_text(name: &str, element: &Element, rank: u64) -> String {
     let params = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
     let moved = nest(rank, &[("to", "t"), ("from", "f")], |at| {
@@ -143,7 +146,7 @@ entry:
     )
 }
 
-/// `to = from` as a function.
+/// Text of the function for `to = from`.
 pub(super) fn assign_text(name: &str, element: &Element, rank: u64, spread: bool) -> String {
     let size = element.size();
     let apart = |d: u64| {
@@ -185,7 +188,7 @@ pub(super) fn assign_text(name: &str, element: &Element, rank: u64, spread: bool
         copied("%old", "%copy", &own, &dense),
     );
     let aside = match spread {
-        // The one element.
+        // The single element of a scalar source.
         true => element.text("%copy", "%source"),
         false => aside,
     };
@@ -229,7 +232,7 @@ aside:
     )
 }
 
-/// How far elements reach: from `first` bytes behind the address up to `end`.
+/// Text that computes the byte range of an array, from offset `first` to `end` relative to its address.
 fn reach(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> String {
     let (first, far) = (format!("{side}.least"), format!("{side}.most"));
     let spans = each(rank, |d| {
@@ -252,7 +255,7 @@ fn reach(side: &str, rank: u64, size: u64, stride: &dyn Fn(u64) -> String) -> St
     )
 }
 
-/// Whether the variable gets memory anew, and how.
+/// Text that decides whether the variable is reallocated, and reallocates it.
 fn fresh_text(rank: u64, size: u64, filled: &str) -> String {
     let had = bounds(rank, "to", 1, "had");
     let fits = each(rank, |d| {
@@ -291,7 +294,7 @@ fresh:
     )
 }
 
-/// `MOVE_ALLOC(from, to)` as a function.
+/// Text of the function for `MOVE_ALLOC(from, to)`.
 pub(super) fn move_text(name: &str, rank: u64) -> String {
     let moved = each(rank, |d| {
         let member = |member: u32| {

@@ -1,10 +1,12 @@
-//! flang's array constructors whose parts it pushes one after the other, `[a*r + v, w]`, written out as what they do.
+//! Expands flang's incremental array constructors, such as `[a*r + v, w]`.
 //!
-//! `_FortranAInitArrayConstructorVector(vector, to, …)` begins one in what `to` describes, which has memory of the
-//! final extent, or none yet: then it grows. `_FortranAPushArrayConstructorValue(vector, from)` appends the elements
-//! of an array, `_FortranAPushArrayConstructorSimpleScalar(vector, from)` one. The vector is a variable of the
-//! function, of at least four words: here where `to` lies, how many elements there are, for how many there is room,
-//! and whether it grows. All calls of a vector are written out, or none. Semantics: Fortran 2018, 7.8.
+//! `_FortranAInitArrayConstructorVector(vector, to, …)` begins a constructor. The array of `to` has either
+//! memory of the final extent, or no memory yet and grows.
+//! `_FortranAPushArrayConstructorValue(vector, from)` appends the elements of an array,
+//! `_FortranAPushArrayConstructorSimpleScalar(vector, from)` a scalar. The vector is a stack variable of at
+//! least four words: in the expansion the address of `to`, the number of elements, the capacity, and
+//! whether the array grows. Either all calls of a vector are expanded, or none. Semantics: Fortran 2018,
+//! 7.8.
 
 use super::assignments::copy_text;
 use super::descriptors::Left;
@@ -21,10 +23,10 @@ const PUSH: &str = "_FortranAPushArrayConstructorValue";
 const PUSH_SCALAR: &str = "_FortranAPushArrayConstructorSimpleScalar";
 
 impl Host {
-    /// Writes the calls out.
+    /// Expands the calls.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_constructions(&mut self) -> Result<(), Diagnostic> {
         for begin in self.calls_of(BEGIN, 5) {
             let calls = unsafe { construction(begin) };
@@ -36,7 +38,7 @@ impl Host {
     }
 }
 
-/// All calls of the vector that one begins, and what they do.
+/// Matches all calls of the vector that `begin` initialises.
 unsafe fn construction(begin: LLVMValueRef) -> Option<Vec<(LLVMValueRef, Written)>> {
     unsafe {
         let (vector, own_length) = (LLVMGetOperand(begin, 0), LLVMGetOperand(begin, 2));
@@ -56,7 +58,7 @@ unsafe fn construction(begin: LLVMValueRef) -> Option<Vec<(LLVMValueRef, Written
     }
 }
 
-/// What a call appends to what `begin` began; `None` for anything else.
+/// Matches a call that appends to the vector of `begin`.
 unsafe fn pushed(begin: LLVMValueRef, call: LLVMValueRef) -> Option<Written> {
     unsafe {
         if LLVMIsACallInst(call).is_null() {
@@ -77,7 +79,7 @@ unsafe fn pushed(begin: LLVMValueRef, call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// Begins a vector.
+/// Text of the function that begins a vector.
 pub(super) fn begin_text(name: &str) -> String {
     format!(
         "define void @{name}(ptr %vector, ptr %to) {{
@@ -100,7 +102,7 @@ pub(super) fn begin_text(name: &str) -> String {
     )
 }
 
-/// Appends the elements of an array.
+/// Text of the function that appends the elements of an array.
 pub(super) fn push_text(name: &str, element: &Element, rank: u64) -> String {
     let counted = each(rank, |d| {
         format!("  %sum.{d} = mul i64 {}, %n.{d}\n", before("sum", d, "1"))
@@ -123,12 +125,13 @@ pub(super) fn push_text(name: &str, element: &Element, rank: u64) -> String {
     copy_text(name, element, rank) + &appended(name, element, (&shape, &more), &body)
 }
 
-/// Appends a scalar.
+/// Text of the function that appends a scalar.
 pub(super) fn push_scalar_text(name: &str, element: &Element) -> String {
     appended(name, element, ("", "1"), &element.text("%place", "%from"))
 }
 
-/// A function that makes room for `more` elements, which `shape` counts, and writes them by `body` from `%place` on.
+/// Text of a function that reserves space for `more` elements, counted by `shape`, and writes the elements
+/// by `body` from `%place` on.
 fn appended(name: &str, element: &Element, (shape, more): (&str, &str), body: &str) -> String {
     let size = element.size();
     let grown = copy_text(&format!("{name}_grown"), element, 1);

@@ -1,7 +1,8 @@
-//! Arrays that are handed to code which takes their elements to stand side by side.
+//! Expands flang's copies of non-contiguous array arguments (copy-in, copy-out).
 //!
-//! Where they may not, flang asks (`_FortranAIsContiguous`), hands in a copy (`_FortranACopyInAssign`) and copies
-//! back (`_FortranACopyOutAssign`, whose first argument is null where the callee only reads).
+//! If a callee requires contiguous elements, flang tests the argument (`_FortranAIsContiguous`), passes a
+//! copy (`_FortranACopyInAssign`) and copies the elements back (`_FortranACopyOutAssign`, whose first
+//! argument is null if the callee only reads).
 
 use super::assignments::copy_text;
 use super::descriptors::Left;
@@ -10,7 +11,7 @@ use super::written::{DESCRIPTOR, Written, before, bounds, described_number, each
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// What is asked of.
+/// Matches a contiguity test.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAIsContiguous`.
@@ -19,7 +20,8 @@ pub(super) unsafe fn question(call: LLVMValueRef) -> Option<Written> {
     Some(Written::Contiguous { rank })
 }
 
-/// What is copied; the copy of what is of a derived type would have to name that.
+/// Matches a copy-in. The descriptor of a derived-type copy would have to name the type, so derived types
+/// stay calls.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranACopyInAssign`.
@@ -28,7 +30,7 @@ pub(super) unsafe fn copied_in(call: LLVMValueRef) -> Option<Written> {
     Some(Written::CopyIn { element, rank })
 }
 
-/// What is copied back.
+/// Matches a copy-out.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranACopyOutAssign`.
@@ -42,7 +44,8 @@ pub(super) unsafe fn copied_out(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// Arrays without elements are; where a dimension has one, its stride does not matter.
+/// Text of the contiguity test. Empty arrays are contiguous; the stride of a dimension of extent 1 does not
+/// matter.
 pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
     let (extents, strides) = (bounds(rank, "of", 1, "n"), bounds(rank, "of", 2, "f"));
     let dense = each(rank, |d| {
@@ -71,7 +74,7 @@ pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
     )
 }
 
-/// The copy can be deallocated; its bounds are the array's.
+/// Text of the copy-in: the copy is allocatable and has the bounds of the array.
 pub(super) fn in_text(name: &str, element: &Element, rank: u64) -> String {
     let size = element.size().to_string();
     let shape = bounds(rank, "from", 0, "lower")
@@ -126,7 +129,7 @@ define void @{name}(ptr %to, ptr %from) {{
     )
 }
 
-/// Back to where the array's elements stand.
+/// Text of the copy-out into the array's elements; frees the copy.
 pub(super) fn out_text(name: &str, element: &Element, rank: u64) -> String {
     let shape =
         bounds(rank, "to", 1, "n") + &bounds(rank, "to", 2, "t") + &bounds(rank, "from", 2, "f");
@@ -147,7 +150,7 @@ define void @{name}(ptr %to, ptr %from) {{
     )
 }
 
-/// Nothing comes back from what was only read.
+/// Text of the copy-out after read-only use: frees the copy only.
 pub(super) fn drop_text(name: &str) -> String {
     format!(
         "declare void @free(ptr)

@@ -1,4 +1,5 @@
-//! What a descriptor describes, by what a function stores in it.
+//! Descriptor analysis: derives the rank, element type and attribute of a Fortran descriptor from the
+//! stores into it.
 
 use super::types::Type;
 use crate::ffi::name_of;
@@ -9,7 +10,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 
-/// A member of a descriptor: its number in the structure, and where it lies.
+/// A member of a descriptor: its struct index and byte offset.
 #[derive(Clone, Copy)]
 struct Member {
     index: u32,
@@ -18,31 +19,32 @@ struct Member {
 
 const RANK: Member = Member { index: 3, at: 20 };
 const ELEMENT: Member = Member { index: 4, at: 21 };
-/// 0 for a variable that can neither be allocated nor points.
+/// 0 for a variable that is neither allocatable nor a pointer.
 const ATTRIBUTE: Member = Member { index: 5, at: 22 };
-/// The type's table, where the rank is 0, and behind bounds; `at` where these take no room.
+/// The address of the type's table follows the bounds; `index` is for rank 0. `at` is its offset without
+/// bounds.
 const TABLE: Member = Member { index: 7, at: 24 };
 const TABLE_BEHIND: u32 = 8;
 
-/// The bytes of a descriptor without bounds, and of the bounds of a dimension.
+/// The bytes of a descriptor without bounds, and of the bounds of one dimension.
 const SCALAR_BYTES: u64 = 24;
 const BOUNDS_BYTES: u64 = 24;
 
-/// All that is stored in a variable.
+/// All stores into a descriptor.
 #[derive(Default)]
 pub(super) struct Left {
-    /// What is stored, and where in it.
+    /// Byte offsets and stored values.
     stored: Vec<(u64, LLVMValueRef)>,
-    /// The length of a descriptor that is copied from elsewhere.
+    /// The length in bytes of a descriptor that is copied from unknown memory.
     copied: Option<u64>,
-    /// Where bounds are written together, or what stands in their place: from there up to there.
+    /// Byte ranges, from start to end, that are filled by memory intrinsics, for example with bounds.
     filled: Vec<(u64, u64)>,
-    /// The functions of the library that it is handed to.
+    /// The library functions that receive the descriptor, without the prefix `_FortranA`.
     handed: Vec<String>,
 }
 
 impl Left {
-    /// What is left in a variable of a function or of a module; `None` where that is not plain.
+    /// Collects the stores into a local or global variable; `None` for an argument or an unknown store.
     ///
     /// # Safety
     /// `variable` is a live value of a module.
@@ -54,7 +56,7 @@ impl Left {
         }
     }
 
-    /// What is left in a variable, or in the one of which it is a copy.
+    /// Collects the stores into a variable, or into the source of its only copy.
     ///
     /// # Safety
     /// `variable` is a live value of a module.
@@ -80,8 +82,8 @@ impl Left {
         }
     }
 
-    /// What is left in a variable, also in one that a function is handed by those who call it. Of what can be allocated
-    /// its rank and its type are the same for all of them, so that those of this module tell.
+    /// Collects the stores into a variable, also into a dummy argument by its callers in the module. All
+    /// callers pass the same rank and type of an allocatable, so the callers of the module suffice.
     ///
     /// # Safety
     /// `variable` is a live value of a module.
@@ -97,8 +99,9 @@ impl Left {
         unsafe { Left::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
     }
 
-    /// What is left in a descriptor in front of a call, in its block and after any other call but of those that set
-    /// bounds: flang describes what points anew where it is allocated.
+    /// Collects the stores into a descriptor in front of a call, in its block and after any other call
+    /// except calls that set bounds. flang rewrites the descriptor of a pointer in front of each
+    /// allocation.
     ///
     /// # Safety
     /// `call` is a live call, and `variable` a value of its function.
@@ -139,7 +142,7 @@ impl Left {
         left
     }
 
-    /// What is left at addresses, each so far behind the variable's.
+    /// Collects the stores to addresses, each with its offset in the variable.
     unsafe fn collect(mut pending: Vec<(LLVMValueRef, u64)>) -> Option<Left> {
         let mut left = Left::default();
         let mut seen = Vec::new();
@@ -152,7 +155,7 @@ impl Left {
         Some(left)
     }
 
-    /// Adds what is stored at an address, which lies `offset` behind the variable's.
+    /// Adds the stores to an address at byte `offset` of the variable.
     unsafe fn add(
         &mut self,
         address: LLVMValueRef,
@@ -197,7 +200,7 @@ impl Left {
         }
     }
 
-    /// Adds the functions of the library that an address is handed to.
+    /// Adds the library functions that receive an address.
     unsafe fn add_uses(&mut self, address: LLVMValueRef) {
         unsafe {
             let mut at = LLVMGetFirstUse(address);
@@ -214,9 +217,9 @@ impl Left {
         }
     }
 
-    /// Whether what is described is of the type that its descriptor began with: it is not polymorphic. What is
-    /// polymorphic is told its type where it is allocated, is allocated as a variable is, and deallocated by a
-    /// function of its own.
+    /// Returns whether the variable has its declared type and is not polymorphic. A polymorphic variable
+    /// receives its type at allocation, is allocated by the same calls as a variable of declared type, and
+    /// is deallocated by a separate function.
     pub(super) fn is_of_its_type(&self, allocated: bool) -> bool {
         let handed = |to: &str| self.handed.iter().any(|name| name == to);
         let varies = |name: &String| name.contains("Polymorphic") || name.contains("InitDerived");
@@ -231,17 +234,17 @@ impl Left {
             || allocated && !as_another
     }
 
-    /// Whether it describes what can neither be allocated nor points.
+    /// Returns whether the described variable is neither allocatable nor a pointer.
     pub(super) unsafe fn is_variable(&self) -> bool {
         unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) == Some(0) }
     }
 
-    /// The derived type of what is described.
+    /// Returns the derived type of the variable.
     pub(super) unsafe fn derived(&self) -> Option<Type> {
         unsafe { Type::of(self.table()?) }
     }
 
-    /// The rank of what is described.
+    /// Returns the rank of the variable.
     pub(super) unsafe fn rank(&self) -> Option<u64> {
         let dimensions = |bytes: u64| {
             let bounds = bytes.checked_sub(SCALAR_BYTES)?;
@@ -253,7 +256,7 @@ impl Left {
         }
     }
 
-    /// The code of the type of its elements.
+    /// Returns the type code of the elements.
     pub(super) unsafe fn element(&self) -> Option<u64> {
         match self.copied {
             Some(_) => None,
@@ -261,7 +264,7 @@ impl Left {
         }
     }
 
-    /// The table of its type.
+    /// Returns the table of the variable's derived type.
     unsafe fn table(&self) -> Option<LLVMValueRef> {
         unsafe {
             let rank = self.rank()?;
@@ -274,7 +277,7 @@ impl Left {
         }
     }
 
-    /// What every store tells that tells of it; `None` where one leaves what is not known, or two differ.
+    /// Returns the value on which all stores agree; `None` if a store is unknown or two stores differ.
     fn agreed<T: PartialEq>(&self, told: impl Fn(u64, LLVMValueRef) -> Told<T>) -> Option<T> {
         let mut found = None;
         for &(offset, value) in &self.stored {
@@ -290,7 +293,7 @@ impl Left {
     }
 }
 
-/// Whether a value is an address computed from another, in a function or as a constant.
+/// Returns whether a value is a `getelementptr`, as an instruction or as a constant.
 unsafe fn is_step(value: LLVMValueRef) -> bool {
     unsafe {
         !LLVMIsAGetElementPtrInst(value).is_null()
@@ -299,7 +302,7 @@ unsafe fn is_step(value: LLVMValueRef) -> bool {
     }
 }
 
-/// From what an address is computed, and how far behind that it lies.
+/// Returns the base of an address and the byte offset from the base.
 unsafe fn base_of(address: LLVMValueRef) -> (LLVMValueRef, i64) {
     let (mut base, mut offset) = (address, 0i64);
     unsafe {
@@ -313,7 +316,7 @@ unsafe fn base_of(address: LLVMValueRef) -> (LLVMValueRef, i64) {
     (base, offset)
 }
 
-/// Adds what a function is handed by its callers as an argument.
+/// Adds the values that callers pass for an argument.
 unsafe fn add_handed(argument: LLVMValueRef, pending: &mut Vec<LLVMValueRef>) {
     unsafe {
         if LLVMIsAArgument(argument).is_null() {
@@ -340,14 +343,14 @@ fn is_global(value: LLVMValueRef) -> bool {
     unsafe { !LLVMIsAGlobalVariable(value).is_null() }
 }
 
-/// Whether an address is one in a variable of a function, as far as that is plain.
+/// Returns whether an address is an alloca or a `getelementptr` instruction.
 fn is_local(value: LLVMValueRef) -> bool {
     unsafe { !LLVMIsAAllocaInst(value).is_null() || !LLVMIsAGetElementPtrInst(value).is_null() }
 }
 
-/// What a store tells of a member.
+/// The effect of a store on a member.
 enum Told<T> {
-    /// It lies elsewhere.
+    /// The store does not cover the member.
     Nothing,
     This(T),
     Unknown,
@@ -359,7 +362,7 @@ impl<T> From<Option<T>> for Told<T> {
     }
 }
 
-/// The member of one byte that a store leaves, also among bytes that are stored together.
+/// Returns the one-byte member that a store writes, also within a wider store.
 unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
     unsafe {
         let ty = LLVMTypeOf(value);
@@ -397,7 +400,7 @@ unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
     }
 }
 
-/// Whether a structure is a descriptor: an address, a size, a version, and four bytes.
+/// Returns whether a struct type is a descriptor: an address, a size, a version, and four bytes.
 unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
     const BITS: [u32; 6] = [64, 32, 8, 8, 8, 8];
     unsafe {
@@ -412,12 +415,12 @@ unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
     }
 }
 
-/// Where in a descriptor the address of its type's table lies.
+/// Returns the offset of the address of the type's table in a descriptor.
 fn table_at(rank: u64) -> u64 {
     TABLE.at + rank * BOUNDS_BYTES
 }
 
-/// The table of the type that a store leaves.
+/// Returns the type table that a store writes.
 unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
     unsafe {
         let index = if rank == 0 { TABLE.index } else { TABLE_BEHIND };
@@ -430,7 +433,7 @@ unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRe
     }
 }
 
-/// The module of an instruction, or of a constant address.
+/// Returns the module of an instruction or a constant address.
 unsafe fn module_of(mut address: LLVMValueRef) -> Option<LLVMModuleRef> {
     unsafe {
         if !LLVMIsAInstruction(address).is_null() {
@@ -445,7 +448,7 @@ unsafe fn module_of(mut address: LLVMValueRef) -> Option<LLVMModuleRef> {
     }
 }
 
-/// By how many bytes an address computation moves on; `None` where that is known when the program runs.
+/// Returns the byte offset of a `getelementptr`; `None` if the offset is not constant.
 unsafe fn step(address: LLVMValueRef) -> Option<u64> {
     unsafe {
         let layout = LLVMGetModuleDataLayout(module_of(address)?);
@@ -469,7 +472,7 @@ unsafe fn step(address: LLVMValueRef) -> Option<u64> {
     }
 }
 
-/// A member of a structure that is a constant but for members that were put in.
+/// Returns a member of a struct value: a constant with inserted members.
 unsafe fn part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
     unsafe {
         let mut whole = whole;
@@ -484,7 +487,7 @@ unsafe fn part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
     }
 }
 
-/// A part of a constant.
+/// Returns an element of a constant aggregate.
 ///
 /// # Safety
 /// `whole` is a live value.
@@ -498,7 +501,7 @@ pub(super) unsafe fn constant_part(whole: LLVMValueRef, index: u32) -> Option<LL
     }
 }
 
-/// The number that a constant is.
+/// Returns the value of a constant integer.
 ///
 /// # Safety
 /// `constant` is a live value.

@@ -1,10 +1,11 @@
-//! flang's destruction of variables of derived types, written out as what it does.
+//! Expands flang's destruction of variables of derived types.
 //!
-//! At the end of a scope `_FortranADestroy(descriptor)` frees the allocatable components of a variable, or of each
-//! element of an array. What they are stands in a constant table of the type ([`super::types`]): so the call becomes
-//! `free` of each component's address, which derivatives know. Left as they are: types with procedures of
-//! finalisation, components that are arrays of derived types with something to free, allocatable components of derived
-//! types, which may be polymorphic, and descriptors that are not made in the function itself.
+//! At the end of a scope `_FortranADestroy(descriptor)` frees the allocatable components of a variable, or
+//! of each element of an array. A constant table of the type ([`super::types`]) lists the components. The
+//! call becomes a `free` of each component's address, which differentiation handles. Types with final
+//! procedures, components that are arrays of derived types with allocatable components, allocatable
+//! components of derived types (possibly polymorphic), and descriptors from outside the function stay
+//! calls.
 
 use super::descriptors::Left;
 use super::written::{Written, each_element};
@@ -14,10 +15,10 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Host {
-    /// Writes the calls out.
+    /// Expands the calls.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_destructions(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranADestroy", 1) {
             unsafe {
@@ -34,10 +35,11 @@ impl Host {
         Ok(())
     }
 
-    /// Frees what lies at these places of each element of what a call's first operand describes, in front of the call.
+    /// Emits calls in front of a call that free the addresses at the given offsets of each element of its
+    /// first operand.
     ///
     /// # Safety
-    /// All are live values of this module.
+    /// All are live values of the module.
     pub(super) unsafe fn free_components(
         &mut self,
         call: LLVMValueRef,
@@ -55,8 +57,8 @@ impl Host {
     }
 }
 
-/// The function that frees what has its address `offset` behind the beginning of each element; nothing where there are
-/// no elements at all.
+/// Text of the function that frees the address at byte `offset` of each element; a null base address frees
+/// nothing.
 pub(super) fn release_text(name: &str, rank: u64, dense: Option<u64>) -> String {
     let freed = each_element(rank, dense, |place| {
         format!(

@@ -1,10 +1,10 @@
-//! What an element of an array consists of, and how it is copied: part by part, each by its own type, so that
-//! derivatives know what is a number.
+//! Element layout: the scalar fields of an array element, and code that copies an element field by field,
+//! so that type analysis sees floats.
 
-/// Side by side, so many of a type.
+/// A run of consecutive scalars of one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
-    /// How far in an element the first lies.
+    /// The byte offset of the first scalar in an element.
     pub(super) at: u64,
     /// LLVM's name of the type.
     pub(super) ty: &'static str,
@@ -12,7 +12,7 @@ pub(super) struct Part {
     pub(super) count: u64,
 }
 
-/// What an element of an array consists of.
+/// The layout of an array element.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Element {
     size: u64,
@@ -20,8 +20,8 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// By the code in a descriptor (`CFI_type_…`): integers and logicals, which count as the least integers of so
-    /// many bits, reals and complex numbers.
+    /// Returns the layout for the type code in a descriptor (`CFI_type_…`): integers, logicals (copied as
+    /// integers of equal size), reals and complex numbers.
     pub(super) fn of(code: u64) -> Option<Element> {
         let (ty, bytes, count) = match code {
             7 | 12 | 39 => ("i8", 1, 1),
@@ -43,7 +43,7 @@ impl Element {
         Some(Element::record(bytes * count, vec![part]))
     }
 
-    /// A variable of a derived type.
+    /// Returns the layout of a variable of a derived type.
     pub(super) fn record(size: u64, parts: Vec<Part>) -> Element {
         Element { size, parts }
     }
@@ -56,7 +56,7 @@ impl Element {
         &self.parts
     }
 
-    /// What functions that differ by it have in their names.
+    /// Returns the part of a function name that identifies the layout.
     pub(super) fn name(&self) -> String {
         match self.parts.as_slice() {
             [
@@ -80,7 +80,7 @@ impl Element {
         }
     }
 
-    /// Copies an element.
+    /// Text that copies an element.
     pub(super) fn text(&self, to: &str, from: &str) -> String {
         let mut lines = String::new();
         for Part {

@@ -1,7 +1,9 @@
-//! Assignments of variables of derived types with allocatable components (`a = b`, `a = made(x)`), written out: the
-//! numbers are copied, and each component is allocated and assigned as the other side's is, or freed. Left as they
-//! are: arrays of such types, types with procedures of finalisation or of assignment, and components that point, are
-//! polymorphic, or of derived types themselves. Semantics: Fortran 2018, 10.2.1.3 (13).
+//! Expands assignments of variables of derived types with allocatable components (`a = b`, `a = made(x)`).
+//!
+//! The scalar fields are copied. Each allocatable component is reallocated and assigned if the source
+//! component is allocated, and freed otherwise. Arrays of such types, types with final procedures or
+//! defined assignment, and components that are pointers, polymorphic, or of derived types themselves stay
+//! calls. Semantics: Fortran 2018, 10.2.1.3 (13).
 
 use super::assignments::assign_text;
 use super::descriptors::Left;
@@ -12,7 +14,7 @@ use llvm_sys::core::LLVMGetOperand;
 use llvm_sys::prelude::LLVMValueRef;
 use std::collections::BTreeSet;
 
-/// What such an assignment is, as far as its descriptors tell.
+/// Matches such an assignment, if its descriptors are known.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranAAssign`.
@@ -35,7 +37,7 @@ pub(super) fn name(element: &Element, held: &[Held]) -> String {
     format!("assign_{}_held{components}", element.name())
 }
 
-/// `to = from` as a function.
+/// Text of the function for `to = from`.
 pub(super) fn text(name: &str, element: &Element, held: &[Held]) -> String {
     let (mut declared, mut defined) = (BTreeSet::new(), String::new());
     let mut calls = String::new();
@@ -79,7 +81,8 @@ done:
     )
 }
 
-/// Assigns a component, which may have no memory; it has the bounds of the other side's.
+/// Text of the function that assigns a component, allocated or not; the target gets the bounds of the
+/// source.
 fn component_text(name: &str, rank: u64) -> String {
     let bounds = each(rank, |d| {
         format!(

@@ -1,10 +1,10 @@
-//! flang's initialisation of variables of derived types, written out as what it does.
+//! Expands flang's default initialisation of variables of derived types.
 //!
-//! Where a type's components have initial values, `_FortranAInitialize(descriptor)` writes them into each element of a
-//! variable that is an array. What they are stands in a constant table ([`super::types`]): so the call becomes one copy
-//! of a constant for each component, which derivatives know; of one that can be allocated, the descriptor that says
-//! that it is not, and of one that points to nothing, as much. Left as they are: types with components that are
-//! procedures, or that can be allocated and are of a derived type, and descriptors that are not made in the function itself.
+//! If components have default values, `_FortranAInitialize(descriptor)` writes the values into each element
+//! of an array. A constant table ([`super::types`]) lists the values. The call becomes one copy of a
+//! constant per component, which differentiation handles; for an allocatable or pointer component the
+//! constant is the descriptor of an unallocated or null one. Types with procedure components or with
+//! allocatable components of derived type, and descriptors from outside the function stay calls.
 
 use super::descriptors::Left;
 use super::types::Initial;
@@ -15,10 +15,10 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Host {
-    /// Writes the calls out.
+    /// Expands the calls.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_initialisations(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAInitialize", 3) {
             unsafe {
@@ -40,11 +40,11 @@ impl Host {
         Ok(())
     }
 
-    /// Copies initial values into each element of what a call's first operand describes, in front of the call, unless
-    /// the state that an allocation gave says that it failed.
+    /// Emits copies of default values into each element of a call's first operand, in front of the call. At
+    /// run time the copies are skipped if `state`, the `STAT` value of an allocation, is nonzero.
     ///
     /// # Safety
-    /// All are live values of this module.
+    /// All are live values of the module.
     pub(super) unsafe fn fill(
         &mut self,
         call: LLVMValueRef,
@@ -67,8 +67,8 @@ impl Host {
     }
 }
 
-/// The function that fills: a constant of so many bytes goes into each element, `offset` behind its beginning, where
-/// the state is 0.
+/// Text of the function that copies a constant of `bytes` bytes to byte `offset` of each element, if the
+/// state is 0.
 pub(super) fn fill_text(name: &str, rank: u64, bytes: u64, dense: Option<u64>) -> String {
     let filled = each_element(rank, dense, |at| {
         format!("  call void @llvm.memcpy.p0.p0.i64(ptr {at}, ptr %from, i64 {bytes}, i1 false)\n")

@@ -1,9 +1,10 @@
-//! What flang leaves to its run-time library, written out as what it does, so that derivatives know it.
+//! Expands calls of flang's runtime library into IR that differentiation handles.
 //!
-//! Variables that are allocated while a program runs are handed to the library by descriptors: structures with an
-//! address, a type, a rank, and the bounds of each dimension (`CFI_cdesc_t` of the Fortran standard, with what
-//! flang adds to it). What a descriptor describes is read off what the function itself stores there
-//! ([`descriptors`]); where that does not tell, a call is left as it is, and refused if active memory depends on it.
+//! Allocatable variables are passed to the library as descriptors: structs with an address, a type, a rank,
+//! and the bounds of each dimension (`CFI_cdesc_t` of the Fortran standard, with flang's additions). The
+//! contents of a descriptor are derived from the stores of the function itself ([`descriptors`]). If the
+//! stores are inconclusive, the call stays, and differentiation refuses active memory that depends on the
+//! call.
 
 mod allocations;
 mod assignments;
@@ -30,13 +31,13 @@ unsafe extern "C" {
 }
 
 impl Host {
-    /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
-    /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, copies for
-    /// code that takes elements to stand side by side, array constructors, initialisations and destructions, and
-    /// functions of numbers. Internal procedures that are handed on are called by their names.
+    /// Expands calls of flang's runtime library: allocation and deallocation, assignments to allocatable
+    /// variables and to arrays that may overlap, `MOVE_ALLOC`, copies for contiguous arguments, array
+    /// constructors, initialisation, destruction, and numeric functions. Internal procedures passed as
+    /// arguments are called by name.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
         // SAFETY: the module is live.
         unsafe { gr_name_internal_procedures(self.module) };

@@ -1,14 +1,15 @@
-//! flang's functions of numbers: `NORM2`, `MOD`, `MODULO` and `SPACING`.
+//! Expands flang's numeric runtime functions `NORM2`, `MOD`, `MODULO` and `SPACING`.
 //!
-//! As flang-rt 22 computes them: a norm with the largest number so far as its scale, so that no square overflows, and
-//! a remainder as `fmod` has it, with the sign of the first operand or (`MODULO`) of the second.
+//! The algorithms are those of flang-rt 22. The norm is scaled by the largest magnitude seen, so that no
+//! square overflows. The remainder is `fmod`, with the sign of the first operand or (`MODULO`) of the
+//! second.
 
 use super::descriptors::Left;
 use super::written::{Written, bounds, nest};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// A norm of a whole array of double precision.
+/// Matches a norm of a whole double-precision array.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranANorm2_8`.
@@ -20,7 +21,8 @@ pub(super) unsafe fn norm(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// The scale and the sum of squares behind it are variables, which later passes make values of.
+/// Text of the norm. The scale and the scaled sum of squares are stack variables, which later passes
+/// promote.
 pub(super) fn norm_text(name: &str, rank: u64) -> String {
     let shape = bounds(rank, "of", 1, "n") + &bounds(rank, "of", 2, "f");
     let summed = nest(rank, &[("from", "f")], |at| {
@@ -77,7 +79,8 @@ entry:
     )
 }
 
-/// Not less than the least number with all its digits, as `SPACING` says; of the largest number, that to the one before.
+/// Text of `SPACING`: at least the smallest normal number; for the largest number the distance to its
+/// predecessor.
 pub(super) fn spacing_text(name: &str) -> String {
     format!(
         "declare double @llvm.fabs.f64(double)
@@ -98,7 +101,7 @@ define double @{name}(double %x) {{
     )
 }
 
-/// A remainder of two numbers.
+/// Text of the remainder of two numbers.
 pub(super) fn remainder_text(name: &str, real: &str, floored: bool) -> String {
     let sign = if real == "float" { "f32" } else { "f64" };
     let rest = match floored {

@@ -1,10 +1,11 @@
-//! What points, and has memory of its own: `ALLOCATE` and `DEALLOCATE`, written out as what they do.
+//! Expands flang's runtime calls for `ALLOCATE` and `DEALLOCATE` of pointers.
 //!
-//! As [`super::allocations`], with these differences: what is allocated may have led anywhere before, and flang describes
-//! it anew in front of the statement, so that rank and type are read off there. The library writes a word behind the
-//! memory that it gives, and refuses to free what has none; ours does so, too, in a function that derivatives take for
-//! an allocator ([`PAYLOAD`]). Where the type of what is freed is not seen, it is looked at when the program runs
-//! ([`plain_text`]). Left as they are: statements with an `ERRMSG`, and what may be polymorphic.
+//! See [`super::allocations`]; pointers differ in three ways. A pointer may have any previous target, and
+//! flang rewrites its descriptor in front of the statement, so rank and type are derived from the stores
+//! there. The library stores a footer word after the allocated memory and refuses to free memory without a
+//! footer. The expansion does the same, in a function that differentiation treats as an allocator
+//! ([`PAYLOAD`]). If the type of freed memory is unknown, the type is checked at run time ([`plain_text`]).
+//! Statements with an `ERRMSG` and possibly polymorphic pointers stay calls.
 
 use super::allocations::{New, gives_state, what};
 use super::descriptors::{Left, number};
@@ -14,14 +15,14 @@ use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// How the names of the functions end that give memory.
+/// Suffix of the names of the allocating functions.
 const PAYLOAD: &str = "_payload";
 
 impl Host {
-    /// Writes out the statements.
+    /// Expands the statements.
     ///
     /// # Errors
-    /// LLVM's complaint about what is written.
+    /// LLVM's message if a replacement function cannot be parsed or linked.
     pub(super) fn write_out_pointers(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAPointerAllocate", 6) {
             unsafe {
@@ -45,11 +46,11 @@ impl Host {
         Ok(())
     }
 
-    /// Frees in place of a call, with what the components have.
+    /// Replaces a deallocation by code that frees the components and the memory.
     unsafe fn unpoint(&mut self, call: LLVMValueRef) -> Result<(), Diagnostic> {
         unsafe {
             let Some(state) = gives_state(call, 1, 2) else {
-                // Not an error: the call stays one of the library.
+                // Not an error: the call stays a library call.
                 return Ok(());
             };
             let left = Left::in_dummy(LLVMGetOperand(call, 0));
@@ -61,7 +62,7 @@ impl Host {
                 Some((rank, bytes, ty)) => {
                     let offsets = ty.map_or(Some(Vec::new()), |ty| ty.to_free());
                     let Some(offsets) = offsets else {
-                        // Not an error: the call stays one of the library.
+                        // Not an error: the call stays a library call.
                         return Ok(());
                     };
                     let dense = Some(bytes);
@@ -73,12 +74,15 @@ impl Host {
     }
 }
 
-/// Whether a function of ours gives memory as an allocator does.
+/// Returns whether a generated function acts as an allocator.
 pub(crate) fn is_payload(name: &str) -> bool {
     name.starts_with(WRITTEN) && name.ends_with(PAYLOAD)
 }
 
-/// What is allocated and filled.
+/// Matches an allocation with a source.
+///
+/// # Safety
+/// `call` is a live call of `_FortranAPointerAllocateSource`.
 unsafe fn with_source(call: LLVMValueRef) -> Option<Written> {
     unsafe {
         let left = Left::before(call, LLVMGetOperand(call, 0));
@@ -99,13 +103,13 @@ unsafe fn with_source(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// The function that gives memory to the function `name`.
+/// Returns the name of the allocator of the function `name`.
 pub(super) fn payload(name: &str) -> String {
     format!("{name}{PAYLOAD}")
 }
 
-/// That function: behind the memory, where the next word begins, stand the bits of its address, turned over
-/// (flang-rt 22, `pointer.cpp`).
+/// Text of the allocator: the footer in the next aligned word after the memory holds the complement of the
+/// address (flang-rt 22, `pointer.cpp`).
 pub(super) fn payload_text(name: &str) -> String {
     let payload = payload(name);
     format!(
@@ -130,8 +134,8 @@ done:
     )
 }
 
-/// The function that ends the program unless freeing takes no more than memory: what is described is of no derived
-/// type, or its table says that nothing is to be destroyed and finalised.
+/// Text of the function that ends the program unless the deallocation frees plain memory only: the type is
+/// not derived, or its table states that nothing is to be destroyed and finalised.
 pub(super) fn plain_text(name: &str) -> String {
     const DERIVED: u32 = 42;
     const NOTHING_TO_DESTROY: u32 = 430;

@@ -1,9 +1,9 @@
-//! What the constant table of a derived type says of it: its size, what a variable of it begins with, and what its
-//! destruction frees.
+//! Type info: reads size, default values and allocatable components of a derived type from flang's constant
+//! tables.
 //!
 //! The tables are those of flang-rt 22 (`__fortran_type_info`: derived types and components;
-//! `flang/Runtime/type-info.h`). Where a table does not tell all, or tells of what is known at run time alone
-//! (procedures of finalisation, components that may be polymorphic), nothing is said.
+//! `flang/Runtime/type-info.h`). If a table is incomplete, or if the answer is known only at run time
+//! (final procedures, possibly polymorphic components), the functions return `None`.
 
 use super::descriptors::{constant_part, number};
 use super::elements::{Element, Part};
@@ -16,8 +16,9 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 
-/// The members of a type's table: the bytes of a variable, the descriptors of its components, and of its procedures;
-/// and whether nothing is to be initialised, destroyed, or finalised, and no assignment is a procedure.
+/// The members of a type's table: the bytes of a variable, and the descriptors of its components and of its
+/// procedure components. The flags state that nothing is initialised, destroyed or finalised, and that no
+/// assignment is user-defined.
 const SIZE: u32 = 2;
 const COMPONENTS: u32 = 6;
 const PROCEDURES: u32 = 7;
@@ -26,8 +27,8 @@ const NOTHING_TO_DESTROY: u32 = 12;
 const NOTHING_TO_FINALISE: u32 = 13;
 const NO_ASSIGNMENT_DEFINED: u32 = 14;
 
-/// The members of a component's entry: how it lies in a variable, what it holds, its rank, its place, the descriptor
-/// that names its own type, its bounds, and its initial value.
+/// The members of a component's entry: genre (storage form), category and kind of its type, rank, offset,
+/// the descriptor that names its derived type, bounds, and default value.
 const GENRE: u32 = 1;
 const CATEGORY: u32 = 2;
 const KIND: u32 = 3;
@@ -41,11 +42,11 @@ const GENRE_POINTER: u64 = 2;
 const GENRE_ALLOCATABLE: u64 = 3;
 const GENRE_AUTOMATIC: u64 = 4;
 
-/// Of how many numbers a variable may consist that is copied one by one.
+/// The most scalars of a variable that is copied scalar by scalar.
 const MOST_COPIED: u64 = 64;
 
-/// What descriptors say of their layout, and of a variable that points or can be allocated; and how one of a derived
-/// type names what it describes.
+/// Descriptor constants: version of the layout, the attributes of pointers and allocatables, and the type
+/// code of derived types.
 const VERSION: u64 = 20_240_719;
 const POINTS: u64 = 1;
 const ALLOCATABLE: u64 = 2;
@@ -55,9 +56,9 @@ const OF_DERIVED_TYPE: u64 = 42;
 #[derive(Clone, Copy)]
 pub(super) struct Type(LLVMValueRef);
 
-/// A value that each element of a variable begins with.
+/// A default value of each element of a variable.
 pub(super) struct Initial {
-    /// How far in an element it lies.
+    /// The byte offset in an element.
     pub(super) offset: u64,
     pub(super) bytes: u64,
     /// The constant.
@@ -67,27 +68,27 @@ pub(super) struct Initial {
 /// An allocatable component of a variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Held {
-    /// How far in the variable its descriptor lies.
+    /// The byte offset of the component's descriptor in the variable.
     pub(super) offset: u64,
     pub(super) rank: u64,
     pub(super) element: Element,
 }
 
-/// What an entry says of a component.
+/// An entry for a component in a type's table.
 struct Component {
     genre: u64,
     category: u64,
     kind: u64,
     rank: u64,
-    /// Its elements, where they are known.
+    /// The number of elements, if constant.
     count: Option<u64>,
     offset: u64,
-    /// The type of its own, where that is a derived one.
+    /// The derived type of the component, if any.
     derived: Option<Type>,
 }
 
 impl Type {
-    /// The type whose table a value is.
+    /// Returns the type with the given table.
     ///
     /// # Safety
     /// `value` is a live value.
@@ -103,7 +104,7 @@ impl Type {
         unsafe { Some(number(self.member(index)?)? != 0) }
     }
 
-    /// The entries of its components.
+    /// Returns the entries of the components.
     unsafe fn entries(self) -> Option<Vec<LLVMValueRef>> {
         unsafe {
             let entries = constant_part(self.member(COMPONENTS)?, 0)?;
@@ -116,8 +117,8 @@ impl Type {
         }
     }
 
-    /// A variable as an element that is copied; `None` where an assignment is more than that, or of components that
-    /// are not known.
+    /// Returns the layout of a variable for copying; `None` if an assignment does more than copy, or if
+    /// components are unknown.
     ///
     /// # Safety
     /// The module of the table is live.
@@ -131,8 +132,8 @@ impl Type {
         }
     }
 
-    /// A variable with allocatable components: what is copied, but for them, and they; `None` where an assignment is
-    /// more than to copy each, or of components that are not known.
+    /// Returns the layout of a variable without its allocatable components, and those components; `None` if
+    /// an assignment does more than copy each, or if components are unknown.
     ///
     /// # Safety
     /// The module of the table is live.
@@ -145,7 +146,7 @@ impl Type {
         }
     }
 
-    /// Adds what is copied of a variable that lies at `start`.
+    /// Adds the copied fields of a variable at byte `start`.
     unsafe fn add_copied(
         self,
         start: u64,
@@ -190,7 +191,7 @@ impl Type {
         }
     }
 
-    /// Whether no component points to a procedure: these stand in a list of their own.
+    /// Returns whether no component is a procedure pointer; procedure components have a separate list.
     unsafe fn has_no_procedures(self) -> Option<bool> {
         unsafe {
             let procedures = constant_part(self.member(PROCEDURES)?, 7)?;
@@ -212,7 +213,7 @@ impl Type {
         (numbers <= MOST_COPIED).then_some(parts)
     }
 
-    /// The bytes of a variable.
+    /// Returns the bytes of a variable.
     ///
     /// # Safety
     /// The module of the table is live.
@@ -220,7 +221,7 @@ impl Type {
         unsafe { number(self.member(SIZE)?) }
     }
 
-    /// Where in a variable addresses lie that its destruction frees.
+    /// Returns the offsets in a variable of the addresses that its destruction frees.
     ///
     /// # Safety
     /// The module of the table is live.
@@ -259,7 +260,8 @@ impl Component {
         }
     }
 
-    /// What is allocatable and of a derived type may be polymorphic: what it frees is known when the program runs.
+    /// Returns the offsets of freed addresses. An allocatable component of derived type may be polymorphic:
+    /// the freed memory is known only at run time.
     unsafe fn to_free(&self) -> Option<Vec<u64>> {
         match (self.genre, self.derived) {
             (GENRE_DATA, Some(derived)) => {
@@ -276,7 +278,8 @@ impl Component {
         }
     }
 
-    /// What it adds to a variable, one part for each number of an array of a derived type.
+    /// Returns the scalars that a component adds to a variable; an array of a derived type adds each scalar
+    /// of each element.
     unsafe fn parts(&self) -> Option<Vec<Part>> {
         let count = self.count.filter(|_| self.genre == GENRE_DATA)?;
         let (one, size) = match self.derived {
@@ -303,8 +306,8 @@ impl Component {
         Some((0..count).flat_map(moved).collect())
     }
 
-    /// How a descriptor names what the component holds (`CFI_type_…`), and the bytes of an element: of integers,
-    /// reals, complex numbers and logicals, which count as the least integers of so many bits.
+    /// Returns the descriptor's type code (`CFI_type_…`) and the bytes of an element: integers, reals,
+    /// complex numbers and logicals (as integers of equal size).
     fn code_and_bytes(&self) -> Option<(u64, u64)> {
         let code = match (self.category, self.kind) {
             (0, 1) => 7,
@@ -327,17 +330,17 @@ impl Component {
 }
 
 impl Host {
-    /// What a variable of a type begins with; `None` where that is not plain.
+    /// Returns the default values of a variable of a type; `None` if a component is not supported.
     ///
     /// # Safety
-    /// The table is one of this module.
+    /// The table belongs to the module.
     pub(super) unsafe fn initial_values(&mut self, ty: Type) -> Option<Vec<Initial>> {
         let mut found = Vec::new();
         unsafe { self.add_initial(ty, 0, &mut found)? };
         Some(found)
     }
 
-    /// Adds what a variable of a type begins with which lies at `start`.
+    /// Adds the default values of a variable of a type at byte `start`.
     unsafe fn add_initial(&mut self, ty: Type, start: u64, found: &mut Vec<Initial>) -> Option<()> {
         unsafe {
             if ty.says(NOTHING_TO_INITIALISE)? {
@@ -382,7 +385,7 @@ impl Host {
         }
     }
 
-    /// The descriptor of a component that has no memory, as a constant of this module.
+    /// Returns a constant global with the descriptor of an unallocated component.
     unsafe fn without_memory(
         &mut self,
         component: &Component,
@@ -439,9 +442,9 @@ impl Host {
     }
 }
 
-/// How many elements bounds leave; `None` where they are not constants.
+/// Returns the number of elements within bounds; `None` if the bounds are not constant.
 unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
-    /// Says that a value is given as a number.
+    /// Tag of a bound that is given as a number.
     const EXPLICIT: u64 = 2;
     if rank == 0 {
         return Some(1);
@@ -466,7 +469,8 @@ unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
     }
 }
 
-/// The constant that a component begins with, if there is one; `None` outside where that is not plain.
+/// Returns the default value of a component, if there is one; the outer `None` is an unsupported
+/// initialiser.
 unsafe fn initial(entry: LLVMValueRef) -> Option<Option<LLVMValueRef>> {
     unsafe {
         let address = constant_part(constant_part(entry, INITIAL)?, 0)?;
@@ -483,7 +487,7 @@ unsafe fn initial(entry: LLVMValueRef) -> Option<Option<LLVMValueRef>> {
     }
 }
 
-/// What a constant variable holds.
+/// Returns the initialiser of a constant global.
 unsafe fn constant_contents(variable: LLVMValueRef) -> Option<LLVMValueRef> {
     unsafe {
         let is_variable = LLVMGetValueKind(variable) == LLVMValueKind::LLVMGlobalVariableValueKind;

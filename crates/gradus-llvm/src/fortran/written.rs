@@ -1,4 +1,4 @@
-//! The functions that take the place of calls, and LLVM's text for what they have in common.
+//! Replacement functions for flang's runtime calls, and the LLVM text that they share.
 
 use super::allocations::New;
 use super::descriptors::Left;
@@ -18,19 +18,19 @@ use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc
 use llvm_sys::prelude::*;
 use std::collections::BTreeMap;
 
-/// How the names of the functions begin.
+/// Prefix of the names of replacement functions.
 pub(super) const WRITTEN: &str = "__gr_fortran_";
 
-/// A function that takes the place of calls; it has the first arguments of the call that its type has room for.
+/// A replacement function. The parameters are the leading arguments of the replaced call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Written {
-    /// Of an array, or of a scalar to each element of one.
+    /// Assigns an array; with `spread` a scalar to each element.
     Assign {
         element: Element,
         rank: u64,
         spread: bool,
     },
-    /// Of a variable of a derived type with allocatable components.
+    /// Assigns a variable of a derived type with allocatable components.
     AssignHeld {
         element: Element,
         held: Vec<Held>,
@@ -38,75 +38,75 @@ pub(super) enum Written {
     Move {
         rank: u64,
     },
-    /// The bounds of a dimension of what is to be allocated.
+    /// Sets the bounds of a dimension before allocation.
     Bounds {
         dimension: u64,
         points: bool,
     },
-    /// The bounds of what is to be allocated, of a variable of that rank.
+    /// Copies the bounds of a variable of the given rank before allocation.
     Mold {
         rank: u64,
     },
-    /// Allocation.
+    /// Allocates.
     New(New),
-    /// Allocation with the contents of an array, or of a scalar in each element.
+    /// Allocates and copies an array, or with `spread` a scalar into each element.
     Allocate {
         new: New,
         element: Element,
         spread: bool,
     },
-    /// Deallocation.
+    /// Deallocates.
     Delete {
         state: bool,
     },
-    /// Ends the program where more than memory is to be freed with what points.
+    /// Ends the program if a pointer deallocation would free more than plain memory.
     Plain,
-    /// What has its address at a place of each element is freed; `dense` as below.
+    /// Frees the address at an offset of each element; `dense` as in `Fill`.
     Release {
         rank: u64,
         dense: Option<u64>,
     },
-    /// Whether the elements of an array stand side by side.
+    /// Tests whether the elements of an array are contiguous.
     Contiguous {
         rank: u64,
     },
-    /// A copy of an array whose elements do.
+    /// Creates a contiguous copy of an array.
     CopyIn {
         element: Element,
         rank: u64,
     },
-    /// Such a copy goes back to the array, and goes.
+    /// Copies such a copy back to the array and frees the copy.
     CopyOut {
         element: Element,
         rank: u64,
     },
-    /// It only goes.
+    /// Frees such a copy only.
     Drop,
-    /// A vector for an array constructor.
+    /// Begins a vector for an array constructor.
     Begin,
-    /// Elements of an array behind what a vector has.
+    /// Appends the elements of an array to a vector.
     Push {
         element: Element,
         rank: u64,
     },
-    /// One element behind what a vector has.
+    /// Appends a scalar to a vector.
     PushScalar {
         element: Element,
     },
-    /// A constant of so many bytes goes into each element of an array; `dense`: the bytes of an element, where they
-    /// stand side by side.
+    /// Copies a constant of so many bytes into each element of an array; `dense` is the element size in
+    /// bytes of a contiguous array.
     Fill {
         rank: u64,
         bytes: u64,
         dense: Option<u64>,
     },
-    /// The distance from a number to the next one.
+    /// Computes the distance from a number to the next.
     Spacing,
-    /// The Euclidean norm of an array of double precision.
+    /// Computes the Euclidean norm of a double-precision array.
     Norm {
         rank: u64,
     },
-    /// `MOD` and `MODULO` of numbers of LLVM's type `real`.
+    /// Computes `MOD` or `MODULO` of numbers of LLVM's type `real`.
     Remainder {
         real: &'static str,
         floored: bool,
@@ -114,7 +114,7 @@ pub(super) enum Written {
 }
 
 impl Host {
-    /// Has functions of our own called where the library's are, as far as `read` knows what a call does.
+    /// Replaces all calls of a library function that `read` matches.
     pub(super) fn write_out(
         &mut self,
         name: &str,
@@ -133,7 +133,7 @@ impl Host {
         Ok(())
     }
 
-    /// The function that is written, in this module.
+    /// Returns the replacement function, defined in the module on first use.
     pub(super) fn function_of(&mut self, written: Written) -> Result<LLVMValueRef, Diagnostic> {
         let name = written.name();
         if !self.defines(&name) {
@@ -147,13 +147,14 @@ impl Host {
         let name = c_string(&name);
         unsafe {
             let function = LLVMGetNamedFunction(self.module, name.as_ptr());
-            // Not from its beginning: nothing would have called it when it was linked.
+            // The function becomes internal only after linking: the linker drops internal functions without
+            // uses.
             LLVMSetLinkage(function, LLVMInternalLinkage);
             Ok(function)
         }
     }
 
-    /// Has a function of our own called in place of each call.
+    /// Replaces each call by a call of the replacement function.
     pub(super) fn replace(
         &mut self,
         written: Written,
@@ -172,10 +173,10 @@ impl Host {
         Ok(())
     }
 
-    /// Calls a function in front of an instruction, at its place in the source.
+    /// Emits a call in front of an instruction, with the instruction's debug location.
     ///
     /// # Safety
-    /// All are live values of this module, and the function takes what it is given.
+    /// All are live values of the module, and the arguments match the function's type.
     pub(super) unsafe fn call_before(
         &self,
         before: LLVMValueRef,
@@ -248,7 +249,7 @@ impl Written {
         format!("{WRITTEN}{what}")
     }
 
-    /// The function in LLVM's text.
+    /// Returns the function in LLVM's text.
     fn text(self, name: &str) -> String {
         match self {
             Written::Assign {
@@ -288,7 +289,7 @@ impl Written {
     }
 }
 
-/// The rank and the elements of what an operand of a call describes.
+/// Returns the rank and element layout of a call's operand.
 ///
 /// # Safety
 /// `call` is a live call with such an operand.
@@ -299,7 +300,7 @@ pub(super) unsafe fn described(call: LLVMValueRef, operand: u32) -> Option<(u64,
     }
 }
 
-/// The same of what is not of a derived type.
+/// Like [`described`], for intrinsic types only.
 ///
 /// # Safety
 /// `call` is a live call with such an operand.
@@ -318,15 +319,15 @@ unsafe fn described_record(call: LLVMValueRef, operand: u32) -> Option<(u64, Ele
     }
 }
 
-/// A descriptor, with the bounds of as many dimensions as there may be: the lowest index, the number of elements,
-/// and the bytes from one to the next.
+/// LLVM type of a descriptor with the maximum number of dimensions; bounds are lower bound, extent, and
+/// stride in bytes.
 pub(super) const DESCRIPTOR: &str = "{ ptr, i64, i32, i8, i8, i8, i8, [15 x [3 x i64]] }";
-/// Lines for each dimension.
+/// Concatenates the text of each dimension.
 pub(super) fn each(rank: u64, line: impl Fn(u64) -> String) -> String {
     (0..rank).map(line).collect()
 }
 
-/// The value that the dimension before left under a name.
+/// Returns the name that the previous dimension defined; `first` in dimension 0.
 pub(super) fn before(name: &str, dimension: u64, first: &str) -> String {
     match dimension {
         0 => first.to_string(),
@@ -334,7 +335,7 @@ pub(super) fn before(name: &str, dimension: u64, first: &str) -> String {
     }
 }
 
-/// Reads member `member` of a descriptor's bounds in each dimension.
+/// Text that loads member `member` of a descriptor's bounds in each dimension.
 pub(super) fn bounds(rank: u64, descriptor: &str, member: u32, name: &str) -> String {
     each(rank, |d| {
         format!(
@@ -349,8 +350,8 @@ fn side_by_side(dense: Option<u64>) -> String {
     dense.map_or(String::new(), |size| format!("_dense_{size}"))
 }
 
-/// Calls for each element of what `of` describes, whose first address is `to`; those that stand side by side are one
-/// row, with a step that is a constant.
+/// Text that runs `body` for each element of the array `of`, whose first address is `to`. A contiguous
+/// array is a single dimension with a constant stride.
 pub(super) fn each_element(rank: u64, dense: Option<u64>, body: impl Fn(&str) -> String) -> String {
     let (shape, rank) = match dense {
         None => (
@@ -369,8 +370,8 @@ pub(super) fn each_element(rank: u64, dense: Option<u64>, body: impl Fn(&str) ->
     shape + &nest(rank, &[("to", "t")], |at| body(&at[0]))
 }
 
-/// A nest of loops over all elements, `body` once for each, between the labels `entry` and `done`. Each of `sides` is
-/// an address and the letter of its strides; `body` finds the element's at the addresses that it is given.
+/// Text of a loop nest over all elements, with `body` once for each, between the labels `entry` and `done`.
+/// Each of `sides` is an address and the name of its strides; `body` receives the element's addresses.
 pub(super) fn nest(
     rank: u64,
     sides: &[(&str, &str)],

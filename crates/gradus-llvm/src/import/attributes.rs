@@ -1,7 +1,8 @@
-//! Functions of the host as functions of the unit: type, linkage, attributes, names, source lines.
+//! Translates functions of the host to functions of the unit: type, linkage, attributes, names, source
+//! lines.
 //!
-//! Attributes cross as data under LLVM's names; payloads without a plain form (ranges of integers,
-//! `initializes`) as numbers in the host's table.
+//! Attributes keep LLVM's names. Payloads without a plain form (integer ranges, `initializes`) are numbers
+//! in the host's table.
 use super::Importer;
 use super::constants::linkage;
 use crate::ffi::*;
@@ -22,7 +23,7 @@ unsafe extern "C" {
 }
 
 impl Importer<'_> {
-    /// The unit's function of a host function (or alias of one), added where it is new.
+    /// Returns the unit's function for a host function or a function alias; adds it on first use.
     pub(super) fn func(&mut self, f: LLVMValueRef) -> FuncId {
         if let Some(id) = self.func_ids.get(&f) {
             return *id;
@@ -61,7 +62,7 @@ impl Importer<'_> {
         id
     }
 
-    /// What the source calls a function and its parameters, and where it stands.
+    /// Sets the source name, parameter names and source position of a function.
     fn describe(&self, f: LLVMValueRef, function: &mut Function) {
         function.param_names = self.host.parameter_names(f);
         unsafe {
@@ -102,7 +103,7 @@ impl Importer<'_> {
         self.intern_attributes(listed)
     }
 
-    /// The attributes of a call; `None` for no attribute.
+    /// Returns the attributes of a call; `None` if the call has none.
     pub(super) fn call_attributes(&mut self, call: LLVMValueRef) -> Option<AttrsId> {
         let params = unsafe { LLVMGetNumArgOperands(call) };
         let mut listed = Vec::new();
@@ -176,7 +177,7 @@ impl Importer<'_> {
     }
 }
 
-/// The places where attributes stand: the function, the result, each parameter.
+/// Attribute indices of the function, the result and each parameter.
 fn attribute_indices(params: u32) -> impl Iterator<Item = LLVMAttributeIndex> {
     std::iter::once(LLVMAttributeFunctionIndex).chain(0..=params)
 }

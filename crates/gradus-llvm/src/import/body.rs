@@ -1,9 +1,9 @@
-//! From the tree of regions to a body.
+//! Builds a body from the region tree.
 //!
-//! One walk over the tree with a stack of frames and an environment `variable → value`, by the rules
-//! stated in [`crate::restructure`]: definitions and edges bind, operands read, an arm starts from the
-//! environment before its node and leaves only the node's results bound. What an arm bound is taken
-//! back from a log, so that the walk costs no more than what it binds.
+//! One walk over the tree with a stack of frames and an environment `variable → value`, by the rules stated
+//! in [`crate::restructure`]: definitions and edges bind, operands read. An arm starts with the environment
+//! before its node, and only the node's results stay bound after it. Bindings of an arm are undone from a
+//! log, so the cost of the walk is linear in the number of bindings.
 use super::Importer;
 use super::refusal::Refusal;
 use super::source::{Block, End, Inst, Ref, Source};
@@ -20,18 +20,18 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// The name of the ops that compare or negate selectors: export folds them away again.
+/// Name of the ops that compare or negate selectors; export folds them away.
 pub(crate) const SELECTOR_NAME: &str = "gradus.selector";
 
-/// What is left to do in the walk.
+/// A work item of the walk.
 enum Frame {
-    /// The nodes of a sequence from a position on.
+    /// The nodes of a sequence, from a position on.
     Seq {
         seq: SeqId,
         at: usize,
         region: Region,
     },
-    /// The end of an arm: yields, and takes back what the arm bound.
+    /// The end of an arm: emits the yield, and undoes the arm's bindings.
     EndArm {
         seq: SeqId,
         node: NodeId,
@@ -44,9 +44,9 @@ enum Frame {
         region: Region,
         mark: usize,
     },
-    /// The start of an invoke's arm: binds the call's result.
+    /// The start of an invoke's normal arm: binds the call's result.
     Bind { variable: usize, value: Value },
-    /// After all arms: binds the results.
+    /// The end of a node, after all arms: binds the results.
     EndNode { node: NodeId, op: Op },
 }
 
@@ -60,22 +60,21 @@ struct Maker<'a, 'h> {
     log: Vec<(usize, Option<Value>)>,
     stack: Vec<Frame>,
     origins: Vec<LLVMValueRef>,
-    /// The function, and whether debug records may hang on its instructions.
+    /// The function, and whether its instructions may carry debug records.
     id: FuncId,
     has_records: bool,
-    /// Debug records before a jump, which becomes no op: they go before the next op of its region.
+    /// Debug records in front of a jump, which becomes no op: attached to the next op of the region.
     pending: Option<(Region, Records)>,
-    /// A block that goes round each loop.
+    /// A latch block of each loop.
     latches: HashMap<NodeId, usize>,
     bit: TypeId,
     int: TypeId,
 }
 
-/// Builds the body of a function that was read and restructured; gives it with the LLVM instruction
-/// behind each op.
+/// Builds the body of a restructured function; returns the body and the LLVM instruction of each op.
 ///
 /// # Errors
-/// A token that would have to be a region's result.
+/// A token that would become a region's result.
 pub(super) fn make(
     importer: &mut Importer<'_>,
     source: &Source,
@@ -150,7 +149,7 @@ extern "C" fn take_operand(operands: *mut c_void, value: LLVMValueRef) {
     unsafe { &mut *operands.cast::<Vec<LLVMValueRef>>() }.push(value);
 }
 
-/// A block from which an edge goes round, for each loop.
+/// Returns a latch block for each loop.
 fn latches(tree: &Tree) -> HashMap<NodeId, usize> {
     let round = tree.nodes().filter_map(|(_, node)| match node {
         TreeNode::Edge {
@@ -268,7 +267,7 @@ impl Maker<'_, '_> {
         op
     }
 
-    /// Gives an op what the host states about an instruction.
+    /// Copies location, metadata and debug records of a host instruction to an op.
     fn describe(&mut self, op: Op, raw: LLVMValueRef) {
         if raw.is_null() {
             return;
@@ -287,7 +286,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// The debug records before an instruction, with the values that they speak of here.
+    /// Returns the debug records in front of an instruction, with the bound values of their operands.
     fn records(&self, before: LLVMValueRef) -> Records {
         let mut spoken: Vec<LLVMValueRef> = Vec::new();
         unsafe { gr_debug_operands(before, take_operand, (&raw mut spoken).cast()) };
@@ -326,7 +325,7 @@ impl Maker<'_, '_> {
         match frame {
             Frame::Seq { seq, at, region } => {
                 let Some(&node) = self.tree.seq(seq).get(at) else {
-                    // Not an error: the sequence has come to its end.
+                    // Not an error: the end of the sequence.
                     return Ok(());
                 };
                 self.stack.push(Frame::Seq {
@@ -362,7 +361,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// Ends a region whose last op never lets control through.
+    /// Terminates a region whose last op never lets control through.
     fn close(&mut self, region: Region) {
         let ended = self
             .body
@@ -425,7 +424,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Takes an edge: all sources are read before any target is bound.
+    /// Walks a CFG edge: all sources of its assignments are read before any target is bound.
     fn edge(&mut self, block: usize, slot: usize) {
         let source = self.source;
         let Some(assigned) = source.blocks[block].edges.get(slot) else {
@@ -443,7 +442,7 @@ impl Maker<'_, '_> {
 
     // ---- branches --------------------------------------------------------------------------
 
-    /// Leaves arms to be walked: `arms` are sequences with the regions that they fill, in order.
+    /// Pushes the arms of a node on the stack: `arms` are sequences with their regions, in order.
     fn walk_arms(&mut self, node: NodeId, op: Op, arms: &[(SeqId, Region)]) {
         let mark = self.log.len();
         self.stack.push(Frame::EndNode { node, op });
@@ -528,8 +527,8 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// A switch. Where several cases share an arm, a first switch turns the value into the arm's
-    /// number: regions are not shared.
+    /// Emits a switch. If several cases share an arm, a first switch maps the value to the arm's number,
+    /// because an op has one region per case.
     fn switch(
         &mut self,
         node: NodeId,
@@ -578,7 +577,7 @@ impl Maker<'_, '_> {
         self.walk_arms(node, op, &filled);
     }
 
-    /// The number of the arm that a switch takes.
+    /// Emits the switch that computes the number of the selected arm.
     fn arm_number(
         &mut self,
         on: Value,
@@ -673,7 +672,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// Puts the location and the loop metadata of a loop's latch on its op.
+    /// Copies the location and the loop metadata of a loop's latch to its op.
     fn describe_loop(&mut self, op: Op, node: NodeId) {
         let latch = match self.tree.node(node) {
             TreeNode::Loop {
@@ -748,7 +747,8 @@ impl Maker<'_, '_> {
         self.undo(mark);
     }
 
-    /// Keeps the debug records before a latch with the loop's op, whose branch comes out there.
+    /// Attaches the debug records in front of a latch to the loop's op, whose back branch is exported in
+    /// place of the latch.
     fn keep_latch_records(&mut self, region: Region, latch: LLVMValueRef) {
         let owner = self.body.owner(region);
         if let Some(op) =

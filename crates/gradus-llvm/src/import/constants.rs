@@ -1,8 +1,8 @@
-//! LLVM's constants as interned constants of the unit, and what global variables hold at start-up.
+//! Translates LLVM constants to interned constants of the unit, and reads initialisers of globals.
 //!
-//! `symbol + offset` is read as such, whatever constant expression spells it. What has no counterpart
-//! (other constant expressions, very wide integers, inline assembly, metadata operands) is a foreign
-//! constant: a number in the host's table.
+//! `symbol + offset` is recognised in any constant expression. A constant without a counterpart (other
+//! constant expressions, very wide integers, inline assembly, metadata operands) is a foreign constant: a
+//! number in the host's table.
 use super::Importer;
 use crate::ffi::*;
 use gradus_ir::{
@@ -17,9 +17,9 @@ use llvm_sys::{LLVMLinkage, LLVMOpcode, LLVMThreadLocalMode};
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
-/// Aggregates of more elements than this are foreign constants: nobody computes with them.
+/// The most elements of an aggregate constant; a larger one is a foreign constant.
 const MOST_ELEMENTS: u32 = 4096;
-/// Initialisers of more bytes than this are not read.
+/// The most bytes of an initialiser that is read.
 const MOST_INITIAL_BYTES: u64 = 1 << 24;
 
 unsafe extern "C" {
@@ -33,21 +33,21 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// The words of an integer constant of at most 128 bits.
+/// Returns the value of an integer constant of at most 128 bits.
 pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
     let mut words = [0; 2];
     let count = unsafe { gr_integer_words(constant, words.as_mut_ptr(), 2) };
     (count <= 2).then(|| u128::from(words[0]) | u128::from(words[1]) << 64)
 }
 
-/// The number that is turned to an address below all objects; not of other address spaces, whose first page
-/// may hold some.
+/// Returns the number behind an `inttoptr` constant below all objects. Address spaces except 0 are left
+/// out, because their first page may hold objects.
 fn no_object(c: LLVMValueRef) -> Option<u16> {
     let number = u16::try_from(number_as_address(c)?).ok()?;
     (1..FIRST_OBJECT).contains(&number).then_some(number)
 }
 
-/// The number that is turned to an address (tables of virtual functions hold distances as such).
+/// Returns the number behind an `inttoptr` constant (vtables contain offsets in this form).
 fn number_as_address(c: LLVMValueRef) -> Option<u128> {
     unsafe {
         let cast = LLVMGetValueKind(c) == LLVMConstantExprValueKind
@@ -62,14 +62,14 @@ fn number_as_address(c: LLVMValueRef) -> Option<u128> {
     }
 }
 
-/// The bits of a floating-point constant.
+/// Returns the bits of a floating-point constant.
 fn float(constant: LLVMValueRef) -> u128 {
     let mut words = [0; 2];
     unsafe { gr_float_bits(constant, words.as_mut_ptr()) };
     u128::from(words[0]) | u128::from(words[1]) << 64
 }
 
-/// The elements of an aggregate constant; `None` for other constants and for very large ones.
+/// Returns the elements of an aggregate constant; `None` for other constants and for very large ones.
 fn elements(c: LLVMValueRef) -> Option<Vec<LLVMValueRef>> {
     unsafe {
         let t = LLVMTypeOf(c);
@@ -87,7 +87,7 @@ fn elements(c: LLVMValueRef) -> Option<Vec<LLVMValueRef>> {
 }
 
 impl Importer<'_> {
-    /// The id of an LLVM constant (or of another value that no instruction defines).
+    /// Returns the id of an LLVM constant (or of another value that no instruction defines).
     pub(super) fn constant(&mut self, c: LLVMValueRef) -> ConstId {
         if let Some(id) = self.const_ids.get(&c) {
             return *id;
@@ -151,7 +151,7 @@ impl Importer<'_> {
         ConstKind::Foreign(self.host.tables.consts.number(c))
     }
 
-    /// Reads a constant as a symbol's address plus bytes.
+    /// Matches a constant that is a symbol's address plus an offset in bytes.
     fn address(&mut self, c: LLVMValueRef) -> Option<(Symbol, i64)> {
         unsafe {
             let (mut symbol, mut offset) = (null_mut(), 0);
@@ -170,7 +170,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The unit's symbol of a global value.
+    /// Returns the unit's symbol of a global value.
     pub(super) fn symbol(&mut self, value: LLVMValueRef) -> Option<Symbol> {
         match unsafe { LLVMGetValueKind(value) } {
             LLVMValueKind::LLVMFunctionValueKind => Some(Symbol::Func(self.func(value))),
@@ -187,7 +187,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The unit's variable of a host variable, added where it is new.
+    /// Returns the unit's variable for a host variable; adds it on first use.
     pub(super) fn global(&mut self, g: LLVMValueRef) -> GlobalId {
         if let Some(id) = self.global_ids.get(&g) {
             return *id;
@@ -221,7 +221,8 @@ impl Importer<'_> {
         id
     }
 
-    /// A symbol's name; nameless ones get one, so that the unit can tell them apart.
+    /// Returns a symbol's name; an unnamed symbol gets a fresh name, because the unit identifies symbols by
+    /// name.
     pub(super) fn symbol_name(&mut self, value: LLVMValueRef) -> String {
         let name = unsafe { name_of(value) };
         if name.is_empty() {
@@ -231,7 +232,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Reads the initialisers of the variables met so far, and of those that they point to.
+    /// Reads the initialisers of all imported variables, and of the variables that these reference.
     pub(super) fn read_initializers(&mut self) {
         while let Some((id, g)) = self.unread_globals.pop() {
             let init = unsafe { LLVMGetInitializer(g) };
@@ -245,7 +246,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The symbols that a constant names, wherever in it.
+    /// Returns the symbols that a constant references, at any depth.
     fn named_in(&mut self, constant: LLVMValueRef) -> Vec<Symbol> {
         let (mut seen, mut work, mut found) = (HashSet::new(), vec![constant], Vec::new());
         while let Some(c) = work.pop() {
@@ -270,7 +271,7 @@ impl Importer<'_> {
         found
     }
 
-    /// The bytes and relocations of an initialiser; `None` where it holds something unreadable.
+    /// Returns the bytes and relocations of an initialiser; `None` if a part has no byte representation.
     fn initializer(&mut self, init: LLVMValueRef) -> Option<Initializer> {
         let layout = self.data_layout;
         let size = unsafe { LLVMABISizeOfType(layout, LLVMTypeOf(init)) };
@@ -291,7 +292,7 @@ impl Importer<'_> {
                     | LLVMUndefValueValueKind
                     | LLVMPoisonValueKind => {}
                     LLVMConstantDataArrayValueKind | LLVMConstantDataVectorValueKind => {
-                        // The binding takes the address of the length as a plain word.
+                        // The binding declares the address of the length as an integer.
                         let mut len = 0usize;
                         let data = LLVMGetRawDataValues(c, (&raw mut len) as usize).cast::<u8>();
                         put(&mut image.bytes, at, std::slice::from_raw_parts(data, len))?;
@@ -340,8 +341,8 @@ impl Importer<'_> {
     }
 }
 
-/// The pointer of which a constant is the number, as wide as it is (flang keeps the addresses of type-bound
-/// procedures as integers); else the constant itself.
+/// Returns the pointer behind a `ptrtoint` constant of full width (flang stores the addresses of type-bound
+/// procedures as integers); any other constant unchanged.
 fn as_pointer(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
     unsafe {
         let is_number = LLVMGetValueKind(c) == LLVMConstantExprValueKind
@@ -364,7 +365,7 @@ fn put(image: &mut [u8], at: u64, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Who can see a symbol of this LLVM linkage.
+/// Maps LLVM's linkage to the unit's.
 pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
     use LLVMLinkage::*;
     match l {
@@ -378,16 +379,16 @@ pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
     }
 }
 
-/// Whether a variable of this name is a virtual table, a table of these, or says what a type is: the compiler
-/// makes them, and nobody may write to them (Itanium C++ ABI, §2.5, §2.9, §5.1.4). Where another file defines
-/// them clang declares them as if they could change.
+/// Returns whether a variable is a vtable, a VTT, or type info by its name. The compiler emits these, and
+/// writing to them is forbidden (Itanium C++ ABI, §2.5, §2.9, §5.1.4). clang declares them non-constant if
+/// another file defines them.
 fn is_class_record(name: &str) -> bool {
     ["_ZTV", "_ZTT", "_ZTI", "_ZTS"]
         .iter()
         .any(|start| name.starts_with(start))
 }
 
-/// Whether a symbol is another name for a variable or for a part of one, and stays it.
+/// Returns whether a symbol is a non-interposable alias of a variable or of a part of a variable.
 fn is_second_name(symbol: LLVMValueRef) -> bool {
     unsafe {
         LLVMGetValueKind(symbol) == LLVMValueKind::LLVMGlobalAliasValueKind
@@ -396,8 +397,8 @@ fn is_second_name(symbol: LLVMValueRef) -> bool {
     }
 }
 
-/// Whether an alias is another name for one function, and stays it: clang names a constructor twice where
-/// a class has no virtual bases.
+/// Returns whether an alias is a non-interposable alias of a function: clang emits two names for a
+/// constructor if a class has no virtual bases.
 fn is_exact_name(alias: LLVMValueRef) -> bool {
     unsafe {
         let kind = LLVMGetValueKind(LLVMAliasGetAliasee(alias));

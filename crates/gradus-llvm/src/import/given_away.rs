@@ -1,9 +1,9 @@
-//! Who puts the addresses of variables into memory, and pointers into variables: functions that are not
-//! differentiated may do so before one that is, and what a pointer variable leads to is then a variable that has
-//! a name, too.
+//! Escaping globals: the functions and initialisers that store the address of a global, and the functions
+//! that store pointers into a global. Code outside the unit may run before a differentiated function, and a
+//! pointer global may then point to a named global.
 //!
-//! Addresses are followed through computations, calls of functions that are seen, their results, and variables of
-//! functions; code that is not seen is taken to keep none.
+//! Addresses are followed through address computations, calls of defined functions, returns, and stack
+//! variables. Unknown callees are assumed not to capture an address.
 
 use super::Importer;
 use crate::ffi::name_of;
@@ -16,10 +16,11 @@ use llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
 use llvm_sys::target::LLVMStoreSizeOfType;
 use std::collections::HashSet;
 
-/// A variable whose address has more uses than this is taken to be given away by somebody unknown.
+/// The most uses of a variable's address; beyond the limit, the variable counts as escaping to unknown
+/// code.
 const MOST_USES: usize = 1 << 14;
 
-/// The uses of a variable's address that are still to be looked at.
+/// Worklist of values derived from a variable's address.
 struct Search {
     work: Vec<LLVMValueRef>,
     seen: HashSet<LLVMValueRef>,
@@ -35,7 +36,7 @@ impl Search {
 }
 
 impl Importer<'_> {
-    /// States it of the variables that were imported and may change.
+    /// Records the escapes of all imported mutable globals in the unit.
     pub(super) fn state_given_away(&mut self) {
         let variables: Vec<(LLVMValueRef, GlobalId)> = self
             .global_ids
@@ -73,7 +74,7 @@ impl Importer<'_> {
         search.found
     }
 
-    /// What one use of an address does with it.
+    /// Classifies a use of an address.
     fn used(&self, search: &mut Search, value: LLVMValueRef, user: LLVMValueRef) {
         unsafe {
             match LLVMGetValueKind(user) {
@@ -114,7 +115,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Whether a type may hold an address: no floating-point number, and nothing that is too small.
+    /// Returns whether a type may hold an address: at least pointer size, and no floating-point type.
     fn is_wide(&self, ty: LLVMTypeRef) -> bool {
         let numbers = [LLVMFloatTypeKind, LLVMDoubleTypeKind, LLVMX86_FP80TypeKind];
         let bytes = unsafe { LLVMStoreSizeOfType(self.data_layout, ty) };
@@ -122,7 +123,8 @@ impl Importer<'_> {
             && !numbers.contains(&unsafe { LLVMGetTypeKind(ty) })
     }
 
-    /// An address that is stored: in a variable of the function it goes on from where that is read.
+    /// Records the store of an address; an address in a stack variable is followed through the loads of the
+    /// variable.
     fn stored(&self, search: &mut Search, store: LLVMValueRef) {
         unsafe {
             let place = LLVMGetOperand(store, 1);
@@ -143,7 +145,7 @@ impl Importer<'_> {
         }
     }
 
-    /// An address that is an argument: it goes on in the function that is called, where that is seen.
+    /// Follows an address argument into the callee, if the callee is defined.
     fn passed(&self, search: &mut Search, value: LLVMValueRef, call: LLVMValueRef) {
         unsafe {
             let callee = LLVMGetCalledValue(call);
@@ -162,7 +164,7 @@ impl Importer<'_> {
         }
     }
 
-    /// An address that a function gives back: it goes on wherever that is called.
+    /// Follows a returned address to all calls of the function.
     fn returned(&self, search: &mut Search, end: LLVMValueRef) {
         unsafe {
             let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(end));
@@ -183,7 +185,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The function that an instruction stands in; `None` where that was not imported.
+    /// Returns the function of an instruction; `None` if the function was not imported.
     fn function_of(&self, instruction: LLVMValueRef) -> Option<Symbol> {
         let block = unsafe { LLVMGetInstructionParent(instruction) };
         let function = unsafe { LLVMGetBasicBlockParent(block) };
@@ -191,8 +193,8 @@ impl Importer<'_> {
     }
 }
 
-/// Whether a function that is not seen may write to an address that it is given: not what only marks memory or reads
-/// it, nor what asks for a derivative.
+/// Returns whether an unknown callee may write to an address argument. Lifetime and debug markers, the
+/// source of a copy, and requests for a derivative do not write.
 unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef) -> bool {
     unsafe {
         let name = name_of(callee);
@@ -204,7 +206,7 @@ unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef)
     }
 }
 
-/// Whether a use of a function's variable only writes to it, or marks its life.
+/// Returns whether a use of a stack variable only stores to the variable or marks its lifetime.
 unsafe fn keeps_variable(user: LLVMValueRef, variable: LLVMValueRef) -> bool {
     unsafe {
         let writes = !LLVMIsAStoreInst(user).is_null() && LLVMGetOperand(user, 1) == variable;

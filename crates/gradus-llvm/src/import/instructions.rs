@@ -1,4 +1,4 @@
-//! One LLVM instruction as the kind, flags and operands of an op.
+//! Translates an LLVM instruction to the kind, flags and operands of an op.
 use super::Importer;
 use crate::ffi::*;
 use gradus_ir::{
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 /// The operands of an instruction, as LLVM values.
 pub(super) type Operands = SmallVec<[LLVMValueRef; 4]>;
 
-/// LLVM's fast-math bits stand in one run of ours, in the same order.
+/// LLVM's fast-math bits are contiguous in the unit's flags, in LLVM's order.
 pub(crate) const FAST_SHIFT: u32 = 8;
 const FAST_BITS: u32 = 0x7f;
 
@@ -25,7 +25,7 @@ unsafe extern "C" {
 }
 
 impl Importer<'_> {
-    /// The op that an instruction becomes. Terminators and phis are not asked for.
+    /// Returns the op of an instruction. Terminators and phis are handled by the caller.
     pub(super) fn instruction(&mut self, inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
         use LLVMOpcode::*;
         let opcode = unsafe { LLVMGetInstructionOpcode(inst) };
@@ -109,7 +109,7 @@ impl Importer<'_> {
         }))
     }
 
-    /// A call or an invoke: `callee, argument…, bundle operand…`.
+    /// Translates a call or an invoke: `callee, argument…, bundle operand…`.
     pub(super) fn call(&mut self, inst: LLVMValueRef) -> (OpKind, Flags, Operands) {
         unsafe {
             let is_invoke = LLVMGetInstructionOpcode(inst) == LLVMOpcode::LLVMInvoke;
@@ -171,7 +171,7 @@ fn shuffle_mask(inst: LLVMValueRef) -> Box<[i32]> {
     }
 }
 
-/// The fast-math flags of an instruction that may carry them.
+/// Returns the fast-math flags of an instruction that may carry them.
 pub(super) fn fast_flags(inst: LLVMValueRef) -> Flags {
     unsafe {
         match LLVMCanValueUseFastMathFlags(inst) {
@@ -253,7 +253,7 @@ fn fcmp(inst: LLVMValueRef) -> OpKind {
     })
 }
 
-/// How a load, store, read-modify-write or compare-exchange accesses memory.
+/// Returns the alignment, volatility and atomicity of a memory access.
 fn access(inst: LLVMValueRef) -> Access {
     unsafe {
         let atomic = LLVMIsAtomic(inst) != 0;

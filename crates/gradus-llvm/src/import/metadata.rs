@@ -1,5 +1,5 @@
-//! What the host states about single instructions: type-based alias tags, alias scopes, locations,
-//! and metadata that is only kept.
+//! Translates metadata of instructions: TBAA tags, alias scopes, locations, and opaque metadata that is
+//! preserved only.
 use super::Importer;
 use crate::ffi::*;
 use gradus_ir::{
@@ -26,7 +26,7 @@ extern "C" fn take_kind(names: *mut c_void, text: *const c_char, len: usize) {
     names.push(unsafe { text_of(text, len) });
 }
 
-/// The names of all metadata kinds of a context, by number.
+/// Returns the names of all metadata kinds of a context, by number.
 pub(crate) fn metadata_kinds(ctx: LLVMContextRef) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     unsafe { gr_metadata_kinds(ctx, take_kind, (&raw mut names).cast()) };
@@ -42,14 +42,14 @@ enum Operand {
 }
 
 impl Importer<'_> {
-    /// What is stated about an instruction, beside its location.
+    /// Returns the metadata of an instruction, without its location.
     pub(super) fn meta(&mut self, inst: LLVMValueRef) -> Option<MetaId> {
         if unsafe { LLVMHasMetadata(inst) } == 0 {
             return None;
         }
         let mut count = 0;
         let entries = unsafe { LLVMInstructionGetAllMetadataOtherThanDebugLoc(inst, &mut count) };
-        // In spite of its name the call also lists the location, which is kind 0.
+        // In spite of its name the function also lists the location, with kind 0.
         let listed: Vec<(u32, LLVMMetadataRef)> = (0..count as u32)
             .map(|i| unsafe {
                 let kind = LLVMValueMetadataEntriesGetKind(entries, i);
@@ -95,7 +95,7 @@ impl Importer<'_> {
         id
     }
 
-    /// The operands of a metadata node.
+    /// Returns the operands of a metadata node.
     fn operands(&self, node: LLVMMetadataRef) -> Vec<Operand> {
         unsafe {
             let value = LLVMMetadataAsValue(self.host.ctx, node);
@@ -128,7 +128,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Reads an access tag `!{base, access, offset, constant?}`; `None` for other forms.
+    /// Reads a TBAA access tag `!{base, access, offset, constant?}`; `None` for other forms.
     fn tbaa_tag(&mut self, node: LLVMMetadataRef) -> Option<TbaaTag> {
         let operands = self.operands(node);
         let [
@@ -154,7 +154,7 @@ impl Importer<'_> {
         })
     }
 
-    /// Reads what a copy of bytes moves `!{offset, size, tag, …}`; `None` for other forms.
+    /// Reads the members of a `tbaa.struct` node `!{offset, size, tag, …}`; `None` for other forms.
     fn copied(&mut self, node: LLVMMetadataRef) -> Option<Vec<CopiedMember>> {
         let operands = self.operands(node);
         let (members, []) = operands.as_chunks() else {
@@ -179,7 +179,7 @@ impl Importer<'_> {
         Some(copied)
     }
 
-    /// Reads a type node `!{name, (member, offset)…}`; members come before those that hold them.
+    /// Reads a TBAA type node `!{name, (member, offset)…}`; members are numbered before their struct.
     fn tbaa_type(&mut self, node: LLVMMetadataRef) -> Option<TbaaTypeId> {
         let mut stack = vec![node];
         while let Some(&top) = stack.last() {
@@ -277,7 +277,7 @@ impl Importer<'_> {
         id
     }
 
-    /// Where an instruction stands in the source.
+    /// Returns the source location of an instruction.
     pub(super) fn location(&mut self, inst: LLVMValueRef) -> Option<LocId> {
         let location = unsafe { LLVMInstructionGetDebugLoc(inst) };
         self.debug_location(location)
@@ -298,7 +298,7 @@ impl Importer<'_> {
         self.loc_ids.get(&location).copied()
     }
 
-    /// The location, whose call site is known.
+    /// Creates a location whose call site is already numbered.
     fn make_location(&mut self, here: LLVMMetadataRef) -> Location {
         let outer = unsafe { LLVMDILocationGetInlinedAt(here) };
         unsafe {
@@ -328,5 +328,5 @@ impl Importer<'_> {
 
 /// LLVM's fixed number of the metadata kind `dbg`.
 const LOCATION_KIND: u32 = 0;
-/// Type nodes nested deeper than this are hostile: the tag is kept, not read.
+/// The most nesting of TBAA type nodes; a deeper tag is preserved without being interpreted.
 const MOST_TBAA_DEPTH: usize = 4096;

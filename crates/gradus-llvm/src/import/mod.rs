@@ -1,10 +1,10 @@
-//! From LLVM to the language in the middle: a call-graph closure as one unit.
+//! Import: translates the functions reachable from a set of roots to one unit.
 //!
-//! Flow: the functions that the roots reach ([`Host::closure`]) are read ([`source`]), restructured
-//! ([`crate::restructure`]), and their bodies built ([`body`]); types, constants, symbols, attributes
-//! and metadata are interned on the way, the LLVM handles behind them stay in the host's tables. A
-//! function that cannot be brought into regions stays a declaration with `defined` set and is listed
-//! with its reason. Nothing of the host is changed.
+//! Flow: the reachable functions ([`Host::closure`]) are read ([`source`]), restructured
+//! ([`crate::restructure`]), and their bodies built ([`body`]). Types, constants, symbols, attributes and
+//! metadata are interned on the way; the host's tables map ids to LLVM handles. A function that cannot be
+//! restructured stays a declaration with `defined` set and is listed with its reason. The host does not
+//! change.
 mod attributes;
 mod body;
 mod constants;
@@ -41,18 +41,19 @@ use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMTargetDataRef};
 use std::collections::HashMap;
 
-/// What an import gave.
+/// The result of an import.
 pub struct Imported {
-    /// The unit: all functions that the closure mentions, with the bodies of those defined here.
+    /// The unit: all mentioned functions, with the bodies of the reachable definitions.
     pub unit: Unit,
-    /// The functions that stay in the host untouched, with the reason.
+    /// The functions that stay in the host unchanged, with the reason.
     pub refused: Vec<(FuncId, Refusal)>,
     /// The number of LLVM instructions that were read.
     pub instructions: usize,
 }
 
 impl Imported {
-    /// The diagnostic for a function that could not be imported, for whoever needs its body.
+    /// Returns the diagnostic for a function that could not be imported, to report when its body is
+    /// required.
     pub fn refusal(&self, function: FuncId) -> Option<Diagnostic> {
         let (_, why) = self.refused.iter().find(|(f, _)| *f == function)?;
         let f = &self.unit.functions[function];
@@ -67,7 +68,7 @@ impl Imported {
     }
 }
 
-/// States what functions of our own do that were written for calls of libraries and are not looked into.
+/// Records the effects of generated runtime replacements, and drops their bodies.
 fn state_written(unit: &mut Unit) {
     for func in unit.functions.ids() {
         let name = &unit.functions[func].name;
@@ -80,20 +81,20 @@ fn state_written(unit: &mut Unit) {
     }
 }
 
-/// Kinds of attributes that are asked for often.
+/// Numbers of frequently queried attribute kinds.
 struct Kinds {
     coroutine: u32,
     naked: u32,
 }
 
-/// The state of an import: the unit so far, and the ids of everything met.
+/// The state of an import: the unit, and the ids of everything imported.
 struct Importer<'h> {
     host: &'h mut Host,
     unit: Unit,
     data_layout: LLVMTargetDataRef,
     kinds: Kinds,
     metadata_kinds: Vec<String>,
-    /// Whether ways out of a function that are shared get blocks of their own.
+    /// Enables copies of shared exit blocks per landing pad.
     parts_ways: bool,
     const_ids: HashMap<LLVMValueRef, ConstId>,
     func_ids: HashMap<LLVMValueRef, FuncId>,
@@ -107,7 +108,7 @@ struct Importer<'h> {
 }
 
 impl Host {
-    /// Imports the closure of `roots`. What was imported before is out of date afterwards.
+    /// Imports all functions reachable from `roots`. Earlier units are outdated afterwards.
     ///
     /// # Errors
     /// A root that the module does not define.
@@ -193,7 +194,7 @@ impl<'h> Importer<'h> {
         }
     }
 
-    /// Imports one function's body; gives the number of its instructions.
+    /// Imports a function's body; returns the number of its instructions.
     fn import_body(&mut self, id: FuncId, function: LLVMValueRef) -> Result<usize, Refusal> {
         self.check_function(function)?;
         let mut source = source::read(self, function)?;
@@ -209,7 +210,7 @@ impl<'h> Importer<'h> {
         Ok(source.size)
     }
 
-    /// The name of a value, for readers.
+    /// Returns the name of a value, for printing.
     fn value_name(&self, value: LLVMValueRef) -> Option<Box<str>> {
         let name = unsafe { name_of(value) };
         (!name.is_empty()).then(|| name.into())

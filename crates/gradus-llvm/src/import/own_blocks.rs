@@ -1,5 +1,6 @@
-//! Pointer variables in which a program stores nothing but fresh blocks: what two such variables lead to is
-//! apart, also where their blocks were made before the function that is differentiated is called.
+//! Globals in which the module stores only null and results of allocator calls, and whose address does not
+//! escape. Alias analysis treats the targets of two such globals as disjoint, also targets that were
+//! allocated before the differentiated function is called.
 
 use super::Importer;
 use llvm_sys::LLVMValueKind;
@@ -7,7 +8,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
 
 impl Importer<'_> {
-    /// States it of the variables that were imported.
+    /// Records the property for all imported globals.
     pub(super) fn state_own_blocks(&mut self) {
         let variables: Vec<_> = self.global_ids.iter().map(|(g, id)| (*g, *id)).collect();
         for (variable, id) in variables {
@@ -42,7 +43,7 @@ impl Importer<'_> {
         true
     }
 
-    /// Whether a pointer is null or what an allocator gave.
+    /// Returns whether a pointer is null or the result of an allocator call.
     fn is_fresh(&mut self, pointer: LLVMValueRef) -> bool {
         unsafe {
             if LLVMIsConstant(pointer) != 0 {

@@ -1,10 +1,10 @@
-//! Why a function stays in the host untouched.
+//! Reasons why a function cannot be imported and stays in the host unchanged.
 use super::Importer;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode};
 
-/// A reason; its text is stable and serves as the reason code of listings.
+/// A reason for a refused import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// `indirectbr` (computed goto).
@@ -21,7 +21,7 @@ pub enum Refusal {
     Coroutine,
     /// `setjmp` or another function that returns twice.
     ReturnsTwice,
-    /// A `token` value that would have to cross regions.
+    /// A `token` value that would cross a region boundary.
     Token,
     /// A Swift error slot.
     SwiftError,
@@ -34,7 +34,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason code.
+    /// Returns the reason code, stable for use in listings.
     pub fn code(self) -> &'static str {
         match self {
             Refusal::IndirectBranch => "indirectbr",
@@ -52,7 +52,7 @@ impl Refusal {
         }
     }
 
-    /// The reason for readers.
+    /// Returns the reason in words.
     pub fn text(self) -> &'static str {
         match self {
             Refusal::IndirectBranch => "it jumps to computed addresses",
@@ -78,7 +78,7 @@ unsafe extern "C" {
 }
 
 impl Importer<'_> {
-    /// Refuses functions that cannot be imported whatever their body holds.
+    /// Refuses functions that cannot be imported because of their attributes.
     pub(super) fn check_function(&self, function: LLVMValueRef) -> Result<(), Refusal> {
         let has = |kind| unsafe {
             !LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind).is_null()
@@ -92,7 +92,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Refuses instructions that cannot stand in regions.
+    /// Refuses instructions without a region form.
     pub(super) fn check(&self, inst: LLVMValueRef, opcode: LLVMOpcode) -> Result<(), Refusal> {
         use LLVMOpcode::*;
         unsafe {

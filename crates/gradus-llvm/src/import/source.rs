@@ -1,9 +1,9 @@
-//! A function as import reads it: numbered values, decoded instructions, phi assignments per edge, and
-//! the control-flow graph that restructuring gets.
+//! CFG reader: numbered values, decoded instructions, phi assignments per edge, and the control-flow graph
+//! for restructuring.
 //!
-//! Every invoke gets a landing pad of its own: a private block that holds a copy of the landing pad
-//! and goes on to the shared handler, where the exception becomes one more assignment of the edge.
-//! The returned value is one more variable, assigned on the edges that return.
+//! Every invoke gets a private landing pad: a block with a copy of the landing pad that jumps to the shared
+//! handler; the exception becomes an additional assignment of the edge. The returned value is an additional
+//! variable, assigned on the returning edges.
 use super::Importer;
 use super::instructions::Operands;
 use super::refusal::Refusal;
@@ -37,18 +37,18 @@ pub(super) struct Inst {
     pub(super) result: Option<u32>,
 }
 
-/// How a block ends.
+/// The terminator of a block.
 pub(super) enum End {
-    /// By going on, or by a condition (`br`, `switch`), with the case values of successors 1….
+    /// `br` or `switch`, conditional or not, with the case values of successors 1….
     Branch {
         condition: Option<Ref>,
         cases: Vec<u128>,
     },
-    /// By a call that may throw.
+    /// A call that may throw.
     Invoke(Box<Inst>),
-    /// By returning; the value is assigned on the edge.
+    /// A return; the value is assigned on the edge.
     Return,
-    /// By an op that ends the function here.
+    /// An op that ends the function.
     Stop(Box<Inst>),
 }
 
@@ -58,17 +58,18 @@ pub(super) struct Block {
     pub(super) end: End,
     /// LLVM's terminator; null for private landing pads.
     pub(super) terminator: LLVMValueRef,
-    /// The phi assignments of each edge, by successor; of several edges to one block, the first has them.
+    /// The phi assignments of each edge, by successor. Parallel edges to one block share the assignments of
+    /// the first.
     pub(super) edges: Vec<Vec<(u32, Ref)>>,
 }
 
-/// A function, read.
+/// A decoded function.
 pub(super) struct Source {
     pub(super) blocks: Vec<Block>,
     pub(super) cfg: Cfg,
     /// The type of each value, by number; arguments come first.
     pub(super) types: Vec<TypeId>,
-    /// The number of the returned value, if the function returns one.
+    /// The number of the returned value, if the function returns a value.
     pub(super) returned: Option<u32>,
     /// The number of LLVM instructions.
     pub(super) size: usize,
@@ -88,7 +89,7 @@ struct Reader<'i, 'h> {
 /// Reads a function.
 ///
 /// # Errors
-/// What cannot be brought into regions.
+/// A construct that cannot be restructured.
 pub(super) fn read(importer: &mut Importer<'_>, function: LLVMValueRef) -> Result<Source, Refusal> {
     let mut reader = Reader {
         importer,
@@ -200,7 +201,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Decodes a block's instructions; its edges follow when all blocks are numbered.
+    /// Decodes a block's instructions; its edges follow after all blocks are numbered.
     fn block(&mut self, block: LLVMBasicBlockRef, source: &mut Source) -> Result<(), Refusal> {
         let mut insts = Vec::new();
         let mut must_tail = false;
@@ -297,7 +298,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Fills in where a block goes and what its edges assign.
+    /// Adds the successors of a block and the assignments of its edges.
     fn connect(&mut self, number: usize, source: &mut Source) -> Result<(), Refusal> {
         let t = source.blocks[number].terminator;
         if let End::Return = source.blocks[number].end {
@@ -326,7 +327,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads the phis of a block into the assignments of the edges that lead to it.
+    /// Reads the phis of a block into the assignments of its incoming edges.
     fn phis(&mut self, number: usize, block: LLVMBasicBlockRef) {
         let mut phi = unsafe { LLVMGetFirstInstruction(block) };
         while !phi.is_null() && unsafe { LLVMGetInstructionOpcode(phi) } == LLVMOpcode::LLVMPHI {
@@ -347,8 +348,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Adds a private landing pad that goes to the handler `target`; gives its block and the
-    /// assignment of the exception.
+    /// Adds a private landing pad that jumps to the handler `target`; returns its block and the assignment
+    /// of the exception.
     #[allow(clippy::type_complexity)]
     fn private_pad(
         &mut self,
@@ -408,7 +409,7 @@ fn is_must_tail(call: LLVMValueRef) -> bool {
     unsafe { LLVMGetTailCallKind(call) == LLVMTailCallKind::LLVMTailCallKindMustTail }
 }
 
-/// Whether a block's address is taken.
+/// Returns whether a block's address is taken.
 fn has_address(block: LLVMBasicBlockRef) -> bool {
     unsafe extern "C" {
         fn gr_has_block_address(block: LLVMBasicBlockRef) -> i32;
@@ -417,7 +418,7 @@ fn has_address(block: LLVMBasicBlockRef) -> bool {
 }
 
 impl Source {
-    /// Which variables every region of the tree gives and every loop carries.
+    /// Computes the results of every branch and the carried variables of every loop in the tree.
     pub(super) fn scope(&self, tree: &Tree) -> Scope {
         let flow = Flow {
             values: self.types.len(),

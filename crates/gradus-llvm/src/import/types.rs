@@ -1,4 +1,4 @@
-//! LLVM's types as ids of the unit.
+//! Translates LLVM's types to type ids of the unit.
 use super::Importer;
 use crate::ffi::*;
 use gradus_ir::{FloatKind, Type, TypeId};
@@ -7,8 +7,8 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Importer<'_> {
-    /// The id of an LLVM type. Types nest without bound, hence the explicit stack: a type waits on it
-    /// until its parts are known.
+    /// Returns the id of an LLVM type. Types nest without bound, hence the explicit stack: a type stays on
+    /// the stack until its member types are numbered.
     pub(super) fn ty(&mut self, t: LLVMTypeRef) -> TypeId {
         if let Some(id) = self.host.tables.type_ids.get(&t) {
             return *id;
@@ -42,7 +42,7 @@ impl Importer<'_> {
         self.host.tables.type_ids.insert(t, id);
     }
 
-    /// The type, whose parts are known.
+    /// Creates a type from numbered member types.
     fn make(&self, t: LLVMTypeRef) -> Type {
         let id = |p: LLVMTypeRef| self.host.tables.type_ids[&p];
         let ids = |t| parts_of(t).into_iter().map(id).collect::<Vec<_>>();
@@ -83,7 +83,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The name that tells a structure type from others of equal fields; `None` for a literal one.
+    /// Returns the name of an identified struct type; `None` for a literal struct.
     fn struct_name(&self, t: LLVMTypeRef) -> Option<String> {
         if unsafe { LLVMIsLiteralStruct(t) } != 0 {
             return None;
@@ -100,7 +100,7 @@ impl Importer<'_> {
     }
 }
 
-/// The types that a type is made of; a function's result comes first.
+/// Returns the member types of a type; a function's result comes first.
 fn parts_of(t: LLVMTypeRef) -> Vec<LLVMTypeRef> {
     unsafe {
         match LLVMGetTypeKind(t) {
@@ -123,7 +123,7 @@ fn parts_of(t: LLVMTypeRef) -> Vec<LLVMTypeRef> {
     }
 }
 
-/// The floating-point format of a type kind.
+/// Returns the floating-point format of a type kind.
 pub(crate) fn float_kind(kind: LLVMTypeKind) -> Option<FloatKind> {
     Some(match kind {
         LLVMHalfTypeKind => FloatKind::F16,

@@ -1,8 +1,8 @@
-//! Variables that keep their initial contents: they are internal to the file, and nothing in it writes them.
+//! Never-written globals: variables of local linkage that no instruction of the module writes.
 //!
-//! Every use of such a variable's address is known: a load, a comparison, or a copy from it. Pointers computed from
-//! the address, and parameters that receive it, are followed. The rule is that of LLVM's GlobalOpt, which earlier
-//! passes may have left out. The module itself does not change.
+//! Every use of such a variable's address is a load, a comparison, or the source of a copy. Pointers
+//! computed from the address, and parameters that receive the address, are followed. The rule is that of
+//! LLVM's GlobalOpt, a pass that may not have run. The module itself does not change.
 
 use super::Importer;
 use crate::ffi::name_of;
@@ -14,14 +14,14 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
 use std::collections::HashSet;
 
-/// A variable whose address has more uses than this counts as written.
+/// The most uses of a variable's address; beyond the limit, the variable counts as written.
 const MOST_USES: usize = 1 << 12;
 
-/// The effect of one use of an address.
+/// The effect of a use of an address.
 enum Use {
-    /// The use writes nothing, and keeps nothing.
+    /// The use neither writes nor captures.
     Reads,
-    /// The use yields a value that leads to the same variable.
+    /// The use yields a value that points to the variable.
     Leads(LLVMValueRef),
     /// Any other use.
     Writes,
@@ -85,7 +85,7 @@ unsafe fn use_of(value: LLVMValueRef, user: LLVMValueRef) -> Use {
     }
 }
 
-/// Classifies the use of an address as one argument of a call.
+/// Classifies the use of an address as an argument of a call.
 unsafe fn passed(value: LLVMValueRef, call: LLVMValueRef) -> Use {
     unsafe {
         let callee = LLVMGetCalledValue(call);

@@ -1,23 +1,28 @@
-//! Ways out of a function get blocks of their own, one copy for each landing pad.
+//! Exit-block duplication: each landing pad gets a private copy of the blocks on the path out of the
+//! function.
 //!
-//! Compilers let clean-up code that ends by resuming be shared: many calls jump to the same chain of
-//! destructors. Brought into regions as it stands, that is one selector after the other, around code
-//! that never throws. A copy for each landing pad makes every handler a region that simply leaves.
+//! Compilers share clean-up code with a final `resume`: many calls jump to one chain of destructors.
+//! Restructuring the shared chain would require a sequence of selectors around non-throwing code. A copy
+//! for each landing pad makes every handler a region that leaves the function.
 //!
-//! Steps, before restructuring: (1) which blocks can come to a return; (2) landing pads that control
-//! reaches without passing another one of those that cannot; (3) what each of them reaches is copied,
-//! with fresh numbers for its values, where an earlier one has it already. Copies are limited; what is
-//! shared beyond that stays shared.
+//! An exit pad is a landing pad that reaches no return. Steps, before restructuring:
+//!
+//! 1. Find the blocks that reach a return.
+//! 2. Find the exit pads that control reaches without passing another exit pad.
+//! 3. Copy the blocks reachable from each exit pad, with fresh value numbers, if an earlier pad reaches any
+//!    of the blocks.
+//!
+//! The number of copies is limited; the remaining pads share their blocks.
 
 use super::source::{Block, End, Inst, Ref, Source};
 use crate::restructure::Kind;
 use std::collections::HashMap;
 
-/// Copied blocks, at most: so many times the function's own, and a constant.
+/// The most copied blocks: a multiple of the function's blocks, plus a constant.
 const MOST_PER_BLOCK: usize = 4;
 const MOST: usize = 4096;
 
-/// Copies what several landing pads share on their way out of the function.
+/// Copies the exit blocks that several landing pads share.
 pub(super) fn part(source: &mut Source) {
     let count = source.blocks.len();
     let comes_back = can_return(source);
@@ -45,7 +50,7 @@ pub(super) fn part(source: &mut Source) {
     }
 }
 
-/// The blocks from which control can come to a return.
+/// Returns the blocks from which control may reach a return.
 fn can_return(source: &Source) -> Vec<bool> {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); source.blocks.len()];
     let mut work = Vec::new();
@@ -66,7 +71,7 @@ fn can_return(source: &Source) -> Vec<bool> {
     found
 }
 
-/// What control reaches without passing a landing pad that leads out, and those landing pads.
+/// Returns the blocks reachable without passing an exit pad, and the reachable exit pads.
 fn reached(source: &Source, leads_out: &dyn Fn(&Source, usize) -> bool) -> (Vec<bool>, Vec<usize>) {
     let mut seen = vec![false; source.blocks.len()];
     let mut pads = Vec::new();
@@ -98,7 +103,7 @@ fn all_behind(source: &Source, entry: usize) -> Vec<usize> {
     found
 }
 
-/// Gives a landing pad copies of `blocks`, which it leads to.
+/// Redirects a landing pad to copies of `blocks`, its reachable blocks.
 fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
     let first = source.blocks.len();
     let place: HashMap<usize, usize> = (blocks.iter().enumerate())
@@ -114,7 +119,7 @@ fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
             });
         }
     }
-    // What edges inside assign, and the edge that enters.
+    // Targets of assignments on inner edges and on the entering edge.
     let assigned = blocks.iter().chain([&pad]);
     let targets: Vec<u32> = assigned
         .flat_map(|block| source.blocks[*block].edges.iter().flatten())
@@ -144,7 +149,7 @@ fn copy(source: &mut Source, pad: usize, blocks: &[usize]) {
     }
 }
 
-/// The values that a block's instructions and its invoke define.
+/// Returns the values that a block's instructions and its terminator define.
 fn defined(source: &Source, block: usize) -> Vec<u32> {
     let block = &source.blocks[block];
     let mut found: Vec<u32> = block.insts.iter().filter_map(|inst| inst.result).collect();

@@ -1,4 +1,4 @@
-//! Assembly of the GPU inside of device code: what is known becomes a function ([`ptx`]), the rest is refused.
+//! Inline PTX in device code: known instructions become functions ([`ptx`]), all others are refused.
 
 use super::calls_in;
 use super::launches::set_callee;
@@ -12,14 +12,14 @@ use llvm_sys::linker::LLVMLinkModules2;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
 
-/// How the functions are named that stand for assembly.
+/// Prefix of the names of functions that replace inline assembly.
 const ASSEMBLY: &str = "__gr_assembly.";
 
 impl Host {
-    /// Replaces the assembly of a device module by calls of functions that do the same.
+    /// Replaces the inline assembly of a device module by calls of equivalent functions.
     ///
     /// # Errors
-    /// Assembly that is not known.
+    /// Unknown assembly.
     pub(super) fn replace_assembly(&self, module: LLVMModuleRef) -> Result<(), Diagnostic> {
         let mut functions = Vec::new();
         let mut calls = Vec::new();
@@ -47,7 +47,7 @@ impl Host {
             for (call, name, _) in calls {
                 let f = LLVMGetNamedFunction(module, c_string(&name).as_ptr());
                 set_callee(call, f);
-                // The compiler states it of assembly that does not say that it touches memory.
+                // The compiler adds `memory` attributes to assembly without a memory clobber.
                 let memory = attribute_kind("memory");
                 LLVMRemoveCallSiteEnumAttribute(call, LLVMAttributeFunctionIndex, memory);
             }
@@ -56,7 +56,7 @@ impl Host {
     }
 }
 
-/// Whether assembly neither says, takes nor gives anything: the compiler's own order of accesses.
+/// Returns whether assembly is an empty compiler barrier: no text, no results, no arguments.
 unsafe fn orders_only(call: LLVMValueRef) -> bool {
     unsafe {
         let gives = LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind;
@@ -65,7 +65,8 @@ unsafe fn orders_only(call: LLVMValueRef) -> bool {
     }
 }
 
-/// The function `name` that does what a call of assembly does; else the instruction that has no counterpart.
+/// Returns the text of the function `name` for a call of inline assembly; the error is the instruction
+/// without a counterpart.
 ///
 /// # Safety
 /// `call` is a live call of inline assembly.
@@ -94,7 +95,7 @@ unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
         let inputs = taken.map(slots).collect::<Result<Vec<_>, _>>()?;
         let asked = constraints(callee);
         let words: Vec<&str> = asked.split(',').collect();
-        // Operands in memory, and several constraints to choose of, are none of a GPU's.
+        // PTX has neither memory operands nor alternative constraints.
         if words.iter().any(|word| word.contains(['*', '|'])) {
             return Err(whole());
         }
@@ -130,7 +131,7 @@ unsafe fn constraints(value: LLVMValueRef) -> String {
     }
 }
 
-/// The text of inline assembly.
+/// Returns the text of inline assembly.
 ///
 /// # Safety
 /// `value` is live inline assembly.
@@ -142,7 +143,7 @@ pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
     }
 }
 
-/// Where the source has an instruction.
+/// Returns the source location of an instruction.
 ///
 /// # Safety
 /// `call` is a live instruction.

@@ -1,6 +1,6 @@
-//! The entry of a kernel: a function that takes its arguments behind pointers, as a launch by address does,
-//! and runs it. What runs it, with all sizes unknown, is a function of its own, that launches whose
-//! sizes need not be known can call, too.
+//! Kernel entries: functions that take a kernel's arguments through an array of pointers, as
+//! `cudaLaunchKernel` does, and run the kernel. A separate function runs the kernel with all launch sizes
+//! as parameters; launches without known sizes call it, too.
 
 use super::threads::users;
 use crate::ffi::*;
@@ -13,11 +13,11 @@ use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
 use std::ptr::null_mut;
 
-/// Sizes of grid and block, and of the memory that a launch gives its blocks.
+/// The sizes of grid and block, and the bytes of dynamic shared memory.
 const SIZES: usize = 7;
 
 impl Host {
-    /// Makes `void ENTRY(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
+    /// Emits `void ENTRY(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
     pub(super) fn add_entry(&mut self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
             self.own_copies(kernel);
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    /// Makes `void RUN(sizes…, arguments…)`, which launches the kernel.
+    /// Emits `void RUN(sizes…, arguments…)`, which launches the kernel.
     unsafe fn add_run(&self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
             let (run, _) = self.launch_of(kernel, RUN, name);
@@ -72,8 +72,8 @@ impl Host {
         }
     }
 
-    /// The function that runs a kernel, with a prefix before its name, and its type: sizes, then the kernel's
-    /// own parameters.
+    /// Returns the launch function of a kernel, with a prefix before the kernel's name, and its type:
+    /// sizes, then the kernel's parameters.
     pub(super) unsafe fn launch_of(
         &self,
         kernel: LLVMValueRef,
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// A kernel's arguments, whose addresses lie at `argv`.
+    /// Loads a kernel's arguments, whose addresses are stored at `argv`.
     pub(super) unsafe fn arguments(
         &self,
         b: LLVMBuilderRef,
@@ -110,7 +110,7 @@ impl Host {
         }
     }
 
-    /// The argument whose value lies at `place`.
+    /// Loads the argument at address `place`; an aggregate by value stays an address.
     unsafe fn argument(
         &self,
         b: LLVMBuilderRef,
@@ -133,7 +133,7 @@ impl Host {
         }
     }
 
-    /// Whether a kernel takes the contents behind a pointer.
+    /// Returns whether a kernel parameter is passed by value through a pointer.
     unsafe fn by_value(&self, kernel: LLVMValueRef, index: u32) -> bool {
         let key = BY_VALUE;
         let found = unsafe {
@@ -142,8 +142,8 @@ impl Host {
         !found.is_null()
     }
 
-    /// What a kernel is given by value belongs to each thread: pointers to it become plain ones, to copies
-    /// of the thread's own where it is written.
+    /// Replaces `byval` parameters by plain pointers. `byval` memory is private to a thread, so a parameter
+    /// that is written is copied to a stack variable.
     unsafe fn own_copies(&self, kernel: LLVMValueRef) {
         let byval = attribute_kind("byval");
         unsafe {
@@ -196,7 +196,7 @@ impl Host {
         }
     }
 
-    /// Gives `to` what `from` says about the machine.
+    /// Copies the string attributes of `from`, which describe the target, to `to`.
     pub(super) unsafe fn copy_attributes(&self, from: LLVMValueRef, to: LLVMValueRef) {
         unsafe {
             let count = LLVMGetAttributeCountAtIndex(from, LLVMAttributeFunctionIndex) as usize;
@@ -210,7 +210,7 @@ impl Host {
         }
     }
 
-    /// The number of threads of a block that a kernel is made for at most; 0 where it does not say.
+    /// Returns a kernel's maximum number of threads per block (`nvvm.maxntid`); 0 if unspecified.
     pub(super) unsafe fn most_threads(&self, kernel: LLVMValueRef) -> u64 {
         let key = "nvvm.maxntid";
         unsafe {
@@ -233,7 +233,7 @@ impl Host {
         }
     }
 
-    /// The bytes of shared memory with a size of its own that a kernel uses.
+    /// Returns the bytes of static shared memory that a kernel uses.
     pub(super) fn shared_bytes(&self, kernel: LLVMValueRef) -> u64 {
         let reached = self.closure(&[&unsafe { name_of(kernel) }]);
         let layout = unsafe { LLVMGetModuleDataLayout(self.module) };
@@ -246,10 +246,10 @@ impl Host {
     }
 }
 
-/// Marks a parameter that takes the contents behind a pointer.
+/// Marks a parameter that is passed by value through a pointer.
 const BY_VALUE: &str = "gradus-by-value";
 
-/// Whether memory behind a pointer is read and nothing else.
+/// Returns whether memory behind a pointer is only read.
 unsafe fn only_read(pointer: LLVMValueRef) -> bool {
     let mut open = vec![pointer];
     while let Some(pointer) = open.pop() {

@@ -1,17 +1,17 @@
-//! Launches of kernels that this module holds: the run time is asked whether they can be, and they are
-//! calls of `__gr_launch.NAME`, with sizes and arguments as the host has them.
+//! Connects kernel launches of the host code with kernels of the module: the runtime checks the launch,
+//! then the code calls `__gr_launch.NAME` with the host's sizes and arguments.
 //!
 //! ```text
 //! if (!push(sizes)) stub(args)   →   direct(args, sizes)
 //! direct(args, sizes) { if (!__gr_launch_begin(stub, sizes)) { __gr_launch.NAME(sizes, args); __gr_activity_end(); } }
 //! ```
 //!
-//! `direct` is the stub's code with the sizes as parameters: it is inlined everywhere, and what it does with
-//! addresses of arguments goes then. Launches of what is not known, and from other files, go on through the
-//! run time, which finds a kernel by its stub's address.
+//! `direct` is the stub's code with the sizes as parameters. `direct` is always inlined, and its argument
+//! array is optimised away. Launches of unknown kernels, and launches from other files, go through the
+//! runtime, which finds a kernel by its stub's address.
 //!
-//! Works on code as clang emits it, before any pass: there every pair of brackets is one push, one
-//! branch, and one call of a stub between the branch's ends.
+//! The input is clang's output before any pass: every `<<<…>>>` is a push, a branch on its result, and a
+//! stub call on one side of the branch.
 
 use super::add_attribute;
 use crate::ffi::*;
@@ -23,30 +23,30 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMIntPredicate, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
 use std::collections::{HashMap, HashSet};
 
-/// A kernel with the stub that stands for it on the host.
+/// A kernel with its host stub.
 pub(super) struct Stubbed {
     pub stub: LLVMValueRef,
     pub kernel: LLVMValueRef,
     pub name: String,
 }
 
-/// A launch between brackets: where its sizes are pushed, and the stub's call.
+/// A `<<<…>>>` launch: the call that pushes the sizes, and the stub call.
 struct Site {
     push: LLVMValueRef,
     call: LLVMValueRef,
 }
 
-/// The function that a launch's sizes are handed to.
+/// The runtime function that receives a launch's sizes.
 const PUSH: &str = "__cudaPushCallConfiguration";
-/// The one that a stub asks for them.
+/// The runtime function through which a stub reads the sizes.
 const POP: &str = "__cudaPopCallConfiguration";
-/// The run time's launch.
+/// The runtime's launch function.
 const KERNEL_LAUNCH: &str = "cudaLaunchKernel";
-/// The sizes of grid and block as the calling convention packs them, bytes of shared memory, the stream.
+/// The grid and block sizes as the calling convention packs them, bytes of shared memory, the stream.
 const PACKED: usize = 6;
 
 impl Host {
-    /// Connects all launches of these kernels with them.
+    /// Connects all launches of the given kernels.
     pub(super) fn connect_launches(&mut self, kernels: &[Stubbed]) {
         let stubs: HashSet<LLVMValueRef> = kernels.iter().map(|k| k.stub).collect();
         let mut sites = self.sites(&stubs);
@@ -73,7 +73,7 @@ impl Host {
         self.touch();
     }
 
-    /// The launches between brackets, by stub.
+    /// Returns the `<<<…>>>` launches, by stub.
     fn sites(&self, stubs: &HashSet<LLVMValueRef>) -> HashMap<LLVMValueRef, Vec<Site>> {
         let mut sites: HashMap<LLVMValueRef, Vec<Site>> = HashMap::new();
         let Some(push) = self.function(PUSH).filter(|f| unsafe { is_packed(*f, 0) }) else {
@@ -91,7 +91,7 @@ impl Host {
         sites
     }
 
-    /// The calls by which the program itself asks the run time for a launch of what a stub stands for.
+    /// Returns the program's explicit `cudaLaunchKernel` calls for a stub.
     fn asked(&self, stub: LLVMValueRef) -> Vec<LLVMValueRef> {
         let Some(launch) = self.function(KERNEL_LAUNCH) else {
             return Vec::new();
@@ -106,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Makes the run time's launch for one kernel: `status (ptr stub, packed sizes…, ptr argv, shared, stream)`.
+    /// Emits the launch function of a kernel: `status (ptr stub, packed sizes…, ptr argv, shared, stream)`.
     unsafe fn add_start(&self, launched: &Stubbed) -> LLVMValueRef {
         unsafe {
             let (int, long, ptr) = self.numbers();
@@ -166,7 +166,7 @@ impl Host {
         }
     }
 
-    /// A copy of a stub that has its sizes as parameters behind its own, and launches by `start`.
+    /// Emits a copy of a stub that takes the sizes as additional parameters and launches by `start`.
     unsafe fn direct(&self, launched: &Stubbed, start: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let stub = launched.stub;
@@ -203,7 +203,7 @@ impl Host {
         }
     }
 
-    /// Writes the sizes where a stub asks for them.
+    /// Replaces a stub's pop call by stores of the sizes.
     unsafe fn hand_over(&self, pop: LLVMValueRef, packed: &[LLVMValueRef]) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -228,7 +228,7 @@ impl Host {
         }
     }
 
-    /// Puts `direct` in the place of a site's push and call.
+    /// Replaces a site's push and stub call by a call of `direct`.
     unsafe fn connect(&self, site: &Site, direct: LLVMValueRef) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -267,7 +267,7 @@ impl Host {
         }
     }
 
-    /// A function of this module alone, inlined wherever it is called.
+    /// Adds an internal function that is always inlined.
     unsafe fn own_function(&self, prefix: &str, name: &str, ty: LLVMTypeRef) -> LLVMValueRef {
         unsafe {
             let name = c_string(&format!("{prefix}{name}"));
@@ -279,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Integers of 32 and 64 bits, and pointers.
+    /// Returns the types of 32-bit integers, 64-bit integers and pointers.
     fn numbers(&self) -> (LLVMTypeRef, LLVMTypeRef, LLVMTypeRef) {
         unsafe {
             (
@@ -291,7 +291,7 @@ impl Host {
     }
 }
 
-/// The one call of a stub that a push is for: between the branch on its result and the branch's other end.
+/// Returns the only stub call of a push: a call between the branch on the push's result and the join.
 unsafe fn launched(
     push: LLVMValueRef,
     function: LLVMValueRef,
@@ -331,7 +331,7 @@ unsafe fn launched(
             let last = LLVMGetBasicBlockTerminator(block);
             let count = match LLVMIsAInvokeInst(last).is_null() {
                 true => LLVMGetNumSuccessors(last),
-                // An exception leaves without a launch.
+                // An exception unwinds without a launch.
                 false => 1,
             };
             if count == 0 {
@@ -344,7 +344,7 @@ unsafe fn launched(
     }
 }
 
-/// Whether the parameters of a function, from one on, are sizes as this machine packs them.
+/// Returns whether the parameters of a function, from `from` on, are sizes as the target packs them.
 unsafe fn is_packed(f: LLVMValueRef, from: u32) -> bool {
     unsafe {
         let is_int = |i: u32, bits: u32| {
@@ -360,12 +360,12 @@ unsafe fn is_packed(f: LLVMValueRef, from: u32) -> bool {
     }
 }
 
-/// Whether the run time's launch is declared as this machine's calling convention has it.
+/// Returns whether the runtime's launch function has the signature of the target's calling convention.
 unsafe fn is_launch(f: LLVMValueRef) -> bool {
     unsafe { LLVMCountParams(f) == 8 && is_packed(f, 1) }
 }
 
-/// The instructions that use a value; those that use it twice are there twice.
+/// Returns the instructions that use a value, once per use.
 unsafe fn uses(value: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
@@ -381,7 +381,7 @@ unsafe fn uses(value: LLVMValueRef) -> Vec<LLVMValueRef> {
     found
 }
 
-/// The calls of a function by its name.
+/// Returns the direct calls of a function.
 pub(super) unsafe fn calls_of(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     unsafe {
         let calls = uses(f).into_iter().filter(|user| is_call(*user));
@@ -414,12 +414,12 @@ unsafe fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
     unsafe { LLVMGetBasicBlockParent(LLVMGetInstructionParent(inst)) }
 }
 
-/// Has a call call another function of the same type.
+/// Sets the callee of a call to a function of the same type.
 pub(crate) unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
     unsafe { LLVMSetOperand(call, LLVMGetNumOperands(call) as u32 - 1, f) };
 }
 
-/// The attributes of a function or call at an index.
+/// Returns the attributes of a function or call at an index.
 unsafe fn attributes<I>(
     of: LLVMValueRef,
     index: I,
@@ -436,8 +436,8 @@ where
     }
 }
 
-/// Copies a stub's code, which has no phis, into an empty function that begins with the same parameters;
-/// gives the calls of the copy.
+/// Clones a stub's code (without phis) into an empty function that begins with the same parameters; returns
+/// the cloned calls.
 unsafe fn copy_code(
     ctx: LLVMContextRef,
     from: LLVMValueRef,

@@ -1,19 +1,19 @@
-//! The two halves of a CUDA translation unit become one module.
+//! Merges the host and device halves of a CUDA translation unit into one module.
 //!
 //! ```text
 //! let mut host = Host::parse(&host_half, "a.cu")?;
 //! host.merge_device(&device_half_as_text, "a.cu")?;
 //! ```
 //!
-//! Flow: the device's text is retargeted ([`retarget`]) and linked, its assembly made code of ours ([`assembly`]);
-//! device functions that ask which thread they are, or use memory of the block, are marked for inlining
-//! ([`threads`]); the calls with which the host would register its kernels and variables are read, and replaced ([`registration`]): a variable of
-//! the device and the host's shadow of it become one, every kernel gets an entry ([`entries`]), and
-//! launches of kernels that are known are connected with them ([`launches`]).
+//! Flow: the device's text is retargeted ([`retarget`]), its inline PTX translated ([`assembly`]), and the
+//! module linked. Device functions that query their thread index, or use shared memory, are marked for
+//! inlining ([`threads`]). The calls that would register kernels and variables are read and replaced
+//! ([`registration`]). A device variable and its host shadow become one, every kernel gets an entry
+//! ([`entries`]), and launches of known kernels are connected ([`launches`]).
 //!
-//! Afterwards a kernel is an internal function `__gr_kernel.NAME` that nobody calls, and
-//! `__gr_launch.NAME` a declared one that raising makes a grid of, called where the host launches it and by
-//! `__gr_run.NAME`, which the entry calls. The memory of the device is the host's.
+//! Afterwards a kernel is an internal function `__gr_kernel.NAME` without callers. `__gr_launch.NAME` is a
+//! declaration, which raising turns into a grid; the host's launches and `__gr_run.NAME` call it, and the
+//! kernel's entry calls the latter. Host and device share one memory.
 
 mod assembly;
 mod entries;
@@ -52,12 +52,11 @@ const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 const OF_DEVICE: &str = "gradus-device";
 
 impl Host {
-    /// Takes in the device's half of this module's source, given as LLVM's text for a GPU. Where sources are
-    /// compiled separately, device functions and variables keep being visible to the others.
+    /// Merges the device half of the module's source, given as LLVM text for a GPU. With `separate`
+    /// compilation, device functions and variables stay visible to other units.
     ///
     /// # Errors
-    /// Text that LLVM cannot read, instructions of the GPU that have no counterpart here, and what a
-    /// program registers that is not supported.
+    /// Text that LLVM cannot read, GPU instructions without a counterpart, and unsupported registrations.
     pub fn merge_device(
         &mut self,
         text: &[u8],
@@ -88,7 +87,7 @@ impl Host {
         self.register_here(&registered, device.architecture)
     }
 
-    /// Makes all of the device's own symbols invisible outside, for the host's machine.
+    /// Makes the device's definitions internal and sets the host's target attributes.
     fn make_internal(&self, module: LLVMModuleRef) {
         let target = self.target_attributes();
         unsafe {
@@ -120,7 +119,7 @@ impl Host {
         }
     }
 
-    /// Returns the functions that the device's half defined: threads of a kernel run them.
+    /// Returns the functions that the device half defined; threads of a kernel run them.
     pub fn device_functions(&self) -> Vec<String> {
         let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
         let is_marked = |f: &LLVMValueRef| unsafe {
@@ -130,8 +129,8 @@ impl Host {
         functions.map(|f| unsafe { name_of(f) }).collect()
     }
 
-    /// States of all functions that a null pointer is an address like others. A kernel's access to null is an error
-    /// that the program must see, and no reason to remove the access.
+    /// Adds `null_pointer_is_valid` to all functions. A kernel's access through null is an error that the
+    /// program must observe, so LLVM must not remove the access.
     pub fn keep_null_accesses(&mut self) {
         for f in self.functions() {
             unsafe { keep_null_accesses(self, f) };
@@ -139,8 +138,8 @@ impl Host {
         self.touch();
     }
 
-    /// States of the run time's functions that they do not throw, which C++ does not: where such a call stands between
-    /// launches, control goes on to the next one.
+    /// Adds `nounwind` to the CUDA runtime's functions, which never throw: control always continues between
+    /// launches.
     fn mark_run_time(&self) {
         for f in self.functions() {
             let name = unsafe { name_of(f) };
@@ -151,8 +150,8 @@ impl Host {
         }
     }
 
-    /// Makes kernels and variables invisible outside, too: a link leaves out what only its own module
-    /// could use.
+    /// Makes kernels and variables internal after the link, because the linker drops internal definitions
+    /// without uses.
     fn make_own_internal(&self, separate: bool) {
         for value in self.functions().into_iter().chain(self.variables()) {
             unsafe {
@@ -166,7 +165,7 @@ impl Host {
         }
     }
 
-    /// What the host's functions say about the machine that they are for.
+    /// Returns the target attributes of the host's functions.
     fn target_attributes(&self) -> Vec<LLVMAttributeRef> {
         let defined = |f: &LLVMValueRef| unsafe { LLVMIsDeclaration(*f) } == 0;
         let Some(f) = self.functions().into_iter().find(defined) else {
@@ -182,7 +181,7 @@ impl Host {
             .collect()
     }
 
-    /// Refuses functions of the device's library that our header does not define.
+    /// Refuses functions of the device library that Gradus' header does not define.
     fn check_libdevice(&self) -> Result<(), Diagnostic> {
         let missing = self.functions().into_iter().find_map(|f| unsafe {
             let name = name_of(f);
@@ -192,8 +191,8 @@ impl Host {
         missing.map_or(Ok(()), |name| Err(unsupported(&name)))
     }
 
-    /// When the grids are made: launches that are left run the kernel by its function, and the kernels' own
-    /// functions go.
+    /// Removes kernels after grids are built: remaining launches call the kernel's run function, and unused
+    /// kernels are deleted.
     pub fn drop_kernels(&mut self) {
         for launch in self.functions() {
             let name = unsafe { name_of(launch) };
@@ -222,9 +221,9 @@ impl Host {
     }
 }
 
-/// Replaces `other` by `one`: both name the memory whose size a launch gives, and all such names begin at one
-/// address. They stay declarations, because a definition would have the source's size of zero. LLVM assumes that an
-/// access larger than a variable belongs to another one.
+/// Replaces `other` by `one`: both declare dynamic shared memory, which starts at one address. Both stay
+/// declarations, because a definition would have the source's size of zero, and LLVM assumes that an access
+/// beyond a variable's size belongs to another variable.
 ///
 /// # Safety
 /// Both are live declarations of variables.
@@ -240,7 +239,7 @@ unsafe fn stand_for(one: LLVMValueRef, other: LLVMValueRef) {
     }
 }
 
-/// Makes a definition one of this module alone.
+/// Makes a definition internal, unless later steps find it by name.
 ///
 /// # Safety
 /// `value` is a live function or variable with a definition.
@@ -262,20 +261,21 @@ unsafe fn internal(value: LLVMValueRef) {
     }
 }
 
-/// Whether a symbol of the device is looked for by its name after the link.
+/// Returns whether a device symbol is looked up by name after the link.
 fn is_found_by_name(name: &str) -> bool {
     [KERNEL, VARIABLE, DEVICE]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a variable may be meant by other translation units: C's names are, and C++'s that are not hidden.
+/// Returns whether other translation units may refer to a variable: C names, and C++ names without internal
+/// linkage.
 fn is_shared_by_units(name: &str) -> bool {
     let name = name.strip_prefix(VARIABLE).unwrap_or(name);
     !name.starts_with("_Z") || retarget::is_external(name)
 }
 
-/// The calls in a function, in order.
+/// Returns the calls in a function, in order.
 ///
 /// # Safety
 /// `f` is a live function.
@@ -284,8 +284,8 @@ pub(crate) unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     instructions_in(f).filter(is_call).collect()
 }
 
-/// Whether all device functions that are called have a body: where sources are not compiled separately, none of
-/// another's is at hand.
+/// Checks that all called device functions have a body; without separate compilation, no other unit can
+/// define them.
 ///
 /// # Safety
 /// `module` is the device's, live.
@@ -294,7 +294,7 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
         let mut f = LLVMGetFirstFunction(module);
         while !f.is_null() {
             let name = name_of(f);
-            // Memory is had from C++'s operators, which are the host's.
+            // C++'s allocation operators are the host's.
             let elsewhere = ["_Znw", "_Zna", "_Zdl", "_Zda"];
             let of_program = name.starts_with("_Z")
                 && differentiation_call(&name).is_none()
@@ -314,7 +314,7 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Adds an attribute that has no value.
+/// Adds an attribute without a value.
 ///
 /// # Safety
 /// `f` is a live function of `host`.

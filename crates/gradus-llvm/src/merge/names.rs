@@ -1,6 +1,6 @@
-//! The names by which the rest of the program knows a GPU's builtins.
+//! Names of GPU builtins in the merged module.
 
-/// The new name of a builtin, with `@`.
+/// Returns the new name of a builtin, with `@`.
 pub(super) fn renamed(symbol: &str) -> Option<&'static str> {
     let found = RENAMED.iter().find(|(old, _)| *old == &symbol[1..]);
     found.map(|(_, new)| *new)
@@ -62,7 +62,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("__assertfail", "@__gr_assertfail"),
 ];
 
-/// Builtins that are short code here.
+/// Definitions of builtins that expand to a few instructions.
 pub(super) const HELPERS: &str = "
 define internal void @__gr_fence() alwaysinline nounwind {
   fence seq_cst

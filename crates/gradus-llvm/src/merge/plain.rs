@@ -1,7 +1,8 @@
-//! Calls of CUDA's run time taken apart: what they do with the program's memory (allocate, copy, fill) becomes
-//! instructions that everyone knows, beside a call that says what CUDA would refuse.
+//! Lowers memory calls of the CUDA runtime (allocate, copy, fill) to plain instructions and a call that
+//! returns CUDA's status.
 //!
-//! For differentiation: a copy is seen to be one. Programs that are only run keep their calls.
+//! Runs before differentiation, which then sees a copy as `memcpy`. Programs without derivatives keep their
+//! calls.
 
 use super::launches::{calls_of, set_callee};
 use crate::ffi::*;
@@ -10,14 +11,14 @@ use gradus_ir::Diagnostic;
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 
-/// How the names of the parts' functions begin, before the name of the call that they stand for.
+/// Prefix of the names of the lowered functions, before the name of the runtime call.
 const PLAIN: &str = "__gr_plain.";
 
 impl Host {
-    /// Takes the calls of CUDA's run time apart.
+    /// Lowers the calls of the CUDA runtime.
     ///
     /// # Errors
-    /// Text of ours that LLVM cannot read.
+    /// An error of LLVM in the text of the lowered functions.
     pub fn plain_device_calls(&mut self) -> Result<(), Diagnostic> {
         let text = self.read_text(PARTS.as_bytes(), "parts")?;
         self.link_module(text, "parts")?;
@@ -36,7 +37,8 @@ impl Host {
                         set_callee(*call.1, part);
                     }
                 }
-                // A link leaves out what only its own module could use.
+                // The linker drops internal functions without uses, so the function becomes internal after
+                // linking.
                 LLVMSetLinkage(part, LLVMLinkage::LLVMInternalLinkage);
             }
         }
@@ -45,7 +47,7 @@ impl Host {
     }
 }
 
-/// The parts. A copy or fill that is refused leaves the program's memory alone.
+/// The lowered functions. A refused copy or fill leaves the program's memory unchanged.
 const PARTS: &str = r#"
 declare noalias ptr @__gr_device_malloc(i64, i32) nounwind willreturn memory(inaccessiblemem: readwrite)
 declare i32 @__gr_device_status(ptr readnone captures(none), i64, i32) nounwind willreturn memory(inaccessiblemem: readwrite)
@@ -164,7 +166,7 @@ define i32 @__gr_plain.cudaEventElapsedTime(ptr %to, ptr %start, ptr %end) alway
 mod tests {
     use super::*;
 
-    /// All parts are as LLVM wants them, and what is called instead of CUDA's is what CUDA's was.
+    /// The lowered functions are valid LLVM IR, and a call is replaced only if its type matches.
     #[test]
     fn parts_stand_in_for_calls() {
         let text = "

@@ -1,5 +1,5 @@
-//! What the host would register with a driver: kernels by their stubs, and variables by their shadows.
-//! The calls are read and the constructor that makes them gets new contents.
+//! Registration of kernels and variables with the CUDA driver: reads the host's registration calls and
+//! replaces the contents of the registering constructor.
 
 use super::launches::Stubbed;
 use super::{calls_in, is_shared_by_units};
@@ -10,28 +10,28 @@ use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
-/// The calls of a module's registration.
+/// The registration calls of a module.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
     /// Stub, name and the address of the name.
     kernels: Vec<(LLVMValueRef, String, LLVMValueRef)>,
     /// Shadow and name, the address of the name, and the size.
     variables: Vec<(LLVMValueRef, String, [LLVMValueRef; 2])>,
-    /// Texture and surface references, the same.
+    /// Handle and name of texture and surface references.
     textures: Vec<(LLVMValueRef, String)>,
 }
 
-/// What the host asks for a variable by its name with.
+/// The runtime function that looks up a variable by name.
 const BY_NAME: &str = "__gr_symbol";
-/// What clang calls the function with the calls.
+/// clang's name of the function with the registration calls.
 const CALLS: &str = "__cuda_register_globals";
-/// What it calls the constructor.
+/// clang's name of the registering constructor.
 const CONSTRUCTOR: &str = "__cuda_module_ctor";
-/// What it makes beside them, that means nothing here.
+/// Further functions of clang's registration code, which are removed.
 const REST: [&str; 2] = [CALLS, "__cuda_module_dtor"];
 
 impl Host {
-    /// Reads what the host registers.
+    /// Reads the host's registration calls.
     pub(super) fn registered_on_device(&self) -> Result<Registered, Diagnostic> {
         let mut registered = Registered::default();
         let Some(f) = self.function(CALLS) else {
@@ -44,7 +44,7 @@ impl Host {
             match callee.as_str() {
                 "__cudaRegisterFunction" => registered.kernels.push((operand(1), name, operand(2))),
                 "__cudaRegisterVar" | "__cudaRegisterManagedVar" => {
-                    // The managed form has the address of the host's pointer in between.
+                    // The managed form has an additional operand, the address of the host's pointer.
                     let size = operand(u32::from(callee.len() == "__cudaRegisterVar".len()) + 4);
                     let row = (operand(1), name, [operand(2), size]);
                     registered.variables.push(row);
@@ -62,8 +62,8 @@ impl Host {
         Ok(registered)
     }
 
-    /// A variable of the device takes the place of the host's shadow of it. A texture is what the host has:
-    /// to the device it is an address.
+    /// Replaces host shadows by the device's variables. For a texture, the host's object replaces the
+    /// device's handle: to the device a texture is an address.
     pub(super) fn unify_variables(&mut self, registered: &Registered, separate: bool) {
         for (shadow, name, _) in &registered.variables {
             if let Some(variable) = self.device_variable(name) {
@@ -74,7 +74,7 @@ impl Host {
             }
         }
         for variable in self.variables() {
-            // Another unit defines it, and the host's half of this one may name it, too.
+            // Another unit defines the variable, and the host half of the present unit may refer to it.
             let name = unsafe { name_of(variable) };
             let declared = unsafe { LLVMIsDeclaration(variable) } != 0;
             if let Some(name) = name.strip_prefix(VARIABLE).filter(|_| declared) {
@@ -92,11 +92,11 @@ impl Host {
         }
     }
 
-    /// Gives a variable the name, too, by which the host's half of another unit means it, where that has no device
-    /// code that uses it.
+    /// Adds an alias under the shadow's name, by which host code of other units without matching device
+    /// code refers to the variable.
     ///
     /// # Safety
-    /// Both are live variables of this module.
+    /// Both are live variables of the module.
     unsafe fn name_for_others(&self, shadow: LLVMValueRef, variable: LLVMValueRef) {
         unsafe {
             let name = c_string(&name_of(shadow));
@@ -106,15 +106,15 @@ impl Host {
         }
     }
 
-    /// The device's variable of that name.
+    /// Returns the device's variable with the given name.
     fn device_variable(&self, name: &str) -> Option<LLVMValueRef> {
         let own = c_string(&format!("{VARIABLE}{name}"));
         let variable = unsafe { LLVMGetNamedGlobal(self.module, own.as_ptr()) };
         (!variable.is_null()).then_some(variable)
     }
 
-    /// Makes the entries of all kernels, and a constructor that hands them to the run time, with what they were compiled
-    /// for.
+    /// Emits the entries of all kernels, and a constructor that registers them with the runtime, with their
+    /// target architecture.
     pub(super) fn register_here(
         &mut self,
         registered: &Registered,
@@ -182,7 +182,7 @@ impl Host {
         Ok(())
     }
 
-    /// The variables that a host may ask for by their names, where it does: address, name, size.
+    /// Returns address, name and size of the registered variables, if the host looks up variables by name.
     fn named_symbols(&self, registered: &Registered) -> Vec<[LLVMValueRef; 3]> {
         if self.function(BY_NAME).is_none() {
             return Vec::new();
@@ -194,7 +194,7 @@ impl Host {
         rows.collect()
     }
 
-    /// Tells the run time the names of variables.
+    /// Emits calls that register the names of variables with the runtime.
     unsafe fn register_symbols(&self, b: LLVMBuilderRef, rows: Vec<[LLVMValueRef; 3]>) {
         unsafe {
             let ptr = LLVMPointerTypeInContext(self.ctx, 0);
@@ -208,7 +208,7 @@ impl Host {
         }
     }
 
-    /// The function of that name and type, declared where it is new.
+    /// Returns the function with the given name and type; declares it on first use.
     pub(super) fn declared(&self, name: &std::ffi::CStr, ty: LLVMTypeRef) -> LLVMValueRef {
         unsafe {
             let known = LLVMGetNamedFunction(self.module, name.as_ptr());
@@ -220,7 +220,7 @@ impl Host {
     }
 }
 
-/// The text that a constant points to.
+/// Returns the string constant that a pointer refers to.
 unsafe fn text(pointer: LLVMValueRef) -> String {
     unsafe {
         if LLVMIsAGlobalVariable(pointer).is_null() {
@@ -236,12 +236,12 @@ unsafe fn text(pointer: LLVMValueRef) -> String {
     }
 }
 
-/// Takes a function's code away.
+/// Deletes a function's code.
 unsafe fn clear(f: LLVMValueRef) {
     unsafe {
         let mut last = LLVMGetLastBasicBlock(f);
         while !last.is_null() {
-            // What is used by later code is gone with it.
+            // Backwards order: the users of an instruction are already erased.
             let mut inst = LLVMGetLastInstruction(last);
             while !inst.is_null() {
                 LLVMInstructionEraseFromParent(inst);

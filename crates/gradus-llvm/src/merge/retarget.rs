@@ -1,10 +1,11 @@
-//! The GPU's half of a translation unit as text for the host's machine.
+//! Retargets the text of a device module to the host.
 //!
-//! LLVM cannot change the address space of what exists, but its text can be read again under another
-//! layout: here it loses triple, layout, address spaces, the kernels' calling convention and the
-//! target's attributes, and names that mean something on a GPU become names that mean it here.
+//! LLVM cannot change address spaces of an existing module, but the text can be parsed under another
+//! layout. The text loses its triple, layout, address spaces, the kernels' calling convention and the
+//! target's attributes; GPU builtins are renamed to the runtime's names.
 //!
-//! Invariant: text in quotes (strings, metadata, quoted symbols) is never touched but for whole symbols.
+//! # Invariants
+//! Quoted text (strings, metadata, quoted symbols) does not change, except whole symbols.
 
 use super::names::{self, HELPERS};
 use gradus_ir::known::{DEVICE, KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
@@ -16,11 +17,11 @@ use std::fmt::Write;
 pub(super) struct Retargeted {
     /// Its text.
     pub text: String,
-    /// The kernels, as the GPU's half names them.
+    /// The kernels, by their names in the device half.
     pub kernels: Vec<String>,
-    /// Intrinsics of the GPU that mean nothing here.
+    /// GPU intrinsics without a counterpart.
     pub unknown: Vec<String>,
-    /// What it was compiled for, as `80` for `sm_80`.
+    /// The target architecture: `80` for `sm_80`.
     pub architecture: u64,
 }
 
@@ -30,7 +31,7 @@ fn architecture(text: &str) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-/// Makes text for `triple` and `layout` of a device module's text.
+/// Rewrites a device module's text for `triple` and `layout`.
 pub(super) fn retarget(text: &str, triple: &str, layout: &str, separate: bool) -> Retargeted {
     let mut out = Retargeted {
         architecture: architecture(text).unwrap_or(70),
@@ -76,7 +77,7 @@ pub(super) fn retarget(text: &str, triple: &str, layout: &str, separate: bool) -
     out
 }
 
-/// How lines begin that say nothing to the host.
+/// Beginnings of lines that are dropped.
 const DROPPED: [&str; 5] = [
     "!llvm.ident",
     "!nvvm.annotations",
@@ -85,13 +86,13 @@ const DROPPED: [&str; 5] = [
     "$",
 ];
 
-/// Whether a declaration is of a function that [`HELPERS`] defines.
+/// Returns whether [`HELPERS`] defines a declared function.
 fn is_helper(declaration: &str) -> bool {
     let name = symbol_in(declaration).unwrap_or_default();
     !name.is_empty() && HELPERS.contains(&format!(" {name}("))
 }
 
-/// The new names of symbols, by the old ones as the text spells them.
+/// Returns the new names of symbols, by their old spelling in the text.
 fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<String, String> {
     let mut symbols = HashMap::new();
     for line in text.lines() {
@@ -116,7 +117,7 @@ fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<Str
     symbols
 }
 
-/// Whether a function of C++ is the same one in all translation units, and defined in one of them.
+/// Returns whether a C++ function is defined in exactly one translation unit.
 fn is_of_all_units(line: &str, name: &str) -> bool {
     let head = line.split('@').next().unwrap_or(line);
     let own = ["internal", "private", "linkonce", "weak", "available"];
@@ -124,7 +125,7 @@ fn is_of_all_units(line: &str, name: &str) -> bool {
     is_external(name) && !head.split(' ').any(is_own)
 }
 
-/// Whether a name of C++ is visible outside of its unit, and no allocation function.
+/// Returns whether a C++ name has external linkage and is no allocation function.
 pub(super) fn is_external(name: &str) -> bool {
     let hidden = ["_ZL", "_ZZ", "_ZN12_GLOBAL__N_1", "_ZGV"];
     let allocates = ["_Znw", "_Zna", "_Zdl", "_Zda"];
@@ -132,7 +133,7 @@ pub(super) fn is_external(name: &str) -> bool {
     name.starts_with("_Z") && !begins(&hidden) && !begins(&allocates)
 }
 
-/// What a variable is, by the line that defines it.
+/// Returns the name prefix of a variable by its address space.
 fn variable_prefix(line: &str) -> Option<&'static str> {
     let rest = &line[symbol_in(line)?.len()..];
     let head = rest.split('"').next().unwrap_or(rest);
@@ -148,23 +149,23 @@ fn variable_prefix(line: &str) -> Option<&'static str> {
     }
 }
 
-/// A symbol with something before its name, quoted.
+/// Returns a quoted symbol with a prefix before its name.
 fn prefixed(prefix: &str, symbol: &str) -> String {
     format!("@\"{prefix}{}\"", plain(symbol))
 }
 
-/// The name in a symbol's spelling.
+/// Returns the name in a symbol's spelling.
 fn plain(symbol: &str) -> &str {
     symbol.trim_start_matches('@').trim_matches('"')
 }
 
-/// The first symbol of a line, with `@`.
+/// Returns the first symbol of a line, with `@`.
 fn symbol_in(line: &str) -> Option<&str> {
     let start = line.find('@')?;
     Some(&line[start..start + symbol_length(&line[start..])])
 }
 
-/// The length of the symbol at the beginning of `text`.
+/// Returns the length of the symbol at the beginning of `text`.
 fn symbol_length(text: &str) -> usize {
     if let Some(rest) = text.strip_prefix("@\"") {
         return rest.find('"').map_or(text.len(), |end| end + 3);
@@ -174,7 +175,7 @@ fn symbol_length(text: &str) -> usize {
     end.map_or(text.len(), |end| end + 1)
 }
 
-/// The module flags that say which debug information follows.
+/// Returns the module flags that describe the debug information.
 fn debug_flags(text: &str) -> Vec<&str> {
     let says = |line: &&str| {
         line.contains("!\"Debug Info Version\"") || line.contains("!\"Dwarf Version\"")
@@ -186,7 +187,7 @@ fn debug_flags(text: &str) -> Vec<&str> {
     nodes.filter_map(|line| line.split(' ').next()).collect()
 }
 
-/// One line on its way.
+/// The rewriting of a line.
 struct Scan<'a> {
     line: &'a str,
     at: usize,
@@ -195,7 +196,7 @@ struct Scan<'a> {
     unknown: &'a mut Vec<String>,
 }
 
-/// Words that go, with the space behind them.
+/// Dropped keywords, with the space after them.
 const WORDS: [&str; 3] = ["ptx_kernel", "ptx_device", "externally_initialized"];
 
 impl Scan<'_> {
@@ -217,7 +218,7 @@ impl Scan<'_> {
                     self.at += 19 + digits.unwrap_or(number.len());
                 }
                 _ if c.is_ascii_alphabetic() || c == '_' => self.word(rest, constant),
-                // Names and numbers are taken whole: a word inside of one is none.
+                // Names and numbers are copied whole: a keyword inside a name is no keyword.
                 '%' | '!' | '#' | '$' => self.copy(1 + word_length(&rest[1..])),
                 _ if c.is_ascii_digit() => self.copy(word_length(rest)),
                 _ => self.copy(c.len_utf8()),
@@ -245,7 +246,7 @@ impl Scan<'_> {
                 self.close(&rest[end..]);
             }
             "comdat" => {
-                // A variable has commas around it, a function spaces.
+                // `comdat` follows a comma on a variable, and a space on a function.
                 let length = self.out.strip_suffix(", ").map(str::len);
                 self.out.truncate(length.unwrap_or(self.out.len()));
                 self.at += word.len();
@@ -274,7 +275,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A type that ended with its address space has no space before what closes it.
+    /// Removes the space between a type and a closing token after its address space was removed.
     fn close(&mut self, rest: &str) {
         if rest.starts_with([',', ')', '>', ']', '}', '(']) || rest.is_empty() {
             self.out.truncate(self.out.trim_end().len());
@@ -298,7 +299,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A group of attributes without those of the target.
+    /// Rewrites an attribute group without the target's attributes.
     fn attributes(&mut self) {
         let mut rest = self.line;
         while let Some(start) = rest.find('"') {
@@ -318,13 +319,13 @@ impl Scan<'_> {
     }
 }
 
-/// The length of the word at the beginning of `text`.
+/// Returns the length of the word at the beginning of `text`.
 fn word_length(text: &str) -> usize {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_.-$".contains(c);
     text.find(|c: char| !is_word(c)).unwrap_or(text.len())
 }
 
-/// An intrinsic's name with all its pointers in the first address space.
+/// Returns an intrinsic's name with all pointers in address space 0.
 fn in_one_space(name: &str) -> String {
     let part = |part: &str| match part.strip_prefix('p') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {

@@ -1,9 +1,9 @@
-//! Device functions of other sources that this source cannot call.
+//! Separate compilation: records device functions that cannot be called across units.
 //!
-//! A function that queries its thread index, waits for others or uses shared memory becomes part of its kernel: a
-//! kernel of another source cannot call it. The objects state this for a link that sees both. A variable
-//! [`TOGETHER`]`NAME` marks the definition of such a function. [`CALLED`]`NAME` marks a call of a function of
-//! another source. Each holds `file:line:name`.
+//! A device function with thread queries, barriers or shared memory is inlined into the calling kernel.
+//! Kernels of separate units cannot call the function. The objects record definitions and calls for a link
+//! step with all units. A variable [`TOGETHER`]`NAME` marks a definition, [`CALLED`]`NAME` a call into a
+//! foreign unit. Each variable holds `file:line:name`.
 
 use super::assembly::place;
 use super::launches::calls_of;
@@ -15,7 +15,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 impl Host {
-    /// Marks a function of this source as not callable by other sources.
+    /// Makes a function internal and records the function as not callable from other units.
     pub(super) unsafe fn keep_from_others(&self, f: LLVMValueRef) {
         unsafe {
             if LLVMGetLinkage(f) == LLVMLinkage::LLVMInternalLinkage {
@@ -30,7 +30,7 @@ impl Host {
         }
     }
 
-    /// Records the functions of other sources that this source calls.
+    /// Records calls of device functions that the module does not define.
     pub(super) fn tell_calls_of_others(&self) {
         for f in self.functions() {
             unsafe {
@@ -54,7 +54,7 @@ impl Host {
             let note = LLVMAddGlobal(self.module, LLVMTypeOf(held), name.as_ptr());
             LLVMSetInitializer(note, held);
             LLVMSetGlobalConstant(note, 1);
-            // Several sources may record the same call.
+            // Several units may record the same call.
             LLVMSetLinkage(note, LLVMLinkage::LLVMWeakAnyLinkage);
         }
     }

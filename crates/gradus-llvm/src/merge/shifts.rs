@@ -1,5 +1,6 @@
-//! Shifts by as many bits as a value has, or more: a GPU gives 0 (or copies of the sign), and programs count on
-//! `x << (32 - n)` with an `n` of 0. LLVM leaves them open, and processors take the amount modulo the width.
+//! Shift semantics of the GPU: a shift by the width or more yields 0 (or copies of the sign). Programs rely
+//! on `x << (32 - n)` for `n` = 0. In LLVM such a shift is poison, and CPUs reduce the amount modulo the
+//! width.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -8,7 +9,7 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMTypeKind};
 
 impl Host {
-    /// Gives all shifts of the device's module, by amounts that are not known, the GPU's meaning.
+    /// Gives all shifts of the device module by variable amounts the GPU's semantics.
     pub(super) fn bound_shifts(&self, module: LLVMModuleRef) {
         unsafe {
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -20,7 +21,7 @@ impl Host {
     }
 }
 
-/// The shifts by something that is no constant.
+/// Returns the shifts by a non-constant amount.
 unsafe fn shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
@@ -39,7 +40,7 @@ unsafe fn shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     found
 }
 
-/// The same number in each element of an integer or vector type.
+/// Returns an integer constant, or a vector with the constant in each element.
 unsafe fn splat(ty: LLVMTypeRef, value: u64) -> LLVMValueRef {
     unsafe {
         if LLVMGetTypeKind(ty) != LLVMTypeKind::LLVMVectorTypeKind {
@@ -51,7 +52,7 @@ unsafe fn splat(ty: LLVMTypeRef, value: u64) -> LLVMValueRef {
     }
 }
 
-/// Chooses 0 instead of the shift where the amount is too large; of an arithmetic one, the largest amount.
+/// Selects 0 instead of the shift for a large amount; an arithmetic shift uses the largest valid amount.
 unsafe fn bound(b: LLVMBuilderRef, shift: LLVMValueRef) {
     unsafe {
         let (ty, amount) = (LLVMTypeOf(shift), LLVMGetOperand(shift, 1));
@@ -67,12 +68,12 @@ unsafe fn bound(b: LLVMBuilderRef, shift: LLVMValueRef) {
         LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(shift));
         let result = LLVMBuildSelect(b, fits, shift, LLVMConstNull(ty), NO_NAME);
         LLVMReplaceAllUsesWith(shift, result);
-        // The choice used the shift too.
+        // Replacing all uses also changed the operand of the select.
         LLVMSetOperand(result, 1, shift);
     }
 }
 
-/// The element of a vector type, else the type.
+/// Returns the element type of a vector type, otherwise the type.
 unsafe fn scalar(ty: LLVMTypeRef) -> LLVMTypeRef {
     unsafe {
         match LLVMGetTypeKind(ty) {

@@ -1,5 +1,5 @@
-//! Device functions that ask which thread they are, wait for others or use the block's memory stand in
-//! their kernel: there the answers are.
+//! Inlines device functions that query the thread index, wait at a barrier or use shared memory into their
+//! kernels, because the thread context is known only in a kernel.
 
 use super::add_attribute;
 use super::assembly::place;
@@ -14,20 +14,20 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// The instructions of a function that every kernel takes in, before anything made them fewer.
+/// The most instructions of a function that is always inlined, before any optimisation.
 const SHORT: usize = 300;
-/// The same with all that is taken in inside of it: short functions that call short functions, over a few levels,
-/// are as long as there are ways from the first to the last.
+/// The limit including inlined callees: short functions that call short functions over a few levels
+/// multiply along all paths.
 const SHORT_IN_ALL: usize = 2000;
 
-/// Ends the thread that calls it: what follows such a call is not reached.
+/// Ends the calling thread: code after a call is unreachable.
 pub(super) const EXIT: &str = "__gr_exit";
 
 impl Host {
-    /// Makes the ends of threads returns of their kernels, once the functions that they stand in are taken in.
+    /// Replaces thread exits by returns of the kernel, after inlining.
     ///
     /// # Errors
-    /// A function that ends its thread and is not taken in.
+    /// A function that ends its thread and could not be inlined.
     pub(crate) fn return_at_exits(&mut self) -> Result<(), Diagnostic> {
         let Some(exit) = self.function(EXIT) else {
             // Not an error: no function ends its thread.
@@ -55,8 +55,8 @@ impl Host {
         Ok(())
     }
 
-    /// Marks short functions of a device module to be inlined, as compilers for GPUs do: what a loop
-    /// over threads calls keeps it from being vectorised.
+    /// Marks short functions of a device module `alwaysinline`, as GPU compilers do: a call in a loop over
+    /// threads prevents vectorization.
     pub(super) unsafe fn take_in_short(&self, module: LLVMModuleRef) {
         let mut lengths = Lengths::default();
         unsafe {
@@ -71,7 +71,7 @@ impl Host {
         }
     }
 
-    /// Marks the functions that belong into their kernel to be inlined.
+    /// Marks the functions that must be inlined into their kernel `alwaysinline`.
     pub fn mark_thread_functions(&mut self) {
         let asks = |name: &str| {
             name == EXIT || matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread())
@@ -94,7 +94,7 @@ impl Host {
                     LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind);
                     add_attribute(self, f, "alwaysinline");
                     if name_of(f).starts_with(DEVICE) {
-                        // Nobody else can take it in.
+                        // No foreign unit can inline the function.
                         self.keep_from_others(f);
                     }
                 }
@@ -104,15 +104,15 @@ impl Host {
     }
 }
 
-/// How long functions are when what they call is taken in.
+/// Sizes of functions after inlining.
 #[derive(Default)]
 struct Lengths {
-    /// By function: its own instructions, and with those of what is taken in.
+    /// Instructions of each function: without and with inlined callees.
     known: HashMap<LLVMValueRef, (usize, usize)>,
 }
 
 impl Lengths {
-    /// Whether a function is taken in where it is called: its source says so, or it is short and nothing forbids it.
+    /// Returns whether a function is inlined at its calls: `alwaysinline`, or short and not `noinline`.
     unsafe fn is_taken_in(&mut self, f: LLVMValueRef) -> bool {
         unsafe {
             self.measure(f);
@@ -120,7 +120,7 @@ impl Lengths {
         }
     }
 
-    /// Measures a function, and before it those that it calls. What calls itself counts once.
+    /// Measures a function after its callees; a recursive callee counts once.
     unsafe fn measure(&mut self, f: LLVMValueRef) {
         let mut open = vec![(f, None)];
         while let Some((f, calls)) = open.pop() {
@@ -147,7 +147,7 @@ impl Lengths {
         }
     }
 
-    /// Whether a function that was measured is taken in.
+    /// Returns whether a measured function is inlined.
     unsafe fn fits(&self, f: LLVMValueRef) -> bool {
         let says = |name| unsafe {
             let kind = attribute_kind(name);
@@ -158,7 +158,7 @@ impl Lengths {
     }
 }
 
-/// The instructions of a function, and the functions with code that it calls, once for each call.
+/// Returns the number of instructions of a function, and its defined direct callees, once per call.
 unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
     let (mut count, mut calls) = (0, Vec::new());
     unsafe {
@@ -175,7 +175,7 @@ unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
     (count, calls)
 }
 
-/// The functions with code that mentions a value, also inside of constants.
+/// Returns the functions whose code uses a value, also through constants.
 pub(super) unsafe fn users(value: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     let mut open = vec![value];

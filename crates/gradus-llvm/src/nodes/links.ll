@@ -1,6 +1,6 @@
-; Links of lists in a ring: the address of the next one, and behind it that of the one before.
+; Links of circular lists: the address of the next link, followed by the address of the previous link.
 
-; Two links follow each other.
+; Makes two links adjacent.
 define internal void @__gr_links_join(ptr %first, ptr %second) alwaysinline {
   %back = getelementptr i8, ptr %second, i64 8
   store ptr %second, ptr %first
@@ -8,7 +8,7 @@ define internal void @__gr_links_join(ptr %first, ptr %second) alwaysinline {
   ret void
 }
 
-; A link comes before another one.
+; Inserts a link in front of another link.
 define void @__gr_links_hook(ptr %link, ptr %at) alwaysinline {
   %place = getelementptr i8, ptr %at, i64 8
   %before = load ptr, ptr %place
@@ -17,7 +17,7 @@ define void @__gr_links_hook(ptr %link, ptr %at) alwaysinline {
   ret void
 }
 
-; A link leaves its ring.
+; Removes a link from its list.
 define void @__gr_links_unhook(ptr %link) alwaysinline {
   %place = getelementptr i8, ptr %link, i64 8
   %before = load ptr, ptr %place
@@ -26,7 +26,7 @@ define void @__gr_links_unhook(ptr %link) alwaysinline {
   ret void
 }
 
-; The links from the first to the one before the end leave their ring and come before another one.
+; Moves the links from `first` up to the link before `end` in front of another link.
 define void @__gr_links_transfer(ptr %at, ptr %first, ptr %end) alwaysinline {
 entry:
   %none = icmp eq ptr %at, %end
@@ -46,7 +46,7 @@ done:
   ret void
 }
 
-; A head takes over the ring from the first to the last link; it is alone where these are another head.
+; Moves the list from `first` to `last` to a header; the header becomes empty if `first` is the other header.
 define internal void @__gr_links_take(ptr %head, ptr %other, ptr %first, ptr %last) alwaysinline {
 entry:
   %none = icmp eq ptr %first, %other
@@ -62,7 +62,7 @@ done:
   ret void
 }
 
-; Two heads take each other's ring.
+; Swaps the lists of two headers.
 define void @__gr_links_swap(ptr %a, ptr %b) alwaysinline {
   %a.place = getelementptr i8, ptr %a, i64 8
   %b.place = getelementptr i8, ptr %b, i64 8
@@ -75,7 +75,7 @@ define void @__gr_links_swap(ptr %a, ptr %b) alwaysinline {
   ret void
 }
 
-; A ring turns round.
+; Reverses a list.
 define void @__gr_links_reverse(ptr %head) alwaysinline {
 entry:
   br label %each

@@ -1,8 +1,8 @@
-; What is done on one side of a tree and, in a mirror, on the other: SIDE is `left` or `right`, OTHER its opposite, and
-; the addresses of what is below on them lie at bytes NEAR and FAR. Sides are no index: a place that is known keeps the
-; words of a node apart.
+; Operations on one side of a tree, and mirrored on the other: SIDE is `left` or `right`, OTHER the opposite, and NEAR
+; and FAR are the byte offsets of the children on both sides. The sides are no index, because a constant offset keeps
+; the fields of a node apart in points-to analysis.
 
-; The last node on this side of a node and what is below it.
+; Returns the last node on the side in a node's subtree.
 define internal ptr @__gr_tree_outermost_SIDE(ptr %of) alwaysinline {
 entry:
   br label %at
@@ -18,7 +18,7 @@ done:
   ret ptr %x
 }
 
-; The nearest node on this side; the head where there is none.
+; Returns the nearest node on the side; the header if there is none.
 define internal ptr @__gr_tree_next_SIDE(ptr %of) alwaysinline {
 entry:
   %place = getelementptr i8, ptr %of, i64 NEAR
@@ -47,7 +47,7 @@ done:
   ret ptr %up
 }
 
-; A node goes down to this side; what was below it on the other side comes up.
+; Rotates a node down to the side; its child on the other side moves up.
 define internal void @__gr_tree_rotate_SIDE(ptr %x, ptr %head) alwaysinline {
 entry:
   %far.place = getelementptr i8, ptr %x, i64 FAR
@@ -69,7 +69,7 @@ turn:
   ret void
 }
 
-; A red node is below a red one, which is on this side of the top: from where on to look for the same again, or null.
+; Fixes a red child of a red parent on this side of the grandparent; returns the node to continue at, or null.
 define internal ptr @__gr_tree_mend_red_SIDE(ptr %x, ptr %up, ptr %top, ptr %head) alwaysinline {
 entry:
   %uncle.place = getelementptr i8, ptr %top, i64 FAR
@@ -97,7 +97,7 @@ raise:
   ret ptr null
 }
 
-; On this side of a node a black one is missing: from where on to look for the same again, or null.
+; Fixes a missing black node on this side; returns the node to continue at, or null.
 define internal ptr @__gr_tree_mend_black_SIDE(ptr %up, ptr %head) alwaysinline {
 entry:
   %far.place = getelementptr i8, ptr %up, i64 FAR
@@ -140,7 +140,7 @@ raise:
   ret ptr null
 }
 
-; A node that is the last on this side is going: the head is told the next one.
+; Updates the header before the removal of the last node on this side.
 define internal void @__gr_tree_shrink_SIDE(ptr %gone, ptr %head) alwaysinline {
 entry:
   %end.place = getelementptr i8, ptr %head, i64 NEAR

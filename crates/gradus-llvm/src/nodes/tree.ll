@@ -1,7 +1,7 @@
-; Nodes of red-black trees: a colour (red is 0, black is 1), and at bytes 8, 16, 24 the addresses of what is above,
-; below on the left, below on the right. A tree has a head, a red node above its root: what is above the head is the
-; root, on its left is the first node, on its right the last one. Colours have the name by which the front end knows
-; them: the templates look at them, too.
+; Nodes of red-black trees: a colour (red is 0, black is 1), and at bytes 8, 16, 24 the addresses of parent, left
+; child and right child. A tree has a header, a red node above its root: its parent is the root, its left child the
+; first node, its right child the last node. Colours have the front end's TBAA tag, because the container templates
+; access colours, too.
 
 !0 = !{!1, !1, i64 0}
 !1 = !{!"_ZTSSt14_Rb_tree_color", !2, i64 0}
@@ -21,7 +21,7 @@ done:
   ret i1 %answer
 }
 
-; A node, or none, comes to the place of another one under what is above that.
+; Replaces a node under its parent by another node or null.
 define internal void @__gr_tree_put(ptr %old, ptr %new, ptr %head) alwaysinline {
 entry:
   %up.place = getelementptr i8, ptr %old, i64 8
@@ -55,7 +55,7 @@ done:
   ret void
 }
 
-; The node before another one; of the head, the last node.
+; Returns the predecessor of a node; of the header, the last node.
 define ptr @__gr_tree_before(ptr %x) alwaysinline {
 entry:
   %red = call i1 @__gr_tree_is_red(ptr %x)
@@ -76,13 +76,13 @@ node:
   ret ptr %found
 }
 
-; The node after another one; of the last one, the head.
+; Returns the successor of a node; of the last node, the header.
 define ptr @__gr_tree_after(ptr %x) alwaysinline {
   %found = call ptr @__gr_tree_next_right(ptr %x)
   ret ptr %found
 }
 
-; A new node comes under another one, or, on the left, under the head of an empty tree.
+; Inserts a new node under another node, or, on the left, under the header of an empty tree.
 define void @__gr_tree_insert(i1 zeroext %on.left, ptr %new, ptr %under, ptr %head) alwaysinline {
 entry:
   store i32 0, ptr %new, !tbaa !0
@@ -156,7 +156,7 @@ done:
   ret void
 }
 
-; A node leaves its tree; it is the result.
+; Removes a node from its tree, and returns the node.
 define ptr @__gr_tree_erase(ptr %gone, ptr %head) alwaysinline {
 entry:
   call void @__gr_tree_shrink_left(ptr %gone, ptr %head)

@@ -1,15 +1,16 @@
-//! Cycles become loops: step 2.
+//! Contracts cycles to loop nodes: step 2 of restructuring.
 //!
-//! Works on one region at a time, from the outside in. The strongly connected components of the
-//! region (Tarjan 1972) are contracted to loop nodes; what stood inside becomes a region whose end is
-//! the bottom of the loop. All edges to an entry of the component (edges *back*) and all edges out of
-//! it (*exits*) lead to that bottom, so that the inner region has one component less: an entry is
-//! never again in a cycle. This is Steensgaard's forest of loops.
+//! Works on one region at a time, from the outside in. The strongly connected components of the region
+//! (Tarjan 1972) are contracted to loop nodes; the nodes of a component become a region whose end is the
+//! bottom of the loop. All edges to an entry of the component (*back edges*) and all edges out of it
+//! (*exits*) are redirected to that bottom. The inner region thus loses the cycle: an entry is never again
+//! in a cycle. The result is Steensgaard's loop nesting forest.
 //!
-//! Components that only the loop leads to are pulled into it where they cannot reach the region's end
-//! (a call that does not return, an endless loop), or are a landing pad, which cannot leave its invoke.
+//! A component reachable only from the loop is pulled into the loop in two cases. Either it cannot reach
+//! the region's end (a no-return call, an endless loop), or it is a landing pad, which must stay with its
+//! invoke.
 //!
-//! Afterwards: every member of the region is outside all cycles.
+//! Afterwards no member of the region is in a cycle.
 
 use super::emit::Emitter;
 use super::graph::{Edge, Graph, OUTSIDE, Place, Reader, Region, Setting};
@@ -18,23 +19,23 @@ use std::collections::HashMap;
 
 const NONE: usize = usize::MAX;
 
-/// The strongly connected components of a region. Nodes go by their numbers in the region.
+/// The strongly connected components of a region. Nodes are identified by their numbers in the region.
 struct Components {
     /// The component of each node.
     of: Vec<usize>,
-    /// Their nodes, by their numbers in the graph; a component stands before those that lead to it.
+    /// The nodes of each component, by graph number; a component precedes its predecessors.
     nodes: Vec<Vec<usize>>,
-    /// Whether it has a cycle.
+    /// True for a component with a cycle.
     cyclic: Vec<bool>,
-    /// Whether it reaches the region's end.
+    /// True for a component that reaches the region's end.
     alive: Vec<bool>,
     /// The number of edges from other components.
     edges_in: Vec<usize>,
-    /// Whether another component leads to the node.
+    /// True for a node with an incoming edge from another component.
     is_entry: Vec<bool>,
 }
 
-/// A loop in the making.
+/// A loop under construction.
 struct Cycle {
     number: usize,
     nodes: Vec<usize>,
@@ -44,7 +45,7 @@ struct Cycle {
     bottom: usize,
 }
 
-/// Contracts the cycles of a region and gives the regions of the loops' bodies.
+/// Contracts the cycles of a region and returns the regions of the loop bodies.
 pub(super) fn contract(
     graph: &mut Graph,
     region: &mut Region,
@@ -99,7 +100,7 @@ pub(super) fn contract(
     }
     let first = graph.nodes.len() - cycles.len();
     enter(graph, region, &cycles, first);
-    // The tops of loops with several entries come last, so that the loop nodes stay numbered in a row.
+    // Tops of loops with several entries are added last, so that loop nodes are numbered consecutively.
     for (cycle, body) in cycles.iter().zip(&mut bodies) {
         if let Some(selector) = cycle.selector {
             let top = graph.add(Place::Entries(selector));
@@ -111,7 +112,7 @@ pub(super) fn contract(
     bodies
 }
 
-/// The component and those pulled into its loop.
+/// Returns the component and the components pulled into its loop.
 fn pull(
     graph: &Graph,
     components: &Components,
@@ -151,7 +152,7 @@ fn pull(
     set
 }
 
-/// Leads the edges back and the exits of a loop to its bottom, and gives the region of its body.
+/// Redirects the back edges and exits of a loop to its bottom, and returns the region of its body.
 fn close(
     graph: &mut Graph,
     cycle: &Cycle,
@@ -215,7 +216,7 @@ fn close(
     }
 }
 
-/// A loop whose one edge back and one exit belong to the same branch.
+/// Builds a loop whose only back edge and only exit belong to one branch.
 fn own_condition(
     graph: &mut Graph,
     cycle: &Cycle,
@@ -238,7 +239,8 @@ fn own_condition(
     }
 }
 
-/// The selector at the bottom of a loop: its setting for another round, if there is an exit at all.
+/// Creates the selector at the bottom of a loop; returns its setting for the next iteration, if the loop
+/// has an exit.
 fn select_at_bottom(cycle: &Cycle, exits: usize, emitter: &mut Emitter) -> Option<Setting> {
     if exits == 0 {
         emitter.set_again(cycle.number, Again::Forever, None);
@@ -262,7 +264,7 @@ fn select_at_bottom(cycle: &Cycle, exits: usize, emitter: &mut Emitter) -> Optio
     })
 }
 
-/// Leads an edge to an entry to the bottom instead.
+/// Redirects a back edge to the bottom.
 fn lead_back(edge: &mut Edge, cycle: &Cycle, entry: u32, selected: Option<Setting>) {
     if let Some(taken) = &mut edge.taken {
         taken.back = Some(cycle.number);
@@ -279,8 +281,8 @@ fn lead_back(edge: &mut Edge, cycle: &Cycle, entry: u32, selected: Option<Settin
     edge.to = cycle.bottom;
 }
 
-/// Leads an exit to the bottom instead. What happens on it happens behind the loop, if no other edge
-/// takes the same exit.
+/// Redirects an exit to the bottom. The assignments of an edge move after the loop, if no other edge takes
+/// the exit.
 fn lead_out(
     edge: &mut Edge,
     cycle: &Cycle,
@@ -300,7 +302,7 @@ fn lead_out(
     edge.to = cycle.bottom;
 }
 
-/// Leads the region's edges to entries of loops to the loops' nodes, which are numbered from `first`.
+/// Redirects edges to loop entries to the loop nodes, which are numbered from `first`.
 fn enter(graph: &mut Graph, region: &Region, cycles: &[Cycle], first: usize) {
     let mut entry_of = HashMap::new();
     for (i, cycle) in cycles.iter().enumerate() {
@@ -326,7 +328,7 @@ fn enter(graph: &mut Graph, region: &Region, cycles: &[Cycle], first: usize) {
     }
 }
 
-/// Tarjan's algorithm with a stack, and what is asked of the components.
+/// Computes the components by Tarjan's algorithm with an explicit stack.
 fn components(graph: &mut Graph, region: &Region) -> Components {
     let count = region.members.len();
     let mut of = vec![NONE; count];

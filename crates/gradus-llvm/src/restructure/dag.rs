@@ -1,22 +1,23 @@
-//! Dominators of a region without cycles: step 3.
+//! Dominators of an acyclic region: step 3 of restructuring.
 //!
-//! The region's nodes in reverse postorder; the immediate dominator of a node is the lowest common
-//! ancestor, in the tree so far, of its predecessors. Ancestors are found in O(log n) by one jump per
-//! node (Myers 1983, *An applicative random-access stack*), because the tree of a long chain of early
-//! exits is as deep as the chain. The region's end is no node here.
+//! Nodes are in reverse postorder; the immediate dominator of a node is the lowest common ancestor of its
+//! predecessors in the tree built so far. Ancestors are found in O(log n) by one jump pointer per node
+//! (Myers 1983, *An applicative random-access stack*). Linear searches would be too slow, because the
+//! dominator tree of a long chain of early exits is as deep as the chain. The region's end is not a node
+//! here.
 
 use super::graph::{Graph, OUTSIDE, Region};
 
 pub(super) struct Dag {
-    /// The nodes of the graph, in reverse postorder. What follows goes by their places in it.
+    /// The nodes of the graph, in reverse postorder. All other fields use indices into `order`.
     pub order: Vec<usize>,
-    /// Where each node's edges start in `target`; one more than there are nodes.
+    /// The index of each node's first edge in `target`, and a final sentinel.
     pub first: Vec<usize>,
-    /// Where each edge leads, or `OUTSIDE`.
+    /// The target of each edge, or `OUTSIDE`.
     pub target: Vec<usize>,
     /// The sources of the edges to each node.
     pub sources: Vec<Vec<usize>>,
-    /// The immediate dominator; the entry's is itself.
+    /// The immediate dominator; the entry is its own.
     pub parent: Vec<usize>,
     /// The number of strict dominators.
     pub depth: Vec<usize>,
@@ -24,7 +25,7 @@ pub(super) struct Dag {
 }
 
 impl Dag {
-    /// The dominators of a region whose cycles are contracted.
+    /// Computes the dominators of a region with contracted cycles.
     pub fn new(graph: &mut Graph, region: &Region) -> Dag {
         graph.number(&region.members, region.end);
         let order = reverse_postorder(graph, region);
@@ -63,15 +64,15 @@ impl Dag {
         dag
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.order.len()
     }
-    /// The edges of a node, by their places in `target`.
+    /// Returns the edges of a node, as indices into `target`.
     pub fn edges(&self, node: usize) -> std::ops::Range<usize> {
         self.first[node]..self.first[node + 1]
     }
-    /// The ancestor of a node at a depth not below its own.
+    /// Returns the ancestor of a node at `depth`, which is at most the node's depth.
     pub fn ancestor(&self, mut node: usize, depth: usize, steps: &mut u64) -> usize {
         while self.depth[node] > depth {
             *steps += 1;
@@ -84,8 +85,8 @@ impl Dag {
         }
         node
     }
-    /// The highest ancestor-or-self of `node` that is `inside`. The node itself is; where one is not, its
-    /// ancestors are not.
+    /// Returns the highest ancestor-or-self of `node` that is `inside`. The node itself is inside, and
+    /// `inside` is monotonic: no ancestor of a node outside is inside.
     pub fn highest(
         &self,
         mut node: usize,
@@ -113,7 +114,7 @@ impl Dag {
         self.jump[node] = if even { self.jump[over] } else { parent };
     }
 
-    /// The lowest common ancestor.
+    /// Returns the lowest common ancestor.
     fn common(&self, a: usize, b: usize, steps: &mut u64) -> usize {
         let depth = self.depth[a].min(self.depth[b]);
         let mut a = self.ancestor(a, depth, steps);

@@ -1,9 +1,9 @@
-//! The tree from the levels: step 5.
+//! Emits the region tree from the levels: step 5 of restructuring.
 //!
-//! One pass over a region with a stack of (node, sequence). A node is placed, its branch, the
-//! selections behind it, then the node that follows, in the same sequence; arms and selected
-//! continuations are put on the stack with sequences of their own. References to what is placed
-//! later (the sequence in which an edge lands, loops) are filled in at the end.
+//! One pass over a region with a stack of (node, sequence). A node is emitted, its branch, the selections
+//! after it, then the node that follows in the same sequence; arms and selected continuations are pushed on
+//! the stack with new sequences. References to later nodes (the landing sequence of an edge, loops) are
+//! filled in at the end.
 
 use super::dag::Dag;
 use super::graph::{Edge, Graph, Place, Reader, Region};
@@ -11,7 +11,7 @@ use super::levels::{Choice, Levels};
 use super::tree::{Again, NodeId, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
 use std::collections::HashMap;
 
-/// What is known of a loop.
+/// The known facts of a loop.
 struct LoopPlan {
     again: Again,
     /// The selector of its exits, if there are several.
@@ -21,20 +21,20 @@ struct LoopPlan {
     home: SeqId,
 }
 
-/// Collects the tree.
+/// Builds the tree.
 pub(super) struct Emitter {
     tree: Tree,
     loops: Vec<LoopPlan>,
-    /// Edges of the tree: target in the graph, loop.
+    /// Edges of the tree: target in the graph, loop of a back edge.
     edges: Vec<(NodeId, usize, Option<usize>)>,
-    /// Settings of selectors by loops and entries: reader, loop.
+    /// Selector assignments of loops and entries: reader, loop that carries the value.
     settings: Vec<(NodeId, Reader, Option<usize>)>,
-    /// The sequence in which each node of the graph stands.
+    /// The sequence of each graph node.
     placed: Vec<SeqId>,
 }
 
 impl Emitter {
-    /// An empty tree with its root.
+    /// Creates a tree with an empty root.
     pub fn new() -> Emitter {
         let mut tree = Tree::default();
         tree.new_seq();
@@ -46,7 +46,7 @@ impl Emitter {
             placed: Vec::new(),
         }
     }
-    /// A number for a loop.
+    /// Adds a loop; returns its number.
     pub fn new_loop(&mut self) -> usize {
         let root = self.tree.root();
         self.loops.push(LoopPlan {
@@ -58,17 +58,17 @@ impl Emitter {
         });
         self.loops.len() - 1
     }
-    /// A selector.
+    /// Adds a selector.
     pub fn new_selector(&mut self, kind: SelectorKind, values: u32) -> SelectorId {
         self.tree.new_selector(kind, values)
     }
-    /// Says when a loop goes round, and which selector tells its exits apart.
+    /// Sets the repeat condition of a loop, and the selector of its exits.
     pub fn set_again(&mut self, number: usize, again: Again, exits: Option<SelectorId>) {
         self.loops[number].again = again;
         self.loops[number].exits = exits;
     }
 
-    /// Emits a region. Loops in it are placed; their bodies are regions to emit later.
+    /// Emits a region. Loop nodes are emitted; their bodies are regions to emit later.
     pub fn region(&mut self, graph: &Graph, region: &Region, dag: &Dag, levels: &Levels) {
         let seq = region
             .of
@@ -88,7 +88,7 @@ impl Emitter {
         }
     }
 
-    /// The tree.
+    /// Fills in all references and returns the tree.
     pub fn finish(mut self, graph: &Graph) -> Tree {
         for (node, target, back) in self.edges {
             let lands = if target == graph.end {
@@ -113,7 +113,7 @@ impl Emitter {
     }
 }
 
-/// The emission of one region.
+/// The emission of a region.
 struct Emission<'a, 'g> {
     emitter: &'a mut Emitter,
     graph: &'a Graph<'g>,
@@ -121,13 +121,13 @@ struct Emission<'a, 'g> {
     levels: &'a Levels,
     /// The selector of each class of levels.
     selectors: HashMap<usize, SelectorId>,
-    /// Its value for each target.
+    /// The selector value of each target.
     values: HashMap<(SelectorId, usize), u32>,
     stack: Vec<(usize, SeqId)>,
 }
 
 impl Emission<'_, '_> {
-    /// Places a node and all that follows in the same sequence.
+    /// Emits a node and all following nodes of the same sequence.
     fn chain(&mut self, node: usize, seq: SeqId) {
         let mut next = Some(node);
         while let Some(node) = next {
@@ -163,14 +163,14 @@ impl Emission<'_, '_> {
         }
     }
 
-    /// A node without edges: a block ends by itself, a loop never does.
+    /// Emits a node without edges: a block terminates itself, a loop without exit never ends.
     fn dead_end(&mut self, node: usize, seq: SeqId) {
         if let Place::Loop(_) = self.graph.nodes[self.dag.order[node]].place {
             self.emitter.tree.push(seq, TreeNode::Never);
         }
     }
 
-    /// The branch of a block, or on the selector of a loop's exits or entries.
+    /// Emits the branch of a block, or a branch on the selector of a loop's exits or entries.
     fn branch(&mut self, node: usize, seq: SeqId) {
         let edges = self.dag.edges(node);
         let tree = &mut self.emitter.tree;
@@ -187,7 +187,7 @@ impl Emission<'_, '_> {
                 arm_of: self.graph.edge_of[block].clone(),
             },
             Place::Entries(selector) => select(selector, 0),
-            // Value 0 is for another round.
+            // Value 0 means the next iteration.
             Place::Loop(number) => match self.emitter.loops[number].exits {
                 Some(selector) => select(selector, 1),
                 None => return,
@@ -205,7 +205,7 @@ impl Emission<'_, '_> {
         }
     }
 
-    /// One selection behind a node.
+    /// Emits a selection after a node.
     fn selection(&mut self, node: usize, layer: usize, seq: SeqId) {
         let layer = &self.levels.layers[node][layer];
         let selector = self.selector(self.levels.class[node]);
@@ -233,7 +233,7 @@ impl Emission<'_, '_> {
         tree.push(seq, select);
     }
 
-    /// What happens on an edge.
+    /// Emits the assignments of an edge.
     fn edge(&mut self, node: usize, edge: usize, seq: SeqId) {
         let number = edge - self.dag.first[node];
         let Edge {

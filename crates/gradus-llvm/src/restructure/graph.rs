@@ -1,55 +1,54 @@
-//! The working graph: blocks, plus the nodes that restructuring puts between them.
+//! Working graph of restructuring: blocks, and the nodes that restructuring inserts.
 //!
-//! Step 1. Only blocks reachable from the entry are kept; returning blocks get an edge to one `End`;
-//! blocks that end the function and may be copied get a copy for each edge. An edge keeps what
-//! happens when it is taken (phi assignments of a block's edge, selector values), wherever later
-//! steps lead it.
+//! Step 1. Only blocks reachable from the entry are included; returning blocks get an edge to one `End`
+//! node; copyable blocks that end the function are duplicated per edge. An edge keeps its assignments (phis
+//! of the block's edge, selector values) when later steps redirect it.
 
 use super::tree::SelectorId;
 use super::{Cfg, CfgError, Kind};
 
-/// What a node of the graph stands for.
+/// The role of a graph node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In front of the entry, so that the entry can be in a loop.
+    /// Precedes the entry, so that the entry can be in a loop.
     Start,
     /// A block.
     Block(usize),
-    /// The top of a loop with several entries: goes where the selector says.
+    /// The top of a loop with several entries: branches on the selector.
     Entries(SelectorId),
-    /// A loop, by number; its contents are a region of their own.
+    /// A loop, by number; its body is a separate region.
     Loop(usize),
-    /// Behind all returns, or the bottom of a loop.
+    /// Follows all returns, or the bottom of a loop.
     End,
 }
 
-/// An edge of a block, whose phi assignments happen where the edge is taken.
+/// A block's edge with its phi assignments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub block: usize,
     pub slot: usize,
-    /// The node that it leads to in the program.
+    /// The original target of the edge.
     pub target: usize,
-    /// The loop that it goes round, if any.
+    /// The loop of a back edge.
     pub back: Option<usize>,
 }
 
-/// Where the value of a selector is last read.
+/// The last reader of a selector value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reader {
     /// In the body of a loop.
     Inside(usize),
-    /// Behind a loop.
+    /// After a loop.
     Behind(usize),
 }
 
-/// A selector gets a value on an edge.
+/// An assignment of a selector on an edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub selector: SelectorId,
     pub value: u32,
     pub reader: Reader,
-    /// The loop that carries it round, if any.
+    /// The loop that carries the value to the next iteration, if any.
     pub back: Option<usize>,
 }
 
@@ -76,13 +75,13 @@ pub(super) struct GraphNode {
     pub edges: Vec<Edge>,
 }
 
-/// A part of the graph with one entry and one end; `end` itself is not among the members.
+/// A single-entry single-end subgraph; `end` itself is not a member.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub members: Vec<usize>,
     pub entry: usize,
     pub end: usize,
-    /// The loop whose body it is; none for the function.
+    /// The loop whose body the region is; none for the function.
     pub of: Option<usize>,
 }
 
@@ -91,9 +90,9 @@ pub(super) struct Graph<'a> {
     pub nodes: Vec<GraphNode>,
     /// `End` of the function.
     pub end: usize,
-    /// The edges of each block that are distinct: for successor `k`, the index of its edge.
+    /// The index of the distinct edge of each successor of each block.
     pub edge_of: Vec<Vec<usize>>,
-    /// Scratch: the number of a node among the members of the region in hand; `OUTSIDE` for its end.
+    /// Scratch: the number of a node within the present region; `OUTSIDE` for its end.
     local: Vec<usize>,
     /// Elementary steps so far.
     pub steps: u64,
@@ -103,7 +102,7 @@ pub(super) struct Graph<'a> {
 pub(super) const OUTSIDE: usize = usize::MAX;
 
 impl<'a> Graph<'a> {
-    /// The graph of the blocks that control can reach.
+    /// Builds the graph of all reachable blocks.
     pub fn new(cfg: &'a Cfg) -> Result<Graph<'a>, CfgError> {
         check(cfg)?;
         let count = cfg.nodes.len();
@@ -134,7 +133,7 @@ impl<'a> Graph<'a> {
         self.nodes.len() - 1
     }
 
-    /// The whole function as a region.
+    /// Returns the whole function as a region.
     pub fn root_region(&mut self) -> Region {
         let start = self.add(Place::Start);
         self.nodes[start].edges.push(Edge::to(self.cfg.entry));
@@ -159,12 +158,12 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Gives the reachable blocks their edges, and says which they are.
+    /// Adds the edges of the reachable blocks; returns reachability per block.
     fn connect(&mut self) -> Vec<bool> {
         let cfg = self.cfg;
         let mut reached = vec![false; cfg.nodes.len()];
         let mut used = vec![false; cfg.nodes.len()];
-        // The edge to a block from the block in hand.
+        // The latest block with an edge to each block, and the index of that edge.
         let mut edge_to = vec![(usize::MAX, 0); cfg.nodes.len()];
         let mut stack = vec![cfg.entry];
         reached[cfg.entry] = true;
@@ -204,7 +203,7 @@ impl<'a> Graph<'a> {
         reached
     }
 
-    /// The node for an edge to a block: a copy of it, if it was used and may be copied.
+    /// Returns the target node of an edge to a block: a copy, if the block is copyable and already used.
     fn entered(&mut self, block: usize, used: &mut [bool]) -> usize {
         let node = &self.cfg.nodes[block];
         let copyable = node.copyable && matches!(node.kind, Kind::Unreachable | Kind::Resume);
@@ -215,7 +214,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Numbers the nodes of a region, so that what is computed about it costs its size only.
+    /// Numbers the nodes of a region, so that the cost of computations on it depends on its size only.
     pub fn number(&mut self, nodes: &[usize], end: usize) {
         self.local.resize(self.nodes.len(), OUTSIDE);
         for (i, &node) in nodes.iter().enumerate() {
@@ -224,16 +223,16 @@ impl<'a> Graph<'a> {
         self.local[end] = OUTSIDE;
         self.steps += nodes.len() as u64;
     }
-    /// The number of a node of the region numbered last, or `OUTSIDE` for its end.
+    /// Returns the number of a node within the last numbered region, or `OUTSIDE` for its end.
     pub fn local(&self, node: usize) -> usize {
         self.local[node]
     }
 
-    /// Whether a node is a landing pad.
+    /// Returns whether a node is a landing pad.
     pub fn is_pad(&self, node: usize) -> bool {
         matches!(self.nodes[node].place, Place::Block(block) if self.cfg.nodes[block].pad)
     }
-    /// Whether a node is a block with a two-way branch of its own.
+    /// Returns whether a node is a block with a two-way branch.
     pub fn is_branch(&self, node: usize) -> bool {
         matches!(self.nodes[node].place, Place::Block(block) if self.cfg.nodes[block].kind == Kind::Branch)
     }
@@ -254,7 +253,7 @@ fn check(cfg: &Cfg) -> Result<(), CfgError> {
     Ok(())
 }
 
-/// Every pad has one edge, from an invoke's unwind slot.
+/// Checks that every pad has a single incoming edge, from an invoke's unwind successor.
 fn check_pads(cfg: &Cfg, reached: &[bool]) -> Result<(), CfgError> {
     let mut edges = vec![0; cfg.nodes.len()];
     let live = || {

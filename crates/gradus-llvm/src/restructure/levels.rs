@@ -1,51 +1,52 @@
-//! What follows a branch: step 4.
+//! Assigns the nodes after a branch to levels and layers: step 4 of restructuring.
 //!
-//! The *level* of a node: what it dominates. A node entered by exactly one edge is an arm of its
-//! dominator's branch (layer 0). Any other is a continuation of its dominator's level: in layer 1 if
-//! only the branch and its arms lead to it, else one above the highest continuation whose part
-//! leads to it. Each layer becomes one selection among its continuations; edges that lead to a later
-//! layer, or out of the level, *pass* the selections between. Where nothing is left to select (all that
-//! does not end goes to one node), that node follows in the same sequence. An edge sets a selector
-//! if it passes or chooses in a selection; levels that one edge passes share their selector.
+//! The *level* of a node is the set of its immediately dominated nodes. A node with exactly one incoming
+//! edge is an arm of its dominator's branch (layer 0). Any other node is a continuation of its dominator's
+//! level. The layer is 1 if all predecessors are the branch or in the arms; otherwise one above the highest
+//! continuation whose subtree reaches the node. Each layer becomes one selection among its continuations.
+//! Edges to a later layer, or out of the level, *pass* the selections in between. If nothing remains to
+//! select (all control flow that continues reaches one node), the node follows in the same sequence. An
+//! edge sets a selector if it passes or chooses in a selection; levels passed by one edge share their
+//! selector.
 
 use super::dag::Dag;
 use super::graph::{Graph, OUTSIDE};
 
 const NONE: usize = usize::MAX;
 
-/// A selection behind a branch.
+/// A selection after a branch.
 pub(super) struct Layer {
     /// The continuations to select from.
     pub targets: Vec<usize>,
-    /// Whether there are edges that pass all of them.
+    /// True if an edge passes all continuations.
     pub passes: bool,
 }
 
-/// The selector that an edge sets.
+/// The assignment of a selector on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Stands for all levels with the same selector.
+    /// Representative of all levels with the selector.
     pub class: usize,
-    /// The outermost level with a selection that reads it.
+    /// The outermost level with a selection on the value.
     pub read_by: usize,
 }
 
-/// The levels of a region. Nodes and edges go by their places in the [`Dag`].
+/// The levels of a region. Nodes and edges are indices into the [`Dag`].
 pub(super) struct Levels {
-    /// Whether a node is an arm.
+    /// True for an arm.
     pub is_arm: Vec<bool>,
-    /// The selections behind a node.
+    /// The selections after a node.
     pub layers: Vec<Vec<Layer>>,
-    /// The node that follows a node, and the selections behind it, in the same sequence.
+    /// The node after a node and its selections in one sequence.
     pub follows: Vec<Option<usize>>,
-    /// What each edge sets.
+    /// The selector that each edge sets.
     pub choices: Vec<Option<Choice>>,
-    /// What stands for all levels that share a selector with a level.
+    /// The representative of the levels with a common selector.
     pub class: Vec<usize>,
 }
 
 impl Levels {
-    /// The levels of a region.
+    /// Computes the levels of a region.
     pub fn new(graph: &mut Graph, dag: &Dag) -> Levels {
         let mut work = Work::new(dag);
         work.assign_layers(&mut graph.steps);
@@ -82,12 +83,12 @@ struct Work<'a> {
     dag: &'a Dag,
     is_arm: Vec<bool>,
     layer: Vec<usize>,
-    /// The first layer at which some edge to the node is on its way.
+    /// The first layer after which an edge to the node may be pending.
     pending: Vec<usize>,
-    /// The least depth of a node that an edge of the node leads to; 0 for out of the region. A level
-    /// of depth `d` is left by an edge to depth `d` or less.
+    /// The least depth of an edge target of the node; 0 for the region's end. An edge leaves a level of
+    /// depth `d` if its target has depth `d` or less.
     own_escape: Vec<usize>,
-    /// The same for all that the node dominates.
+    /// The minimum of `own_escape` over all dominated nodes.
     escape: Vec<usize>,
     /// The number of the last layer with a selection.
     last_select: Vec<usize>,
@@ -111,7 +112,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The depth of the target of an edge; 0 for out of the region.
+    /// Returns the depth of an edge's target; 0 for the region's end.
     fn reach(&self, edge: usize) -> usize {
         match self.dag.target[edge] {
             OUTSIDE => 0,
@@ -160,7 +161,7 @@ impl<'a> Work<'a> {
         self.own_escape[level] <= self.dag.depth[level]
     }
 
-    /// The one child to which all goes in the end, if there is one.
+    /// Returns the only child that all control flow reaches in the end, if any.
     fn follower(&self, graph: &Graph, node: usize, children: &[usize]) -> Option<usize> {
         let highest = self.layer[*children.last()?];
         let (last, before): (Vec<usize>, Vec<usize>) = children
@@ -183,7 +184,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The selections behind a node, given its children by layer.
+    /// Returns the selections after a node, given its children by layer.
     fn selections(&self, node: usize, children: &[usize], follows: Option<usize>) -> Vec<Layer> {
         let left_from = children
             .iter()
@@ -193,7 +194,8 @@ impl<'a> Work<'a> {
             .min()
             .unwrap_or(NONE);
         let mut layers = Vec::new();
-        // From the last layer to the first; the first layer at which something behind is on its way.
+        // From the last layer to the first; `behind` is the first layer after which an edge to a later
+        // layer is pending.
         let mut behind = follows.map_or(NONE, |next| self.pending[next]);
         let mut rest = children;
         while let Some(&last) = rest.last() {
@@ -222,16 +224,16 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Finds what each edge sets.
+/// Computes the selector of each edge.
 struct Choices<'a> {
     work: &'a Work<'a>,
     classes: Sets,
-    /// Nodes whose level has a selection behind them, chained to the next such ancestor where both
-    /// levels are already known to share a selector.
+    /// Nodes whose parent's level has a later selection, linked to the next such ancestor if both levels
+    /// are known to share a selector.
     runs: Sets,
     /// The nearest such ancestor-or-self; 0 for none.
     near: Vec<usize>,
-    /// The number of such ancestors, itself included.
+    /// The number of such ancestors, including the node itself.
     count: Vec<usize>,
 }
 
@@ -282,7 +284,7 @@ impl<'a> Choices<'a> {
             });
         }
         let reach = work.reach(edge);
-        // The child of the target's level that the edge comes from.
+        // The child of the target's level that contains the source of the edge.
         let child = dag.ancestor(from, reach, steps);
         let mut passed = (work.last_select[from] > 0).then_some(from);
         let mut read_by = passed;
@@ -310,7 +312,7 @@ impl<'a> Choices<'a> {
         *passed = Some(level);
     }
 
-    /// Joins all levels that an edge passes on its way up to depth `reach`.
+    /// Merges the selectors of all levels that an edge passes up to depth `reach`.
     fn join_passed(
         &mut self,
         from: usize,
@@ -335,7 +337,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Disjoint sets.
+/// Union-find.
 struct Sets(Vec<usize>);
 
 impl Sets {
@@ -353,7 +355,7 @@ impl Sets {
         let (a, b) = (self.find(a), self.find(b));
         self.0[a.max(b)] = a.min(b);
     }
-    /// Makes `to` stand for the set of `from`.
+    /// Makes `to` the representative of the set of `from`.
     fn chain(&mut self, from: usize, to: usize) {
         self.0[from] = to;
     }

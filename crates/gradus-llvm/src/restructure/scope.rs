@@ -1,22 +1,22 @@
-//! Who reads what: the results of every region and the variables that loops carry. Step 6.
+//! Computes the results of every region and the variables that loops carry: step 6 of restructuring.
 //!
-//! In: a [`Tree`], and for each block what it defines, reads, and assigns on its edges ([`Flow`]). Out: for
-//! every `Branch`, `Select` and `Loop` the variables that outlive it, and for every `Loop` the
-//! variables that its body hands to its next round.
+//! Input: a [`Tree`], and for each block its definitions, reads, and edge assignments ([`Flow`]). Output:
+//! for every `Branch`, `Select` and `Loop` the variables that outlive it, and for every `Loop` the
+//! variables that its body passes to the next iteration.
 //!
-//! The tree keeps the dominance of the graph (see `levels`), so a value is read either in the sequence that
-//! defines it or inside of nodes after it, except across the exit of a loop, and a phi is assigned on
-//! edges and read where they land. Hence nothing needs a data-flow iteration: from each
-//! assignment climb to the sequence of the reader; every node left on the way has the variable as a
-//! result. Whatever goes round a loop is an assignment on an edge that is marked as going round.
-//! A phi that nothing reads, other than phis that nothing reads, is left out.
+//! The tree preserves dominance (see `levels`). A value is thus read in its defining sequence or inside
+//! later nodes of that sequence, except after the exit of a loop. A phi is assigned on edges and read in
+//! their landing sequences. No data-flow iteration is necessary: a climb from each assignment to the
+//! sequence of the reader adds the variable to the results of every node that it leaves. A variable is
+//! carried by a loop exactly if an edge marked as back edge assigns it. Phis that are read only by unread
+//! phis are left out.
 //!
-//! Each (node, variable) is found once: climbs of one variable skip the nodes already climbed out of (disjoint
-//! sets). Time: almost linear in the input plus the output.
+//! Each (node, variable) pair is found once: climbs for a variable skip the nodes already left
+//! (union-find). Time: almost linear in the input plus the output.
 
 use super::tree::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
 
-/// A variable: what a region can have as a result and a loop can carry.
+/// A variable: a possible result of a region or a variable carried by a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Var {
     /// A value of the source function.
@@ -25,32 +25,32 @@ pub enum Var {
     Selector(SelectorId),
 }
 
-/// What a function's blocks do with values. Values are numbered by the caller; one that no block
-/// defines and no edge assigns (an argument, a constant) is visible everywhere and may be left out.
+/// Definitions and uses of a function's blocks. Values are numbered by the caller. A value without a
+/// definition or assignment (an argument, a constant) is visible everywhere and may be left out.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// The number of values.
     pub values: usize,
     /// By block.
     pub blocks: Vec<BlockFlow>,
-    /// The values read behind the body: those that returning edges assign.
+    /// The values read after the body, assigned by returning edges.
     pub live_out: Vec<u32>,
 }
 
-/// What a block does with values.
+/// Definitions and uses of a block.
 #[derive(Clone, Debug, Default)]
 pub struct BlockFlow {
-    /// Defined by its instructions (not its phis, nor its terminator).
+    /// Defined by its instructions (without phis and the terminator).
     pub defines: Vec<u32>,
-    /// Read by its instructions; by its terminator too, if that ends the function here without a
+    /// Read by its instructions; also by its terminator, if the terminator ends the function without a
     /// return (`unreachable`, `resume`, must-tail).
     pub reads: Vec<u32>,
     /// Read by its branch: the condition; an invoke's operands.
     pub branch_reads: Vec<u32>,
-    /// Defined by its branch: an invoke's result, which the arm of successor 0 binds.
+    /// Defined by its branch: an invoke's result, bound in the arm of successor 0.
     pub branch_defines: Vec<u32>,
-    /// By successor (one for a return): the phis, or the returned value, that the edge assigns, and from which value, if
-    /// it comes from one. Of several successors that are the same block the first counts.
+    /// By successor (one for a return): the phis, or the returned value, assigned by the edge, and the
+    /// source value, if it is not a constant. Parallel edges use the first entry.
     pub edges: Vec<Vec<(u32, Option<u32>)>>,
 }
 
@@ -63,16 +63,17 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The results of a `Branch` or `Select`; for a `Loop` what is read behind it. Empty for others.
+    /// Returns the results of a `Branch` or `Select`; for a `Loop` the variables read after it. Empty for
+    /// other nodes.
     pub fn results(&self, node: NodeId) -> &[Var] {
         self.results.of(node)
     }
-    /// The variables that a loop carries to its next round; each starts as it is before the loop
-    /// (poison where it is not yet defined there).
+    /// Returns the variables that a loop carries to the next iteration; each starts with its value before
+    /// the loop (poison if undefined there).
     pub fn carried(&self, node: NodeId) -> &[Var] {
         self.carried.of(node)
     }
-    /// Whether anything reads the phi: if not, no edge needs to assign it and no list mentions it.
+    /// Returns whether a phi is read. An unread phi needs no assignment and is in no list.
     pub fn needed(&self, phi: u32) -> bool {
         self.needed[phi as usize]
     }
@@ -107,13 +108,13 @@ impl Lists {
     }
 }
 
-/// The results and carried variables of a tree. `flow` has a [`BlockFlow`] for every block of the
-/// graph that the tree was made from.
+/// Computes the results and carried variables of a tree. `flow` has a [`BlockFlow`] for every block of the
+/// tree's graph.
 pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
     let facts = Facts::new(tree, flow);
     let mut climb = Climb::new(tree);
     let mut carried = Vec::new();
-    // Phis: from where they are assigned to where the edge lands.
+    // Phis: climb from the assignment to the landing sequence of the edge.
     for (phi, assignments) in facts.assignments.iter().enumerate() {
         let var = Var::Value(phi as u32);
         climb.start();
@@ -122,7 +123,7 @@ pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
             carried.extend(assignment.back.map(|node| (node, var)));
         }
     }
-    // All values: from the definition to reads behind the loops that it stands in.
+    // All values: climb from the definition to reads after the enclosing loops.
     for (value, reads) in facts.reads.iter().enumerate() {
         let Some(seq) = facts.defined_in[value] else {
             continue;
@@ -147,26 +148,26 @@ pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
     }
 }
 
-/// A phi is assigned.
+/// An assignment of a phi.
 struct Assignment {
     seq: SeqId,
-    /// The sequence that it must reach: where the edge lands, or the body of the loop it goes round.
+    /// The sequence to reach: the landing sequence of the edge, or the body of the loop of a back edge.
     read_in: SeqId,
     back: Option<NodeId>,
     from: Option<u32>,
 }
 
-/// Where things happen in the tree, by variable.
+/// Definitions, reads and assignments in the tree, by variable.
 struct Facts {
-    /// The sequence that defines each value; none for what is visible everywhere.
+    /// The sequence that defines each value; none for values visible everywhere.
     defined_in: Vec<Option<SeqId>>,
-    /// Whether the value stands in a block that was copied: then only that block reads it.
+    /// True if the value's block was copied: then only the block itself reads the value.
     copied: Vec<bool>,
     /// The sequences that read each value.
     reads: Vec<Vec<SeqId>>,
     assignments: Vec<Vec<Assignment>>,
     needed: Vec<bool>,
-    /// Where each selector is set, last read, and which loop carries it.
+    /// The sequence that sets each selector, the sequence of its last read, and the loop that carries it.
     settings: Vec<Vec<(SeqId, SeqId, Option<NodeId>)>>,
 }
 
@@ -257,7 +258,7 @@ impl Facts {
             .get(slot)
             .map_or(&[][..], |edge| edge);
         for &(phi, from) in assigned {
-            // The phi stands where its edges land.
+            // A phi is defined in the landing sequence of its edges.
             self.define(&[phi], lands);
             self.assignments[phi as usize].push(Assignment {
                 seq,
@@ -268,7 +269,7 @@ impl Facts {
         }
     }
 
-    /// Which phis are read, by something other than phis that are not; their sources are reads.
+    /// Marks the phis that are read, except by unread phis only; the sources of marked phis are reads.
     fn find_needed(&mut self) {
         let mut stack: Vec<usize> = (0..self.reads.len())
             .filter(|value| !self.reads[*value].is_empty())
@@ -290,12 +291,12 @@ impl Facts {
     }
 }
 
-/// Climbs from sequences to those around them.
+/// Climbs from sequences to enclosing sequences.
 struct Climb<'a> {
     tree: &'a Tree,
-    /// When each sequence is entered and left in a walk over the tree.
+    /// Entry and exit times of each sequence in a depth-first walk.
     span: Vec<(u32, u32)>,
-    /// How far the climbs of the variable in hand got from a sequence, where `mark` is `round`.
+    /// The sequence reached by earlier climbs of the present variable; valid if `mark` equals `round`.
     skip: Vec<SeqId>,
     mark: Vec<u32>,
     round: u32,
@@ -305,7 +306,8 @@ struct Climb<'a> {
 
 impl<'a> Climb<'a> {
     fn new(tree: &'a Tree) -> Climb<'a> {
-        // Sequences are numbered outside in: sizes inside out, then starts outside in.
+        // Sequences are numbered outside in: sizes from the inside out, then entry times from the outside
+        // in.
         let count = tree.seq_count();
         let mut size = vec![1; count];
         let parent = |seq: usize| {
@@ -341,12 +343,12 @@ impl<'a> Climb<'a> {
         }
     }
 
-    /// Begins with another variable.
+    /// Begins the climbs of another variable.
     fn start(&mut self) {
         self.round += 1;
     }
 
-    /// Finds every node to leave on the way from a sequence to one that holds `to`.
+    /// Records every node left on the path from a sequence to an enclosing sequence of `to`.
     fn up(&mut self, var: Var, from: SeqId, to: SeqId) {
         let mut seq = self.reached(from);
         while !self.holds(seq, to) {
@@ -365,7 +367,7 @@ impl<'a> Climb<'a> {
         (start..end).contains(&self.span[inner.index()].0)
     }
 
-    /// The sequence around `seq` from which no climb of the variable went on.
+    /// Returns the enclosing sequence at which earlier climbs of the variable stopped.
     fn reached(&mut self, mut seq: SeqId) -> SeqId {
         while self.mark[seq.index()] == self.round {
             let next = self.skip[seq.index()];

@@ -1,11 +1,11 @@
-//! The tree of structured regions: what restructuring gives.
+//! The tree of structured regions: the result of restructuring.
 //!
-//! An arena with indices, so that neither dropping nor walking it recurses. Sequences and nodes are
-//! numbered outside in: what stands inside a node has a larger number than it.
+//! An arena with indices, so that neither dropping nor walking the tree recurses. Sequences and nodes are
+//! numbered outside in: inner numbers are larger than outer numbers.
 
 use std::fmt;
 
-/// A sequence of a [`Tree`]: one straight list of nodes, a region of the body to build.
+/// A sequence of a [`Tree`]: a straight list of nodes, which becomes a region of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqId(pub(super) u32);
 
@@ -18,63 +18,63 @@ pub struct NodeId(pub(super) u32);
 pub struct SelectorId(pub(super) u32);
 
 impl SeqId {
-    /// The number: below [`Tree::seq_count`].
+    /// Returns the number, below [`Tree::seq_count`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 impl NodeId {
-    /// The number: below [`Tree::node_count`].
+    /// Returns the number, below [`Tree::node_count`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 impl SelectorId {
-    /// The number: below the length of [`Tree::selectors`].
+    /// Returns the number, below the length of [`Tree::selectors`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a selector selects.
+/// The purpose of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectorKind {
-    /// By which of its entries an irreducible loop is entered.
+    /// Selects the entry of an irreducible loop.
     Entry,
-    /// Whether a loop goes round again, or which exit it takes.
+    /// Selects between the next iteration of a loop and its exits.
     Loop,
-    /// Which continuation follows a branch.
+    /// Selects the continuation after a branch.
     Continue,
 }
 
 /// A selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// What it selects.
+    /// Its purpose.
     pub kind: SelectorKind,
-    /// It takes the values `0..values`. With two it can be a truth value: every `Select` on it then has
-    /// two arms, and an [`Again::Selector`] tests for 1.
+    /// The values are `0..values`. With two values the selector can be a truth value: every `Select` on it
+    /// then has two arms, and an [`Again::Selector`] tests for 1.
     pub values: u32,
 }
 
-/// When a loop goes round again.
+/// The repeat condition of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// Always: it leaves only by ending the function.
+    /// Always repeats: the loop leaves only by ending the function.
     Forever,
-    /// Where the selector has the value.
+    /// Repeats if the selector has the value.
     Selector {
         /// The selector.
         selector: SelectorId,
-        /// Its value for another round.
+        /// Its value for the next iteration.
         value: u32,
     },
-    /// Where the block's own two-way branch goes to successor `slot`. At the bottom: the condition is
-    /// evaluated; for another round the phi assignments of that edge are performed.
+    /// Repeats if the block's own two-way branch takes successor `slot`. At the bottom the condition is
+    /// evaluated; for the next iteration the phi assignments of the edge are performed.
     Block {
         /// The block.
         block: usize,
-        /// The successor that goes round: 0 or 1.
+        /// The successor of the back edge: 0 or 1.
         slot: usize,
     },
 }
@@ -87,35 +87,35 @@ pub enum TreeNode {
         /// The block.
         block: usize,
     },
-    /// An edge is taken: its phi assignments happen here.
+    /// An edge with its phi assignments.
     Edge {
-        /// The block that it leaves.
+        /// The source block.
         block: usize,
-        /// Which of the block's successors (the first, where several are the same block); 0 for a return.
+        /// The index of the successor (the first of several equal ones); 0 for a return.
         slot: usize,
-        /// The sequence in which the block that it goes to stands; the root for a return.
+        /// The sequence of the target block; the root for a return.
         lands: SeqId,
-        /// The loop that it goes round, if any: the assigned variables are carried by it.
+        /// The loop of a back edge, if any: it carries the assigned variables.
         back: Option<NodeId>,
     },
-    /// A selector gets a value.
+    /// An assignment of a selector.
     Assign {
         /// The selector.
         selector: SelectorId,
         /// Its value.
         value: u32,
-        /// The sequence in which the value is last read.
+        /// The sequence of the last read of the value.
         read_in: SeqId,
-        /// The loop that carries the value to its next round, if any.
+        /// The loop that carries the value to the next iteration, if any.
         back: Option<NodeId>,
     },
-    /// A block's own branch, right behind the block.
+    /// A block's own branch, directly after the block.
     Branch {
         /// The block.
         block: usize,
-        /// What follows on each distinct edge.
+        /// The arm of each distinct edge.
         arms: Vec<SeqId>,
-        /// The arm of each successor.
+        /// The index of the arm of each successor.
         arm_of: Vec<usize>,
     },
     /// A branch on a selector.
@@ -124,22 +124,22 @@ pub enum TreeNode {
         selector: SelectorId,
         /// The values of all arms but the last, ascending.
         values: Vec<u32>,
-        /// What follows: arm `i` for `values[i]`, the last for all others.
+        /// The arms: arm `i` for `values[i]`, the last for all remaining values.
         arms: Vec<SeqId>,
     },
     /// A loop: runs at least once, leaves at the bottom.
     Loop {
         /// The body.
         body: SeqId,
-        /// When it goes round again.
+        /// The repeat condition.
         again: Again,
     },
-    /// Control never gets here.
+    /// Unreachable.
     Never,
 }
 
 impl TreeNode {
-    /// The sequences inside the node.
+    /// Returns the sequences inside the node.
     pub fn seqs(&self) -> &[SeqId] {
         match self {
             TreeNode::Branch { arms, .. } | TreeNode::Select { arms, .. } => arms,
@@ -167,47 +167,47 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The sequence of the whole body.
+    /// Returns the sequence of the whole body.
     pub fn root(&self) -> SeqId {
         SeqId(0)
     }
-    /// The nodes of a sequence, in order.
+    /// Returns the nodes of a sequence, in order.
     pub fn seq(&self, seq: SeqId) -> &[NodeId] {
         &self.seqs[seq.index()].nodes
     }
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, node: NodeId) -> &TreeNode {
         &self.nodes[node.index()]
     }
-    /// The sequence that a node stands in.
+    /// Returns the sequence that contains a node.
     pub fn home(&self, node: NodeId) -> SeqId {
         self.homes[node.index()]
     }
-    /// The node that a sequence stands in; none for the root.
+    /// Returns the node that contains a sequence; none for the root.
     pub fn owner(&self, seq: SeqId) -> Option<NodeId> {
         self.seqs[seq.index()].owner
     }
-    /// Whether control never reaches the end of a sequence, so that it yields nothing.
+    /// Returns whether control never reaches the end of a sequence, so that the sequence yields nothing.
     pub fn ends(&self, seq: SeqId) -> bool {
         self.seqs[seq.index()].ends
     }
-    /// All nodes, outer before inner.
+    /// Returns all nodes, outer before inner.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &TreeNode)> {
         (0..).map(NodeId).zip(&self.nodes)
     }
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
-    /// The number of sequences.
+    /// Returns the number of sequences.
     pub fn seq_count(&self) -> usize {
         self.seqs.len()
     }
-    /// The selectors, by number.
+    /// Returns the selectors, by number.
     pub fn selectors(&self) -> &[Selector] {
         &self.selectors
     }
-    /// How many elementary steps restructuring took, for tests of its growth.
+    /// Returns the number of elementary steps of restructuring, for tests of its growth.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -220,7 +220,7 @@ impl Tree {
         self.selectors.push(Selector { kind, values });
         SelectorId(self.selectors.len() as u32 - 1)
     }
-    /// One more value of a selector.
+    /// Adds a value to a selector.
     pub(super) fn new_value(&mut self, selector: SelectorId) -> u32 {
         let values = &mut self.selectors[selector.index()].values;
         *values += 1;
@@ -236,7 +236,8 @@ impl Tree {
         self.seqs[seq.index()].nodes.push(id);
         id
     }
-    /// Says of an edge where it lands, of an assignment where it is read, and which loop they go round.
+    /// Sets the landing sequence of an edge or the reading sequence of an assignment, and the loop of a
+    /// back edge.
     pub(super) fn set_target(&mut self, node: NodeId, seq: SeqId, round: Option<NodeId>) {
         if let TreeNode::Edge {
             lands: target,
@@ -253,7 +254,7 @@ impl Tree {
             *back = round;
         }
     }
-    /// Fills in which sequences end; `block_ends` says it of blocks.
+    /// Computes which sequences end; `block_ends` decides for blocks.
     pub(super) fn finish(&mut self, steps: u64, block_ends: impl Fn(usize) -> bool) {
         self.steps = steps + self.nodes.len() as u64;
         for seq in (0..self.seqs.len()).rev() {
@@ -270,7 +271,7 @@ impl Tree {
     }
 }
 
-/// One line: `b1 br1[e1.0 b2 e2.0 | e1.1] b3 e3.0`.
+/// Prints one line: `b1 br1[e1.0 b2 e2.0 | e1.1] b3 e3.0`.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         enum Item {

@@ -1,13 +1,13 @@
-//! Compiles small C programs with the clang of this LLVM, for the tests of this crate.
+//! Compiles small C programs with LLVM's clang, for the crate's tests.
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The output of clang on C source `text`: an object unless `flags` say otherwise.
+/// Returns the output of clang on C source `text`: an object unless `flags` select another output.
 pub fn compile(text: &str, flags: &[&str]) -> Vec<u8> {
     run(text, "c", flags)
 }
 
-/// The output of clang on C++ source `text`.
+/// Returns the output of clang on C++ source `text`.
 #[allow(dead_code)] // not every test has C++
 pub fn cpp(text: &str, flags: &[&str]) -> Vec<u8> {
     run(text, "c++", flags)
@@ -33,7 +33,7 @@ fn run(text: &str, language: &str, flags: &[&str]) -> Vec<u8> {
     out.stdout
 }
 
-/// Bitcode of C source `text`.
+/// Returns the bitcode of C source `text`.
 #[allow(dead_code)] // not every test has C
 pub fn bitcode(text: &str, flags: &[&str]) -> Vec<u8> {
     let all: Vec<&str> = ["-emit-llvm"].iter().chain(flags).copied().collect();

@@ -1,13 +1,13 @@
-//! Instructions that compute: which they are, and those on whole numbers.
+//! PTX arithmetic: dispatch of all computing instructions, and integer arithmetic.
 
 use super::read::Operand;
 use super::{Form, Type, WORD, Writer};
 
-/// The carry's place.
+/// The pseudo-register of the carry.
 const CARRY: &str = "carry";
 
 impl Writer {
-    /// Instructions that compute. Nothing where there is no such one.
+    /// Translates a computing instruction; `None` if the form is unknown.
     pub(super) fn arithmetic(&mut self, name: &[&str], operands: &[Operand]) -> Option<()> {
         let (op, modifiers) = name.split_first()?;
         match (*op, modifiers) {
@@ -84,8 +84,8 @@ impl Writer {
         }
     }
 
-    /// A quotient or a remainder, which are something for all operands: by 0, where a GPU may give anything, all
-    /// bits and the dividend; the least number by -1 is itself and leaves nothing.
+    /// Emits a quotient or a remainder that is defined for all operands. Division by 0, undefined in PTX,
+    /// yields all ones and the dividend; the minimum by -1 yields itself and a remainder of 0.
     fn divided(&mut self, op: &str, ty: Type, a: &str, b: &str) -> String {
         let n = ty.bits;
         let sign = if ty.kind == 's' { 's' } else { 'u' };
@@ -106,7 +106,7 @@ impl Writer {
         self.op(&format!("select i1 {none}, i{n} {without}, i{n} {result}"))
     }
 
-    /// Sums and differences that take in a carry (`addc`), leave one (`cc`), or both.
+    /// Emits an addition or subtraction with carry-in (`addc`), carry-out (`cc`), or both.
     fn with_carry(&mut self, form: &Form) -> Option<()> {
         let (ty, n) = (form.ty, form.ty.bits);
         let (base, takes) = match form.op.strip_suffix('c') {
@@ -117,7 +117,7 @@ impl Writer {
             [rest @ .., "cc"] => (rest, true),
             rest => (rest, false),
         };
-        // A carry of assembly that stands elsewhere is not known.
+        // A carry from a previous assembly statement is unknown.
         if takes && !self.carried || n < 32 || ty.kind == 'b' {
             return None;
         }
@@ -158,7 +158,7 @@ impl Writer {
         self.give(to, &result, ty)
     }
 
-    /// Products of twice as many bits, or the upper half of them.
+    /// Emits a product of double width, or its upper half.
     fn wide_product(&mut self, op: &str, form: &str, ty: Type, operands: &[Operand]) -> Option<()> {
         let (n, wide) = (ty.bits, 2 * ty.bits);
         let [to, a, b, more @ ..] = operands else {
@@ -180,7 +180,7 @@ impl Writer {
         self.give(to, &result, has)
     }
 
-    /// A product of twice as many bits.
+    /// Emits a product of double width.
     fn product(&mut self, ty: Type, a: &Operand, b: &Operand) -> Option<String> {
         let (n, wide) = (ty.bits, 2 * ty.bits);
         let extend = if ty.kind == 's' { "sext" } else { "zext" };
@@ -189,7 +189,7 @@ impl Writer {
         Some(self.op(&format!("mul i{wide} {a}, {b}")))
     }
 
-    /// The upper half of a product.
+    /// Emits the upper half of a product.
     fn upper(&mut self, ty: Type, a: &Operand, b: &Operand) -> Option<String> {
         let (n, wide) = (ty.bits, 2 * ty.bits);
         let whole = self.product(ty, a, b)?;
@@ -197,7 +197,7 @@ impl Writer {
         Some(self.op(&format!("trunc i{wide} {high} to i{n}")))
     }
 
-    /// A shift by any number of bits: by all there are, or more, everything is shifted out.
+    /// Emits a shift by any amount: an amount of the width or more shifts out all bits.
     fn shift(&mut self, op: &str, ty: Type, a: &Operand, by: &Operand) -> Option<String> {
         let n = ty.bits;
         let a = self.value(a, n)?;
@@ -219,7 +219,7 @@ impl Writer {
         })
     }
 
-    /// `a op b` with a third value added: what is left of the instructions for video.
+    /// Emits `a op b` plus a third operand: the supported subset of the video instructions.
     fn video(&mut self, op: &str, rest: &[&str], operands: &[Operand]) -> Option<()> {
         let [to, a, b, c] = operands else { return None };
         let first = match (op, rest) {

@@ -1,10 +1,10 @@
-//! Instructions that move bits about.
+//! PTX bit manipulation.
 
 use super::read::Operand;
 use super::{Form, Type, WORD, Writer};
 
 impl Writer {
-    /// Instructions about bits. Nothing where there is no such one.
+    /// Translates a bit instruction; `None` if the form is unknown.
     pub(super) fn bits_of(&mut self, form: &Form) -> Option<()> {
         let Form { op, ty, .. } = *form;
         let n = ty.bits;
@@ -48,13 +48,13 @@ impl Writer {
         self.give(form.operands.first()?, &result, ty)
     }
 
-    /// The first of two values where the predicate holds, else the second.
+    /// Emits `a` if the predicate holds, otherwise `b`.
     pub(super) fn selected(&mut self, n: u32, [a, b, p]: [&Operand; 3]) -> Option<String> {
         let (a, b, p) = (self.value(a, n)?, self.value(b, n)?, self.value(p, 1)?);
         Some(self.op(&format!("select i1 {p}, i{n} {a}, i{n} {b}")))
     }
 
-    /// How many bits are set, or how many before the first that is, in 32 bits.
+    /// Emits a population count or a count of leading zeros, in 32 bits.
     fn counted(&mut self, op: &str, n: u32, a: &Operand) -> Option<String> {
         let int = format!("i{n}");
         let a = self.value(a, n)?;
@@ -71,7 +71,7 @@ impl Writer {
         })
     }
 
-    /// Parts as one value, the first the lowest.
+    /// Packs elements into one value, the first element lowest.
     fn joined(&mut self, parts: &[Operand], n: u32) -> Option<String> {
         let each = n / u32::try_from(parts.len()).ok().filter(|c| n % c == 0)?;
         let mut whole = "0".to_string();
@@ -87,7 +87,7 @@ impl Writer {
         Some(whole)
     }
 
-    /// A value as its parts.
+    /// Unpacks a value into its elements.
     fn apart(&mut self, parts: &[Operand], whole: &Operand, n: u32) -> Option<()> {
         let each = n / u32::try_from(parts.len())
             .ok()
@@ -110,7 +110,8 @@ impl Writer {
         Some(())
     }
 
-    /// Bits from `at` on, `count` of them; signed ones with the sign of the last that is there.
+    /// Extracts `count` bits from `at` on; a signed field is extended with the sign of its highest existing
+    /// bit.
     fn field(&mut self, ty: Type, a: &Operand, at: &Operand, count: &Operand) -> Option<String> {
         let n = ty.bits;
         if n < 32 || ty.kind == 'b' {
@@ -143,7 +144,7 @@ impl Writer {
         Some(self.op(&format!("select i1 {none}, {int} 0, {int} {found}")))
     }
 
-    /// The low bits of `from` in place of `count` of `into` from `at` on.
+    /// Inserts the low `count` bits of `from` into `into` at `at`.
     fn insert(&mut self, n: u32, [from, into, at, count]: [&Operand; 4]) -> Option<String> {
         if n < 32 {
             return None;
@@ -168,7 +169,7 @@ impl Writer {
         Some(self.op(&format!("select i1 {beyond}, {int} {into}, {int} {whole}")))
     }
 
-    /// A word in `n` bits.
+    /// Zero-extends a word to `n` bits.
     fn wide(&mut self, word: &str, n: u32) -> String {
         match n {
             64 => self.op(&format!("zext i32 {word} to i64")),
@@ -181,7 +182,7 @@ impl Writer {
         Some(self.op(&format!("and i32 {value}, 255")))
     }
 
-    /// Four bytes out of eight: each of the selection's four digits names one, or its sign.
+    /// Selects four of eight bytes: each digit of the selection names a byte, or replicates its sign.
     fn permuted(&mut self, a: &Operand, b: &Operand, selection: &Operand) -> Option<String> {
         let (a, b) = (self.value(a, 32)?, self.value(b, 32)?);
         let selection = self.value(selection, 32)?;
@@ -208,7 +209,7 @@ impl Writer {
         Some(whole)
     }
 
-    /// Any function of three bits, by its table.
+    /// Evaluates a three-input boolean function by its truth table.
     fn looked_up(&mut self, operands: &[&Operand; 3], table: &Operand) -> Option<String> {
         let table = self.value(table, 32)?;
         let mut values = Vec::new();
@@ -231,7 +232,7 @@ impl Writer {
         Some(whole)
     }
 
-    /// A shift over two words.
+    /// Emits a funnel shift of two words.
     fn funnel(&mut self, how: &[&str], [low, high, by]: [&Operand; 3]) -> Option<String> {
         let (low, high) = (self.value(low, 32)?, self.value(high, 32)?);
         let by = self.value(by, 32)?;

@@ -1,11 +1,12 @@
-//! Instructions on floating-point numbers: arithmetic to the nearest, comparisons, conversions.
+//! PTX floating-point instructions: arithmetic rounded to nearest, comparisons, conversions.
 
 use super::read::Operand;
 use super::{Form, PREDICATE, Type, Writer};
 use std::cmp::Ordering;
 
 impl Writer {
-    /// Floating-point arithmetic, to the nearest. What a GPU may give approximately is as exact as it can be here.
+    /// Translates floating-point arithmetic, rounded to nearest. Approximate PTX instructions become exact
+    /// ones.
     pub(super) fn floating(&mut self, form: &Form) -> Option<()> {
         let Form { op, ty, .. } = *form;
         let (n, f) = (ty.bits, ty.float());
@@ -37,7 +38,7 @@ impl Writer {
             ("add" | "sub" | "mul", [], [a, b]) => self.op(&format!("f{op} {f} {a}, {b}")),
             ("div", [] | ["approx"] | ["full"], [a, b]) => self.op(&format!("fdiv {f} {a}, {b}")),
             ("fma" | "mad", [], [_, _, _]) => one(self, "fma", &values),
-            // Of a number and none the number; -0 is below 0.
+            // A number and NaN yield the number; -0 is less than +0.
             ("min", [], [_, _]) => one(self, "minimumnum", &values),
             ("max", [], [_, _]) => one(self, "maximumnum", &values),
             ("abs", [], [_]) => one(self, "fabs", &values),
@@ -57,7 +58,7 @@ impl Writer {
         self.give_number(to, &result, ty)
     }
 
-    /// What is asked to be flushed is 0 of its sign where it is below the least normal number.
+    /// Replaces a subnormal value by a zero of equal sign, if flushing is requested (`ftz`).
     fn flushed(&mut self, value: String, ty: Type, asked: bool) -> String {
         if !asked {
             return value;
@@ -75,7 +76,8 @@ impl Writer {
         self.op(&format!("select i1 {below}, {f} {none}, {f} {value}"))
     }
 
-    /// `setp.how{.and}.type p{|q}, a, b{, c}`: whether it is so, and whether not, each with what `c` says.
+    /// Translates `setp.how{.and}.type p{|q}, a, b{, c}`: the comparison and its negation, each combined
+    /// with `c`.
     pub(super) fn compare(&mut self, modifiers: &[&str], operands: &[Operand]) -> Option<()> {
         let flush = modifiers.contains(&"ftz");
         let words: Vec<&str> = modifiers.iter().copied().filter(|m| *m != "ftz").collect();
@@ -143,7 +145,7 @@ impl Writer {
         Some(self.op(&format!("icmp {condition} i{} {a}, {b}", ty.bits)))
     }
 
-    /// Conversions. Flushing is about numbers of 32 bits.
+    /// Translates conversions. Flushing applies to 32-bit floats.
     pub(super) fn convert(&mut self, modifiers: &[&str], operands: &[Operand]) -> Option<()> {
         let ([how @ .., to_word, from_word], [to, from]) = (modifiers, operands) else {
             return None;
@@ -192,8 +194,8 @@ impl Writer {
         }
     }
 
-    /// A whole number: beyond the range the last one; of what is no number 0, or, where either has 64 bits, the
-    /// highest bit.
+    /// Emits a saturating conversion to an integer; NaN yields 0, or the highest bit if source or target
+    /// has 64 bits.
     fn whole(&mut self, how: &str, into: Type, of: Type, value: &str) -> String {
         let round = match how {
             "rzi" => "trunc",

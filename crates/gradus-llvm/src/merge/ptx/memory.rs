@@ -1,22 +1,22 @@
-//! Instructions that read and write memory.
+//! PTX memory instructions.
 
 use super::read::Operand;
 use super::{Type, Writer};
 
-/// How memory is touched.
+/// Modifiers of a memory access.
 #[derive(Default)]
 struct Access {
     volatile: bool,
-    /// LLVM's word for the order of an atomic access.
+    /// LLVM's keyword for the order of an atomic access.
     order: Option<&'static str>,
-    /// How many neighbours.
+    /// The number of vector elements.
     count: u32,
     other: Vec<String>,
 }
 
 impl Access {
-    /// Takes from `modifiers` what says how; all of memory is one, and hints about caches say nothing but that
-    /// memory is looked at each time.
+    /// Reads the modifiers of a memory access. All state spaces are one memory. Cache hints are ignored,
+    /// except hints that force a memory access, which make the access volatile.
     fn read(modifiers: &[&str]) -> Access {
         let mut access = Access {
             count: 1,
@@ -43,7 +43,7 @@ impl Access {
 }
 
 impl Writer {
-    /// Instructions about memory. Nothing where there is no such one.
+    /// Translates a memory instruction; `None` if the form is unknown.
     pub(super) fn memory(&mut self, name: &[&str], operands: &[Operand]) -> Option<()> {
         match (name, operands) {
             (["prefetch" | "prefetchu", ..], [at]) => self.address(at).map(|_| ()),
@@ -66,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// An address is a generic one, of 64 bits.
+    /// Emits a generic 64-bit address.
     fn address(&mut self, operand: &Operand) -> Option<String> {
         let Operand::Memory(base, offset) = operand else {
             return None;
@@ -93,7 +93,7 @@ impl Writer {
         }
         let hint = if access.volatile { "volatile " } else { "" };
         let align = all / 8;
-        // What is read in one go on a GPU is so here.
+        // A vector access is a single access, as on a GPU.
         let whole = match access.order {
             Some("release" | "acq_rel") => return None,
             Some(_) if all > 128 => return None,
@@ -158,7 +158,7 @@ impl Writer {
         Some(())
     }
 
-    /// An operation on memory that is one step; gives what was there.
+    /// Emits an atomic operation; returns the old value.
     fn atomic(
         &mut self,
         access: &Access,

@@ -1,15 +1,15 @@
-//! A GPU's assembly as a function of LLVM's: what stands in a row, without jumps.
+//! Translates straight-line PTX assembly to a function in LLVM text.
 //!
 //! ```text
 //! let text = function("add.s32 $0, $1, $2;", &[Slot::Int(32)], &[Slot::Int(32), Slot::Int(32)], &[], "f")?;
 //! ```
 //!
-//! Flow: the text is taken apart ([`read`]); each register becomes a place in memory, which LLVM makes a
-//! value of again; each instruction becomes what does the same ([`arithmetic`], [`bits`], [`floating`],
-//! [`memory`], [`threads`]). One
-//! under a predicate stands in a branch.
+//! Flow: the text is parsed ([`read`]); each register becomes a stack variable, which LLVM promotes; each
+//! instruction becomes equivalent LLVM instructions ([`arithmetic`], [`bits`], [`floating`], [`memory`],
+//! [`threads`]). A predicated instruction becomes a branch.
 //!
-//! Invariant: an instruction, a form of one, or a modifier that is not known is an error, never left out.
+//! # Invariants
+//! An unknown instruction, form or modifier is an error, never ignored.
 
 mod arithmetic;
 mod bits;
@@ -22,7 +22,7 @@ use read::{Instruction, Operand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What an operand of the whole is, as the compiler gives and takes it.
+/// The LLVM type of an operand of the assembly statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Int(u32),
@@ -52,7 +52,7 @@ impl Slot {
         }
     }
 
-    /// How a value of this kind becomes bits; the other way round is its opposite.
+    /// Returns the casts to an integer of equal width and back.
     fn cast(self) -> Option<(&'static str, &'static str)> {
         match self {
             Slot::Int(_) => None,
@@ -62,7 +62,7 @@ impl Slot {
     }
 }
 
-/// What the bits of a register are for an instruction.
+/// The interpretation of a register by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Type {
     /// `b` bits, `u` and `s` integers, `f` floating-point numbers, `p` predicates.
@@ -71,7 +71,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    /// `u32`, `f64` and their like.
+    /// Parses `u32`, `f64` and similar type names.
     pub fn read(word: &str) -> Option<Type> {
         if word == "pred" {
             return Some(PREDICATE);
@@ -109,10 +109,10 @@ struct Form<'a> {
     operands: &'a [Operand],
 }
 
-/// Makes the function `name` of what `text` does; `tied` names for inputs the result that they begin as.
+/// Returns the function `name` for `text`; `tied` gives for each input the result that it initialises.
 ///
 /// # Errors
-/// The instruction that has no counterpart.
+/// The instruction without a counterpart.
 pub(super) fn function(
     text: &str,
     results: &[Slot],
@@ -139,7 +139,7 @@ pub(super) fn function(
         match tied {
             None => writer.place(&own, slot.bits()),
             Some(result) if results[result].bits() == slot.bits() => {
-                // One register with two names.
+                // Input and result are one register with two names.
                 let same = (format!("${result}"), slot.bits());
                 writer.registers.insert(own.clone(), same);
             }
@@ -173,17 +173,17 @@ pub(super) fn function(
     Ok(out)
 }
 
-/// Writes one function.
+/// Writes a function.
 #[derive(Default)]
 struct Writer {
-    /// The registers' places.
+    /// The stack variables of the registers.
     places: String,
     out: String,
-    /// By name: the place, and how many bits it has.
+    /// Stack variable and width in bits of each register.
     registers: BTreeMap<String, (String, u32)>,
     declared: BTreeSet<String>,
     next: usize,
-    /// Whether an instruction before, which every thread comes to, left a carry.
+    /// True if an earlier instruction outside branches left a carry.
     carried: bool,
 }
 
@@ -202,7 +202,7 @@ impl Writer {
         self.next
     }
 
-    /// Writes an instruction with a result; gives its name.
+    /// Writes an instruction with a result; returns its name.
     fn op(&mut self, text: &str) -> String {
         let at = self.fresh();
         let _ = writeln!(self.out, "  %v{at} = {text}");
@@ -213,7 +213,7 @@ impl Writer {
         let _ = writeln!(self.out, "  {text}");
     }
 
-    /// Calls what is declared as `ty @name(params)`.
+    /// Writes a call and records the declaration `ty @name(params)`.
     fn call(&mut self, ty: &str, name: &str, args: &[(&str, String)]) -> String {
         let params: Vec<&str> = args.iter().map(|(ty, _)| *ty).collect();
         self.declared
@@ -244,8 +244,8 @@ impl Writer {
         Some(self.op(&text))
     }
 
-    /// An operand as an integer of `bits` bits: registers have as many, but where an instruction takes the low ones of
-    /// a wider one.
+    /// Returns an operand as an integer of `bits` bits. The register has equal width, or is wider and
+    /// truncated; a predicate must have equal width.
     fn value(&mut self, operand: &Operand, bits: u32) -> Option<String> {
         let mask = u64::MAX >> (64 - bits);
         match operand {
@@ -268,7 +268,7 @@ impl Writer {
         }
     }
 
-    /// An operand as a floating-point number.
+    /// Returns an operand as a floating-point number.
     fn number(&mut self, operand: &Operand, ty: Type) -> Option<String> {
         if let Operand::Number(_) = operand {
             return None;
@@ -277,7 +277,7 @@ impl Writer {
         Some(self.op(&format!("bitcast i{} {value} to {}", ty.bits, ty.float())))
     }
 
-    /// Writes bits to a register of as many, or of more, whose others are what the sign, or nothing, leaves.
+    /// Writes a value to a register of equal width, or sign- or zero-extends it to a wider register.
     fn give(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
         let Operand::Named(name) = to else {
             return None;
@@ -294,7 +294,7 @@ impl Writer {
         self.set(name, &wide)
     }
 
-    /// Writes a floating-point number.
+    /// Writes a floating-point number to a register.
     fn give_number(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
         let bits = self.op(&format!("bitcast {} {value} to i{}", ty.float(), ty.bits));
         self.give(to, &bits, ty)
@@ -304,7 +304,7 @@ impl Writer {
         let Some((predicate, holds)) = &one.when else {
             return self.plain(one);
         };
-        // What the threads of a warp do together stands in no branch that some of them take.
+        // Instructions that synchronize a warp or block are not supported in divergent branches.
         if threads::is_together(&one.name) || self.bits(predicate) != Some(1) {
             return None;
         }
@@ -337,7 +337,7 @@ impl Writer {
         None
     }
 
-    /// The last line, and the type of what the function gives.
+    /// Returns the return instruction and the return type of the function.
     fn returned(&mut self, results: &[Slot]) -> Option<(String, String)> {
         let mut values = Vec::new();
         for (at, slot) in results.iter().enumerate() {
@@ -384,15 +384,15 @@ mod tests {
     fn what_is_not_known_is_an_error_that_names_it() {
         made("add.s32 $0, $2, $3;").expect("it is known");
         for text in [
-            // A carry from elsewhere, or one that only some threads leave.
+            // An unknown carry, or a carry under a predicate.
             "addc.u32 $0, $2, $3;",
             "{ .reg .pred p; setp.eq.u32 p, $2, 0; @p add.cc.u32 $0, $2, $3; addc.u32 $0, 0, 0; }",
             "madc.lo.u32 $0, $2, $3, 0;",
-            // Numbers of another kind than the instruction's.
+            // Literals of a type unlike the instruction's.
             "add.f32 $1, $4, 1;",
             "add.f32 $1, $4, 0d3ff0000000000000;",
             "add.f64 $1, $4, 0f3f800000;",
-            // Other roundings, limits, ways of minima.
+            // Unsupported rounding modes, saturation and NaN modes.
             "add.rz.f32 $1, $4, $4;",
             "add.sat.f32 $1, $4, $4;",
             "add.sat.s32 $0, $2, $3;",
@@ -407,7 +407,7 @@ mod tests {
             "vadd.u32.u32.u32.sat $0, $2, $3;",
             "setp.lt.ftz.s32 $0, $2, $3;",
             "slct.u32.s32 $0, $2, $3, $2;",
-            // Memory by 32 bits, in a cluster, of other orders.
+            // 32-bit addresses, cluster memory, unsupported memory orders.
             "ld.shared.u32 $0, [$2];",
             "ld.shared::cluster.u32 $0, [$5];",
             "ld.release.gpu.u32 $0, [$5];",
@@ -417,7 +417,7 @@ mod tests {
             "atom.add.noftz.f16x2 $0, [$5], $2;",
             "cp.async.ca.shared.global [$5], [$5], 16;",
             "fence.proxy.async;",
-            // Threads that meet by other numbers, or in a branch.
+            // Unsupported barriers, and synchronization in a branch.
             "bar.sync 1;",
             "bar.sync 0, 64;",
             "bar.arrive 0, 64;",
@@ -428,7 +428,7 @@ mod tests {
             "elect.sync _|$0, -1;",
             "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {$0}, {$2}, {$3}, {$2};",
             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$5];",
-            // Registers of the machine that are none here, and of other sizes.
+            // Unsupported special registers, and registers of unlike width.
             "mov.u32 $0, %smid;",
             "mov.u32 $0, %nwarpid;",
             "mov.u64 $5, %tid.x;",

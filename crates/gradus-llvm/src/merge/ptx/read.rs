@@ -1,51 +1,51 @@
-//! The text of a GPU's assembly, taken apart: declarations of registers, and instructions in their order.
+//! PTX parser: register declarations and instructions of straight-line assembly.
 
 use std::collections::BTreeMap;
 
-/// What an instruction takes.
+/// An operand of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
-    /// A register of the assembly's own, an operand of the whole (`$0`), or one of the machine's (`%laneid`).
+    /// A declared register, an operand of the assembly statement (`$0`), or a special register (`%laneid`).
     Named(String),
-    /// A whole number, in two's complement.
+    /// An integer, in two's complement.
     Number(u64),
-    /// A floating-point number's bits, and how many it has.
+    /// The bits of a floating-point number, and its width in bits.
     Float(u64, u32),
-    /// What lies at an address, so many bytes on.
+    /// Memory at a base address plus an offset in bytes.
     Memory(Box<Operand>, i64),
-    /// Parts of one value, or neighbours in memory.
+    /// The elements of a vector.
     Several(Vec<Operand>),
-    /// A result, and whether it holds.
+    /// A result, and the predicate result.
     WithPredicate(Box<Operand>, String),
-    /// The opposite of a predicate.
+    /// A negated predicate.
     Not(String),
 }
 
-/// One instruction.
+/// An instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
-    /// Only where this register holds, or does not hold.
+    /// The predicate register and the value under which the instruction executes.
     pub when: Option<(String, bool)>,
-    /// The parts of its name.
+    /// The components of its name.
     pub name: Vec<String>,
     pub operands: Vec<Operand>,
-    /// As it was written.
+    /// The source text.
     pub text: String,
 }
 
-/// A register's name and how many bits it has.
+/// A register's name and width in bits.
 pub(super) type Register = (String, u32);
 
-/// Takes `text` apart.
+/// Parses `text`.
 ///
 /// # Errors
-/// The part that is not understood.
+/// The statement that is not understood.
 pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), String> {
     let mut scopes = Scopes::default();
     let mut instructions = Vec::new();
     for statement in plain(text).split(';') {
         let whole = || statement.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Braces of scopes stand where a statement begins.
+        // Braces of scopes occur at the beginning of a statement.
         let mut rest = statement.trim();
         while let Some(brace) = rest.chars().next().filter(|c| matches!(c, '{' | '}')) {
             match brace {
@@ -70,7 +70,7 @@ pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), Stri
     Ok((scopes.registers, instructions))
 }
 
-/// Which register a name is: the one of the innermost scope that declares it.
+/// Maps names to registers by scope; the innermost declaration wins.
 #[derive(Default)]
 struct Scopes {
     outermost: BTreeMap<String, String>,
@@ -115,7 +115,7 @@ impl Scopes {
     }
 }
 
-/// The text without remarks; one that does not end stays.
+/// Returns the text without comments; an unterminated comment stays.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -133,7 +133,7 @@ fn plain(text: &str) -> String {
     out + rest
 }
 
-/// `.u32 a, b<4>`: each with its width.
+/// Parses `.u32 a, b<4>`: each register with its width.
 fn declared(rest: &str) -> Option<Vec<Register>> {
     let (kind, names) = rest.trim().split_once(char::is_whitespace)?;
     let bits = match kind.strip_prefix('.')? {
@@ -185,7 +185,7 @@ fn instruction(statement: &str, text: &str) -> Option<Instruction> {
     })
 }
 
-/// The parts between commas that stand in no brackets.
+/// Splits at commas outside brackets.
 fn split(text: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
@@ -243,7 +243,7 @@ fn named(text: &str) -> Option<&str> {
     (text.starts_with(begins) && text.chars().all(letter)).then_some(text)
 }
 
-/// A decimal or hexadecimal number.
+/// Parses a decimal or hexadecimal integer.
 fn whole_number(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -252,7 +252,7 @@ fn whole_number(text: &str) -> Option<u64> {
     let digits = digits.trim_end_matches(['u', 'U']);
     let value = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-        // Octal.
+        // Octal literals are not supported.
         None if digits.len() > 1 && digits.starts_with('0') => return None,
         None => digits.parse().ok()?,
     };
@@ -263,7 +263,7 @@ fn whole_number(text: &str) -> Option<u64> {
     })
 }
 
-/// A floating-point number by its bits: `0f3f800000`, or with `0d` and twice as many digits.
+/// Parses the bits of a floating-point number: `0f3f800000`, or `0d` with twice as many digits.
 fn float(text: &str) -> Option<Operand> {
     let lower = text.to_ascii_lowercase();
     let (digits, bits) = match lower.strip_prefix("0f") {

@@ -1,10 +1,10 @@
-//! Instructions that ask for a thread's place, and those that threads do together.
+//! PTX thread instructions: special registers, barriers, warp operations.
 
 use super::super::threads::EXIT;
 use super::read::Operand;
 use super::{PREDICATE, Type, WORD, Writer};
 
-/// Whether an instruction is one that threads do together.
+/// Returns whether an instruction synchronizes or communicates between threads.
 pub(super) fn is_together(name: &[String]) -> bool {
     let words = ["bar", "barrier", "shfl", "vote", "match", "redux"];
     name.first()
@@ -12,7 +12,7 @@ pub(super) fn is_together(name: &[String]) -> bool {
 }
 
 impl Writer {
-    /// A register of the machine's.
+    /// Emits the value of a special register.
     pub(super) fn special(&mut self, name: &str, bits: u32) -> Option<String> {
         let name = name.strip_prefix('%')?;
         if let ("clock64" | "globaltimer", 64) = (name, bits) {
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// What threads do together, and what orders their accesses. Nothing where there is no such instruction.
+    /// Translates barriers, fences and warp operations; `None` if the form is unknown.
     pub(super) fn threads(&mut self, name: &[&str], operands: &[Operand]) -> Option<()> {
         match (name, operands) {
             (
@@ -80,7 +80,7 @@ impl Writer {
                 self.line("fence seq_cst");
                 Some(())
             }
-            // A launch begins when the one before has ended.
+            // A launch begins only after the previous launch has ended.
             (["griddepcontrol", "wait" | "launch_dependents"], []) => Some(()),
             (["nanosleep", "u32"], [time]) => {
                 let time = self.value(time, 32)?;
@@ -147,7 +147,7 @@ impl Writer {
         ])
     }
 
-    /// A shuffle, and whether the lane that was asked is one of the segment.
+    /// Emits a shuffle, and optionally the predicate that the source lane is inside the segment.
     fn shuffle(&mut self, how: &str, to: &Operand, from: [&Operand; 4]) -> Option<()> {
         let how = match how {
             "up" | "down" | "bfly" | "idx" => how,

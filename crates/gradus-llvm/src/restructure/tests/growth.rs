@@ -1,4 +1,4 @@
-//! The work grows like the input, and depth is no danger.
+//! Tests that the work grows linearly and that deep nesting does not overflow the stack.
 
 use super::super::scope::{BlockFlow, Flow, scope};
 use super::super::{Cfg, Kind, Node, Tree, restructure};
@@ -39,7 +39,7 @@ fn early_exits(n: usize) -> (Cfg, Flow) {
     (cfg, flow)
 }
 
-/// `n` breaks out of one loop, to `fail` or behind it.
+/// `n` breaks out of one loop, to `fail` or directly after the loop.
 fn breaks(n: usize) -> Cfg {
     let mut cfg = graph(&[]);
     for block in 0..n {
@@ -53,7 +53,7 @@ fn breaks(n: usize) -> Cfg {
     cfg
 }
 
-/// `n` nested ifs whose arms leave by gotos to two labels in turn.
+/// `n` nested ifs whose arms jump to two labels in turn.
 fn gotos(n: usize) -> Cfg {
     let mut cfg = graph(&[]);
     for block in 0..n {
@@ -70,7 +70,7 @@ fn gotos(n: usize) -> Cfg {
     cfg
 }
 
-/// A switch of `n` cases, each of which falls into the next.
+/// A switch of `n` cases, each of which falls through to the next.
 fn fallthrough(n: usize) -> Cfg {
     let mut cfg = graph(&[]);
     cfg.nodes.push(Node::new(Kind::Switch, (1..=n).collect()));
@@ -81,7 +81,7 @@ fn fallthrough(n: usize) -> Cfg {
     cfg
 }
 
-/// `n` loops one after the other.
+/// `n` consecutive loops.
 fn loops(n: usize) -> Cfg {
     let mut cfg = graph(&[]);
     for block in 0..n {
@@ -92,10 +92,10 @@ fn loops(n: usize) -> Cfg {
     cfg
 }
 
-/// `n` nested short circuits, each with its own else: selectors inside selectors.
+/// `n` nested short-circuit conditions, each with an else: selectors inside selectors.
 fn short_circuits(n: usize) -> Cfg {
     let mut cfg = graph(&[]);
-    // Level k: blocks 3k (a), 3k + 1 (b), 3k + 2 (else); both of a and b lead to else; then inwards.
+    // Level k: blocks 3k (a), 3k + 1 (b), 3k + 2 (else); both a and b branch to else; then the next level.
     let end = 3 * n;
     for level in 0..n {
         let a = 3 * level;
@@ -154,7 +154,7 @@ fn twenty_thousand_early_exits() {
     }
 }
 
-/// Selectors are results of few nodes.
+/// Checks that selectors are results of few nodes.
 fn scope_is_small(tree: &Tree, flow: &Flow, limit: usize) {
     let scope = scope(tree, flow);
     let results: usize = tree.nodes().map(|(id, _)| scope.results(id).len()).sum();

@@ -1,5 +1,4 @@
-//! Tests of restructuring: shapes with the tree they must give, random graphs against an
-//! interpreter, growth.
+//! Tests of restructuring: shapes with their expected trees, random graphs against an interpreter, growth.
 
 mod growth;
 mod random;
@@ -8,7 +7,7 @@ mod side_by_side;
 
 use super::{Cfg, Kind, Node};
 
-/// A graph from its successor lists: none returns, one jumps, two branch, more switch.
+/// Builds a graph from successor lists: no successor returns, one jumps, two branch, more switch.
 fn graph(successors: &[&[usize]]) -> Cfg {
     let nodes = successors
         .iter()

@@ -1,10 +1,10 @@
-//! Random graphs, reducible and not, run side by side with their trees.
+//! Random graphs, reducible and irreducible, are interpreted and compared with their trees.
 
 use super::super::scope::{BlockFlow, Flow, scope};
 use super::super::{Cfg, Kind, Node, Selector, SelectorKind, restructure};
 use super::side_by_side::{Event, mix, run_graph, run_tree};
 
-/// A generator of pseudo-random numbers.
+/// A pseudo-random number generator.
 struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// A random graph. `near` prefers successors close by, which gives loops inside loops.
+/// Returns a random graph. `near` prefers close successors, which yields nested loops.
 fn random_cfg(random: &mut Random) -> Cfg {
     let most = if random.chance(10) { 70 } else { 24 };
     let count = 2 + random.below(most);
@@ -54,7 +54,7 @@ fn random_cfg(random: &mut Random) -> Cfg {
     Cfg { nodes, entry: 0 }
 }
 
-/// Makes some branches invokes with a landing pad of their own.
+/// Turns some branches into invokes with a private landing pad.
 fn add_pads(random: &mut Random, nodes: &mut Vec<Node>) {
     for block in 0..nodes.len() {
         if nodes[block].kind == Kind::Branch && random.chance(20) {
@@ -69,7 +69,7 @@ fn add_pads(random: &mut Random, nodes: &mut Vec<Node>) {
     }
 }
 
-/// Which blocks dominate which, by removing each in turn: slow and independent.
+/// Computes dominance by removing each block in turn: slow and independent of the tested code.
 fn dominates(cfg: &Cfg) -> Vec<Vec<bool>> {
     let count = cfg.nodes.len();
     let reach = |without: usize| {
@@ -96,7 +96,7 @@ fn dominates(cfg: &Cfg) -> Vec<Vec<bool>> {
         .collect()
 }
 
-/// Random values: definitions, phis, and reads of what dominates.
+/// Returns random definitions, phis, and reads of dominating values.
 fn random_flow(random: &mut Random, cfg: &Cfg) -> Flow {
     let count = cfg.nodes.len();
     let dominates = dominates(cfg);
@@ -165,7 +165,7 @@ fn random_flow(random: &mut Random, cfg: &Cfg) -> Flow {
     flow
 }
 
-/// Whether a block is reached only after `invoke` returned normally.
+/// Returns whether a block is reached only after `invoke` returned normally.
 fn only_through(cfg: &Cfg, dominates: &[Vec<bool>], invoke: usize, block: usize) -> bool {
     let normal = cfg.nodes[invoke].successors[0];
     let edges = cfg.nodes.iter().flat_map(|node| &node.successors);
@@ -174,7 +174,7 @@ fn only_through(cfg: &Cfg, dominates: &[Vec<bool>], invoke: usize, block: usize)
         && dominates[normal][block]
 }
 
-/// What the runs of one graph came to.
+/// Statistics of the runs.
 #[derive(Default)]
 struct Tally {
     events: usize,
@@ -195,7 +195,7 @@ fn compare(seed: u64, tally: &mut Tally) {
         let fuel = 150;
         let graph = run_graph(&cfg, &flow, seed * 7 + run, fuel);
         let structured = run_tree(&cfg, &flow, &tree, &scope, seed * 7 + run, fuel);
-        // Where the fuel ends the two may stand before or behind a branch.
+        // When the fuel ends, one of the two runs may be a branch ahead.
         assert!(
             graph.len().abs_diff(structured.len()) <= 1,
             "seed {seed}: {tree}"
@@ -234,7 +234,7 @@ fn graph_and_tree_run_alike() {
 
 #[test]
 fn the_comparison_notices_what_scope_leaves_out() {
-    // With the reads of one block kept from `scope`, what it needs is missing from results now and then.
+    // If the reads of a block are withheld from `scope`, some results are missing.
     let mut noticed = 0;
     for seed in 0..200 {
         let mut random = Random(seed);
@@ -253,15 +253,15 @@ fn the_comparison_notices_what_scope_leaves_out() {
     assert!(noticed > 100, "{noticed}");
 }
 
-/// A random program of nested ifs, loops and switches; gives its last block.
+/// Emits a random program of nested ifs, loops and switches; returns its last block.
 fn structured(random: &mut Random, nodes: &mut Vec<Node>, first: usize) -> usize {
     let mut block = first;
-    // The block that opened an if, or that comes before a loop, and the loop's head.
+    // The block that opened an if, or that precedes a loop, and the loop's header.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for _ in 0..random.below(30) {
         let next = nodes.len();
         match random.below(5) {
-            // Opens `if (c) { … }`; closes below.
+            // Opens `if (c) { … }`; closed below.
             0 => {
                 nodes.push(Node::new(Kind::Jump, vec![0]));
                 nodes[block] = Node::new(Kind::Branch, vec![next, usize::MAX]);
@@ -275,7 +275,7 @@ fn structured(random: &mut Random, nodes: &mut Vec<Node>, first: usize) -> usize
                 open.push((block, next));
                 block = next;
             }
-            // Closes what was opened last.
+            // Closes the construct opened last.
             2 | 3 if !open.is_empty() => {
                 block = close(nodes, open.pop().expect("not empty"), block);
             }
@@ -297,7 +297,7 @@ fn structured(random: &mut Random, nodes: &mut Vec<Node>, first: usize) -> usize
     block
 }
 
-/// Ends an if or a loop at a block; gives the block behind it.
+/// Ends an if or a loop at a block; returns the next block.
 fn close(nodes: &mut Vec<Node>, (opener, head): (usize, usize), block: usize) -> usize {
     let next = nodes.len();
     nodes.push(Node::new(Kind::Jump, vec![0]));

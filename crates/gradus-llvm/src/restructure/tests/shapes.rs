@@ -1,4 +1,4 @@
-//! Shapes of control flow and the trees they must give.
+//! Control-flow shapes and their expected trees.
 
 use super::super::scope::{BlockFlow, Flow, Var, scope};
 use super::super::{
@@ -112,7 +112,7 @@ fn short_circuit_has_one_truth_value() {
 
 #[test]
 fn fallthrough_is_linear() {
-    // switch: case k falls into case k + 1.
+    // switch: case k falls through to case k + 1.
     let sizes: Vec<usize> = [20, 40]
         .iter()
         .map(|&n| {
@@ -204,7 +204,7 @@ fn pad(kind: Kind, successors: &[usize]) -> Node {
 
 #[test]
 fn landing_pads_stay_in_their_arm() {
-    // A cleanup that resumes; a catch inside a loop that leaves it; one that is the only way on.
+    // A cleanup that resumes; a catch inside a loop that leaves the loop; a pad on the only path onwards.
     let cleanup = Cfg {
         nodes: vec![
             invoke(1, 2),
@@ -273,7 +273,7 @@ fn malformed_graphs_are_refused() {
     assert_eq!(refused(&cfg), CfgError::SharedPad { block: 2 });
 }
 
-/// A flow with one phi or more per edge: (block, slot, phi, source).
+/// Builds a flow with phi assignments: (block, slot, phi, source).
 fn flow(blocks: usize, values: usize, phis: &[(usize, usize, u32, u32)]) -> Flow {
     let mut flow = Flow {
         values,
@@ -290,7 +290,7 @@ fn flow(blocks: usize, values: usize, phis: &[(usize, usize, u32, u32)]) -> Flow
 
 #[test]
 fn counted_loop_carries_only_its_phi() {
-    // i = phi(0, i + 1); sum read behind the loop: 0 = i, 1 = i + 1, 2 = sum, 3 = sum + i, 4 = dead phi.
+    // i = phi(0, i + 1); sum read after the loop: 0 = i, 1 = i + 1, 2 = sum, 3 = sum + i, 4 = dead phi.
     let tree = tree(&graph(&[&[1], &[1, 2], &[]]));
     let mut flow = flow(
         3,
@@ -333,8 +333,8 @@ fn join_yields_its_phi_only() {
 
 #[test]
 fn value_found_in_a_loop_leaves_through_arm_and_loop() {
-    // 1: if (a) { 2: 0 = load; if (b) goto 4 } else { 3: if (c) goto 4 } goto 1;
-    // 4: 1 = phi(0 from 2, undef from 3).
+    // 1: if (a) { 2: 0 = load; if (b) goto 4 } else { 3: if (c) goto 4 } goto 1; 4: 1 = phi(0 from 2, undef
+    // from 3).
     let tree = tree(&graph(&[&[1], &[2, 3], &[1, 4], &[1, 4], &[]]));
     assert_eq!(
         tree.to_string(),

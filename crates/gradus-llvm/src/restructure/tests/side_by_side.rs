@@ -1,15 +1,15 @@
-//! Runs a graph and its tree on the same decisions and compares every block and every value read.
+//! Interprets a graph and its tree with equal decisions and compares every block and every value read.
 //!
-//! A block's decision comes from a hash of the block and of how often it was visited. Values are hashes of what
-//! they were computed from. The tree is run as the importer would build it: an arm sees what was
-//! bound before its node; behind a node only the results are new; a loop's body sees what was bound
-//! before the loop, and what is carried.
+//! A block's decision is a hash of the block and its visit count. Values are hashes of their inputs. The
+//! tree is interpreted by the importer's rules. An arm sees the bindings from before its node; after a node
+//! only the results are rebound. A loop's body sees the bindings from before the loop, and the carried
+//! variables.
 
 use super::super::scope::{Flow, Scope, Var};
 use super::super::{Again, Cfg, Kind, NodeId, SelectorId, SeqId, Tree, TreeNode};
 use std::collections::HashMap;
 
-/// What happened: a block with the values it read, or an edge with the values it assigned.
+/// An event of a run: a block with the values read, or an edge with the values assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Block(usize, Vec<u64>),
@@ -24,7 +24,7 @@ pub(super) fn mix(parts: &[u64]) -> u64 {
     })
 }
 
-/// Both runs' way of deciding and computing.
+/// Decisions and computations shared by both interpreters.
 struct Machine<'a> {
     cfg: &'a Cfg,
     flow: &'a Flow,
@@ -48,7 +48,7 @@ impl<'a> Machine<'a> {
         }
     }
     fn value(&self, env: &Env, value: u32) -> u64 {
-        // What no block defines is the same everywhere.
+        // A value without a definition is equal in both runs.
         *env.get(&Var::Value(value))
             .unwrap_or(&mix(&[self.seed, u64::from(value)]))
     }
@@ -70,7 +70,7 @@ impl<'a> Machine<'a> {
             env.insert(Var::Value(value), hash);
         }
     }
-    /// The successor that a block goes to.
+    /// Returns the successor that a block branches to.
     fn decide(&mut self, env: &Env, block: usize) -> usize {
         let flow = &self.flow.blocks[block];
         let read: Vec<u64> = flow
@@ -108,7 +108,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The events of a run over the graph, until it ends or `fuel` blocks were visited.
+/// Returns the events of a run over the graph, until it ends or `fuel` blocks were visited.
 pub(super) fn run_graph(cfg: &Cfg, flow: &Flow, seed: u64, fuel: usize) -> Vec<Event> {
     let mut machine = Machine::new(cfg, flow, seed, fuel);
     let mut env = Env::new();
@@ -145,15 +145,15 @@ pub(super) fn run_graph(cfg: &Cfg, flow: &Flow, seed: u64, fuel: usize) -> Vec<E
     machine.events
 }
 
-/// A sequence in progress: what to run, where, and what to restore behind it.
+/// A sequence in progress: the position, and the environment to restore afterwards.
 struct Frame {
     seq: SeqId,
     next: usize,
-    /// The environment before the node that the sequence belongs to.
+    /// The environment before the node that owns the sequence.
     before: Env,
 }
 
-/// The events of a run over the tree, until it ends or `fuel` blocks were visited.
+/// Returns the events of a run over the tree, until it ends or `fuel` blocks were visited.
 pub(super) fn run_tree(
     cfg: &Cfg,
     flow: &Flow,
@@ -247,7 +247,7 @@ fn read_selector(env: &Env, selector: SelectorId) -> u64 {
         .expect("the selector is set and in scope")
 }
 
-/// Behind a sequence of a node: whether to run it again, and what is bound then.
+/// Leaves a sequence of a node: returns whether to repeat it, and rebinds the results.
 fn leave(
     machine: &mut Machine,
     tree: &Tree,
