@@ -1,7 +1,7 @@
 //! Thread-count queries: finds loops that depend on the reported number of threads before differentiation.
 //!
-//! A team has one rank in a derivative. A program told of several threads would read the results of absent
-//! ranks. A program told of one thread may take a path that is correct on one thread only (`if (threads > 1)
+//! A team has one rank in a derivative. A program that sees several threads would read the results of absent
+//! ranks. A program that sees one thread may take a path that is correct on one thread only (`if (threads > 1)
 //! own[i] = …; else shared[list[i]] += …;`), in loops that a derivative would run in parallel. Each query
 //! result is therefore tracked by taint analysis ([`Followed`]):
 //!

@@ -17,9 +17,9 @@
 //! Profitability: the loops share memory, and neither prevents vectorisation of the other. Branches with equal
 //! conditions around the loops are merged first ([`join`]).
 //!
-//! Place: before lowering, in code that is executed. A derivative's fused loop would add to neighbours that two
-//! loops kept apart. Functions instrumented by ThreadSanitizer are not fused, because the sanitizer should see
-//! the program's own loops.
+//! Place: before lowering, in code compiled to run, and never before differentiation. The derivative of a fused
+//! loop would accumulate into neighbours that are read in two separate loops. Functions instrumented by
+//! ThreadSanitizer are not fused, because the sanitizer should see the program's own loops.
 
 mod same;
 

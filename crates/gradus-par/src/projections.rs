@@ -2,9 +2,9 @@
 //! thread-count queries return one.
 //!
 //! A derivative calls the original function if only side effects and result are required. The original has a
-//! team of all threads, but the derivative's code was told of one thread and expects the memory state left by
-//! one thread. The derivative therefore calls a clone of the serial projection. Code that requests derivatives
-//! was told of one thread, too, and calls the clone.
+//! team of all threads, but the derivative's code sees one thread and expects the memory state left by one
+//! thread. The derivative therefore calls a clone of the serial projection. Code that requests derivatives sees
+//! one thread, too, and calls the clone.
 
 use crate::asked::asks;
 use crate::ordered;

@@ -1,5 +1,5 @@
-//! Lowering of tasks: a spawn creates a task only if a worker is idle; otherwise the task's code runs at the
-//! spawn.
+//! Lowering of tasks: a spawn creates a task only if the runtime reports demand (`gr_hungry`: the worker has no
+//! task left to steal); otherwise the task's code runs at the spawn.
 //!
 //! A task becomes `f.gr_task(context)`. Captured values are copied into the context, because the task may run
 //! after the spawning code has continued. Exceptions are handled by [`throws`].

@@ -45,7 +45,7 @@ struct Shared {
     ty: TypeId,
     schedule: Schedule,
     chunk: Option<Value>,
-    /// Branches taken by whoever ran the last iteration.
+    /// The branches taken by the thread of the last iteration.
     last: Vec<Op>,
 }
 

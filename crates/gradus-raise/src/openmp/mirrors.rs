@@ -46,7 +46,7 @@ fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
     (mirrors && holds_before(unit, body, slot, lp, initial)).then_some(slot)
 }
 
-/// The op itself is left out.
+/// `op` is excluded.
 fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> {
     let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
     std::iter::successors(owner(op), move |op| owner(*op))

@@ -62,8 +62,8 @@ enum Way {
     InOrder,
 }
 
-/// Raises the loop that `call` hands over; an `orphaned` one may stand outside of all regions. Gives the function that
-/// it calls now.
+/// Raises the taskloop of `call`; `orphaned` if the loop may run outside of all regions. Returns the task's
+/// function.
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
