@@ -260,8 +260,8 @@ impl Find<'_> {
             && self.keep_apart(first, second)
     }
 
-    /// Returns true if the first loop may move to the position of the second: the ops between and the second
-    /// loop use no result of the first loop, and the ops between read no location that the first loop writes.
+    /// Returns true if the first loop may move to the position of the second. The ops between and the second
+    /// loop use no result of the first loop. The ops between read no location that the first loop writes.
     fn may_wait(&self, first: Op, second: Op) -> bool {
         let body = self.alias.body;
         let is_needed_at = |op: Op| {

@@ -6,9 +6,9 @@
 //! remains private there, too: differentiation saves the block per iteration, and its shadow belongs to the
 //! mirrored iteration. Afterwards, blocks that do not outlive the iteration return to the stack.
 //!
-//! Only loops with enough work per iteration for an allocation qualify: loops over a kernel's blocks, flagged
-//! [`Flags::SHARING`] because iterations may share written memory, and loops with inner loops or calls of
-//! functions with loops, calls or many ops.
+//! Only loops with enough work per iteration for an allocation qualify. First, loops over a kernel's blocks,
+//! flagged [`Flags::SHARING`] because iterations may share written memory. Second, loops with inner loops, or
+//! with calls of functions that contain loops, calls or many ops.
 
 use gradus_ir::known::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
 use gradus_ir::{

@@ -213,8 +213,8 @@ pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
     !body.walk(region).any(shares)
 }
 
-/// Returns true if the whole loop is too small for a fork in any derivative. Privatised adjoint sums are then
-/// unnecessary.
+/// Returns true if the whole loop is too small for a fork in any derivative. Adjoint accumulations of the loop
+/// can then be plain adds.
 fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::ParFor { dims, .. } = *body.kind(op) else {
         return false;
