@@ -6,8 +6,8 @@
 //! is the code under the lock: a built-in operation if recognised, else the code itself as a region.
 //!
 //! A `reduction` clause starts from the identity by definition. A hand-written reduction may start from any
-//! value: the start value is combined in the original place, as by one rank, and iterations accumulate from the
-//! identity of the operation, or from the start value for min/max, which is idempotent.
+//! value, which is combined in the original place, as by one rank. Iterations accumulate from the identity of
+//! the operation, or from the start value for min/max, which is idempotent.
 
 use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};

@@ -6,8 +6,8 @@
 use crate::regions::wrap_ops;
 use gradus_ir::{BarrierScope, Body, Builder, Op, OpKind, Region, Unit};
 
-/// Returns the region by whose end all tasks of a strand must have finished: the root, or the region of the
-/// nearest enclosing op that runs its region as a strand or as one of several.
+/// Returns the region by whose end all tasks of a strand must have finished. The region is the root, or belongs
+/// to the nearest enclosing op that runs its region as a strand or as one of several.
 pub(crate) fn strand(body: &Body, op: Op) -> Region {
     let mut at = body.parent(op).unwrap_or(body.root());
     while let Some(owner) = body.owner(at) {

@@ -1,7 +1,7 @@
 //! Loop bail-out reasons: why the trip count of a marked loop is unknown, or why control leaves the loop.
 //!
-//! The loop condition is traced to its origin: an exception that leaves the loop for a handler of the function,
-//! or a bound reloaded in each iteration because the loop may modify the bound.
+//! The loop condition is traced to its origin. One origin is an exception that leaves the loop for a handler of
+//! the function. Another origin is a bound reloaded in each iteration, because the loop may modify the bound.
 
 use crate::handlers;
 use gradus_edit::is_pure;

@@ -9,8 +9,8 @@
 //! 3. convert the `for` to a `share.for`. Carried values go to memory of the rank. Code of the last iteration
 //!    (`lastprivate`) moves to its end.
 //!
-//! A loop of a different shape (optimised IR) keeps its code: the range of a static loop is computed from rank
-//! and size as in the runtime ([`super::parts`]), and the chunks of a dynamic loop are shared
+//! A loop of a different shape (optimised IR) keeps its code. The range of a static loop is then computed from
+//! rank and size as in the runtime ([`super::parts`]). The chunks of a dynamic loop are shared
 //! ([`super::chunks`]).
 
 use super::calls::{Calls, Step, reason, slot};

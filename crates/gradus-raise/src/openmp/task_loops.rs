@@ -3,7 +3,7 @@
 //! Each chunk is a task: it calls the task's function for a range of iterations, with the captures in private
 //! memory. Without a clause the number of chunks is large enough for sharing, and the parallel loop is
 //! partitioned by profitability. With a clause the chunks are as requested, each a task, because the program
-//! may rely on them: `firstprivate` copies of a chunk persist from iteration to iteration, and iterations of a
+//! may rely on them. `firstprivate` copies of a chunk persist from iteration to iteration, and iterations of a
 //! chunk may conflict in memory. The iterations of a chunk:
 //! - `grainsize(g)`: `g` or more, in the maximum number of chunks, equal up to one iteration; `strict`: `g`,
 //!   and the remainder in the last chunk;
