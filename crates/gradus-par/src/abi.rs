@@ -1,12 +1,13 @@
-//! The run-time library's entries, as functions of the unit. The library (`gradus-rt`) says what
-//! each does.
+//! Runtime ABI: declares the `gr_*` entry points of `gradus-rt` as functions of the unit.
+//!
+//! `gradus-rt` documents the semantics of each entry point.
 
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Builder, ConstKind, FuncId, Global, GlobalId, Initializer, Linkage,
     Symbol, TypeId, Unit, Value,
 };
 
-/// An entry of the library.
+/// A runtime entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     For,
@@ -38,7 +39,7 @@ pub(crate) enum Entry {
     TurnMeet,
 }
 
-/// The type of an entry's parameter or result.
+/// The type of a parameter or result of an entry point.
 #[derive(Clone, Copy)]
 enum Ty {
     Void,
@@ -86,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// The entry, declared where it is new.
+    /// Returns the entry point's function, declared on first use.
     pub(crate) fn declare(self, unit: &mut Unit) -> FuncId {
         let (name, result, params) = self.row();
         let result = ty(unit, result);
@@ -101,7 +102,7 @@ impl Entry {
             ..AttrSet::default()
         };
         if matches!(self, Entry::Hungry | Entry::Single | Entry::Enter) {
-            // C's bool: the other bits of the byte are zero.
+            // C's `bool`: the upper bits of the byte are zero.
             attrs.result.push(flag("zeroext"));
         }
         if self == Entry::Scratch {
@@ -126,8 +127,9 @@ fn ty(unit: &mut Unit, ty: Ty) -> TypeId {
     }
 }
 
-/// The address of the byte that is not zero where every loop must fork, whatever its size, or every loop
-/// that calls code which is not known. It is set before the program begins, and constant to it.
+/// Returns the address of a runtime byte: non-zero if every loop must fork, regardless of size, or (`calls`)
+/// every loop with a call to an unknown callee. The runtime sets the byte before the program starts, hence the
+/// global is constant.
 pub(crate) fn always_fork(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
     let name = match calls {
@@ -139,16 +141,16 @@ pub(crate) fn always_fork(b: &mut Builder<'_>, calls: bool) -> Value {
     address(b, global)
 }
 
-/// The address of the number of workers that are awake and have nothing to do, or had nothing a moment ago.
-/// It changes at any time.
+/// Returns the address of the runtime's count of awake workers that are idle or became busy a moment ago. The
+/// count may change at any time.
 pub(crate) fn awake(b: &mut Builder<'_>) -> Value {
     let word = b.unit.types.int(32);
     let global = variable(b.unit, "gr_awake", word, Linkage::External, false);
     address(b, global)
 }
 
-/// The address of the lock of all critical regions of a name in the program: the variable that its
-/// compiler made for it, so that code which was left to the other library takes the same.
+/// Returns the address of the lock for all critical regions called `name`. The lock is clang's variable if the
+/// program has one, because code left to libomp takes clang's lock.
 pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {
     let clang = format!(".gomp_critical_user_{name}.var");
     let known = [&clang, name].map(|name| b.unit.symbol(name));

@@ -1,9 +1,9 @@
-//! Loops that run on one thread after all: they are small, or it is as fast as all workers.
+//! Serial fallback of a parallel loop: a second range function for a loop run by a single thread.
 //!
-//! Iterations that may run at once add to what they share by atomic operations. Where a loop runs on one thread
-//! those that meet nothing but other iterations ([`Flags::BETWEEN`]) are plain ones, which take a fraction of
-//! the time, and may be vectorised. So such a loop has a second range function, which is called directly;
-//! loops within it are serial.
+//! A loop runs serially if the loop is small or if all workers are no faster than one thread. Iterations of a
+//! parallel loop update shared memory by atomic operations. On one thread, atomics that conflict with
+//! iterations only ([`Flags::BETWEEN`]) become plain accesses, at a fraction of the cost and vectorisable. The
+//! fallback range function has the plain accesses and serial inner loops, and is called directly.
 
 use crate::Lowering;
 use crate::clones::is_forked;
@@ -12,8 +12,10 @@ use crate::serial;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
 
 impl Lowering<'_> {
-    /// The range function of a loop for a thread that runs all of it; none where it would be as the other one, or
-    /// where other threads may run beside the loop, or within it, all the same.
+    /// Emits the range function for a thread that runs the whole loop.
+    ///
+    /// Returns `None` if the function would equal the normal range function, or if threads may run concurrently
+    /// with the loop or inside of the loop anyway.
     pub(crate) fn alone_function(&mut self, body: &Body, plan: &Plan) -> Option<FuncId> {
         let outermost = !self.unit.functions[self.func].name.contains(".gr_");
         let mut inside = body.walk(plan.region);
@@ -36,7 +38,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether an op is an atomic one that meets other iterations only, and is plain where these do not run.
+/// Returns true for an atomic op that conflicts with iterations only and becomes plain in serial execution.
 pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
@@ -44,8 +46,8 @@ pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     ) && body.ops[op].flags.has(Flags::BETWEEN)
 }
 
-/// Makes the atomic operations between iterations plain ones where no loop around them runs at once any more.
-/// Iterations with these are not independent.
+/// Makes atomics between iterations plain if no enclosing loop is concurrent any more. Iterations with plain
+/// updates are not independent.
 pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
     let between: Vec<Op> = body
         .walk(body.root())
@@ -57,7 +59,7 @@ pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// The loops around an op are not independent any more.
+/// Removes `INDEPENDENT` from all loops that enclose `op`.
 pub(crate) fn make_serial_around(body: &mut Body, op: Op) {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();

@@ -1,25 +1,27 @@
-//! Which memory an access means, said where the region that it stands in is cut out of its function.
+//! Outlining: attaches alias scopes to memory accesses before a region becomes a function.
 //!
-//! Of the function's own blocks, stack slots, `noalias` arguments and globals a region is handed addresses, and
-//! of two addresses that were handed in nothing is known. So each access states the objects that it may touch
-//! (alias scopes, one to an object) and those that it never touches, by the points-to sets of the function as it
-//! was; LLVM's vectorisers read that. Two objects do not share memory on whichever thread they are accessed, so
-//! nothing is said of what other threads do: locks, atomic operations and calls bear no such statement.
+//! An outlined region receives the addresses of heap blocks, stack slots, `noalias` arguments and globals as
+//! plain pointers, and nothing distinguishes two pointer arguments. Each access therefore lists the objects it
+//! may touch (`alias.scope`, one scope per object) and the objects it never touches (`noalias`), from points-to
+//! sets of the function before outlining. LLVM's vectorisers read both lists.
+//!
+//! Two distinct objects never share memory, on any thread. The lists say nothing about accesses of concurrent
+//! threads: locks, atomics and calls get no list.
 
 use gradus_analysis::{Alias, AliasOptions, Effects, Object, ObjectId, UNKNOWN};
 use gradus_ir::{AliasScope, Body, FuncId, Op, OpKind, Region, ScopeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// In a function with more objects that regions share nothing is stated: the lists would be long.
+/// Functions with more shared objects get no scopes: the lists would be long.
 const OBJECTS_MAX: usize = 64;
 
-/// An access, and what it may touch.
+/// A memory access and the objects the access may touch.
 struct Touch {
     op: Op,
     objects: Vec<ObjectId>,
 }
 
-/// States for the accesses in regions of a body which memory they keep to and which they never meet.
+/// Attaches alias scopes and `noalias` lists to the accesses in regions of `body`.
 pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
     let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
     let touches: Vec<Touch> = body
@@ -76,7 +78,7 @@ pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Ef
     }
 }
 
-/// The address of a plain access.
+/// Returns the address of a plain load or store.
 fn address(body: &Body, op: Op) -> Option<Value> {
     match body.kind(op) {
         OpKind::Load(access) if access.is_plain() => Some(body.operand(op, 0)),
@@ -85,8 +87,8 @@ fn address(body: &Body, op: Op) -> Option<Value> {
     }
 }
 
-/// The objects that are accessed in another strand than that which made them, in order: the others are told
-/// apart where they were made.
+/// Returns the objects accessed in a strand different from the allocating strand, sorted. The remaining objects
+/// are distinguished at the allocation.
 fn shared(body: &Body, alias: &Alias<'_>, touches: &[Touch]) -> Vec<ObjectId> {
     let home = |object: ObjectId| -> Option<Region> {
         match alias.points_to.object(object) {
@@ -114,8 +116,8 @@ mod tests {
     use gradus_analysis::Closure;
     use gradus_ir::parse;
 
-    /// For each access in the region of a program with some code before it: how many scopes it keeps to, and
-    /// how many it never meets.
+    /// Returns, for each access in the region of a test program, the number of scopes and the number of
+    /// `noalias` entries.
     fn stated(before: &str) -> Vec<(usize, usize)> {
         let text = format!(
             "declare @malloc(i64) -> ptr
@@ -149,8 +151,8 @@ mod tests {
 
     #[test]
     fn blocks_of_the_function_are_apart_from_each_other_and_from_what_was_handed_in() {
-        // Three objects: two blocks and the argument's. What an iteration has to itself is none of them, and
-        // an atomic access states nothing.
+        // Three objects: two blocks and the argument's. The iteration's private slot is no shared object, and
+        // an atomic access gets no list.
         let apart = (1, 2);
         assert_eq!(
             stated("%b = call @malloc(%n)"),

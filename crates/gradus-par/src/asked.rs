@@ -1,25 +1,26 @@
-//! Loops that rely on what the program was told of the number of threads.
+//! Thread-count queries: finds loops that depend on the reported number of threads before differentiation.
 //!
-//! A team of a derivative has one rank. A program that is told of more would look for what the others left, and one
-//! that is told of one may take a way that is right on one thread only (`if (threads > 1) own[i] = …; else
-//! shared[list[i]] += …;`), in loops that a derivative would run at once. So each answer is followed ([`Followed`]):
+//! A team has one rank in a derivative. A program that sees several threads would read the results of absent
+//! ranks. A program that sees one thread may take a path that is correct on one thread only (`if (threads > 1)
+//! own[i] = …; else shared[list[i]] += …;`), in loops that a derivative would run in parallel. Each query
+//! result is therefore tracked by taint analysis ([`Followed`]):
 //!
-//! - One that stays in its body, has nothing to do with a team, and does not say which places are touched of memory
-//!   that others know, is the number of workers. Where that is one, the loops that have to do with it are serial: then
-//!   their iterations may rely on each other, whatever number of workers there is when the return sweep comes
-//!   ([`Version`]).
-//! - Where no team loses its ranks, each other is the number, too, and the loops that have to do with it are asked how
-//!   many threads there are where they begin ([`guard`]).
-//! - Else any other is one, and the loops that have to do with it are serial.
-//! - Where one may come to any loop, by memory, a function or a caller, all loops have to do with it, and all answers
-//!   are alike.
+//! - A result that stays in its body, is unrelated to teams and does not determine locations in external memory
+//!   is the number of workers. If the number is one, the dependent loops are serial, because iterations may
+//!   then rely on each other, whatever the number of workers in the reverse pass ([`Version`]).
+//! - If no team loses ranks, every remaining result is the true number, too. Dependent loops query the number
+//!   of threads at loop entry ([`guard`]).
+//! - Otherwise every remaining result is one, and dependent loops are serial.
+//! - If a result may reach any loop, through memory, a callee or a caller, all loops depend on the result, and
+//!   all queries get equal answers.
 //!
-//! What ranks leave at places of their own may be counted ([`marks`](crate::marks)), and is followed like an answer that is
-//! one. Where others know that memory, marks of a run with all ranks may be there, and the derivative is refused.
+//! Per-rank sentinels may be counted ([`marks`](crate::marks)) and are tracked like a query result of one. If
+//! the memory is known outside, sentinels of a run with all ranks may be present, and the derivative is
+//! refused.
 //!
-//! Answers of both kinds must not meet in memory. Each access that they might meet by is in reach of a condition on
-//! the answer: where a rank or an answer says which places are touched of memory that others know, or an answer that
-//! has to do with a team whether it is touched, all answers are one.
+//! Results of both kinds must not mix in memory. All results are one if a rank or a result determines the
+//! locations touched in external memory, or if a team-related result decides on an access of external memory.
+//! Each access at risk is guarded by a condition on the result.
 
 use crate::followed::{Context, Followed};
 use crate::guarded::{guard, is_guarded};
@@ -33,31 +34,31 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Whether an op asks how many threads there may be.
+/// Returns true if `op` queries the maximum number of threads.
 pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
     asks_openmp(unit, body, op, OpenMpFn::MaxThreads)
 }
 
-/// Whether an op asks OpenMP's run time for something.
+/// Returns true if `op` calls the OpenMP query `what`.
 pub(crate) fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     known == Some(Known::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
 }
 
-/// Whether an op asks for the size of the team around it, or whether there is one: that has another answer only where
-/// teams lose their ranks.
+/// Returns true if `op` queries the size or presence of the enclosing team. Presence (`omp_in_parallel`, the
+/// nesting level) differs only if teams lose ranks.
 fn asks_of_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
     let asks = |what| asks_openmp(unit, body, op, what);
     asks(OpenMpFn::Size) || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
 }
 
-/// Whether it is the function that says how many threads there may be.
+/// Returns true for the function that reports the maximum number of threads.
 fn is_question(unit: &Unit, func: FuncId) -> bool {
     unit.known(func) == Some(Known::OpenMp(OpenMpFn::MaxThreads))
 }
 
-/// The calls of functions that are not seen whose answer says which memory is read that others know, or whether, or
-/// which numbers in floating point are results.
+/// Returns the calls of unknown callees whose integer result decides on reads of external memory, or selects
+/// among floating-point results.
 fn unseen(
     unit: &Unit,
     func: FuncId,
@@ -94,7 +95,7 @@ fn unseen(
     calls.map(|op| (func, body.ops[op].loc)).collect()
 }
 
-/// A loop that is parallel where the answers that it has to do with are more than one.
+/// A loop that is parallel only if all query results it depends on exceed one.
 #[derive(Debug)]
 struct Version {
     func: FuncId,
@@ -102,52 +103,53 @@ struct Version {
     asked: Vec<Op>,
 }
 
-/// Which parallel loops rely on the answer.
+/// The parallel loops that depend on a thread-count query.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The answer may come to any loop.
+    /// A query result may reach any loop.
     anywhere: bool,
-    /// Answers, or what ranks leave, meet in memory: all are one.
+    /// Query results or sentinels mix in memory: all queries return one.
     pub(crate) all_one: bool,
-    /// All answers are the number of workers.
+    /// All queries return the number of workers.
     all_true: bool,
-    /// The loops over the ranks of teams. No more of their iterations run at once than did in the program.
+    /// Loops over the ranks of teams. No more of their iterations run concurrently than in the original
+    /// program.
     over_ranks: HashSet<(FuncId, Op)>,
     loops: HashSet<(FuncId, Op)>,
-    /// The calls whose answer is the number of workers.
+    /// Calls that return the number of workers.
     told: HashSet<(FuncId, Op)>,
     versions: Vec<Version>,
-    /// The teams that lose their ranks in a program that asks by an address, and is told of all threads there.
+    /// Teams that lose ranks while the program takes the address of a query, which then reports all threads.
     pub(crate) by_address: Vec<(FuncId, Option<LocId>)>,
-    /// The calls of functions that are not seen and may have asked, where the ranks of a team leave something at
-    /// places of their own, and the answer says what is read.
+    /// Calls of unknown callees that may be queries and whose result decides on reads, if ranks of a team write
+    /// per-rank locations.
     pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
-    /// The marks that ranks of teams which lose them leave where others know of it.
+    /// Sentinels in external memory, set by ranks of teams that lose their ranks.
     pub(crate) marked: Vec<(FuncId, Option<LocId>)>,
 }
 
-/// What the program is told of the number of threads.
+/// The replies to thread-count queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// The number, always: each team has all of its ranks.
+    /// The true number, always: each team keeps all ranks.
     True,
-    /// One, where it has to do with teams, which have one rank.
+    /// One for results related to teams, because a team has one rank.
     Followed,
     /// One, always.
     One,
 }
 
-/// An answer in a body.
+/// A tracked query result of a body.
 struct Answer<'a> {
-    /// The call, unless it is a team's size.
+    /// The query call; `None` for a team size, a rank or a sentinel.
     call: Option<Op>,
     followed: Followed<'a>,
-    /// Whether it has to be one.
+    /// True if the result must be one.
     one: bool,
 }
 
 impl Asked {
-    /// Looks through the functions of a unit, before they are answered and those in `projected` lose their teams.
+    /// Analyses the unit before queries are answered and before the functions in `projected` lose their teams.
     pub(crate) fn of(unit: &Unit, projected: &[FuncId], answers_are: Answers) -> Asked {
         let mut asked = Asked {
             all_true: answers_are == Answers::True,
@@ -160,7 +162,7 @@ impl Asked {
                 asked.over_ranks.extend(loops.map(|op| (func, op)));
             }
         }
-        // Code of regions that were taken in is still there.
+        // Inlined parallel regions leave their outlined functions behind.
         let others = unit.functions.iter();
         let others = others.filter(|(_, f)| f.body.is_some() && f.linkage != Linkage::Internal);
         let roots = others
@@ -238,18 +240,18 @@ impl Asked {
         asked
     }
 
-    /// Whether a loop of a function has to be serial.
+    /// Returns true if the loop `op` must be serial.
     pub(crate) fn relies(&self, func: FuncId, op: Op) -> bool {
         let is_asked = self.anywhere || self.loops.contains(&(func, op));
         is_asked && !self.over_ranks.contains(&(func, op))
     }
 
-    /// Whether a call that asks is told of one thread.
+    /// Returns true if the query call `op` returns one.
     pub(crate) fn is_told_one(&self, func: FuncId, op: Op) -> bool {
         !self.all_true && !self.told.contains(&(func, op))
     }
 
-    /// The functions of the loops that are serial whatever the answer is, and where they stand.
+    /// Returns function and location of each loop that is serial whatever the query returns.
     pub(crate) fn places(&self, unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
         let of = |&func: &FuncId| {
             let body = unit.functions[func].body.as_deref();
@@ -269,8 +271,8 @@ impl Asked {
         functions.iter().flat_map(of).collect()
     }
 
-    /// The outermost loops of a body that rely on an answer which is the number, but comes to them on ways that are
-    /// not followed: they are asked where they begin how many threads there are.
+    /// Returns the outermost loops that depend on a true thread count by untracked paths. Such loops query the
+    /// number of threads at entry.
     fn guarded(&self, unit: &Unit, func: FuncId, body: &Body) -> Vec<Op> {
         let is_one = |op: &Op| {
             let inside = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
@@ -291,9 +293,9 @@ impl Asked {
         }
     }
 
-    /// Gives the loops of a body that rely on the number of workers a parallel version, where that is more than one.
-    /// The loop that relies on it stays for the other case. Gives the loops that are parallel, whatever is made of
-    /// answers.
+    /// Adds a parallel version to loops that depend on the number of workers, for a number above one. The
+    /// original loop remains for the serial case. Returns the loops that are parallel regardless of the query
+    /// results.
     pub(crate) fn part(&self, unit: &mut Unit, func: FuncId, body: &mut Body) -> HashSet<Op> {
         for op in self.guarded(unit, func, body) {
             guard(unit, body, op);
@@ -330,7 +332,7 @@ impl Asked {
         })
     }
 
-    /// Says which answers of a body are the number of workers, and which loops are serial or have versions.
+    /// Records the query results that are the number of workers, the serial loops and the versioned loops.
     fn decide(&mut self, func: FuncId, body: &Body, answers: &[Answer<'_>]) {
         let told = |answer: &Answer<'_>| answer.call.filter(|_| !answer.one);
         let mut loops: Vec<HashSet<Op>> = Vec::new();
@@ -363,7 +365,7 @@ impl Asked {
     }
 }
 
-/// The answers of a body: to calls, of teams, and what counts their ranks.
+/// Collects the tracked values of a body: query results, team sizes, rank counters, ranks and sentinels.
 fn answers<'a>(
     unit: &Unit,
     body: &Body,
@@ -395,7 +397,7 @@ fn answers<'a>(
     });
     let mut all: Vec<Answer<'a>> = calls.chain(teams).collect();
     if !without_teams {
-        // Who has been where may tell how many there are.
+        // Sentinels and ranks may reveal the number of threads.
         let ranks = Followed::of(context, &ranks(unit, body));
         let marks = marks::of_body(unit, body, context, &ranks).into_iter();
         let marks: Vec<(Value, bool)> = marks.map(|mark| (mark.ptr, mark.floats)).collect();
@@ -405,7 +407,7 @@ fn answers<'a>(
     all
 }
 
-/// An answer that has to do with one that is one is one.
+/// Propagates "must be one" to every related result, to a fixpoint.
 fn spread(answers: &mut [Answer<'_>]) {
     loop {
         let joined: Vec<usize> = (0..answers.len())
@@ -424,8 +426,7 @@ fn spread(answers: &mut [Answer<'_>]) {
     }
 }
 
-/// Puts a parallel loop, which the builder stands before, into a choice: a copy of it where `several` holds, and itself where
-/// not.
+/// Versions the parallel loop `op` at the builder's position: a copy if `several` holds, else `op`.
 pub(crate) fn in_versions(b: &mut Builder<'_>, op: Op, several: Value) {
     let old = b.body.results(op).to_vec();
     let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
@@ -446,7 +447,7 @@ pub(crate) fn is_loop(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::ParFor { .. })
 }
 
-/// Whether an op is a parallel loop over the ranks that a team has where the program does not say how many.
+/// Returns true for a parallel loop over the ranks of a team without a stated size.
 fn is_over_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
     if !is_loop(body, op) {
         return false;
@@ -454,7 +455,7 @@ fn is_over_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
     is_of_ranks(unit, body, body.operand(op, 0))
 }
 
-/// Whether a value is how many ranks a team has, as the run-time library is asked.
+/// Returns true if `value` is the runtime's reply on the number of ranks of a team.
 pub(crate) fn is_of_ranks(unit: &Unit, body: &Body, value: Value) -> bool {
     let mut from = body.def_op(value);
     while let Some(op) = from
@@ -465,17 +466,17 @@ pub(crate) fn is_of_ranks(unit: &Unit, body: &Body, value: Value) -> bool {
     from.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::Ranks))
 }
 
-/// An op and those around it, the innermost first.
+/// Iterates over `op` and the enclosing ops, innermost first.
 pub(crate) fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
     std::iter::successors(Some(op), |op| body.owner(body.parent(*op)?))
 }
 
-/// The outermost parallel loop that an op is or stands in.
+/// Returns the outermost parallel loop that is or encloses `op`.
 pub(crate) fn outermost(body: &Body, op: Op) -> Option<Op> {
     around(body, op).filter(|op| is_loop(body, *op)).last()
 }
 
-/// The parallel loops around an op and inside of it.
+/// Returns the parallel loops around `op` and inside of `op`.
 pub(crate) fn loops_of(body: &Body, op: Op) -> Vec<Op> {
     let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
     around(body, op)
@@ -484,7 +485,7 @@ pub(crate) fn loops_of(body: &Body, op: Op) -> Vec<Op> {
         .collect()
 }
 
-/// Whether an op, or one around it, comes after another in one region.
+/// Returns true if `later`, or an op around `later`, follows `first` in the region of `first`.
 fn is_before(body: &Body, first: Op, later: Op) -> bool {
     let at = around(body, later).find(|op| body.parent(*op) == body.parent(first));
     at.is_some_and(|at| {
@@ -497,13 +498,13 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
     ops.filter(|op| matches!(body.kind(*op), OpKind::Spmd { .. }))
 }
 
-/// Whether a body asks for a thread's number in its team.
+/// Returns true if `body` queries a thread's number in the team.
 pub(crate) fn asks_rank(unit: &Unit, body: &Body) -> bool {
     let mut ops = body.walk(body.root());
     ops.any(|op| asks_openmp(unit, body, op, OpenMpFn::Rank))
 }
 
-/// The numbers of threads in their teams, in a body.
+/// Returns the thread numbers of a body: rank parameters of teams and results of rank queries.
 pub(crate) fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
     let of_teams = teams(body).flat_map(|team| {
         let params = body.region_params(body.op_regions(team)[0]);
@@ -519,8 +520,8 @@ pub(crate) fn sizes(body: &Body, team: Op) -> Vec<Value> {
     params[params.len() / 2..].to_vec()
 }
 
-/// Where each rank of a team adds the same number, so that they are counted: atomically, or in a locked region; and
-/// whether in floating point.
+/// Returns the addresses at which each rank of `team` adds a constant, atomically or under a lock, and thereby
+/// counts ranks. The flag is true for a floating-point sum.
 pub(crate) fn counted(
     unit: &Unit,
     body: &Body,

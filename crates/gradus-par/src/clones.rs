@@ -1,17 +1,17 @@
-//! Two clones of functions that spawn and call themselves: one that may fork, for the upper levels of a
-//! recursion, and the serial projection of all of it for the levels below.
+//! Cloning of recursive functions that spawn: a parallel clone for the upper recursion levels and a serial
+//! projection for the levels below.
 //!
 //! ```text
 //! f(args)                   f.gr_fork(args, 0)
-//! f.gr_fork(args, level)    f as it was; calls among such functions go to their gr_level, deeper
-//! f.gr_level(args, level)   f.gr_fork where level is below the cut-off, else f.gr_serial
-//! f.gr_serial(args)         no task anywhere; calls its like
+//! f.gr_fork(args, level)    the body of f; calls among cloned functions call gr_level with a higher level
+//! f.gr_level(args, level)   f.gr_fork if level is below the cut-off, else f.gr_serial
+//! f.gr_serial(args)         no tasks; calls among cloned functions call gr_serial
 //! ```
 //!
-//! A spawned call goes down several levels, the more of them the more calls a run makes; another call one
-//! where it is the only one of its run: a list that is walked by recursion still comes to many tasks, and a
-//! tree not to more than some hundred tests, whatever of its branches are spawned. No estimate of work is
-//! needed, and one worker runs the same code as many.
+//! A spawned call descends several levels, and more levels if a run makes many calls. A call without siblings
+//! in its run descends one level. Recursion along a list thus still creates many tasks, and a tree performs at
+//! most some hundred tests, whichever branches are spawned. No work estimate is needed, and one worker runs the
+//! code of many workers.
 
 use crate::serial;
 use crate::tasks;
@@ -22,15 +22,16 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// What a spawned call goes down, and one of several.
+/// The levels that a spawned call descends, or a call with siblings.
 const SPAWNED: i64 = 8;
-/// The same where a run makes so many calls that three rounds of them are tasks enough.
+/// Like `SPAWNED`, for runs with enough calls that three generations are enough tasks.
 const SPAWNED_OF_MANY: i64 = 11;
-/// How many calls are many: three rounds of them come to as many as six of two calls.
+/// The number of calls that counts as many: three generations yield as many tasks as six generations of two
+/// calls.
 const MANY: usize = 4;
-/// What the only call of a run goes down.
+/// The levels that the only call of a run descends.
 const CALLED: i64 = 1;
-/// From this level on nothing is spawned.
+/// Nothing is spawned from this level on.
 const CUT_OFF: i64 = 32;
 
 /// The clones of a function.
@@ -41,8 +42,8 @@ struct Clones {
     serial: FuncId,
 }
 
-/// Splits the recursive functions that spawn among what `functions` reach. Gives all functions with new
-/// bodies, those that were made among them.
+/// Clones the recursive spawning functions reachable from `functions`. Returns all functions with new bodies,
+/// clones included.
 pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let chosen = chosen(unit, functions);
     let minds_final = serial::minds_final(unit, &chosen);
@@ -67,7 +68,7 @@ pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     all.collect()
 }
 
-/// The functions to split: those in cycles of calls that spawn, and what these call that spawns too.
+/// Selects the functions to clone: members of call cycles with spawns, and their callees that spawn too.
 fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let closure = Closure::of(unit, functions);
     let mut spawning: HashSet<FuncId> = HashSet::new();
@@ -102,7 +103,7 @@ fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
     chosen
 }
 
-/// The functions with bodies that one calls directly.
+/// Returns the direct callees of `func` that have bodies.
 fn callees(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<FuncId> {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return Vec::new();
@@ -113,8 +114,8 @@ fn callees(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<FuncId> {
         .collect()
 }
 
-/// Whether its code may stand in other functions, and its parallel ops can be projected alone: what
-/// shares the work of a team around it cannot.
+/// Returns true if the body may be copied into clones and has a serial projection. Worksharing of an enclosing
+/// team has none.
 fn can_be_split(unit: &Unit, func: FuncId) -> bool {
     let function = &unit.functions[func];
     let variadic = matches!(
@@ -149,7 +150,7 @@ fn declare(unit: &mut Unit, func: FuncId) -> Clones {
     }
 }
 
-/// A function like another one, without code so far; the level comes behind the parameters.
+/// Adds a function with the signature of `func` and no body. The level follows the parameters.
 fn clone_of(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> FuncId {
     let parent = unit.functions[func].clone();
     let mut params = unit.param_types(parent.ty).to_vec();
@@ -172,7 +173,7 @@ fn clone_of(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> Func
     })
 }
 
-/// Calls a clone as `like` says its parameters are passed.
+/// Calls a clone, with the parameter attributes and calling convention of `like`.
 fn call(b: &mut Builder<'_>, callee: FuncId, like: FuncId, args: &[Value]) -> Option<Value> {
     let function = &b.unit.functions[like];
     let (own, convention) = (b.unit.attrs(function.attrs).clone(), function.convention);
@@ -226,7 +227,7 @@ fn level_body(unit: &mut Unit, made: Clones) -> Box<Body> {
     Box::new(body)
 }
 
-/// The code that may fork: what it calls among its like is told how deep it is.
+/// Builds the parallel clone: calls to cloned functions pass the new level.
 fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clones>) -> Box<Body> {
     let root = body.root();
     let long = unit.types.int(64);
@@ -261,18 +262,18 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     body
 }
 
-/// Whether an op stands in a task, an iteration or a rank.
+/// Returns true if `op` is inside of a task, a parallel iteration or a rank.
 pub(crate) fn is_forked(body: &Body, op: Op) -> bool {
     owners(body, op).any(|owner| body.kind(owner).begins_strands())
 }
 
-/// Whether an op stands in a loop.
+/// Returns true if `op` is inside of a loop.
 fn is_repeated(body: &Body, op: Op) -> bool {
     let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
     owners(body, op).any(repeats)
 }
 
-/// Whether a run of the body that comes by a call comes by no other of `calls`, and only once.
+/// Returns true if a run that executes the call `op` executes it once and no other of `calls`.
 fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
     !is_repeated(body, op)
         && calls
@@ -280,7 +281,8 @@ fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
             .all(|other| *other == op || are_exclusive(body, op, *other))
 }
 
-/// How many of the calls a run makes: the most that may meet with one, and many where a loop makes it.
+/// Returns the maximum number of `calls` in one run: the calls not exclusive with each other, at least `MANY`
+/// for a call in a loop.
 fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
     let meets = |op: Op| {
         let others = calls.iter().map(|(other, _)| *other);
@@ -295,7 +297,7 @@ fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
     calls.iter().map(|(op, _)| meets(*op)).max().unwrap_or(0)
 }
 
-/// Whether two ops stand in different arms of a branch.
+/// Returns true if `a` and `b` are in different arms of a branch.
 fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
     let arms = |op: Op| {
         let inside = std::iter::once(op).chain(owners(body, op));
@@ -308,7 +310,7 @@ fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
     })
 }
 
-/// Makes a call that of another function, with one argument more.
+/// Redirects a call to `callee`, with an optional extra argument.
 fn redirect(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>) {
     let args = b.unit.call_args(b.body, op);
     let bundled: Vec<Value> = b.body.operands(op).skip(1 + args.len()).collect();
@@ -325,8 +327,8 @@ fn redirect(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>)
     }
 }
 
-/// The serial projection, in which locks stay: other tasks may run at the same time.
-/// Where something `minds_final` it knows which tasks are.
+/// Builds the serial projection. Locks remain, because tasks may run concurrently. If `minds_final`, tasks are
+/// marked final.
 fn serial_body(
     unit: &mut Unit,
     body: &Body,

@@ -1,20 +1,22 @@
-//! Columns of a matrix, side by side: loops are interchanged where that makes memory contiguous.
+//! Column interchange: interchanges a parallel loop over matrix columns with the loop down a column, for
+//! contiguous access.
 //!
 //! ```text
 //! par.for j < n { s = 0; for i < m { s += a[i * n + j] }; o[j] = s }
-//!     →   in a part lo..hi, for each 64 columns:
-//!         for j { s[j] = 0 }; for i < m { for j { s[j] += a[i * n + j] } }; for j { o[j] = s[j] }
+//!   →   in a chunk lo..hi, for each 64 columns:
+//!       for j { s[j] = 0 }; for i < m { for j { s[j] += a[i * n + j] } }; for j { o[j] = s[j] }
 //! ```
 //!
-//! The loop down a column jumps from row to row, and adds up one number after the other; side by side, columns are read
-//! as they lie, in vectors. Between the loops each column keeps its numbers in an array of its part (scalar expansion,
-//! strip mining and interchange: Allen and Kennedy, 1984).
+//! The loop down a column has the row length as stride and a serial recurrence. After the interchange, columns
+//! are read contiguously and in vectors. Values that live across the loops are stored in an array of the chunk
+//! (scalar expansion, strip-mining and interchange: Allen and Kennedy, 1984).
 //!
-//! Legal because iterations are free of races: what one does in between changes nothing for another, and each keeps
-//! its own order. Done where every access of the inner loop goes on by an element from column to column, or stays where
-//! it is, and at least one goes far from row to row. A part of a few columns runs as it was.
+//! Legal because iterations are race-free: interleaving does not change an iteration's result, and each
+//! iteration keeps its order. Profitable if every access of the inner loop has a stride of one element or zero
+//! across columns, and at least one access has a large stride down the column. A chunk of a few columns runs
+//! unchanged.
 //!
-//! Place: while a loop becomes its range function, so that the loop is still counted by its columns.
+//! Place: while a loop becomes its range function, hence the trip count remains the number of columns.
 
 use crate::combine::copied;
 use crate::loops::Copy;
@@ -25,31 +27,31 @@ use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Unit, Value,
 };
 
-/// Columns that run side by side: a few vectors, of which the numbers between the loops stay in the first cache.
+/// Columns per strip: a few vectors, with the expanded scalars in the L1 cache.
 const WIDTH: i64 = 64;
-/// Fewer columns than this are not worth it.
+/// The minimum number of columns; fewer are not profitable.
 const LEAST: i64 = 16;
-/// Rows closer than this share cache lines.
+/// Rows at a smaller distance share cache lines.
 const FAR_BYTES: u64 = 64;
-/// A column that is known to be shorter stays as it is.
+/// A column known to be shorter stays unchanged.
 const SHORT: i64 = 8;
-/// More ops than this have their operands in memory anyway.
+/// The maximum number of ops in the inner loop; more ops have their operands in memory anyway.
 const OPS: usize = 100;
 
-/// A parallel loop that goes through columns.
+/// A parallel loop over columns.
 pub(crate) struct Columns {
     /// The loop down a column.
     down: Op,
-    /// What stands before it: each op, and whether it is done again wherever it is needed.
+    /// The ops before `down`, each with a flag for recomputation at every use.
     before: Vec<(Op, bool)>,
-    /// What stands behind it.
+    /// The ops after `down`.
     after: Vec<Op>,
-    /// What is kept of the ops before it.
+    /// The stored values of the ops before `down`.
     kept: Vec<Value>,
 }
 
 impl Columns {
-    /// The form of a parallel loop, if its columns are to run side by side.
+    /// Returns the loop's columns if interchange is legal and profitable.
     pub(crate) fn of(
         unit: &Unit,
         func: FuncId,
@@ -109,12 +111,13 @@ impl Columns {
         fits.then_some(columns)
     }
 
-    /// The values that each column keeps between the loops: what is carried down, and what was done before.
+    /// Returns the values each column stores between the loops: the carried values of `down` and `kept`.
     fn stored<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = Value> + 'a {
         body.results(self.down).iter().chain(&self.kept).copied()
     }
 
-    /// Whether every access goes along with the columns, and one far from row to row.
+    /// Returns true if every access has a column stride of zero or one element, and one access a large row
+    /// stride.
     fn is_worth_it(&self, alias: &Alias, op: Op) -> bool {
         let (unit, body) = (alias.unit, alias.body);
         let inner = body.op_regions(self.down)[0];
@@ -130,7 +133,7 @@ impl Columns {
             };
             let size = unit.layout.store_bytes(unit, ty);
             match form.constant_step(op).map(i64::unsigned_abs) {
-                // All columns writing to one place is a race; it is left as it was.
+                // A store of all columns to one location is a race; the loop stays unchanged.
                 Some(0) if matches!(body.kind(access), OpKind::Load(_)) => {}
                 Some(step) if step == size => far |= goes_far(&form, self.down),
                 _ => return false,
@@ -140,13 +143,13 @@ impl Columns {
     }
 }
 
-/// Whether an address goes far with each step of a loop.
+/// Returns true if the address has a large stride in the loop `lp`.
 fn goes_far(form: &Affine, lp: Op) -> bool {
     let mut terms = form.terms_of(lp);
     terms.any(|term| !term.factors.is_empty() || term.coefficient.unsigned_abs() >= FAR_BYTES)
 }
 
-/// Whether an op is a plain access or computes something, and nothing else.
+/// Returns true for a plain access or a pure op, without regions.
 fn is_plain(unit: &Unit, body: &Body, op: Op) -> bool {
     let accesses = match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
@@ -155,7 +158,7 @@ fn is_plain(unit: &Unit, body: &Body, op: Op) -> bool {
     accesses && body.op_regions(op).is_empty()
 }
 
-/// Whether an op is done again rather than kept: addresses and indices.
+/// Returns true if `op` is recomputed rather than stored: addresses and indices.
 fn is_cheap(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_index = |value: &Value| {
         let ty = unit.types.get(body.ty(*value));
@@ -166,7 +169,8 @@ fn is_cheap(unit: &Unit, body: &Body, op: Op) -> bool {
         && body.results(op).iter().all(is_index)
 }
 
-/// The values of ops that are done once which others need.
+/// Returns the results of non-recomputed ops in `before` with uses outside of those ops and of `down`'s
+/// operands.
 fn kept(body: &Body, before: &[(Op, bool)], down: Op) -> Vec<Value> {
     let once = before.iter().filter(|(_, again)| !again);
     let values = once.flat_map(|(op, _)| body.results(*op));
@@ -179,7 +183,7 @@ fn kept(body: &Body, before: &[(Op, bool)], down: Op) -> Vec<Value> {
     values.filter(needed).copied().collect()
 }
 
-/// Whether a value can lie in memory as it is.
+/// Returns true if values of type `ty` can be stored in memory unchanged.
 fn is_storable(unit: &Unit, ty: TypeId) -> bool {
     match unit.types.get(ty) {
         Type::Int(bits) => [8, 16, 32, 64].contains(bits),
@@ -189,7 +193,7 @@ fn is_storable(unit: &Unit, ty: TypeId) -> bool {
 }
 
 impl Copy<'_> {
-    /// The range of a loop through columns: side by side where there are enough of them, else one by one.
+    /// Emits the range of a column loop: strips if the range has enough columns, else one column at a time.
     pub(crate) fn columns(&mut self, b: &mut Builder<'_>, columns: &Columns, range: [Value; 2]) {
         let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
         let least = b.i64(LEAST);
@@ -241,7 +245,7 @@ impl Copy<'_> {
         entry_alloca(b, array)
     }
 
-    /// What stands before the loop down a column, and what that begins with.
+    /// Emits the ops before `down` and stores the initial carried values.
     fn begin(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         let (down, carried) = (
             strip.columns.down,
@@ -261,7 +265,7 @@ impl Copy<'_> {
         });
     }
 
-    /// The loop down, in each row of which all columns have their turn.
+    /// Emits the loop down; each row runs an inner loop over the columns of the strip.
     fn go_down(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         let down = strip.columns.down;
         let inner = self.source.op_regions(down)[0];
@@ -287,7 +291,7 @@ impl Copy<'_> {
         b.restore(back);
     }
 
-    /// What stands behind the loop.
+    /// Emits the ops after `down`.
     fn end(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         if strip.columns.after.is_empty() {
             return;
@@ -303,10 +307,10 @@ impl Copy<'_> {
     }
 }
 
-/// Columns that run side by side.
+/// A strip of columns.
 struct Strip<'a> {
     columns: &'a Columns,
-    /// Where each column keeps its numbers.
+    /// The array of each stored value, indexed by column.
     arrays: &'a [Value],
     stored: &'a [Value],
     first: Value,
@@ -314,7 +318,7 @@ struct Strip<'a> {
 }
 
 impl Copy<'_> {
-    /// A loop over the columns of a strip, free of races as the parallel loop is.
+    /// Emits a loop over the columns of a strip, independent like the parallel loop.
     fn side_by_side(
         &mut self,
         b: &mut Builder<'_>,
@@ -335,14 +339,14 @@ impl Copy<'_> {
         b.restore(back);
     }
 
-    /// The addresses and indices before the loop down.
+    /// Recomputes the addresses and indices before the loop down.
     fn again(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         for (op, _) in strip.columns.before.iter().filter(|(_, again)| *again) {
             clone_op(self.source, *op, b, &mut self.map);
         }
     }
 
-    /// What a column has kept: `carried` stands for what it carries down.
+    /// Reloads a column's stored values. `carried` names the carried values in the current region.
     fn take(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>, column: Value, carried: &[Value]) {
         let names = carried.iter().chain(&strip.columns.kept);
         for ((name, array), like) in names.zip(strip.arrays).zip(strip.stored) {

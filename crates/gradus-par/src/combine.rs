@@ -1,4 +1,4 @@
-//! Reductions: what a partial result begins with, and how two become one.
+//! Reductions of a `par.for`: the identity of a partial result and the combination of two partial results.
 
 use gradus_edit::{Extreme, ValueMap, clone_ops, neutral, reduced};
 use gradus_ir::{Body, Builder, ConstId, ConstKind, OpKind, ReduceOp, Region, TypeId, Unit, Value};
@@ -8,18 +8,17 @@ use gradus_ir::{Body, Builder, ConstId, ConstKind, OpKind, ReduceOp, Region, Typ
 pub(crate) struct Reduction {
     pub(crate) op: ReduceOp,
     pub(crate) ty: TypeId,
-    /// The region that combines, of a [`ReduceOp::Custom`].
+    /// The combining region of a [`ReduceOp::Custom`].
     pub(crate) region: Option<Region>,
-    /// What iterations contribute, where it is a choice as [`Bounded`] says.
+    /// The min/max of the iterations' contribution, see [`Bounded`].
     pub(crate) bounded: Option<Bounded>,
 }
 
-/// A least or greatest number that the program itself compares for: iterations contribute `x < n ? x : n`
-/// with a number `n`, that which their own totals begin with, and contributions are combined by the same
-/// comparison, `x < t ? x : t`.
+/// A bounded min/max: iterations contribute `x < n ? x : n` with a constant `n`, the initial value of their
+/// partial results. The combining region makes the identical comparison, `x < t ? x : t`.
 ///
-/// A total that was combined with `n` once is not above it, or is none of the numbers, for good. From then
-/// on `x < t ? x : t` is, bit for bit, what combining it with `x < n ? x : n` gives, in one comparison.
+/// A partial result once combined with `n` never exceeds `n`, or is NaN for good. From then on `x < t ? x : t`
+/// equals, bit for bit, the combination with `x < n ? x : n`, in one comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounded {
     choice: Extreme,
@@ -27,9 +26,9 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// Returns the min or max that `given` is, if the iterations of `iteration` contribute it and `region` combines
-    /// it. A min or max made before the loop is none: the loop has its result, and not the numbers that it
-    /// compares.
+    /// Returns the min/max that defines `given`, if the iterations of `iteration` compute the min/max and
+    /// `region` combines by it. A min/max computed before the loop does not qualify: the loop has only the
+    /// result, not the operands.
     fn of(
         unit: &Unit,
         body: &Body,
@@ -53,12 +52,12 @@ impl Bounded {
         (same && is_number(unit, bound)).then_some(Bounded { choice, bound })
     }
 
-    /// The number that totals begin with.
+    /// Returns the initial value of partial results.
     pub(crate) fn bound(&self, b: &mut Builder<'_>) -> Value {
         b.constant(self.bound)
     }
 
-    /// `total` and an iteration's contribution, where `total` was combined with the bound before.
+    /// Combines an iteration's contribution into `total`, which already includes the bound.
     pub(crate) fn next(
         &self,
         b: &mut Builder<'_>,
@@ -71,7 +70,7 @@ impl Bounded {
     }
 }
 
-/// Whether a constant is a number of 32 or 64 bits, or infinite.
+/// Returns true for a 32- or 64-bit float constant that is not NaN; infinity qualifies.
 fn is_number(unit: &Unit, constant: ConstId) -> bool {
     let constant = unit.constant(constant);
     let kind = unit.types.float_kind(constant.ty);
@@ -87,7 +86,7 @@ fn is_number(unit: &Unit, constant: ConstId) -> bool {
     }
 }
 
-/// The reductions of a `par.for`, in order.
+/// Returns the reductions of a `par.for`, in order.
 pub(crate) fn reductions(unit: &Unit, body: &Body, op: gradus_ir::Op) -> Vec<Reduction> {
     let OpKind::ParFor { reductions, .. } = body.kind(op) else {
         unreachable!("only parallel loops have reductions");
@@ -116,8 +115,7 @@ pub(crate) fn reductions(unit: &Unit, body: &Body, op: gradus_ir::Op) -> Vec<Red
 }
 
 impl Reduction {
-    /// The value that changes nothing when it is combined with another; none for an operation of the
-    /// program's own, but for a bounded one.
+    /// Returns the identity of the combination. A user-defined reduction has no identity unless bounded.
     pub(crate) fn identity(&self, b: &mut Builder<'_>) -> Option<Value> {
         match self.bounded {
             Some(bounded) => Some(bounded.bound(b)),
@@ -125,8 +123,8 @@ impl Reduction {
         }
     }
 
-    /// `a` combined with `x`. `source` holds the region of an operation of the program's own; what
-    /// that uses from outside must have entries in `map`.
+    /// Combines `a` with `x`. `source` holds the region of a user-defined reduction; values the region uses
+    /// from outside need entries in `map`.
     pub(crate) fn combine(
         &self,
         b: &mut Builder<'_>,
@@ -159,14 +157,14 @@ impl Reduction {
         let end = source.last(region);
         match end.filter(|end| matches!(source.kind(*end), OpKind::Yield)) {
             Some(end) => copied(b, source, map, source.operand(end, 0)),
-            // Control does not come to the end of what combines: nothing reads what is given here.
+            // The combining region is no-return: nothing reads the value.
             None => a,
         }
     }
 }
 
-/// What stands for a value of `source`, a body other than the builder's: constants stand for themselves, and other
-/// values have an entry in `map`.
+/// Returns the copy of `value`, a value of a `source` body other than the builder's. Constants are re-created;
+/// any other value has an entry in `map`.
 pub(crate) fn copied(b: &mut Builder<'_>, source: &Body, map: &ValueMap, value: Value) -> Value {
     match (map.get(value), source.as_const(value)) {
         (Some(copy), _) => copy,
@@ -181,8 +179,8 @@ mod tests {
     use gradus_edit::Extreme;
     use gradus_ir::{FuncId, OpKind, Symbol, parse, verify};
 
-    /// Whether the loop that is made of one which contributes `given`, combined by `combined`, compares
-    /// what it has so far with `%x` itself.
+    /// Returns true if the loop lowered from a reduction of `given` with combiner `combined` compares the
+    /// partial result with `%x` itself.
     fn is_bounded(given: &str, combined: &str) -> bool {
         let text = format!(
             "func @f(%p: ptr, %n: i64) -> f64 {{
@@ -222,7 +220,7 @@ mod tests {
             "%c = fcmp uge %x, 1.0e300 %v = select %c, 1.0e300, %x",
             combined
         ));
-        // What is no number stays there, another comparison, one with a value of the iteration's own.
+        // NaN would persist; a different comparison; a comparison with a value of the iteration.
         let mirrored = "%d = fcmp olt %t, %y %m = select %d, %t, %y";
         assert!(!is_bounded(given, mirrored));
         assert!(!is_bounded(
@@ -235,7 +233,7 @@ mod tests {
         ));
     }
 
-    /// The loop has the min or max made before it, and not its operands.
+    /// The loop has the result of a min/max computed before the loop, not the operands.
     #[test]
     fn what_is_made_before_the_loop_is_contributed_as_it_is() {
         let text = "func @f(%o: f64, %n: i64) -> f64 {

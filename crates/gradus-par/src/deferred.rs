@@ -1,14 +1,15 @@
-//! Tasks with a condition (`if`), before derivatives: they and what follows until they are waited for twice.
+//! Conditional tasks (`if` clause) before differentiation: versions the task and the code up to the next sync.
 //!
 //! ```text
 //! spawn if %c { A }  B  sync   →   if %c { spawn { A }  B  sync } else { A  B }
 //! ```
 //!
-//! Where the condition holds the tasks may be sides of a fork ([`crate::forks`]); where it does not they run where they
-//! are made, and what follows may count on that. Tasks whose condition is another value stay as they are: there would be
-//! a version for each combination.
+//! If the condition holds, the tasks may be arms of a fork ([`crate::forks`]). Otherwise the tasks run
+//! undeferred, and subsequent code may rely on completion. Tasks with a different condition value stay
+//! unchanged: each combination would need a version.
 //!
-//! What a final task makes runs where it is made, too, so that functions which it comes to keep their tasks in order.
+//! A final task runs its child tasks undeferred, too; functions reachable from a final task therefore keep
+//! their tasks in order.
 
 use crate::forks::{all, scope_of};
 use gradus_analysis::Closure;
@@ -16,19 +17,19 @@ use gradus_edit::{ValueMap, clone_op_within, inline_region};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, TypeId, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// What comes to more ops stays one.
+/// A part with more ops is not versioned.
 const MOST_OPS: usize = 2000;
 
-/// A task with a condition, and what follows it until it is waited for.
+/// A conditional task and the ops up to the sync.
 struct Part {
     ops: Vec<Op>,
-    /// Whether that ends with the wait.
+    /// True if `ops` ends with the sync.
     waits: bool,
-    /// The tasks in it that have the same condition.
+    /// The tasks in `ops` with an equal condition.
     tasks: Vec<Op>,
 }
 
-/// Gives tasks that have a condition, with what is done beside them, a version without it.
+/// Versions each conditional task, with the code concurrent to the task, by the condition.
 pub(crate) fn part(unit: &mut Unit, body: &mut Body) {
     let mut done: HashSet<Op> = HashSet::new();
     for task in all(body, is_conditional) {
@@ -126,7 +127,7 @@ impl Part {
         }
     }
 
-    /// What is made in it and used behind.
+    /// Returns the results of `ops` used after `ops`.
     fn used_behind(&self, body: &Body) -> Vec<Value> {
         let results = self.ops.iter().flat_map(|op| body.results(*op).to_vec());
         let used = results.filter(|value| !self.uses_behind(body, *value).is_empty());
@@ -140,7 +141,7 @@ impl Part {
     }
 }
 
-/// Some ops, and all in them.
+/// Returns `ops` and all nested ops.
 fn walk(body: &Body, ops: &[Op]) -> Vec<Op> {
     let inside = |op: &Op| {
         let nested = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
@@ -155,7 +156,7 @@ fn spawns(body: &Body, ops: &[Op]) -> Vec<Op> {
     spawns.collect()
 }
 
-/// The functions that a final task may come to.
+/// Returns the functions reachable from final tasks.
 pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
     let mut called = Vec::new();
     let bodies = unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());

@@ -1,19 +1,21 @@
-//! The same bits for any number of workers: what depends on the order in which workers come somewhere runs
-//! in the program's order.
+//! Deterministic lowering: equal bits for any number of workers. Code that depends on the arrival order of
+//! workers runs in program order.
 //!
-//! Reductions have the same bits by themselves: the library cuts and combines them by the number of
-//! iterations alone. What has not is an atomic sum of floats, whatever uses what an atomic operation found,
-//! a locked region, and a team, whose ranks are as many as there are workers, or come in any order. A team that is
-//! to have a stated number of ranks is a loop over them by now, or keeps them. Another parallel op that holds such a
-//! thing, or calls what does or is not known, becomes its serial projection, innermost ones first, and
-//! adds plainly; parallel loops around and inside that hold none stay.
+//! Reductions are deterministic by construction: chunk boundaries and combination order depend on the trip
+//! count alone. Order-dependent are atomic float sums, uses of an atomic's old value, critical regions and
+//! teams. A team has as many ranks as workers, in any order. A team with a stated number of ranks is already a
+//! loop over ranks, or keeps its ranks.
+//!
+//! A parallel op with order-dependent code, or with a call to an order-dependent or unknown function, becomes
+//! its serial projection with plain additions, innermost first. Parallel loops around or inside the op without
+//! order-dependent code remain.
 
 use crate::{alone, ordered, serial, sized, tasks};
 use gradus_ir::{Body, Builder, FuncId, LocId, Op, OpKind, RmwOp, Unit};
 use std::collections::HashSet;
 
-/// Makes all parallel ops of `functions` serial whose results may depend on the order of their strands; gives
-/// each one's function and place.
+/// Makes serial all parallel ops of `functions` whose results may depend on the order of strands. Returns
+/// function and location of each.
 pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let unordered = ordered::closed(unit, &depends);
     let asks_final = unit
@@ -22,7 +24,7 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
         .any(|func| serial::is_final_question(unit, func));
     let mut serialised = Vec::new();
     for &func in functions {
-        // A function that calls itself is looked at while it is worked on.
+        // A recursive function is inspected during the transformation, hence a clone.
         let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
@@ -51,7 +53,7 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
     serialised
 }
 
-/// Whether an op has strands that run at the same time.
+/// Returns true if `op` has concurrent strands.
 fn forks(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
@@ -59,7 +61,7 @@ fn forks(body: &Body, op: Op) -> bool {
     )
 }
 
-/// Whether what an op gives, or leaves in memory, may depend on which of several strands comes first.
+/// Returns true if results or memory effects of `op` may depend on the order of concurrent strands.
 fn depends(unit: &Unit, body: &Body, op: Op, unordered: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } | OpKind::Scope | OpKind::Spawn { .. } | OpKind::Sync => false,
@@ -70,7 +72,7 @@ fn depends(unit: &Unit, body: &Body, op: Op, unordered: &HashSet<FuncId>) -> boo
     }
 }
 
-/// Whether memory is the same in the end in whatever order such operations come.
+/// Returns true if the final memory content is independent of the order of `how` operations.
 fn commutes(how: RmwOp) -> bool {
     use RmwOp::{Add, And, Max, Min, Or, Sub, UMax, UMin, Xor};
     matches!(how, Add | Sub | And | Or | Xor | Max | Min | UMax | UMin)

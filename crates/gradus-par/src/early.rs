@@ -1,21 +1,22 @@
-//! What iterations read of variables, under a condition in loops of their own, they read before these loops.
+//! Hoisting of conditional loads: moves invariant conditional loads out of an iteration's inner loops.
 //!
 //! ```text
 //! par.for t { for k < 4 { if c { x += w } } }   →   par.for t { v = w; for k < 4 { if c { x += v } } }
 //! ```
 //!
-//! A compiler that writes the inner loop out does so, too, as reading a variable cannot fail. But a load that it
-//! lets run where it did not run before loses all that was stated of it, and with it the outer loop the statement
-//! that its iterations do not meet: it would not be vectorised. Loads that are moved here are stated after.
+//! LLVM speculates the load, too, when it unrolls the inner loop, because the variable is dereferenceable. A
+//! load speculated by LLVM loses its metadata, and the outer loop loses the guarantee of independent accesses,
+//! hence vectorisation. Loads hoisted here get their metadata afterwards.
 //!
-//! Place: when all that works on parallel ops is done, as an iteration may now read what another one writes. What
-//! it then reads it does not use. ThreadSanitizer would see it: functions that it watches stay as they are.
+//! Place: after all passes over parallel ops, because an iteration may now read a location written by a
+//! concurrent iteration. The value read is then unused. ThreadSanitizer would report the read: instrumented
+//! functions stay unchanged.
 
 use gradus_analysis::{AfterEnd, Alias, AliasOptions, Clobbers, Effects};
 use gradus_edit::{ValueMap, clone_op_within, is_dereferenceable};
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value};
 
-/// Moves such loads of a body in front of the loops.
+/// Hoists conditional loads of `body` out of inner loops.
 pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
     let moves: Vec<(Op, Op)> = {
         let loads = body.walk(body.root()).filter(|op| {
@@ -46,7 +47,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
     }
 }
 
-/// The outermost loop of an iteration's own that a load under a condition may leave.
+/// Returns the outermost serial loop of the iteration that the conditional load `load` may leave.
 fn destination(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> Option<Op> {
     let address = body.operand(load, 0);
     let (mut at, mut conditional, mut found) = (load, false, None);
@@ -69,7 +70,7 @@ fn destination(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> O
     found
 }
 
-/// Whether a value is defined inside of an op.
+/// Returns true if `value` is defined inside of `op`.
 fn is_defined_in(body: &Body, value: Value, op: Op) -> bool {
     let mut region = body.region_of(value);
     while let Some(owner) = region.and_then(|region| body.owner(region)) {
@@ -87,7 +88,7 @@ mod tests {
     use gradus_analysis::Closure;
     use gradus_ir::parse;
 
-    /// Whether the variable is read outside of the innermost loop of a program with some code there.
+    /// Returns true if the variable is read outside of the inner loop with `code` under `condition`.
     fn is_early(condition: &str, code: &str) -> bool {
         let text = format!(
             "global @w: f64

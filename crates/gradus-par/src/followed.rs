@@ -1,34 +1,36 @@
-//! Where a number of threads comes to in the body that asks for it.
+//! Taint analysis of a thread count within the body of the query.
 //!
-//! What is made of the number by arithmetic carries it ([`Share::Made`]); of what a branch on it chooses among the
-//! program's own data, or a loop over it leaves, no more is known than that it depends on it ([`Share::Chosen`]).
-//! Numbers in floating point are results, which a right program computes with any number of threads, unless they are
-//! made of the number: by arithmetic, or where it chooses among constants. Blocks that no one else knows are followed
-//! like values.
+//! Values computed from the count by arithmetic are data-tainted ([`Share::Made`]). A value selected by a
+//! branch on the count among the program's data, or left by a loop over the count, is only control-tainted
+//! ([`Share::Chosen`]).
+//!
+//! Floating-point values are results, which a correct program computes for any number of threads. Exceptions:
+//! floats computed from the count by arithmetic, and floats selected by the count among constants. Memory
+//! private to the body is tracked like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
 use gradus_ir::known::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// How a value has to do with the number.
+/// The kind of taint of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Share {
-    /// Which of the program's values it is depends on the number.
+    /// Control taint: the count decides on the program value selected.
     Chosen,
-    /// It is made of the number.
+    /// Data taint: the value is computed from the count.
     Made,
 }
 
-/// A body, and what it does to memory.
+/// A body with points-to sets and effects.
 pub(crate) struct Context<'a> {
     unit: &'a Unit,
     body: &'a Body,
     effects: &'a Effects,
     points: PointsTo,
-    /// The objects that the caller is given.
+    /// The objects returned to the caller.
     returned: HashSet<ObjectId>,
-    /// Who touches the blocks that no one else knows.
+    /// The ops that access each object.
     touching: HashMap<ObjectId, Vec<Op>>,
 }
 
@@ -53,7 +55,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether no one else knows what a pointer points to, but for strands of the body.
+    /// Returns true if the memory at `ptr` is private to the body and its strands.
     pub(crate) fn is_private(&self, ptr: Value) -> bool {
         let mut targets = self.points.targets(self.body, ptr).iter();
         targets.all(|target| {
@@ -61,7 +63,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether a value is a number in floating point, or several.
+    /// Returns true for a float or a vector of floats.
     pub(crate) fn is_float(&self, value: Value) -> bool {
         let scalar = self.unit.types.scalar(self.body.ty(value));
         self.unit.types.float_kind(scalar).is_some()
@@ -71,7 +73,7 @@ impl<'a> Context<'a> {
         matches!(self.body.values[value].def, Definition::Const(_))
     }
 
-    /// Whether a value is made of constants alone, whichever ways the program takes.
+    /// Returns true if `value` is computed from constants alone, on all paths.
     pub(crate) fn is_of_constants(&self, value: Value) -> bool {
         let mut seen = HashSet::from([value]);
         let mut work = vec![value];
@@ -84,7 +86,7 @@ impl<'a> Context<'a> {
         true
     }
 
-    /// What a value is made of or chosen from, unless that is the program's data.
+    /// Returns the operands or alternatives that determine `value`; `None` for program data.
     fn sources(&self, value: Value) -> Option<Vec<Value>> {
         let body = self.body;
         match body.values[value].def {
@@ -140,8 +142,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether an op leaves something at places of its own in each iteration of a loop inside of another op, or of
-    /// that one: what arrays begin with.
+    /// Returns true if `op` writes a distinct location in each iteration of a loop inside of `within`, or of
+    /// `within` itself: array initialisation.
     fn begins_an_array(&self, ptr: Value, op: Op, within: Op) -> bool {
         let body = self.body;
         let around = |op: &Op| body.owner(body.parent(*op)?);
@@ -160,7 +162,7 @@ impl<'a> Context<'a> {
         inner.any(|around| is_loop(&around) && outside(address).any(|op| op == around))
     }
 
-    /// Whether a pointer leads to tables only: global variables with a content to begin with.
+    /// Returns true if `ptr` points to initialised globals (lookup tables) only.
     fn is_table(&self, ptr: Value) -> bool {
         let targets = self.points.targets(self.body, ptr);
         let begins = |global: GlobalId| {
@@ -188,12 +190,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A block of memory that has to do with the number.
+/// A tainted memory object.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// How its contents do, or only its size.
+    /// The taint of the contents; `None` if only the size is tainted.
     share: Option<Share>,
-    /// Whether numbers in floating point that are made of it are among them.
+    /// True if the tainted contents include floats.
     floats: bool,
 }
 
@@ -203,27 +205,27 @@ enum Work {
     Object(ObjectId),
 }
 
-/// All that has to do with a number.
+/// Everything that depends on a thread count.
 pub(crate) struct Followed<'a> {
     context: &'a Context<'a>,
     values: HashMap<Value, Share>,
     objects: HashMap<ObjectId, Held>,
     controls: HashMap<Op, Share>,
     work: Vec<Work>,
-    /// The ops that use any of it, or run because of it.
+    /// The ops that use a tainted value or are control-dependent on one.
     pub(crate) ops: HashSet<Op>,
-    /// It goes where it is not followed: to memory that others know, to a function, to the caller.
+    /// The taint escapes from the analysis: to external memory, a function or the caller.
     pub(crate) leaves: bool,
-    /// It says which places are touched of memory that others know.
+    /// The taint determines locations touched in external memory.
     pub(crate) places: bool,
-    /// It says whether memory that others know is touched.
+    /// The taint decides on accesses of external memory.
     pub(crate) guards: bool,
-    /// A team has to do with it.
+    /// A team depends on the taint.
     pub(crate) team: bool,
 }
 
 impl<'a> Followed<'a> {
-    /// Follows values from where they are.
+    /// Propagates taint from `values`.
     pub(crate) fn of(context: &'a Context<'a>, values: &[Value]) -> Self {
         let mut followed = Followed {
             context,
@@ -244,8 +246,8 @@ impl<'a> Followed<'a> {
         followed
     }
 
-    /// Follows what ops leave in memory, as sums to which each rank adds one do; with each whether it is in floating
-    /// point.
+    /// Propagates taint from memory, e.g. sums to which each rank adds a constant. The flag of each pointer is
+    /// true for floats.
     pub(crate) fn of_memory(context: &'a Context<'a>, pointers: &[(Value, bool)]) -> Self {
         let mut followed = Followed::of(context, &[]);
         for &(ptr, floats) in pointers {
@@ -255,12 +257,12 @@ impl<'a> Followed<'a> {
         followed
     }
 
-    /// Whether a value has to do with the number.
+    /// Returns true if `value` is tainted.
     pub(crate) fn carries(&self, value: Value) -> bool {
         self.values.contains_key(&value)
     }
 
-    /// Whether two have anything to do with each other.
+    /// Returns true if two taints share an op or an object.
     pub(crate) fn meets(&self, other: &Followed<'_>) -> bool {
         self.ops.iter().any(|op| other.ops.contains(op))
             || self.objects.keys().any(|o| other.objects.contains_key(o))
@@ -299,7 +301,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// As [`Followed::value`], but for results.
+    /// Like [`Followed::value`], except for floats.
     fn unless_float(&mut self, value: Value, share: Share) {
         if !self.context.is_float(value) {
             self.value(value, share);
@@ -332,7 +334,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// What a pointer points to holds something of the number.
+    /// Taints the memory at `ptr`.
     fn keep(&mut self, ptr: Value, share: Share, floats: bool) {
         if !self.context.is_private(ptr) {
             self.leaves = true;
@@ -343,7 +345,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// An op has the value for an operand.
+    /// Propagates the taint of operand `index` of `op`.
     fn used(&mut self, op: Op, index: usize, value: Value, share: Share) {
         let body = self.context.body;
         let regions = body.op_regions(op);
@@ -412,18 +414,18 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Whether which of its constants a number in floating point is tells something of the number of threads.
+    /// Returns true if the selection of a float among constants reveals the thread count.
     fn tells(&self, value: Value, share: Share) -> bool {
         share == Share::Made && self.context.is_float(value) && self.context.is_of_constants(value)
     }
 
-    /// The place of an access.
+    /// Records the address of an access.
     fn place(&mut self, ptr: Value) {
         let is_pointer = self.context.unit.types.is_ptr(self.context.body.ty(ptr));
         self.places |= is_pointer && !self.context.is_private(ptr);
     }
 
-    /// The size of a block.
+    /// Taints the size of an object.
     fn sized(&mut self, object: Object) {
         if let Some(object) = self.context.points.find(object) {
             self.object(object, None, false);
@@ -441,7 +443,7 @@ impl<'a> Followed<'a> {
                 self.value(body.region_params(region)[index + 1], share);
                 self.value(body.results(owner)[index], share);
             }
-            // How two contributions combine.
+            // The combining region of a reduction.
             OpKind::ParFor { .. } if !first => self.all(body.results(owner), share),
             _ => self.value(body.results(owner)[index], share),
         }
@@ -469,7 +471,7 @@ impl<'a> Followed<'a> {
         Some((region, self.context.body.owner(region)?))
     }
 
-    /// A call has the value for an argument.
+    /// Propagates the taint of a call argument.
     fn passed(&mut self, op: Op, value: Value, share: Share) {
         let body = self.context.body;
         let results = body.results(op);
@@ -480,7 +482,7 @@ impl<'a> Followed<'a> {
                 }
             }
             Some(Known::Marker(_)) => self.all(results, share),
-            // It is the number that later answers give, and they are followed.
+            // The argument is the number that later queries return, and the later results are tracked.
             Some(Known::OpenMp(OpenMpFn::Setting)) => {}
             Some(Known::Memory(_)) => {
                 self.sized(Object::Heap(op));
@@ -512,7 +514,7 @@ impl<'a> Followed<'a> {
         context.effects.of_op(context.unit, context.body, op)
     }
 
-    /// Which of an op's regions run depends on the number, or how often.
+    /// Propagates control taint: the count decides which regions of `op` run, or how often.
     fn controlled(&mut self, op: Op, share: Share) {
         let body = self.context.body;
         for (index, result) in body.results(op).iter().enumerate() {
@@ -541,7 +543,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Whether an op runs depends on the number, or how often, as it is inside of `control`.
+    /// Propagates control taint of `control` to the nested op `op`.
     fn runs(&mut self, op: Op, control: Op, share: Share) {
         let body = self.context.body;
         let elsewhere = |ptr: Value| !self.context.is_private(ptr);
@@ -592,7 +594,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// A block has to do with the number.
+    /// Propagates taint from a memory object to the ops that access the object.
     fn held(&mut self, object: ObjectId, held: Held) {
         let body = self.context.body;
         let touching = self.context.touching.get(&object);

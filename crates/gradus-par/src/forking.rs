@@ -1,40 +1,40 @@
-//! When a parallel loop forks, and in what form, as lowering decided it: data for `--par-report`.
+//! The fork decision of a parallel loop, as made by lowering: data for `--par-report`.
 
 use crate::Options;
 use crate::work::Work;
 use gradus_ir::LocId;
 
-/// When a parallel loop forks, and in what form.
+/// The size from which a parallel loop forks, and its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fork {
-    /// Where the loop stands.
+    /// The location of the loop.
     pub loc: Option<LocId>,
-    /// From what size on.
+    /// The size from which the loop forks.
     pub size: Size,
-    /// Whether it was interchanged with the loop inside, so that columns run side by side.
+    /// True if the loop was interchanged with its inner loop, see column interchange.
     pub interchanged: bool,
 }
 
-/// How the size of a loop's work decides whether it forks.
+/// The dependence of the fork decision on the loop's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// It is too small for a fork, always.
+    /// Always too small for a fork.
     Never,
-    /// It is large enough, always.
+    /// Always large enough for a fork.
     Always,
-    /// From so many iterations on.
+    /// A minimum trip count.
     From {
         /// While a worker is awake.
         awake: u64,
-        /// While all sleep.
+        /// While all workers sleep.
         asleep: u64,
     },
-    /// What an iteration takes is estimated when the loop begins.
+    /// The cost of an iteration is estimated at loop entry.
     Estimated,
 }
 
 impl Size {
-    /// The decision about a loop of `trips` iterations, where these are known, and of the work of one.
+    /// Returns the decision for a loop with `work` per iteration and `trips` iterations, if known.
     pub(crate) fn of(work: &Work, trips: Option<u64>, reduces: bool, options: &Options) -> Size {
         if !work.terms.is_empty() {
             return Size::Estimated;
@@ -48,7 +48,8 @@ impl Size {
         Size::from(trips, awake, asleep)
     }
 
-    /// The decision about a loop of `trips` iterations, where these are known, that forks from so many on.
+    /// Returns the decision for a loop that forks from `awake` or `asleep` iterations, given the trip count if
+    /// known.
     pub(crate) fn from(trips: Option<u64>, awake: u64, asleep: u64) -> Size {
         match trips {
             Some(trips) if trips < awake => Size::Never,

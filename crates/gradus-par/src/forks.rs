@@ -1,17 +1,18 @@
-//! Forks as loops of two iterations, and back: what a task does, and what is done beside it until both are waited for.
+//! Tasks as loops: turns a task and the code concurrent to it into an independent loop of two iterations before
+//! differentiation, and back afterwards.
 //!
 //! ```text
 //! spawn { A }  B  sync   ⇄   for %k < 2 independent { if %k == 0 { A } else { B } }
 //! ```
 //!
-//! The serial projection of a task runs it where it is made, and says nothing more of it. As a loop whose iterations
-//! are independent it goes through differentiation like any parallel loop: what either side keeps has a place of its
-//! own, and its reversal is such a loop again (decision 5).
-//! Afterwards such loops become tasks again, of which recursions fork the upper levels only ([`crate::clones`]).
+//! The serial projection of a task runs the task at the spawn and loses its independence. An independent loop
+//! is differentiated like any parallel loop: each arm saves to its own tape slots, and the reverse is again an
+//! independent loop (decision 5). After differentiation the loops become tasks again, and recursions fork in
+//! their upper levels only ([`crate::clones`]).
 //!
-//! A task becomes one side of a fork where it may run later whenever it is spawned ([`crate::deferred`]), what follows it in its own region comes to
-//! the wait, and neither side may wait for the other by anything else. What the other side computes and the code behind
-//! uses goes through memory.
+//! A task becomes an arm of a fork under three conditions. The task is always deferrable ([`crate::deferred`]).
+//! The code after the task in its region reaches the sync. Neither arm may wait for the other by any means but
+//! the sync. Values computed in the other arm and used after the fork go through memory.
 
 use crate::deferred;
 use crate::ordered::{closed, orders};
@@ -24,18 +25,18 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Makes loops of the forks of some functions, and takes away the scopes that have no task any more.
+/// Turns the tasks of `functions` into loops, and removes scopes without tasks.
 pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
     let ordered = closed(unit, &orders_otherwise);
     let in_order = deferred::in_final_tasks(unit);
     let functions = functions.iter().filter(|func| !in_order.contains(func));
     for &func in functions {
-        // A function that calls itself is looked at while it is worked on.
+        // A recursive function is inspected during the transformation, hence a clone.
         let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
         deferred::part(unit, &mut body);
-        // Inner and later tasks first: what follows an earlier one has theirs in it.
+        // Inner and later tasks first: the code after an earlier task includes the loops of later tasks.
         let mut spawns = all(&body, is_free_spawn);
         spawns.reverse();
         for spawn in spawns {
@@ -48,7 +49,7 @@ pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-/// The ops of a kind, in order.
+/// Returns the ops of a kind, in order.
 pub(crate) fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
     let ops = body.walk(body.root());
     ops.filter(|op| is_one(body.kind(*op))).collect()
@@ -62,7 +63,7 @@ fn is_free_spawn(kind: &OpKind) -> bool {
     *kind == free
 }
 
-/// As [`orders`], but tasks alone order nothing.
+/// Like [`orders`], except that tasks alone impose no order.
 fn orders_otherwise(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     let of_tasks = matches!(
         body.kind(op),
@@ -71,7 +72,7 @@ fn orders_otherwise(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>)
     !of_tasks && orders(unit, body, op, ordered)
 }
 
-/// What is done beside a task until it is waited for, if both can be the sides of a fork.
+/// Returns the ops concurrent to the task up to the sync, if the task and the ops can be arms of a fork.
 fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Option<Vec<Op>> {
     let region = body.parent(spawn)?;
     let owner = body.owner(region);
@@ -110,7 +111,7 @@ fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Optio
     (is_waited_for && ends && !waits_again && side(&own) && side(&beside)).then_some(rest)
 }
 
-/// The region whose tasks an op belongs to.
+/// Returns the region of the scope or task that `op` belongs to.
 pub(crate) fn scope_of(body: &Body, op: Op) -> Option<Region> {
     let mut region = body.parent(op)?;
     loop {
@@ -122,7 +123,7 @@ pub(crate) fn scope_of(body: &Body, op: Op) -> Option<Region> {
     }
 }
 
-/// Whether an op may be worth a fork.
+/// Returns true if `op` may be expensive enough for a fork.
 fn does_much(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::For { .. } | OpKind::Loop { .. } | OpKind::ParFor { .. } => true,
@@ -134,7 +135,7 @@ fn does_much(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether the code behind an op may not be come to.
+/// Returns true if control may not reach the code after `op`.
 fn leaves(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
@@ -142,7 +143,7 @@ fn leaves(body: &Body, op: Op) -> bool {
     )
 }
 
-/// Whether an op is memory whose size only its place knows.
+/// Returns true for a slot that is shared or has no constant size.
 fn is_open_slot(body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => {
@@ -180,7 +181,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
     }
 }
 
-/// Has what is behind a fork find a value of one of its sides in memory.
+/// Passes a value of a fork's arm to its uses after the fork through a stack slot.
 fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     let outside = |b: &Builder<'_>, op: Op| {
         let region = b.body.parent(op);
@@ -188,7 +189,7 @@ fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     };
     let uses: Vec<_> = b.body.uses(value).filter(|at| outside(b, at.op)).collect();
     let Some(end) = b.body.last(side).filter(|_| !uses.is_empty()) else {
-        // Not an error: nothing outside of the side uses the value.
+        // Not an error: all uses of the value are in the arm.
         return;
     };
     let ty = b.body.ty(value);
@@ -204,7 +205,7 @@ fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     }
 }
 
-/// Takes away scopes without tasks, and what waits in them.
+/// Removes scopes without tasks, and the syncs inside.
 fn drop_idle(unit: &mut Unit, body: &mut Body) {
     let is_task = |kind: &OpKind| matches!(kind, OpKind::Spawn { .. });
     let scopes = all(body, |kind| *kind == OpKind::Scope);
@@ -224,18 +225,18 @@ fn drop_idle(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// What becomes of a value that a fork's loop carries from its first iteration to its second.
+/// The role of a value carried from a fork's first iteration to its second.
 #[derive(Clone, Copy)]
 enum Handed {
-    /// The first leaves it as it was.
+    /// The first iteration leaves the value unchanged.
     Begun,
-    /// The second does not look at it.
+    /// The second iteration does not use the value.
     Left,
-    /// Both add to it.
+    /// Both iterations accumulate into the value.
     Reduced(ReduceOp),
 }
 
-/// Whether an op is an independent loop with two iterations, which call.
+/// Returns true for an independent loop with two iterations and a call to a non-library function.
 pub fn is_fork(unit: &Unit, body: &Body, op: Op) -> bool {
     let calls = |op: Op| {
         let callee = unit.callee(body, op);
@@ -247,15 +248,15 @@ pub fn is_fork(unit: &Unit, body: &Body, op: Op) -> bool {
         && body.walk(body.op_regions(op)[0]).any(calls)
 }
 
-/// A loop of two iterations which call, as a fork.
+/// A loop of two iterations with calls, as a fork.
 pub(crate) struct Fork {
     lp: Op,
     handed: Vec<Handed>,
 }
 
 impl Fork {
-    /// The loop as a fork, if neither iteration needs what the other one carries to it; `reduced` says which carried
-    /// values are reductions.
+    /// Returns the loop as a fork, if neither iteration uses a value carried from the other. `reduced` states
+    /// the carried values that are reductions.
     pub(crate) fn of(
         unit: &Unit,
         body: &Body,
@@ -283,7 +284,7 @@ impl Fork {
         Some(Fork { lp, handed })
     }
 
-    /// Makes a task of the first iteration, beside which the second one runs.
+    /// Turns the first iteration into a task concurrent to the second.
     pub(crate) fn to_task(&self, unit: &mut Unit, body: &mut Body) {
         let lp = self.lp;
         let starts: Vec<Value> = body.operands(lp).skip(1).collect();
@@ -346,11 +347,11 @@ impl Fork {
     }
 }
 
-/// What an iteration with a known number runs.
+/// The code that runs in the iteration of a given number.
 struct Side {
     ops: Vec<Op>,
     yields: Vec<Value>,
-    /// What is given by choices that the number settles.
+    /// The results of branches decided by the iteration number.
     given: ValueMap,
 }
 
@@ -367,7 +368,7 @@ impl Side {
         side
     }
 
-    /// Takes the ops of a region in; gives what it yields.
+    /// Collects the ops of a region; returns the yielded values.
     fn take(
         &mut self,
         unit: &Unit,
@@ -413,7 +414,8 @@ impl Side {
     }
 }
 
-/// Writes one iteration of a loop, and of choices that its number settles the arm that is taken. Gives what it yields.
+/// Emits one iteration of a loop, with only the taken arm of branches decided by the iteration number. Returns
+/// the yielded values.
 fn iteration(b: &mut Builder<'_>, lp: Op, number: i128, carried: &[Value]) -> Vec<Value> {
     let region = b.body.op_regions(lp)[0];
     let params = b.body.region_params(region).to_vec();
@@ -424,7 +426,7 @@ fn iteration(b: &mut Builder<'_>, lp: Op, number: i128, carried: &[Value]) -> Ve
     code(b, region, &mut map)
 }
 
-/// Writes a region's code; gives what it yields.
+/// Emits the ops of a region; returns the yielded values.
 fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
     let ops: Vec<Op> = b.body.ops_in(region).collect();
     for op in ops {
@@ -460,7 +462,7 @@ fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
         .collect()
 }
 
-/// The number that a value is, where it is computed from constants and what is `known` alone.
+/// Constant-folds `value` from constants and `known` values.
 fn settled(
     unit: &Unit,
     body: &Body,
@@ -496,7 +498,7 @@ mod tests {
 
     const TASK: &str = "spawn { call @g(%p) yield }";
 
-    /// The function `f` with a scope, its forks made loops, and how many that are.
+    /// Projects a function `f` with a scope; returns the unit and the number of loops made from tasks.
     fn loops(code: &str) -> (Unit, usize) {
         let text = format!(
             "func @g(%p: ptr) {{ store 1.0, %p return }}
@@ -533,7 +535,7 @@ mod tests {
             .1,
             1
         );
-        // Nothing beside it, a wait elsewhere, a wait within.
+        // Nothing concurrent, a sync in an outer region, a sync nested in a branch.
         assert_eq!(loops(&format!("{TASK} sync {other}")).1, 0);
         assert_eq!(
             loops(&format!(
@@ -546,7 +548,7 @@ mod tests {
         assert_eq!(loops(&format!("{TASK} {within} sync")).1, 0);
     }
 
-    /// Where the condition does not hold both sides are called in their order.
+    /// If the condition is false, both arms are called in order.
     #[test]
     fn a_task_with_a_condition_is_a_fork_where_that_holds() {
         let (unit, made) = loops("spawn when %c { call @g(%p) yield } call @g(%p) sync");

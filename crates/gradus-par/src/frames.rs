@@ -1,17 +1,17 @@
-//! Frames that no stack should hold: what a block of a kernel keeps for its threads can be megabytes, and a
-//! parallel loop runs on whichever thread comes by, also on the program's first one.
+//! Large stack frames: moves large allocations of a frame to scratch memory of the runtime.
 //!
-//! Large allocations of a body that are made once for each of its runs become scratch memory of the
-//! run-time library, which each worker keeps for the next run; small ones stay where they are.
+//! The slots of a kernel block's threads can take megabytes, and a parallel loop runs on any thread, including
+//! the program's first. Large allocations made once per call become scratch memory, which each worker reuses
+//! for later calls. Small allocations stay on the stack.
 
 use crate::abi::Entry;
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Unit, Value};
 
-/// An allocation of at least so many bytes is large.
+/// An allocation of at least this size is large.
 const LARGE_BYTES: i64 = 64 << 10;
 
-/// Moves the large allocations of a body off its frame.
+/// Moves the large allocations of a body off the frame.
 pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
     let root = body.root();
     let large: Vec<(Op, i64)> = body
@@ -48,7 +48,7 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// Only allocations in a frame may say when their life begins and ends.
+/// Removes the lifetime markers of `alloca`: only stack slots may have markers.
 fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
     let users: Vec<Op> = body.uses(body.result(alloca)).map(|at| at.op).collect();
     let markers = users.into_iter().filter(|op| is_lifetime(unit, body, *op));
@@ -57,7 +57,7 @@ fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
     }
 }
 
-/// Leaves out what a region says of the lives of allocations that are in another function's frame now.
+/// Removes lifetime markers of slots that are in another function's frame after outlining.
 pub(crate) fn drop_others_lifetimes(unit: &Unit, body: &mut Body) {
     let is_own = |value: Value| {
         let maker = body.def_op(value);
@@ -78,7 +78,7 @@ fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(known, Some(Known::Marker(id)) if id == marker || id == MarkerFn::LifetimeEnd)
 }
 
-/// The bytes of an allocation in the frame, where they are known.
+/// Returns the size in bytes of an allocation in the frame, if known.
 fn size(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;

@@ -1,25 +1,25 @@
-//! Parallel loops one after the other become one, where an iteration of the second meets nothing but the same
-//! iteration of the first.
+//! Loop fusion of adjacent parallel loops whose accesses conflict in equal iterations only.
 //!
 //! ```text
 //! par.for i < n { t[i] = 2 * a[i] }; par.for i < n { o[i] = t[i] + b[i] }
 //!     →   par.for i < n { t[i] = 2 * a[i]; o[i] = t[i] + b[i] }
 //! ```
 //!
-//! What was a wait of all threads between two loops goes, and what the first leaves for the second is at hand: the
-//! simplifications that follow take it from a register, and often the array between goes with it.
+//! Fusion removes the barrier between the loops. Values passed through memory are then forwarded in registers
+//! by later simplification, and often the intermediate array becomes dead.
 //!
-//! Legal (Kennedy and McKinley, Typed Fusion, 1993, with the freedom from races as a further source of facts) where
-//! 1. both count the same, and neither uses what the other one reduces;
-//! 2. what stands between may as well stand before both;
-//! 3. no iteration leaves for good: by an exit, an exception, or a loop without an end;
-//! 4. no access of one loop meets a write of the other, except in the same iteration ([`same`]).
+//! Legality (Kennedy and McKinley, Typed Fusion, 1993; race freedom is an additional source of facts):
+//! 1. both loops have equal trip counts, and neither uses the other's reductions;
+//! 2. the ops between the loops may run before both loops;
+//! 3. no iteration exits abnormally: by an exit, an exception or an infinite loop;
+//! 4. no access of one loop conflicts with a write of the other, except in equal iterations ([`same`]).
 //!
-//! It is done where the loops share memory, and neither keeps the other from being vectorised. Loops under the same
-//! condition come together first ([`join`]).
+//! Profitability: the loops share memory, and neither prevents vectorisation of the other. Branches with equal
+//! conditions around the loops are merged first ([`join`]).
 //!
-//! Place: before lowering, in code that is run; a derivative adds in a fused loop for reads of neighbours that lay in
-//! two loops. Not where ThreadSanitizer watches: it should see the program's own loops.
+//! Place: before lowering, in code compiled to run, and never before differentiation. The derivative of a fused
+//! loop would accumulate into neighbours that are read in two separate loops. Functions instrumented by
+//! ThreadSanitizer are not fused, because the sanitizer should see the program's own loops.
 
 mod same;
 
@@ -34,26 +34,26 @@ use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, ReduceOp, Region, Unit, 
 use same::Iterations;
 use std::collections::HashSet;
 
-/// A fused loop has at most so many ops.
+/// The maximum number of ops in a fused loop.
 const OPS: usize = 400;
-/// It goes through at most so many arrays: beyond, caches and prefetchers lose more than the loops save.
+/// The maximum number of arrays in a fused loop: with more, caches and prefetchers lose more than fusion saves.
 const ARRAYS: usize = 12;
-/// Pairs of accesses that are compared at most.
+/// The maximum number of access pairs to compare.
 const PAIRS: usize = 1 << 13;
 
-/// Two loops that became one.
+/// Two fused loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fused {
-    /// The function that they stand in.
+    /// The function of the loops.
     pub func: FuncId,
-    /// Where the first one stands.
+    /// The location of the first loop.
     pub first: Option<LocId>,
-    /// Where the second one stands.
+    /// The location of the second loop.
     pub second: Option<LocId>,
 }
 
-/// Brings parallel loops together that stand under the same condition, one after the other; says which functions it
-/// changed. What the conditions held twice is for simplification to merge, before [`fuse`].
+/// Merges successive branches on an equal condition that contain parallel loops; returns the changed functions.
+/// Simplification merges duplicate code of the branches before [`fuse`] runs.
 pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let mut changed = Vec::new();
     for &func in functions {
@@ -73,7 +73,7 @@ pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     changed
 }
 
-/// Two branches on one condition with parallel loops in them, with nothing between them that needs the first.
+/// Returns two branches on an equal condition that contain parallel loops, with only pure ops between.
 fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
     let regions: Vec<Region> = body.regions().collect();
     for region in regions {
@@ -93,7 +93,8 @@ fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
     None
 }
 
-/// Whether an op is a branch with a parallel loop on one side, nothing on the other, and no results.
+/// Returns true for a branch without results whose first arm contains a parallel loop and whose second arm is
+/// empty.
 fn holds_loop(body: &Body, op: Op) -> bool {
     let [yes, no] = body.op_regions(op) else {
         return false;
@@ -111,14 +112,14 @@ fn holds_loop(body: &Body, op: Op) -> bool {
         && body.ops_in(*no).count() == 1
 }
 
-/// Puts the code of the first branch in front of that of the second.
+/// Moves the code of the first branch in front of the code of the second.
 fn one_branch(body: &mut Body, first: Op, second: Op) {
     let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
     put_before(body, from, into);
     body.erase(first);
 }
 
-/// Moves the code of a region, but for its end, in front of that of another.
+/// Moves the ops of `from`, without the terminator, in front of the ops of `into`.
 fn put_before(body: &mut Body, from: Region, into: Region) {
     if let Some(end) = body.last(from) {
         body.erase(end);
@@ -127,7 +128,7 @@ fn put_before(body: &mut Body, from: Region, into: Region) {
     body.move_ops(from, into);
 }
 
-/// Fuses parallel loops of functions; gives those that became one, in the order of their code.
+/// Fuses parallel loops of `functions`; returns the fused pairs in program order.
 pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Vec<Fused> {
     if !options.race_free {
         return Vec::new();
@@ -163,7 +164,7 @@ pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Ve
     found
 }
 
-/// Parallel loops that follow each other and count the same, no loop in two pairs, without those that were looked at.
+/// Returns adjacent parallel loops with equal trip counts, disjoint pairs, without the `refused` pairs.
 fn neighbours(unit: &Unit, body: &Body, refused: &HashSet<(Op, Op)>) -> Vec<(Op, Op)> {
     let mut pairs = Vec::new();
     for region in body.regions() {
@@ -191,7 +192,7 @@ fn is_plain_load(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Load(access) if access.is_plain())
 }
 
-/// Whether an op is a parallel loop whose iterations are free of races and hold no parallelism of their own.
+/// Returns true for a race-free parallel loop without nested parallelism.
 fn is_candidate(body: &Body, op: Op) -> bool {
     let parallel = |inner: Op| inner != op && body.kind(inner).is_parallel();
     matches!(body.kind(op), OpKind::ParFor { .. })
@@ -200,8 +201,9 @@ fn is_candidate(body: &Body, op: Op) -> bool {
         && !body.walk(body.op_regions(op)[0]).any(parallel)
 }
 
-/// Whether two parallel loops count the same, may be cut alike, and combine by known operations. A loop that reduces
-/// forks later than others, as its bits must not depend on who is awake: the two do not mix.
+/// Returns true if both loops have equal trip counts and chunking, and built-in reductions only. A loop with a
+/// reduction forks at a fixed size, because its bits must not depend on awake workers: reductions and plain
+/// loops do not mix.
 fn same_shape(body: &Body, first: Op, second: Op) -> bool {
     let shape = |op: Op| match body.kind(op) {
         OpKind::ParFor {
@@ -219,7 +221,7 @@ fn same_shape(body: &Body, first: Op, second: Op) -> bool {
     shape(first).is_some_and(|one| shape(second) == Some(one))
 }
 
-/// What is known of a body before it is edited.
+/// The analyses of a body before its transformation.
 struct Find<'a> {
     alias: &'a Alias<'a>,
     clobbers: &'a Clobbers<'a>,
@@ -227,7 +229,7 @@ struct Find<'a> {
 }
 
 impl Find<'_> {
-    /// The pairs that may become one loop.
+    /// Returns the pairs that may be fused.
     fn among(
         unit: &Unit,
         func: FuncId,
@@ -258,8 +260,8 @@ impl Find<'_> {
             && self.keep_apart(first, second)
     }
 
-    /// Whether the first loop may run where the second one stands: what is between neither needs it nor reads what it
-    /// writes, and neither does the second one need its results.
+    /// Returns true if the first loop may move to the position of the second. The ops between and the second
+    /// loop use no result of the first loop. The ops between read no location that the first loop writes.
     fn may_wait(&self, first: Op, second: Op) -> bool {
         let body = self.alias.body;
         let is_needed_at = |op: Op| {
@@ -283,7 +285,7 @@ impl Find<'_> {
         at == Some(second) && !is_needed_at(second)
     }
 
-    /// Whether LLVM can make vectors of a loop's iterations, by the form of its code.
+    /// Returns true if LLVM can vectorise the loop's iterations, judged by the kinds of its ops.
     fn is_straight(&self, lp: Op) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         body.walk(body.op_regions(lp)[0])
@@ -304,8 +306,8 @@ impl Find<'_> {
             .collect()
     }
 
-    /// Whether accesses of the loops, one of which writes, meet in the same iteration only; and the loops share memory,
-    /// but not too many arrays.
+    /// Returns true if conflicting accesses of the loops conflict in equal iterations only, the loops share
+    /// memory, and the number of arrays is small.
     fn keep_apart(&self, first: Op, second: Op) -> bool {
         let (one, other) = (self.accesses(first), self.accesses(second));
         let (starts, others) = (self.starts(&one), self.starts(&other));
@@ -331,7 +333,7 @@ impl Find<'_> {
         pairs.all(is_apart)
     }
 
-    /// Where the memory begins that plain accesses go through.
+    /// Returns the base addresses of the accesses, without deallocations.
     fn starts(&self, accesses: &[MemoryAccess]) -> HashSet<Root> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let plain = accesses.iter().filter(|a| a.kind != AccessKind::Free);
@@ -341,7 +343,7 @@ impl Find<'_> {
     }
 }
 
-/// Puts the code of the first loop in front of that of the second.
+/// Moves the code of the first loop in front of the code of the second.
 fn one_loop(body: &mut Body, first: Op, second: Op) {
     let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
     let OpKind::ParFor {

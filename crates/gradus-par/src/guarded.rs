@@ -1,10 +1,11 @@
-//! Parallel loops that may have to do with the number of ranks of a team, where teams become loops over all ranks.
+//! Guards of parallel loops that may depend on the number of ranks, in programs whose teams become loops over
+//! all ranks.
 //!
-//! Such a loop may be right on one thread only, which it runs on because the program found a team of one rank
-//! (`if (threads == 1) { … }`). There may be more threads when the return sweep comes. But a loop that the program
-//! runs while there are several may run on several: its iterations are independent. So it is asked, where the loop
-//! begins, how many ranks a team would have there, and the loop is parallel, in all sweeps, where these are more than
-//! one, and serial else. Nothing need be known of how the number comes to the loop.
+//! A loop may be correct on one thread only, and run because the program found a team of one rank (`if (threads
+//! == 1) { … }`). More threads may exist in the reverse pass. A loop that the program executes with several
+//! threads may run in parallel: its iterations are independent. The guard queries, at loop entry, the number of
+//! ranks a team would have. The loop is parallel, in forward and reverse pass, if the number exceeds one, and
+//! serial otherwise. How the number reaches the loop need not be known.
 
 use crate::abi::Entry;
 use crate::asked::{
@@ -16,16 +17,18 @@ use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
-/// The outermost parallel loops of `functions` that may have to do with the number of ranks of a team: their iterations
-/// may rely on each other where a team has one. Teams of a stated number of ranks have so many always. None where a
-/// team, or who asks for the size of one, stands in such a loop, or such a loop in a team.
+/// Returns the outermost parallel loops of `functions` that may depend on the number of ranks of a team.
+/// Iterations may rely on each other in a team of one rank.
+///
+/// Teams with a stated number of ranks are exempt: their number is fixed. Returns `None` if a team or a
+/// team-size query is inside of such a loop, or such a loop is inside of a team.
 pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(FuncId, Op)>> {
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     let mut found = Vec::new();
     let mut leaves = false;
     for (func, body) in with_bodies(unit, functions) {
         let open = crate::ranks::teams(unit, body, false);
-        // A function that a team calls asks itself.
+        // A function called by a team contains the query itself.
         let asks = |op: &Op| asks_openmp(unit, body, *op, OpenMpFn::Size);
         let asking: Vec<Op> = body.walk(body.root()).filter(asks).collect();
         if open.is_empty() && asking.is_empty() {
@@ -73,7 +76,7 @@ fn with_bodies<'a>(
     functions.iter().filter_map(body)
 }
 
-/// Whether a loop runs only where there are several ranks, as [`guard`] asks.
+/// Returns true if the loop is guarded by [`guard`], i.e. executes only with several ranks.
 pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_guard = |(inside, choice): (Op, Op)| {
         let several = body.def_op(body.operand(choice, 0));
@@ -93,7 +96,8 @@ pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
         .any(is_guard)
 }
 
-/// Makes a parallel loop serial, with all that are in it, where a team that begins there has one rank.
+/// Versions a parallel loop: parallel if a team at loop entry would have several ranks, else serial with all
+/// nested parallel loops.
 pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
     b.at_op(op);

@@ -1,14 +1,13 @@
-//! Fork and join: the parallel ops of a body become calls of the run-time library, or the serial
-//! code that they stand for.
+//! Lowering of fork-join parallelism: parallel ops become runtime calls, parallel intrinsics or serial code.
 //!
-//! Place in the flow: after everything that works on parallel ops, before export, which knows none
-//! of them. A body is lowered from the outside in: the region of the outermost parallel op becomes a
-//! function of its own ([`outlined`]), which comes to the end of the list and is lowered in its turn.
+//! Place in the flow: after all passes over parallel ops, before export. Export knows no parallel op. A body is
+//! lowered from the outside in: the region of the outermost parallel op is outlined into a function
+//! ([`outlined`]), and the worklist receives the new function.
 //!
-//! Functions that spawn and call themselves are split before ([`clones`]): small tasks need no estimate.
-//! Small work stays serial: every parallel loop is tested against an estimate of what one iteration
-//! costs ([`work`]), where the compiler can make one out, and runs as a plain call of its own range
-//! function where a fork would cost more than it gives.
+//! Recursive functions with spawns are cloned first ([`clones`]), hence small tasks need no cost estimate.
+//! Small loops stay serial: a parallel loop compares trip count times the estimated cost of an iteration
+//! ([`work`]) with a threshold, if an estimate exists. Below the threshold the loop calls the range function
+//! directly.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -69,38 +68,38 @@ use gradus_analysis::{Closure, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
-/// What parallel ops become.
+/// The lowering target of parallel ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// Their serial projection.
+    /// The serial projection.
     Serial,
-    /// Calls of the run-time library.
+    /// Calls of the runtime library.
     #[default]
     Runtime,
-    /// The words of `gradus/parallel.h`, which raising makes the same ops of; calls of the run-time library where
-    /// there is none.
+    /// The parallel intrinsics of `gradus/parallel.h`, from which raising recovers the ops. Ops without an
+    /// intrinsic become runtime calls.
     Words,
 }
 
-/// How to lower.
+/// Options of lowering.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What parallel ops become.
+    /// The lowering target of parallel ops.
     pub target: Target,
-    /// A loop whose estimated work is at most this much runs serially, in simple operations.
+    /// A loop with at most this much estimated work, in simple operations, runs serially.
     pub small_work: u64,
-    /// The same while a worker that has nothing to do is awake: a fork is cheap then.
+    /// Like `small_work`, while an idle worker is awake: a fork is cheap then.
     pub small_work_awake: u64,
-    /// A task should do at least this much, in simple operations.
+    /// The minimum work of a task, in simple operations.
     pub task_work: u64,
-    /// Whether iterations of parallel loops are stated not to meet in memory, as in a program without races.
+    /// Marks iterations of parallel loops as free of memory conflicts, as in a race-free program.
     pub race_free: bool,
 }
 
 impl Default for Options {
-    /// Measured on two cores with the library's own fork: about 20 ns where the workers are awake,
-    /// 10 µs where one has to be woken; a simple operation takes 0.02 to 0.3 ns in a vectorised loop. Two
-    /// workers are faster than one from about 50,000 additions of arrays on, of some four operations each.
+    /// Measured on two cores with the library's own fork: about 20 ns with awake workers, 10 µs if a worker
+    /// must be woken. A simple operation takes 0.02 to 0.3 ns in a vectorised loop. Two workers beat one from
+    /// about 50,000 array additions of some four operations each.
     fn default() -> Self {
         Options {
             target: Target::Runtime,
@@ -112,32 +111,32 @@ impl Default for Options {
     }
 }
 
-/// What [`project`] found of programs that look at the number of threads.
+/// The result of [`project`] for programs that query the number of threads.
 #[derive(Clone, Debug, Default)]
 pub struct Projected {
-    /// The function and the place of each loop that is serial as it looks at the number, of which it is told that it
-    /// is one.
+    /// Function and location of each loop made serial because the loop depends on a thread count reported as
+    /// one.
     pub serial: Vec<(FuncId, Option<LocId>)>,
-    /// The functions of which only the projection may be called where one was told that there is one thread; see
+    /// Functions of which only the serial projection may be called once a query has returned one thread; see
     /// [`call_projections`].
     pub told: HashSet<FuncId>,
-    /// The function and the place of each team that has one rank, while the program finds the number of all threads
-    /// by a pointer to the function that says it.
+    /// Function and location of each team reduced to one rank in a program that takes the address of a
+    /// thread-count query.
     pub by_address: Vec<(FuncId, Option<LocId>)>,
-    /// The same of each call of a function that is not seen and whose answer, if it is a number of threads, would
-    /// have the program look for what ranks left that are not there.
+    /// Function and location of each call to an unknown callee that may return the number of threads, and
+    /// thereby make the program read results of ranks that did not run.
     pub unseen: Vec<(FuncId, Option<LocId>)>,
-    /// The function and the place of each store by which ranks of a team that has one leave a mark at a place of their
-    /// own, in memory that others know, so that the program may count them.
+    /// Function and location of each store by which ranks of a one-rank team set a sentinel, at per-rank
+    /// locations of memory known outside. The program might count the sentinels.
     pub marked: Vec<(FuncId, Option<LocId>)>,
 }
 
-/// What lowering made.
+/// The result of [`lower`].
 #[derive(Clone, Debug, Default)]
 pub struct Lowered {
-    /// The functions made on the way, which are part of the unit now.
+    /// The functions added by lowering, now part of the unit.
     pub made: Vec<FuncId>,
-    /// When each parallel loop forks.
+    /// The fork decision of each parallel loop.
     pub forks: Vec<Fork>,
 }
 
@@ -190,8 +189,8 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
     Lowered { made, forks }
 }
 
-/// States which memory accesses in regions mean, before these become functions of their own. What is read
-/// early stands where it will be by then.
+/// Attaches alias scopes to the accesses in regions, before outlining. Hoisted conditional loads are moved
+/// first.
 fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -204,9 +203,10 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
     }
 }
 
-/// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are
-/// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
-/// serial code, like differentiation, can stand in between. `answers` says what the code is told of the number of threads.
+/// Replaces every parallel op of `functions` by the serial projection, e.g. before differentiation.
+///
+/// Loops with independent iterations are flagged [`Flags::INDEPENDENT`], from which [`restore`] recovers
+/// parallel loops. `answers` states the replies to thread-count queries.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Projected {
@@ -225,13 +225,14 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
     };
     serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {
-        // A function that calls itself is looked at while it is worked on.
+        // A recursive function is inspected during the transformation, hence a clone.
         if let Some(mut body) = unit.functions[func].body.clone() {
             let parallel = asked.part(unit, func, &mut body);
             serial::project(unit, &mut body, &ordered, |op| {
                 asked.relies(func, op) && !parallel.contains(&op)
             });
-            // The whole range of a loop comes inside of what asked whether a thread has a part of it.
+            // Folds guards such as "has the thread a share of the iterations" around the loop, which now has
+            // the whole range.
             gradus_edit::fold_guards(unit, &mut body);
             gradus_edit::raise_private(&mut body);
             unit.functions[func].body = Some(body);
@@ -240,7 +241,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
     projected
 }
 
-/// The function and the place of each team that is to have a stated number of ranks.
+/// Returns function and location of each team with a stated number of ranks.
 pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let of_function = |&func: &FuncId| {
         let body = unit.functions[func].body.as_deref();
@@ -254,9 +255,11 @@ pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<Loc
     functions.iter().flat_map(of_function).collect()
 }
 
-/// Makes parallel loops over their ranks of the teams that are to have a stated number of them; gives the function
-/// and the place of each that cannot be one, because its ranks wait for each other, share work, or tell each other
-/// something. A projection to one rank would not do what the program counts on.
+/// Turns teams with a stated number of ranks into parallel loops over the ranks.
+///
+/// Returns function and location of each team that cannot become a loop, because the ranks wait for each other,
+/// share work or communicate. A serial projection would break the program's assumptions about the number of
+/// ranks.
 pub fn ranks_to_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let ordered = ordered::ordered(unit);
     let mut teams = Vec::new();
@@ -274,27 +277,27 @@ pub fn ranks_to_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Opt
     teams
 }
 
-/// A body that is being lowered.
+/// The lowering of one body.
 struct Lowering<'a> {
     unit: &'a mut Unit,
-    /// Whose body it is.
+    /// The function of the body.
     func: FuncId,
     options: &'a Options,
-    /// The functions made of its regions.
+    /// The functions outlined from the body.
     made: Vec<FuncId>,
-    /// When its parallel loops fork.
+    /// The fork decisions of the body's parallel loops.
     forks: Vec<Fork>,
-    /// What may throw.
+    /// Functions that may throw.
     throws: throws::Throws,
-    /// What calls come to.
+    /// Cost estimates of calls.
     costs: &'a work::Costs,
-    /// What functions do.
+    /// Effect summaries of functions.
     effects: &'a Effects,
 }
 
 impl Lowering<'_> {
-    /// Lowers the outermost parallel ops until none is left: those inside of them are in other
-    /// functions then, or stand in this one.
+    /// Lowers the outermost parallel op until none is left. Nested parallel ops have then been outlined or
+    /// inlined.
     fn body(&mut self, body: &mut Body) {
         while let Some(op) = outermost(body) {
             match self.options.target {
@@ -317,7 +320,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The first parallel op that stands in no other.
+/// Returns the first parallel op without an enclosing parallel op.
 fn outermost(body: &Body) -> Option<Op> {
     body.walk(body.root())
         .find(|op| body.kind(*op).is_parallel())

@@ -1,8 +1,8 @@
-//! Parallel loops: a function that runs a range of the iterations, and the calls of it.
+//! Lowering of parallel loops: outlines a range function and emits its calls.
 //!
-//! `f.gr_range(lo, hi, total…, captured…) → totals` is what a loop becomes, with plain arguments: a
-//! loop that is too small for a fork calls it directly. For the run-time library it is wrapped into a
-//! function of the library's signature, which finds the captured values in a block of memory.
+//! A loop becomes `f.gr_range(lo, hi, total…, captured…) → totals` with plain arguments; a loop too small for a
+//! fork calls the range function directly. For the runtime, a wrapper with the runtime's signature loads the
+//! captured values from a context block.
 
 use crate::abi::{self, Entry};
 use crate::columns::Columns;
@@ -18,21 +18,21 @@ use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
 
-/// A `par.for` on its way.
+/// The lowering plan of a `par.for`.
 pub(crate) struct Plan {
     pub(crate) region: Region,
     extents: Vec<Value>,
     initial: Vec<Value>,
     reductions: Vec<Reduction>,
-    /// What it uses from outside, extents of inner dimensions included.
+    /// Values used from outside, including extents of inner dimensions.
     captured: Vec<Value>,
     grain: Option<u64>,
-    /// Whether iterations are stated not to meet in memory.
+    /// True if iterations are declared conflict-free.
     race_free: bool,
-    /// Whether it goes through columns that run side by side.
+    /// The column form, if column interchange applies.
     columns: Option<Columns>,
-    /// Where an exception of an iteration waits, if one may leave it: the library's calls find its
-    /// address behind the captured values.
+    /// The slot for an iteration's exception, if an exception may leave an iteration. Runtime entry functions
+    /// find the slot's address after the captured values.
     kept: Option<Value>,
 }
 
@@ -67,13 +67,13 @@ impl Plan {
         })
     }
 
-    /// Whether the program says that each iteration is worth a task.
+    /// Returns true if the program declares each iteration a task.
     fn names_tasks(&self) -> bool {
         self.grain == Some(1)
     }
 
-    /// The types of what is carried from iteration to iteration: the totals, and where an operation
-    /// of the program's own has no neutral value, whether they hold anything yet.
+    /// Returns the types of loop-carried values: the partial results, plus a validity flag if a user-defined
+    /// reduction has no identity.
     fn carried(&self, unit: &mut Unit) -> Vec<TypeId> {
         let mut types: Vec<TypeId> = self.reductions.iter().map(|r| r.ty).collect();
         if self.has_flag() {
@@ -82,14 +82,14 @@ impl Plan {
         types
     }
 
-    /// The number of iterations, where it is known.
+    /// Returns the constant trip count, if known.
     fn known_trips(&self, unit: &Unit, body: &Body) -> Option<u64> {
         let extents = self.extents.iter();
         let known = extents.map(|e| u64::try_from(body.as_int(unit, *e)?).ok());
         known.reduce(|a, b| a?.checked_mul(b?)).flatten()
     }
 
-    /// What the library's calls find in their context.
+    /// Returns the values in the context block of runtime calls.
     fn context(&self) -> Vec<Value> {
         self.captured.iter().copied().chain(self.kept).collect()
     }
@@ -101,7 +101,7 @@ impl Plan {
 }
 
 impl Lowering<'_> {
-    /// Replaces a `par.for`.
+    /// Lowers a `par.for`.
     pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
         let Some(mut plan) = Plan::of(self.unit, body, op, self.options) else {
             unreachable!("a parallel loop has a plan");
@@ -121,7 +121,8 @@ impl Lowering<'_> {
             false => self.reduce_entry(body, &plan, range),
         };
         let work = self.costs.region(self.unit, body, plan.region);
-        // Where one thread's adds are cheaper, the estimate decides how many threads are worth it.
+        // With a serial fallback the plain estimate decides. Otherwise loops of unknown trip counts count as
+        // unbounded work.
         let work = if alone.is_some() {
             work
         } else {
@@ -180,13 +181,13 @@ impl Lowering<'_> {
         b.body.erase(op);
     }
 
-    /// Whether a loop goes through columns that are to run side by side.
+    /// Returns the column form of a loop if column interchange applies.
     fn columns(&self, body: &Body, op: Op) -> Option<Columns> {
         let free = self.options.race_free && !is_watched(self.unit, self.func);
         Columns::of(self.unit, self.func, body, op, self.effects).filter(|_| free)
     }
 
-    /// `(lo, hi, carried…, captured…) → carried`.
+    /// Outlines the range function `(lo, hi, carried…, captured…) → carried`.
     pub(crate) fn range_function(&mut self, suffix: &str, body: &Body, plan: &Plan) -> FuncId {
         let long = self.unit.types.int(64);
         let carried = plan.carried(self.unit);
@@ -221,7 +222,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `(lo, hi, context)`: the range function as the run-time library calls it.
+    /// Emits the runtime's entry function `(lo, hi, context)`.
     fn loop_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
         let block = block_type(self.unit, body, &plan.context());
@@ -234,7 +235,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// `(lo, hi, partial, context)`: adds a range to a partial result.
+    /// Emits the runtime's entry function `(lo, hi, partial, context)`, which accumulates a range into a
+    /// partial result.
     fn reduce_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
         let block = block_type(self.unit, body, &plan.context());
@@ -253,7 +255,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `(into, from, context)`: two partial results become one. Both hold something: the library
+    /// Emits `(into, from, context)`, which combines two partial results. Both are non-empty: the runtime
     /// combines no empty ranges.
     fn combine_function(&mut self, body: &Body, plan: &Plan) -> FuncId {
         let ptr = self.unit.types.ptr();
@@ -275,8 +277,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Calls the range function for the library. `args` end with where an exception is kept, if one may
-/// come; `returned` writes what follows.
+/// Emits the call of the range function in a runtime entry function. `args` ends with the exception slot if an
+/// exception may occur; `returned` emits the code after the call.
 fn range_call(
     b: &mut Builder<'_>,
     plan: &Plan,
@@ -294,7 +296,7 @@ fn range_call(
     returned(b, result);
 }
 
-/// Several values as one: none, itself, or a structure.
+/// Packs values into one: none, the value itself, or a struct.
 pub(crate) fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
     if values.len() < 2 {
         return values.first().copied();
@@ -308,7 +310,7 @@ pub(crate) fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
     Some(all)
 }
 
-/// The values that [`bundle`] put together.
+/// Unpacks the result of [`bundle`].
 pub(crate) fn unbundle(b: &mut Builder<'_>, result: Option<Value>, count: usize) -> Vec<Value> {
     match result {
         Some(one) if count == 1 => vec![one],
@@ -317,7 +319,7 @@ pub(crate) fn unbundle(b: &mut Builder<'_>, result: Option<Value>, count: usize)
     }
 }
 
-/// The number of iterations.
+/// Emits the trip count.
 fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
     let mut all = b.i64(1);
     for (i, &extent) in extents.iter().enumerate() {
@@ -327,8 +329,8 @@ fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
     all
 }
 
-/// The work up to which the loop runs here and now. What the iterations of a reduction are put together to must
-/// not depend on who is awake.
+/// Emits the work threshold below which the loop runs serially. A reduction's threshold must not depend on
+/// awake workers, because the combination order depends on the decision.
 fn small_work(b: &mut Builder<'_>, plan: &Plan, options: &Options) -> Value {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let small = b.i64(number(options.small_work));
@@ -344,7 +346,7 @@ fn small_work(b: &mut Builder<'_>, plan: &Plan, options: &Options) -> Value {
     b.select(nobody, small, less)
 }
 
-/// The condition, or whether there are at most so many workers.
+/// Emits `small`, or the test for at most `few` workers.
 fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
     let workers = Entry::Workers.declare(b.unit);
     let call = b.call(workers, &[]);
@@ -355,14 +357,14 @@ fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
     b.binary(BinaryOp::Or, small, are_few)
 }
 
-/// The condition, but false where every loop must fork, or every one with calls of what is not known.
+/// Emits `small`, masked by the runtime's switches for forced forks.
 fn unless_forced(b: &mut Builder<'_>, small: Value, calls: bool) -> Value {
     let free = may_be_serial(b, calls);
     b.binary(BinaryOp::And, small, free)
 }
 
-/// The fewest iterations that are worth a task: where loops with calls of what is not known fork, whatever
-/// their size, an iteration of one is worth it.
+/// Emits the minimum number of iterations of a chunk. If the runtime forces loops with unknown calls to fork,
+/// the minimum is one.
 fn least_part(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
     if !calls {
         return enough;
@@ -372,8 +374,8 @@ fn least_part(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
     b.select(free, enough, one)
 }
 
-/// The iterations of a part where the program names a number, too: what a library's queue of such parts costs makes that
-/// number large, and with few parts of that size some workers have one more than others.
+/// Emits the chunk size if the program states a chunk size, too. A stated size is an upper bound: programs
+/// choose a large size against the overhead of a chunk queue, and few large chunks balance badly.
 fn at_most(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
     let Some(named) = named else {
         return enough;
@@ -391,7 +393,7 @@ pub(crate) fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
     b.icmp(IntPredicate::Eq, forced, zero)
 }
 
-/// All iterations here and now.
+/// Emits the direct call of all iterations.
 fn direct_call(
     b: &mut Builder<'_>,
     plan: &Plan,
@@ -416,7 +418,7 @@ fn direct_call(
     results
 }
 
-/// The iterations as tasks.
+/// Emits the runtime call that forks the iterations.
 fn forked_call(
     b: &mut Builder<'_>,
     plan: &Plan,
@@ -474,16 +476,16 @@ fn forked_call(
     results
 }
 
-/// The copy of a loop's region into its range function.
+/// Copies a loop's region into the range function.
 pub(crate) struct Copy<'a> {
     pub(crate) source: &'a Body,
     pub(crate) plan: &'a Plan,
-    /// What stands for the captured values.
+    /// The copies of the captured values.
     pub(crate) map: ValueMap,
 }
 
 impl Copy<'_> {
-    /// A loop over the last index, from `range[0]` to `range[1]`, with the `outer` indices fixed.
+    /// Emits a loop over the last index, from `range[0]` to `range[1]`, with fixed `outer` indices.
     pub(crate) fn row(
         &mut self,
         b: &mut Builder<'_>,
@@ -523,7 +525,8 @@ impl Copy<'_> {
         b.body.results(nest).to_vec()
     }
 
-    /// What is carried into a row: a bounded total is combined with its bound, unless the row is empty.
+    /// Returns the carried values at row entry: a bounded partial result is combined with its bound, unless the
+    /// row is empty.
     fn bounded(&mut self, b: &mut Builder<'_>, trips: Value, carried: &[Value]) -> Vec<Value> {
         let mut carried = carried.to_vec();
         for (total, reduction) in carried.iter_mut().zip(&self.plan.reductions) {
@@ -539,7 +542,7 @@ impl Copy<'_> {
         carried
     }
 
-    /// What is carried on when an iteration has given its contributions.
+    /// Combines an iteration's contributions into the carried values.
     fn accumulate(
         &mut self,
         b: &mut Builder<'_>,
@@ -578,8 +581,8 @@ impl Copy<'_> {
         next
     }
 
-    /// Iterations `lo .. hi` of all, the last index fastest: a loop over the rows that they touch, and
-    /// in each a plain loop, so that no iteration divides.
+    /// Emits iterations `lo .. hi` of a multi-dimensional loop, last index fastest: a loop over the rows
+    /// touched, with a plain loop per row. No iteration divides.
     fn rows(&mut self, b: &mut Builder<'_>, range: [Value; 2], carried: &[Value]) -> Vec<Value> {
         let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
         let some = b.icmp(IntPredicate::Ult, range[0], range[1]);
@@ -621,14 +624,14 @@ impl Copy<'_> {
         wide(b, extent)
     }
 
-    /// The larger or the smaller of two.
+    /// Emits the maximum or minimum of two values.
     fn clipped(&self, b: &mut Builder<'_>, a: Value, x: Value, first: IntPredicate) -> Value {
         let first = b.icmp(first, a, x);
         b.select(first, a, x)
     }
 }
 
-/// The indices that a row's number stands for: `extents` are those of all but the first.
+/// Delinearises a row number into indices; `extents` are all but the first.
 fn split(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
     let mut indices = Vec::new();
     let mut rest = row;
@@ -646,7 +649,7 @@ mod tests {
     use crate::{Options, lower};
     use gradus_ir::{FuncId, IntPredicate, Op, OpKind, Unit, parse};
 
-    /// The function `f` with a loop for which the program names `grain`.
+    /// Lowers a function `f` with a loop of the stated `grain`.
     fn lowered(grain: &str) -> Unit {
         let text = format!(
             "func @f(%p: ptr, %n: i64) {{
@@ -661,7 +664,7 @@ mod tests {
         unit
     }
 
-    /// What the run-time library is told of the least part of it.
+    /// Returns the op that defines the minimum chunk size passed to the runtime.
     fn least_part(grain: &str) -> OpKind {
         let unit = lowered(grain);
         let f = unit.function("f").expect("it is there");
@@ -674,7 +677,7 @@ mod tests {
         body.kind(least).clone()
     }
 
-    /// Whether a loop forks from two iterations on, whatever these take.
+    /// Returns true if a loop forks from two iterations, whatever their cost.
     fn forks_from_two(grain: &str) -> bool {
         let unit = lowered(grain);
         let f = unit.function("f").expect("it is there");
@@ -695,7 +698,7 @@ mod tests {
         assert!(!forks_from_two(""));
     }
 
-    /// Parts that a program names are an upper bound: two workers share 1,500 iterations in parts of 1,000 evenly.
+    /// A stated chunk size is an upper bound: two workers share 1,500 iterations in chunks of 1,000 evenly.
     #[test]
     fn a_named_part_is_not_the_least() {
         assert!(matches!(least_part(""), OpKind::Binary(..)));

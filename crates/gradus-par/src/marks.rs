@@ -1,9 +1,9 @@
-//! Marks: numbers made of constants that ranks of a team leave at places of their own, and that say nothing but which
-//! ranks there were.
+//! Sentinels: constants that ranks of a team write at per-rank locations, and that reveal only the ranks
+//! present.
 //!
-//! A program may count them later, and so knows how many threads it has without having asked. A team that has one
-//! rank in a derivative leaves one, beside those that all ranks of a run before may have left. What sums or other
-//! results begin with is none: the same rank leaves something else at its place.
+//! A program may count sentinels later, and thereby learn the number of threads without a query. A one-rank
+//! team of a derivative writes one sentinel, next to sentinels of all ranks from an earlier run. An initial
+//! value of a sum or another result is no sentinel: the rank overwrites the location with a non-constant.
 
 use crate::asked::ranks;
 use crate::followed::{Context, Followed};
@@ -12,14 +12,14 @@ use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{Body, Definition, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// A mark's place, and whether it is in floating point.
+/// A sentinel's address and type class (float or not).
 pub(crate) struct Mark {
     pub(crate) op: Op,
     pub(crate) ptr: Value,
     pub(crate) floats: bool,
 }
 
-/// The marks that ranks leave in a body.
+/// Returns the sentinels written in a body.
 pub(crate) fn of_body(
     unit: &Unit,
     body: &Body,
@@ -51,7 +51,7 @@ pub(crate) fn of_body(
     marks.map(mark).collect()
 }
 
-/// The place at which an op leaves something, and what.
+/// Returns the address and value that `op` writes, for stores, atomics and `memset`.
 fn left(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
     match body.kind(op) {
         OpKind::Store(_) => Some((body.operand(op, 1), body.operand(op, 0))),
@@ -67,8 +67,8 @@ fn left(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
     }
 }
 
-/// Whether an address is another one in each iteration of a loop: the rank says where a part of an array begins, all of
-/// which is written by whatever number of ranks.
+/// Returns true if the address varies with a loop: the rank determines the start of an array chunk, and any
+/// number of ranks writes the whole array.
 fn is_of_a_loop(body: &Body, ptr: Value) -> bool {
     let is_loop = |kind: &OpKind| {
         let shared = matches!(kind, OpKind::ShareFor { .. } | OpKind::ParFor { .. });
@@ -96,7 +96,7 @@ fn is_of_a_loop(body: &Body, ptr: Value) -> bool {
     false
 }
 
-/// Whether two addresses are the same by how they are computed.
+/// Returns true if two addresses are structurally equal.
 fn same_place(body: &Body, one: Value, other: Value) -> bool {
     if one == other {
         return true;
@@ -111,8 +111,8 @@ fn same_place(body: &Body, one: Value, other: Value) -> bool {
     }
 }
 
-/// The function and the place of each mark that is left in memory which others know, by ranks of teams in bodies of
-/// which `loses` says that their teams lose their ranks, or by functions that these are handed to.
+/// Returns function and location of each sentinel in external memory, written by ranks of teams in bodies that
+/// satisfy `loses`, or by callees that receive the rank.
 pub(crate) fn known_to_others(
     unit: &Unit,
     closure: &Closure,

@@ -1,22 +1,22 @@
-//! Which functions may put the iterations that call them in an order, or tell them apart.
+//! Order dependence: functions that may order or distinguish calling iterations.
 //!
-//! A loop may run its iterations at once where the program said so, but the serial projection drops what
-//! the program relied on beside that: locks, and the numbers of threads. In the loop itself they are
-//! seen; in what it calls they are looked for here, before anything is projected.
+//! A parallel loop may run concurrently, but the serial projection drops locks and thread numbers, on which the
+//! program also relied. The loop's own region is checked directly; callees are summarised here, before any
+//! projection.
 
 use gradus_ir::known::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
-/// What is asked of an op of a body; the functions are those of which it is known already.
+/// A predicate on an op. The set holds the functions known to satisfy the predicate.
 type Asked<'a> = &'a dyn Fn(&Unit, &Body, Op, &HashSet<FuncId>) -> bool;
 
-/// The functions of a unit that may, by themselves or by what they call.
+/// Returns the functions that may order their callers' iterations, directly or by a callee.
 pub(crate) fn ordered(unit: &Unit) -> HashSet<FuncId> {
     closed(unit, &orders)
 }
 
-/// The functions that hold an op of which something is so, by themselves or by what they call.
+/// Returns the functions with an op that satisfies `asked`, directly or by a callee, as a least fixpoint.
 pub(crate) fn closed(unit: &Unit, asked: Asked<'_>) -> HashSet<FuncId> {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let mut open: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
@@ -39,8 +39,7 @@ pub(crate) fn closed(unit: &Unit, asked: Asked<'_>) -> HashSet<FuncId> {
     }
 }
 
-/// Whether an op may order the threads that come to it, or tell them apart; `ordered` are functions
-/// that do.
+/// Returns true if `op` may order or distinguish threads; `ordered` holds the functions that do.
 pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } => false,
@@ -60,9 +59,9 @@ pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>
                     | Known::Reduce(_)
                     | Known::Masked(_)
                     | Known::Memory(_)
-                    // It is the same number for all iterations.
+                    // Equal for all iterations.
                     | Known::OpenMp(OpenMpFn::Ranks)
-                    // Which of several iterations ends the program is not said, in the program either.
+                    // The program does not state either which of several iterations terminates the program.
                     | Known::System(SystemFn::Exit | SystemFn::AssertFail),
                 ) => false,
                 Some(_) => true,

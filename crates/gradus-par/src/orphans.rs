@@ -1,9 +1,11 @@
-//! Tasks of functions that no parallel region stands around ([`Flags::ORPHAN`]): whether a region runs the function is
-//! asked at run time, and where none does, the thread that makes the tasks runs them, in their order.
+//! Orphaned tasks ([`Flags::ORPHAN`]): tasks in functions without an enclosing parallel region.
 //!
-//! Before derivatives it is settled: a derivative calls what its function calls, so that what can be come to outside of
-//! all regions has no tasks in it, and what cannot is as if it stood in one. Who calls a derivative in a region gets
-//! the former.
+//! A run-time query decides if a parallel region executes the function. Without a region, the creating thread
+//! runs the tasks undeferred, in order.
+//!
+//! The query is resolved before differentiation, because a derivative calls the callees of its primal. A
+//! function reachable outside of all regions loses its tasks; any other function is treated as if inside of a
+//! region. A caller of a derivative in a region gets the version without tasks.
 
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
@@ -11,17 +13,17 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Whether a region runs the code at the builder's place.
+/// Emits the query for an enclosing parallel region at the builder's position.
 pub(crate) fn is_in_region(b: &mut Builder<'_>) -> Value {
     asked(b, IntPredicate::Ne, NO_REGION)
 }
 
-/// Whether one does whose loops are shared: a rank of a team has its loops for itself, but not its tasks.
+/// Emits the query for a region that shares loops: a rank of a team runs its loops alone, but shares its tasks.
 pub(crate) fn shares_loops(b: &mut Builder<'_>) -> Value {
     asked(b, IntPredicate::Eq, REGION)
 }
 
-/// What the run time says where no region is, and where one is but no rank of a team.
+/// The runtime's replies: no region; a region without ranks of a team.
 const NO_REGION: i128 = 0;
 const REGION: i128 = 1;
 
@@ -35,7 +37,7 @@ fn asked(b: &mut Builder<'_>, is: IntPredicate, what: i128) -> Value {
     b.icmp(is, answer, what)
 }
 
-/// Settles it for some functions, of which others come to `entries` outside of all regions.
+/// Resolves orphaned tasks of `functions`; external code calls `entries` outside of all regions.
 pub fn settle_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId]) {
     let outside = reached_outside(unit, entries);
     for &func in functions {
@@ -75,7 +77,7 @@ fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
     }
 }
 
-/// What an op asks of OpenMP's run time.
+/// Returns the OpenMP query that `op` calls.
 fn asks(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
         Some(Known::OpenMp(id)) => Some(id),
@@ -83,7 +85,7 @@ fn asks(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     }
 }
 
-/// The function that a value is.
+/// Returns the function that `value` names.
 fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Func(func) => Some(func),
@@ -91,7 +93,8 @@ fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
     }
 }
 
-/// The functions that `entries` come to without a region around a call, with those whose address is taken.
+/// Returns the functions reachable from `entries` without a region around a call, including functions whose
+/// address is taken.
 fn reached_outside(unit: &Unit, entries: &[FuncId]) -> HashSet<FuncId> {
     let mut found: HashSet<FuncId> = entries.iter().copied().collect();
     follow(unit, &mut found, |body| {
@@ -100,8 +103,8 @@ fn reached_outside(unit: &Unit, entries: &[FuncId]) -> HashSet<FuncId> {
     found
 }
 
-/// The functions that parallel regions come to, and those with a team inside of a region: such a team has one rank,
-/// unless several levels may be active.
+/// Returns the functions reachable from parallel regions, and functions with a team inside of a region. A
+/// nested team has one rank, unless several levels may be active.
 pub fn inside_of_regions(unit: &Unit) -> HashSet<FuncId> {
     let mut found = HashSet::new();
     for (func, function) in unit.functions.iter() {
@@ -119,7 +122,7 @@ pub fn inside_of_regions(unit: &Unit) -> HashSet<FuncId> {
     found
 }
 
-/// Adds to some functions what they come to, as `called` says of a body.
+/// Adds the functions reachable by `called` to `found`.
 fn follow(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Vec<FuncId>) {
     let mut open: Vec<FuncId> = found.iter().copied().collect();
     while let Some(func) = open.pop() {
@@ -129,7 +132,7 @@ fn follow(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Ve
     }
 }
 
-/// The functions that some ops mention.
+/// Returns the functions referenced by `ops`.
 fn mentioned(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
     let values = ops.iter().flat_map(|op| body.operands(*op));
     values
@@ -137,12 +140,13 @@ fn mentioned(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
         .collect()
 }
 
-/// The ops of a body by where they stand: a parallel region is a team, a loop, or code without ranks between marks.
+/// The ops of a body by enclosing region. A parallel region is a team, a loop, or rank-free code between region
+/// markers.
 #[derive(Default)]
 struct Parts {
-    /// Those that no team and no marks stand around.
+    /// Ops without an enclosing team or region markers.
     outside: Vec<Op>,
-    /// Those that a region of any kind stands around.
+    /// Ops inside of any parallel region.
     inside: Vec<Op>,
 }
 
@@ -190,7 +194,7 @@ mod tests {
         store %n, %p
         return }";
 
-    /// The functions, with what is asked settled; `f`, which has this code, is come to from outside.
+    /// Resolves orphans in a unit; `f`, which has this code, is called from outside.
     fn settled(code: &str) -> Unit {
         let text = format!("{TASKS}\n func @f(%p: ptr) {{ {code} return }}");
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
@@ -201,7 +205,7 @@ mod tests {
         unit
     }
 
-    /// How many tasks there are, none of which is an orphan.
+    /// Returns the number of tasks and asserts that no task is an orphan.
     fn spawns(unit: &Unit) -> usize {
         let mut count = 0;
         for body in unit.functions.iter().filter_map(|(_, f)| f.body.as_deref()) {

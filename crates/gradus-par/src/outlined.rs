@@ -1,10 +1,10 @@
-//! Regions as functions: what lowering makes of the inside of a parallel op.
+//! Outlining: the region of a parallel op becomes a function.
 
 use crate::{Lowering, frames};
 use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Value};
 
 impl Lowering<'_> {
-    /// A function beside the one that is lowered; `fill` writes its body.
+    /// Adds a function next to the lowered function; `fill` emits the body.
     pub(crate) fn function(
         &mut self,
         suffix: &str,
@@ -13,7 +13,7 @@ impl Lowering<'_> {
         fill: impl FnOnce(&mut Builder<'_>),
     ) -> FuncId {
         let parent = &self.unit.functions[self.func];
-        // All that is made of one function bears its name.
+        // All functions outlined from one function share its name.
         let stem = parent
             .name
             .split(".gr_")
@@ -39,7 +39,7 @@ impl Lowering<'_> {
         func
     }
 
-    /// The types of values.
+    /// Returns the types of `values`.
     pub(crate) fn types(body: &Body, values: &[Value]) -> Vec<TypeId> {
         values.iter().map(|v| body.ty(*v)).collect()
     }

@@ -1,34 +1,36 @@
-//! The memory that an iteration has to itself, between the stack and the heap.
+//! Private memory of an iteration: moves slots to the heap before differentiation, and blocks to the stack
+//! afterwards.
 //!
-//! A slot of a parallel loop's iteration is on the frame of what runs the iteration. In the serial projection
-//! all iterations have one frame, so that they would share the slot. As a block of the heap that the iteration
-//! allocates and frees it is its own there, too: what is differentiated keeps it by iteration, and gives its
-//! shadow to the mirrored iteration. Afterwards blocks that nothing outlives go back on the stack.
+//! A slot of a parallel iteration is in the frame of the executing function. In the serial projection all
+//! iterations have one frame and would share the slot. A heap block allocated and freed in the iteration
+//! remains private there, too: differentiation saves the block per iteration, and its shadow belongs to the
+//! mirrored iteration. Afterwards, blocks that do not outlive the iteration return to the stack.
 //!
-//! That is done for loops of which an iteration does enough for an allocation: those over a kernel's blocks, whose flag
-//! says that iterations may share what they write ([`Flags::SHARING`]), and those with loops inside, or calls of code
-//! that has loops, calls or much else in it.
+//! Only loops with enough work per iteration for an allocation qualify. First, loops over a kernel's blocks,
+//! flagged [`Flags::SHARING`] because iterations may share written memory. Second, loops with inner loops, or
+//! with calls of functions that contain loops, calls or many ops.
 
 use gradus_ir::known::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
 };
 
-/// The alignment of what goes back on the stack: vectors of numbers lie in whole lines.
+/// The alignment of stack blocks: vectors lie in whole cache lines.
 const LINE_BYTES: u32 = 64;
-/// A block that is longer stays on the heap: where kernels have it, and elsewhere.
+/// The maximum block size on the stack, in kernels (`STACK_BYTES_MAX`) and elsewhere (`SMALL_BYTES_MAX`).
+/// Longer blocks stay on the heap.
 const STACK_BYTES_MAX: i64 = 1 << 20;
 const SMALL_BYTES_MAX: i64 = 1 << 14;
 
-/// Whether the iterations of a loop are blocks of a kernel.
+/// Returns true if the loop's iterations are blocks of a kernel.
 fn runs_blocks(body: &Body, op: Op) -> bool {
     body.ops[op].flags.has(Flags::SHARING)
 }
 
-/// A function of so many ops does enough for an allocation.
+/// The minimum number of ops in a function that justifies an allocation.
 const MANY_OPS: usize = 50;
 
-/// Whether an iteration of a loop does enough for an allocation.
+/// Returns true if an iteration has enough work for an allocation.
 fn does_enough(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_loop =
         |body: &Body, op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
@@ -49,7 +51,7 @@ fn does_enough(unit: &Unit, body: &Body, op: Op) -> bool {
     runs_blocks(body, op) || body.walk(body.op_regions(op)[0]).any(is_work)
 }
 
-/// Makes all slots of the iterations of a parallel loop blocks of the heap, if each can be one.
+/// Moves all slots of a parallel loop's iterations to heap blocks, if every slot can move.
 pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     let slots: Vec<Op> = body
@@ -61,7 +63,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         .filter(|end| matches!(body.kind(*end), OpKind::Yield));
     let first = body.ops_in(region).find(|op| !slots.contains(op));
     let (Some(end), Some(first)) = (end, first) else {
-        // Not an error: the iteration does not come back, or does nothing.
+        // Not an error: the iteration does not reach its end, or is empty.
         return;
     };
     let on_heap =
@@ -70,7 +72,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         return;
     }
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
-        // Not an error: the program declares another `aligned_alloc`, and the slots stay on the stack.
+        // Not an error: the program declares an incompatible `aligned_alloc`, and the slots stay on the stack.
         return;
     };
     let free = free_function(unit);
@@ -92,8 +94,8 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     }
 }
 
-/// The alignment and the bytes of a slot that each iteration has to itself, where they are known: whole
-/// multiples of the alignment, as `aligned_alloc` asks for.
+/// Returns alignment and size in bytes of a private slot of known size. The size is a multiple of the
+/// alignment, as `aligned_alloc` requires.
 fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;
@@ -106,7 +108,7 @@ fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
     Some((align_bytes, bytes & -align_bytes))
 }
 
-/// Puts the blocks that an iteration of a loop of independent ones allocates, works in and frees on the stack.
+/// Moves heap blocks that an independent iteration allocates, uses and frees to the stack.
 pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
     let own = |op: &Op| runs_blocks(body, *op) || body.ops[*op].flags.has(Flags::INDEPENDENT);
     let loops: Vec<Op> = body
@@ -130,7 +132,7 @@ pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// A block of the heap that goes on the stack.
+/// A heap block that moves to the stack.
 struct Block {
     call: Op,
     free: Op,
@@ -139,7 +141,7 @@ struct Block {
     zeroed: bool,
 }
 
-/// The block of known size that `call` allocates, if it is freed in the same region and used for accesses only.
+/// Returns the block of known size allocated by `call`, if freed in the same region and used by accesses only.
 fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
     let args = || unit.call_args(body, call);
     let known = |arg: usize| body.as_int(unit, args()[arg]);
@@ -215,7 +217,7 @@ fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
     memory_function(unit, body, op) == Some(MemoryFn::Free)
 }
 
-/// Whether a call does nothing with addresses but read and write there.
+/// Returns true if the call only reads and writes memory at its addresses, or is a lifetime marker.
 fn only_accesses(unit: &Unit, body: &Body, op: Op) -> bool {
     let marker = unit.callee(body, op).and_then(|f| unit.known(f));
     let lifetime = matches!(

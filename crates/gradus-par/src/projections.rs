@@ -1,15 +1,17 @@
-//! Calls of functions that are differentiated, by derivatives and beside them, where all answers are one.
+//! Serial clones: redirects calls of differentiated functions from derivatives and their callers, if all
+//! thread-count queries return one.
 //!
-//! A derivative calls the program's own function where it needs nothing of it but what it does. That one has a team of
-//! all threads; the derivative's code was told of one, and would look for what one thread leaves. It calls a copy of
-//! the projection instead, and so does the code that asks for derivatives, which was told of one, too.
+//! A derivative calls the original function if only side effects and result are required. The original has a
+//! team of all threads, but the derivative's code sees one thread and expects the memory state left by one
+//! thread. The derivative therefore calls a clone of the serial projection. Code that requests derivatives sees
+//! one thread, too, and calls the clone.
 
 use crate::asked::asks;
 use crate::ordered;
 use gradus_ir::{Body, Builder, FuncId, Function, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// The functions that ask how many threads there may be, or have a team, by themselves or by what they call.
+/// Returns the functions that query the maximum number of threads or have a team, directly or by a callee.
 pub(crate) fn speaking(unit: &Unit) -> HashSet<FuncId> {
     ordered::closed(unit, &|unit, body, op, known| {
         let callee = unit.callee(body, op);
@@ -19,8 +21,7 @@ pub(crate) fn speaking(unit: &Unit) -> HashSet<FuncId> {
     })
 }
 
-/// Makes `callers`, and all functions that are not the host's, call copies of the functions in `projected` where these
-/// are the host's.
+/// Redirects calls in `callers`, and in all generated functions, from host functions in `projected` to clones.
 pub fn call_projections(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &[FuncId]) {
     let made = unit.functions.iter();
     let made = made.filter(|(_, f)| f.body.is_some() && !f.defined);
@@ -44,7 +45,7 @@ pub fn call_projections(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &
     }
 }
 
-/// The calls of such functions in a body.
+/// Returns the calls to redirect in a body.
 fn calls(unit: &Unit, body: &Body, func: FuncId, projected: &HashSet<FuncId>) -> Vec<(Op, FuncId)> {
     let of_copy = |op: Op| {
         let callee = unit.callee(body, op)?;
@@ -56,7 +57,7 @@ fn calls(unit: &Unit, body: &Body, func: FuncId, projected: &HashSet<FuncId>) ->
     body.walk(body.root()).filter_map(of_copy).collect()
 }
 
-/// A copy of a function; `body` is its body where that is taken out.
+/// Clones a function; `body` is its body if the body is currently taken out of the unit.
 fn copy(unit: &mut Unit, func: FuncId, body: Option<&Body>) -> FuncId {
     let function = unit.functions[func].clone();
     let name = unit.fresh_name(&format!("{}.gr_one", function.name));

@@ -1,14 +1,14 @@
-//! Teams as the code of one rank, with barriers: so they are cut, and become loops over ranks, where they are
-//! differentiated.
+//! Teams as the code of one rank with barriers: barrier fission turns the rank's code into loops over ranks
+//! before differentiation.
 //!
-//! Ranks of a right program do not wait for each other between two barriers, so that one may run after the other
-//! there. What they share is dealt out by arithmetic: a shared loop in parts that follow from the rank and the number
-//! of ranks, whatever its schedule (any dealing is a run of a dynamic one), a single region to rank 0. How many ranks
-//! there are is asked of the run-time library before the team, where the program does not say: derivatives keep that
-//! number as any other value.
+//! Ranks of a correct program do not wait for each other between two barriers, and may therefore run one after
+//! the other. Work is distributed by arithmetic. A worksharing loop is partitioned by rank and number of ranks,
+//! whatever its schedule (any partition is a legal run of a dynamic schedule); a `single` region goes to rank
+//! 0. The number of ranks, unless stated by the program, is queried from the runtime before the team, and
+//! derivatives save the number like any value.
 //!
-//! A team is left alone whose ranks may wait for each other by other things than barriers and critical regions: by
-//! what atomic operations give, by fences, by tasks or teams inside, and in what is not seen.
+//! A team stays unchanged if its ranks may wait for each other by other means than barriers and critical
+//! regions: results of atomics, fences, nested tasks or teams, or unknown callees.
 
 use crate::abi::Entry;
 use crate::ordered::closed;
@@ -25,7 +25,7 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// The teams of a body: those whose number of ranks the program states, or the others.
+/// Returns the teams of a body with (`stated`) or without a stated number of ranks.
 pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
     let sized = sized::sized(unit, body);
     let team = OpKind::Spmd {
@@ -36,7 +36,7 @@ pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
     body.walk(body.root()).filter(is_one).collect()
 }
 
-/// Whether a body shares the work of a team that it does not begin.
+/// Returns true if `body` has worksharing or barriers of a team outside of `body`.
 pub fn shares_of_others(body: &Body) -> bool {
     let mut open = vec![body.root()];
     while let Some(region) = open.pop() {
@@ -53,13 +53,13 @@ pub fn shares_of_others(body: &Body) -> bool {
     false
 }
 
-/// The functions in which a rank may wait for another one, or be told apart from it.
+/// Returns the functions in which a rank may wait for another rank, or may be distinguished from another rank.
 pub fn waiting(unit: &Unit) -> HashSet<FuncId> {
     closed(unit, &waits)
 }
 
-/// Makes a team the code of one rank with barriers, and its number of ranks a value that stands before it; whether
-/// it could. `waiting` are the functions that [`waiting`] gives.
+/// Turns a team into the code of one rank with barriers, and materialises the number of ranks before the team.
+/// Returns true on success. `waiting` is the result of [`waiting`].
 pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId>) -> bool {
     answer(unit, body, team);
     let region = body.op_regions(team)[0];
@@ -90,8 +90,8 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     true
 }
 
-/// Makes `for`s of the loops of a team that step by the number of ranks, which is positive: what is kept of them has a
-/// place by iteration then.
+/// Converts loops of a team with the number of ranks, a positive number, as step into `for`s. Saved values then
+/// have a tape slot per iteration.
 fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     let mut sizes: Vec<Value> = body.region_params(region)[1..].to_vec();
@@ -118,7 +118,7 @@ fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
     }
 }
 
-/// Puts the rank and the number of ranks where functions that were taken into a team ask for them.
+/// Replaces rank and size queries of code inlined into the team by the team's parameters.
 fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     let &[number, size] = body.region_params(region) else {
@@ -153,7 +153,7 @@ fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
     }
 }
 
-/// Whether ranks may wait for each other at an op that is none of a team's own.
+/// Returns true if ranks may wait for each other at `op`, except at worksharing and barriers.
 fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } | OpKind::Critical(_) => false,
@@ -179,13 +179,13 @@ fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
     }
 }
 
-/// Whether an op is memory of a rank's own of which it is not known how much there is.
+/// Returns true for a rank's private slot of unknown size.
 fn is_open_slot(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_slot = matches!(body.kind(op), OpKind::Alloca(_));
     is_slot && body.as_int(unit, body.operand(op, 0)).is_none()
 }
 
-/// Puts the number of ranks before a team, as a value made there.
+/// Materialises the number of ranks before the team.
 fn number(b: &mut Builder<'_>, team: Op) {
     b.at_op(team);
     b.loc = b.body.ops[team].loc;
@@ -209,11 +209,11 @@ fn number(b: &mut Builder<'_>, team: Op) {
     b.body.set_operand(team, 0, ranks);
 }
 
-/// What every rank's code needs at hand.
+/// The rank state of the code to emit.
 #[derive(Clone, Copy)]
 struct Rank {
     number: Value,
-    /// The number and the number of ranks, in 64 bits.
+    /// `rank` and `size` (the number of ranks) are 64 bits wide.
     rank: Value,
     size: Value,
     team: Op,
@@ -239,7 +239,7 @@ impl Rank {
         })
     }
 
-    /// Puts a rank's own part in the place of something shared.
+    /// Replaces a worksharing op by the rank's share.
     fn share(self, b: &mut Builder<'_>, op: Op) {
         b.at_op(op);
         b.loc = b.body.ops[op].loc;
@@ -265,7 +265,7 @@ impl Rank {
         b.body.erase(op);
     }
 
-    /// `if (rank == 0) { region }`, with `others` as results elsewhere.
+    /// Emits `if (rank == 0) { region }`, with `others` as results on the remaining ranks.
     fn single(self, b: &mut Builder<'_>, op: Op, others: &[Value]) {
         let ty = b.body.ty(self.number);
         let zero = b.zero(ty);
@@ -283,7 +283,7 @@ impl Rank {
         }
     }
 
-    /// As [`Rank::single`]; what the region yields goes to all ranks through memory.
+    /// Like [`Rank::single`]; yielded values reach all ranks through memory.
     fn single_for_all(self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
         let block = block_type(b.unit, b.body, &results);
@@ -309,7 +309,7 @@ impl Rank {
                 b.body.set_operand(at.op, at.index as usize, value);
             }
         }
-        // Nobody writes the place anew before all have read it.
+        // No rank writes the slot again before all ranks have read the slot.
         barrier(b);
     }
 
@@ -327,12 +327,13 @@ impl Rank {
         }
     }
 
-    /// Rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉, as in a team that is run. All ranks have the same number of
-    /// iterations, of which those behind the last one do nothing: what is kept by iteration has a place that is known.
+    /// Emits the block partition: rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉, as in a team at run
+    /// time. All ranks have an equal trip count, and iterations past the end are empty: tape slots per
+    /// iteration are then at known offsets.
     fn by_blocks(self, b: &mut Builder<'_>, op: Op, trips: Value) {
         let exact = Flags::NUW.with(Flags::NSW);
         let one = b.i64(1);
-        // The part of all ranks is computed before the team where that can be, as it is the same for all.
+        // The chunk size, equal for all ranks, is computed before the team if possible.
         let before = value_before(b, self.team, trips);
         let (all, size, back) = match before {
             None => (trips, self.size, None),
@@ -371,10 +372,11 @@ impl Rank {
     }
 }
 
-/// So many ops at most compute a value again.
+/// The maximum number of recomputed ops.
 const MOST_AGAIN: usize = 64;
 
-/// A value as it is before a team, where it is computed by arithmetic without traps on values from there.
+/// Returns `value` as recomputed before the team, if computed by speculatable arithmetic from values before the
+/// team.
 fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
     let region = b.body.op_regions(team)[0];
     let (mut open, mut found) = (vec![value], Vec::new());
@@ -391,7 +393,7 @@ fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
         found.push(op);
         open.extend(b.body.operands(op));
     }
-    // What an op uses was found after it each time.
+    // `found` lists every op before its operands.
     let (mut made, mut map) = (HashSet::new(), ValueMap::new());
     let back = b.at_op(team);
     for op in found.into_iter().rev().filter(|op| made.insert(*op)) {
@@ -401,7 +403,8 @@ fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
     Some(map.get_or_same(value))
 }
 
-/// A number of threads is no longer what its 32 bits make of it: ranks fit them, and have no sign.
+/// Removes truncation to 32 bits followed by extension from a thread number: ranks fit into 32 bits and are not
+/// negative.
 fn widen(b: &mut Builder<'_>, number: Value) {
     let made = |b: &Builder<'_>, value: Value, is: fn(CastOp) -> bool| -> Vec<Value> {
         let uses = b.body.uses(value);
@@ -424,7 +427,7 @@ fn barrier(b: &mut Builder<'_>) {
     b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
 }
 
-/// The regions of a team in which it is cut: its own, and those that hold a barrier.
+/// Returns the regions split by barrier fission: the team's region and all regions with a barrier.
 fn cut_regions(body: &Body, team: Op) -> HashSet<Region> {
     let root = body.op_regions(team)[0];
     let mut cut = HashSet::from([root]);
@@ -439,8 +442,8 @@ fn cut_regions(body: &Body, team: Op) -> HashSet<Region> {
     cut
 }
 
-/// Puts barriers around the critical regions that stand where a team is cut: their ranks come one after the other, what
-/// stands beside them need not.
+/// Puts barriers around critical regions in split regions: only the critical regions then run rank after rank,
+/// not the neighbouring code.
 fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
     let cut = cut_regions(body, team);
     let locks = body.walk(body.op_regions(team)[0]).filter(|op| {
@@ -460,8 +463,8 @@ fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
     }
 }
 
-/// Takes back what is said of a rank's accesses not meeting in one run of its code, where that is cut: its parts are
-/// not told apart from other ranks' any more.
+/// Drops alias scopes declared in split regions: after fission, a rank's accesses are no longer separate from
+/// accesses of other ranks.
 fn forget_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
     let cut = cut_regions(body, team);
     let inside: Vec<Op> = body.walk(body.op_regions(team)[0]).collect();

@@ -1,16 +1,16 @@
-//! Parallel loops found again: a `for` whose iterations are independent becomes a `par.for` where what
-//! it carries from one to the next are sums, products and extremes that can be taken in any order.
+//! Parallel loops from independent loops: a `for` flagged independent becomes a `par.for` if its carried values
+//! are reorderable reductions (sums, products, min/max).
 //!
-//! With the neutral value in the place of one, the region then computes what its iteration contributes
-//! ([`gradus_edit::carried_value`] says which they are).
+//! The region computes an iteration's contribution once the identity replaces the carried value
+//! ([`gradus_edit::carried_value`] classifies carried values).
 
 use crate::forks::Fork;
 use crate::own_memory;
 use gradus_edit::{Carried, Combines, carried_value};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Unit, Value};
 
-/// Turns the independent loops of a body into parallel loops and tasks, where that keeps their meaning; gives those
-/// that stay, as they carry what is no reduction. What iterations have to themselves goes on the stack.
+/// Turns the independent loops of a body into parallel loops and tasks, if legal. Returns the loops that
+/// remain, because a carried value is no reduction. Private blocks of iterations move to the stack.
 pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
     own_memory::to_stack(unit, body);
     let mut stay = Vec::new();
@@ -30,7 +30,7 @@ pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
     stay
 }
 
-/// The next independent loop from outside in, as inner ones are copied with forks.
+/// Returns the next independent loop from the outside in, because inner loops are cloned with forks.
 fn next(body: &Body, stay: &[Op]) -> Option<Op> {
     let marked = |op: &Op| {
         let is_loop = matches!(body.kind(*op), OpKind::For { .. });
@@ -39,7 +39,7 @@ fn next(body: &Body, stay: &[Op]) -> Option<Op> {
     body.walk(body.root()).find(marked)
 }
 
-/// How the carried values of a loop change; `None` where one of them is no reduction.
+/// Classifies the carried values of a loop; `None` if a carried value is no reduction.
 fn carried(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Carried>> {
     let count = body.operand_count(op) - 1;
     (0..count)

@@ -1,6 +1,6 @@
-//! The serial projection: what is left of a parallel op when the parallelism is dropped.
+//! Serial projection: the sequential equivalent of a parallel op.
 //!
-//! Loops count up in order, a team has one rank, tasks run where they are spawned.
+//! Loops run in order, a team has one rank, tasks run at the spawn.
 
 use crate::asked::asks;
 use crate::combine::{self, copied};
@@ -14,12 +14,14 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// A loop of at most so much known work stays serial where it is differentiated, in simple operations.
+/// The maximum constant work, in simple operations, of a loop that loses its independence before
+/// differentiation.
 const TINY_WORK: u64 = 1_000;
 
-/// Replaces all parallel ops of a body by their serial projections. A loop that calls one of the
-/// functions in `ordered` is not said to be independent: what orders its iterations there is projected
-/// away, too. Neither is one that `relies` on being told of one thread.
+/// Replaces all parallel ops of a body by their serial projections.
+///
+/// A loop that calls a function in `ordered` is not flagged independent: the serial projection drops the
+/// ordering of iterations in the callee, too. Likewise for a loop that `relies` on a thread count of one.
 pub(crate) fn project(
     unit: &mut Unit,
     body: &mut Body,
@@ -46,8 +48,8 @@ pub(crate) fn project(
     }
 }
 
-/// In the projection a team has one rank, so that is how many threads there may be where `is_told` says so: a program
-/// that reads what each of them left must find nothing else.
+/// Replaces thread-count queries by one if `is_told`. A team has one rank in the serial projection, and a
+/// program that reads the results of every thread must find one thread.
 pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
@@ -70,7 +72,7 @@ pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op
     }
 }
 
-/// Replaces a parallel op by its serial projection; parallel ops inside of it stay.
+/// Replaces a parallel op by its serial projection; nested parallel ops remain.
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op).first().copied();
     let mut b = Builder::new(unit, body);
@@ -101,13 +103,13 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
     }
 }
 
-/// Whether a function is the program's question whether a final task runs it.
+/// Returns true for the query "is the current task final".
 pub(crate) fn is_final_question(unit: &Unit, func: FuncId) -> bool {
     unit.known(func) == Some(Known::OpenMp(OpenMpFn::InFinal))
 }
 
-/// Whether it makes a difference in the serial projections of `functions`, which call each other's, that a task is
-/// final: they come to code which asks, which makes tasks of its own, or which is not seen.
+/// Returns true if final tasks are observable in the serial projections of the mutually recursive `functions`:
+/// reachable code contains the query, spawns, or is unknown.
 pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
     let mut known: HashSet<FuncId> = functions.iter().copied().collect();
     let mut open: Vec<(FuncId, bool)> = functions.iter().map(|func| (*func, true)).collect();
@@ -135,7 +137,7 @@ pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
     false
 }
 
-/// Moves the code of `from` to the empty region `to`, with `params` for its parameters.
+/// Moves the ops of `from` to the empty region `to`, with `params` as parameters.
 fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
     let old = b.body.region_params(from).to_vec();
     for (param, value) in old.into_iter().zip(params) {
@@ -144,8 +146,8 @@ fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
     b.body.move_ops(from, to);
 }
 
-/// Puts a nest of loops in place of a `par.for`, one for each index, the last one innermost; reductions are
-/// carried. Gives the loops, the outermost first.
+/// Replaces a `par.for` by a loop nest, one loop per index, last index innermost; reductions become carried
+/// values. Returns the loops, outermost first.
 pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
         unreachable!("callers lower parallel loops only");
@@ -204,15 +206,15 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     loops.into_iter().map(|(nest, _)| nest).collect()
 }
 
-/// Whether the iterations of a parallel loop stay independent when one after the other uses the same
-/// frame: no slot is private to one of them, and no lock orders them.
+/// Returns true if the iterations of a parallel loop stay independent in one shared frame: no private slots and
+/// no locks.
 pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
     let shares = |op: Op| matches!(body.kind(op), OpKind::Alloca(_) | OpKind::Critical(_));
     !body.walk(region).any(shares)
 }
 
-/// Whether a loop's iterations are together so little that no derivative of it is worth a fork: then it need not keep
-/// its sums apart either.
+/// Returns true if the whole loop is too small for a fork in any derivative. Adjoint accumulations of the loop
+/// can then be plain adds.
 fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::ParFor { dims, .. } = *body.kind(op) else {
         return false;
@@ -232,13 +234,14 @@ fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
     steady && all.is_some_and(|all| all <= TINY_WORK)
 }
 
-/// Whether an iteration may wait for what another one left: the last block of a kernel that counts its blocks
-/// reads what all others wrote. Such iterations have an order, which their reversal must follow.
+/// Returns true if an iteration may wait for a result of another iteration, e.g. the last block of a kernel
+/// that counts finished blocks and reads all results. The iterations have an order, which the reverse must
+/// follow.
 fn passes_on(body: &Body, region: Region) -> bool {
     body.walk(region).any(|op| may_wait(body, op))
 }
 
-/// Whether a thread may wait at an op for what another one left, or leave it something to wait for.
+/// Returns true if a thread may wait at `op` for another thread, or release another thread.
 pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
     let orders = |access: &Access| access.order > Atomicity::Monotonic;
     match body.kind(op) {
@@ -249,7 +252,7 @@ pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
     }
 }
 
-/// As [`combine::Reduction::combine`], within one body.
+/// Like [`combine::Reduction::combine`], within one body.
 fn combined(b: &mut Builder<'_>, reduction: &combine::Reduction, a: Value, x: Value) -> Value {
     let Some(region) = reduction.region else {
         return reduction.combine(b, &Body::new(&[]), &mut ValueMap::new(), a, x);
@@ -260,12 +263,12 @@ fn combined(b: &mut Builder<'_>, reduction: &combine::Reduction, a: Value, x: Va
     let end = b.body.last(region);
     match end.filter(|end| matches!(b.body.kind(*end), OpKind::Yield)) {
         Some(end) => map.get_or_same(b.body.operand(end, 0)),
-        // Control does not come to the end of what combines: nothing reads what is given here.
+        // The combining region is no-return: nothing reads the value.
         None => a,
     }
 }
 
-/// An unsigned count, as 64 bits.
+/// Converts an unsigned count to 64 bits.
 pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.unit.types.int_bits(b.body.ty(count)) {
@@ -274,7 +277,7 @@ pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
     }
 }
 
-/// The other way round: to the type of an index.
+/// Converts a 64-bit index to the type `like`.
 pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
     match b.unit.types.int_bits(like) {
         Some(bits) if bits > 64 => b.cast(CastOp::ZExt, index, like),
@@ -282,7 +285,7 @@ pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId)
     }
 }
 
-/// What a region of another body yields, in a copy.
+/// Returns the copies of the values yielded by a region of another body.
 pub(crate) fn yielded(
     b: &mut Builder<'_>,
     source: &Body,

@@ -1,16 +1,15 @@
-//! Teams of which the program states how many ranks they have (`num_threads(4)`).
+//! Teams with a stated number of ranks (`num_threads(4)`).
 //!
-//! A program may rely on that number: each of four ranks takes a quarter of an array, whoever runs them. So the
-//! serial projection of such a team is not one rank but all of them, one after the other, which is a run of the
-//! team where no rank waits for another one. It is a parallel loop over the ranks: they run at once as
-//! iterations do.
+//! A program may rely on the stated number: each of four ranks processes a quarter of an array. The serial
+//! projection of such a team is therefore all ranks, one after the other, a legal run if no rank waits for
+//! another. The projection is a parallel loop over the ranks.
 
 use crate::ordered::orders;
 use gradus_ir::{Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, SpmdKind};
 use gradus_ir::{Unit, Value};
 use std::collections::HashSet;
 
-/// The teams of a body whose number of ranks is stated, inner ones first.
+/// Returns the teams of a body with a stated number of ranks, inner teams first.
 pub(crate) fn sized(unit: &Unit, body: &Body) -> Vec<Op> {
     let is_sized = |op: &Op| {
         let team = OpKind::Spmd {
@@ -24,7 +23,7 @@ pub(crate) fn sized(unit: &Unit, body: &Body) -> Vec<Op> {
     teams
 }
 
-/// Whether a number of ranks is "as many as there are" (0) or one, or a choice of these.
+/// Returns true if the number of ranks is unspecified (0) or one, or selects between the two.
 fn is_open(unit: &Unit, body: &Body, extent: Value) -> bool {
     if let Some(number) = body.as_int(unit, extent) {
         return number == 0 || number == 1;
@@ -41,8 +40,8 @@ fn is_open(unit: &Unit, body: &Body, extent: Value) -> bool {
     }
 }
 
-/// Makes a parallel loop of a team; whether it could: no rank waits for another one, shares its work, or tells
-/// it something while both run. `ordered` are functions that may do so.
+/// Turns a team into a parallel loop over ranks. Returns false if a rank may wait for another, share work or
+/// communicate. `ordered` holds the functions that may order their callers.
 pub(crate) fn to_loop(unit: &mut Unit, body: &mut Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     let region = body.op_regions(op)[0];
     let apart = |inside: Op| is_apart(unit, body, inside, ordered);

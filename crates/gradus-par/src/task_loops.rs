@@ -1,14 +1,14 @@
-//! Loops that do nothing but make a task in each iteration become parallel loops: these are cut into pieces
-//! that are worth a fork, while a task each is made, or asked about, one by one.
+//! Taskloop conversion: loops that only spawn one task per iteration become parallel loops.
 //!
-//! The parallel loop waits for its iterations, the loop of tasks did not: to wait early is always allowed. Where no
-//! region may run the function ([`orphans`]) the loop is there twice.
+//! A parallel loop is split into chunks large enough for a fork, whereas spawned tasks are created, or tested
+//! for demand, one by one. A parallel loop waits for its iterations, unlike the loop of tasks: an earlier wait
+//! is always legal. If possibly no parallel region executes the function ([`orphans`]), the loop is versioned.
 
 use crate::orphans;
 use gradus_edit::{ValueMap, clone_op_within, is_pure, loops_to_fors};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Region, Unit};
 
-/// Turns the loops of tasks of a body into parallel loops; gives their number.
+/// Turns the task loops of a body into parallel loops; returns the number of loops.
 pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
     let spawns = |op: Op| matches!(body.kind(op), OpKind::Spawn { .. });
     if !body.walk(body.root()).any(spawns) {
@@ -26,7 +26,7 @@ pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
     loops.len()
 }
 
-/// The one task of each iteration of a `for` that does nothing else and carries nothing.
+/// Returns the only task of each iteration of a `for` without carried values and other effects.
 fn only_task(unit: &Unit, body: &Body, op: Op) -> Option<Op> {
     if !matches!(body.kind(op), OpKind::For { .. }) || body.operand_count(op) != 1 {
         return None;
@@ -44,7 +44,7 @@ fn only_task(unit: &Unit, body: &Body, op: Op) -> Option<Op> {
         .then_some(spawn)
 }
 
-/// Whether a task comes to its end and makes no tasks itself.
+/// Returns true if the task reaches its end and spawns no tasks.
 fn is_simple(body: &Body, region: Region) -> bool {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     let tasks = |op: Op| {
@@ -56,7 +56,7 @@ fn is_simple(body: &Body, region: Region) -> bool {
     body.last(region).is_some_and(ends) && !body.walk(region).any(tasks)
 }
 
-/// A rank of a team runs its parallel loops alone, but others run its tasks.
+/// Returns true inside of a team: a rank runs its parallel loops alone, whereas its tasks are shared.
 fn in_team(body: &Body, op: Op) -> bool {
     let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
     let mut around = std::iter::successors(owner(op), |&op| owner(op));
@@ -82,8 +82,8 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
     b.body.erase(op);
 }
 
-/// Has a loop run only where a region shares its loops, and a copy of it elsewhere: the tasks of a team's rank stay
-/// tasks, and those of no region are its own work.
+/// Versions a loop by the presence of a region with shared loops, else a copy runs. Tasks of a team's rank stay
+/// tasks; tasks without a region are run by the creating thread.
 fn only_shared(b: &mut Builder<'_>, op: Op) {
     let shared = orphans::shares_loops(b);
     let (_, region, otherwise) = b.if_(shared, &[]);

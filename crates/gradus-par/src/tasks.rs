@@ -1,8 +1,8 @@
-//! Tasks: a spawn asks whether anybody waits for work, and makes a task only then; else the task's
-//! code runs where it stands.
+//! Lowering of tasks: a spawn creates a task only if the runtime reports demand (`gr_hungry`: the worker has no
+//! task left to steal); otherwise the task's code runs at the spawn.
 //!
-//! `f.gr_task(context)` is what a task becomes. What it uses from outside is copied for it, as it may
-//! run after the spawning code has gone on. Where something may throw, [`throws`] says what else is made.
+//! A task becomes `f.gr_task(context)`. Captured values are copied into the context, because the task may run
+//! after the spawning code has continued. Exceptions are handled by [`throws`].
 //!
 //! [`throws`]: crate::throws
 
@@ -16,11 +16,11 @@ use gradus_edit::{
 };
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Region, TypeId, Value};
 
-/// Copies of what a task uses start at multiples of this many bytes.
+/// The alignment in bytes of a task's context.
 const TASK_ALIGN_BYTES: u64 = 16;
 
 impl Lowering<'_> {
-    /// Replaces a scope, its spawns and its syncs; scopes inside of it stay.
+    /// Lowers a scope, its spawns and its syncs; nested scopes remain.
     pub(crate) fn scope(&mut self, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
         let (spawns, syncs) = members(body, region);
@@ -71,8 +71,7 @@ impl Lowering<'_> {
         inline_region(b, op, region, &[]);
     }
 
-    /// Makes the region of a scope a function of its own, so that an exception that leaves it anywhere
-    /// waits for its tasks in one place.
+    /// Outlines the region of a scope, so that any exception leaving the scope waits for the tasks at one call.
     fn guarded_scope(&mut self, body: &mut Body, op: Op, group: Group, entered: Option<Value>) {
         let region = body.op_regions(op)[0];
         let outside = captured(body, region);
@@ -110,7 +109,7 @@ impl Lowering<'_> {
         b.body.erase(op);
     }
 
-    /// Gives a task that spawns or waits a scope of its own: it waits for its tasks, never for itself.
+    /// Adds a scope to a task that spawns or syncs: the task waits for its child tasks, never for itself.
     fn enclose(&mut self, body: &mut Body, spawn: Op) {
         let region = body.op_regions(spawn)[0];
         let (spawns, syncs) = members(body, region);
@@ -193,7 +192,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A task that keeps what `tried` throws with the group, which stands last in its context.
+    /// Emits a task that stores an exception of `tried` in the group, which is last in the context.
     fn catching_task(&mut self, tried: FuncId, block: TypeId) -> FuncId {
         self.made_throws(tried);
         let ptr = self.unit.types.ptr();
@@ -206,18 +205,19 @@ impl Lowering<'_> {
     }
 }
 
-/// The tasks of a scope.
+/// The task group of a scope.
 #[derive(Clone, Copy)]
 struct Group {
     at: Value,
-    /// Whether it may keep an exception.
+    /// True if the group may hold an exception.
     throws: bool,
-    /// Whether a region runs its scope, where that is asked: of tasks that else are the scope's own work.
+    /// The result of the query for an enclosing region, if the scope has orphaned tasks, which run undeferred
+    /// without a region.
     in_region: Option<Value>,
 }
 
 impl Group {
-    /// One that is empty where `op` stands; the builder stays there.
+    /// Emits an empty group before `op`; the builder stays before `op`.
     fn new(b: &mut Builder<'_>, op: Op, throws: bool) -> Group {
         let ty = match throws {
             true => throws::keeping_group(b.unit),
@@ -235,7 +235,7 @@ impl Group {
     }
 }
 
-/// Writes the code of a region as that of a function, whose result is what the region yields.
+/// Emits the code of a region as a function body that returns the yielded values.
 fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMap) {
     clone_ops(source, region, b, map);
     match source.last(region).map(|end| source.kind(end)) {
@@ -252,15 +252,15 @@ fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMa
     }
 }
 
-/// From here on a function that asks for the number of its thread gets that of the worker: it may ask
-/// from several at once. Gives what [`leave`] needs.
+/// Emits the entry into runtime-managed code: thread-number queries return the worker's number from here on,
+/// because several workers may query at once. Returns the operand of [`leave`].
 pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
     let enter = Entry::Enter.declare(b.unit);
     let call = b.call(enter, &[]);
     b.body.result(call)
 }
 
-/// The answer of an entry where a condition holds, and else no.
+/// Emits `condition && entry()`.
 fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
     let truth = b.body.ty(condition);
     let (choice, asked, otherwise) = b.if_(condition, &[truth]);
@@ -276,16 +276,16 @@ fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
     b.body.result(choice)
 }
 
-/// Ends what [`enter`] began.
+/// Emits the exit that corresponds to [`enter`].
 pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
     let leave = Entry::Leave.declare(b.unit);
     b.call(leave, &[entered]);
 }
 
-/// Has the tasks that a final task makes, itself or in what it calls, run where they stand.
+/// Emits the begin and end of a final task: child tasks, also in callees, run undeferred.
 pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
     let OpKind::Spawn { serial: true, .. } = *b.body.kind(spawn) else {
-        // Not an error: only a spawn that may have to be serial has an operand that says so.
+        // Not an error: only a spawn that may be final has an operand with the condition.
         return;
     };
     let is_final = b.body.operands(spawn).last().expect("it was verified");
@@ -311,8 +311,8 @@ fn wait(b: &mut Builder<'_>, group: Group) {
     }
 }
 
-/// Whether tasks of `spawns` may be at work where the scope of `region` ends: behind the last of them stands
-/// no sync that every run comes by.
+/// Returns true if tasks of `spawns` may be running at the end of `region`: no sync on all paths follows the
+/// last spawn.
 fn ends_with_tasks(body: &Body, region: Region, spawns: &[Op]) -> bool {
     let mut at = body.last(region);
     while let Some(op) = at {
@@ -328,8 +328,7 @@ fn ends_with_tasks(body: &Body, region: Region, spawns: &[Op]) -> bool {
     false
 }
 
-/// The spawns and syncs of the scope of `region`, but not those inside of its tasks and of further
-/// scopes.
+/// Returns the spawns and syncs of the scope of `region`, without nested tasks and scopes.
 fn members(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
     let (mut spawns, mut syncs) = (Vec::new(), Vec::new());
     let mut open = vec![body.first(region)];
@@ -355,7 +354,7 @@ mod tests {
     use crate::{Options, lower};
     use gradus_ir::{FuncId, OpKind, Symbol, parse};
 
-    /// How often the function `f` waits when its scope, with this code, is lowered.
+    /// Returns the number of `gr_sync` calls in `f` after lowering a scope with `code`.
     fn waits(code: &str) -> usize {
         let text = format!("func @f(%p: ptr, %c: i1) {{ scope {{ {code} yield }} return }}");
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));

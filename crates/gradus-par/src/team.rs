@@ -1,8 +1,9 @@
-//! Teams and what is shared inside of them, and critical regions.
+//! Lowering of teams, worksharing and critical regions.
 //!
-//! The region of a team becomes `f.gr_team(member, rank, size, context)`, which the library calls once
-//! for every rank. A static loop's part is the library's answer to a rank's number, the chunks of one that
-//! names their size are dealt out by arithmetic, and dynamic and guided ones are fetched from the team; a single region runs on the rank that comes first.
+//! The region of a team becomes `f.gr_team(member, rank, size, context)`, which the runtime calls for every
+//! rank. The runtime returns a rank's part of a static loop. Chunks of a stated size are distributed by
+//! arithmetic. Dynamic and guided chunks are fetched from the team. A `single` region runs on the first rank to
+//! arrive.
 
 use crate::Lowering;
 use crate::abi::{self, Entry};
@@ -17,18 +18,18 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// What every rank's code needs at hand.
+/// The rank state of the code to emit.
 #[derive(Clone, Copy)]
 struct Rank {
     member: Value,
     rank: Value,
     size: Value,
-    /// Where the library writes the end of a part.
+    /// The slot for the end of a part, written by the runtime.
     end: Value,
 }
 
 impl Lowering<'_> {
-    /// Replaces an `spmd`.
+    /// Lowers an `spmd`.
     pub(crate) fn team(&mut self, body: &mut Body, op: Op) {
         let OpKind::Spmd { kind, dims } = *body.kind(op) else {
             unreachable!("only `spmd` ops are lowered to teams");
@@ -56,12 +57,12 @@ impl Lowering<'_> {
         b.body.erase(op);
     }
 
-    /// The ranks of a block or grid that has no barrier: iterations of a loop.
+    /// Lowers the ranks of a block or grid without barriers to loop iterations.
     fn ranks_as_loops(&mut self, body: &mut Body, op: Op) {
         serial::lower(self.unit, body, op);
     }
 
-    /// Memory through which single regions give all ranks what they yield, one for each.
+    /// Allocates a slot per copyprivate `single` region, which passes the yielded values to all ranks.
     fn places_of_copies(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
         let region = body.op_regions(op)[0];
         let copies = |op: &Op| matches!(body.kind(*op), OpKind::Single { copy: true, .. });
@@ -85,7 +86,7 @@ impl Lowering<'_> {
     ) -> FuncId {
         let (ptr, int) = (self.unit.types.ptr(), self.unit.types.int(32));
         let block = block_type(self.unit, source, outside);
-        // Regions are copied in the order of the walk, so the n-th single of a kind stays the n-th.
+        // Regions are cloned in walk order, hence the n-th copyprivate single stays the n-th.
         let is_copy = |op: &Op| copies.contains_key(op);
         let places: Vec<Value> = source
             .walk(region)
@@ -116,7 +117,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Replaces a critical region by its code between taking and giving back the lock of its name.
+    /// Replaces a critical region by its code between acquire and release of the named lock.
     pub(crate) fn critical(&mut self, body: &mut Body, op: Op) {
         critical(self.unit, body, op);
     }
@@ -141,8 +142,8 @@ fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
     }
 }
 
-/// Replaces what ranks share in the body of a team's function, whose parameters are `given`.
-/// `places` are those of the single regions that give their values to all ranks, in order.
+/// Lowers worksharing and barriers in the body of a team function with parameters `given`. `places` are the
+/// slots of copyprivate singles, in order.
 fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     let long = b.unit.types.int(64);
     let end = entry_alloca(b, long);
@@ -188,7 +189,7 @@ fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     }
 }
 
-/// The ops that ranks of this body's team share; those of a team inside belong to that one.
+/// Returns the worksharing ops and barriers of the body's team, without nested teams.
 fn shared_ops(body: &Body) -> Vec<Op> {
     let mut found = Vec::new();
     let mut open = vec![body.first(body.root())];
@@ -216,7 +217,7 @@ fn barrier(b: &mut Builder<'_>, state: Rank) {
     b.call(entry, &[state.member]);
 }
 
-/// `if (this rank is the one) { region }`, with the operands as results elsewhere.
+/// Emits `if (rank is selected) { region }`, with the operands as results on the remaining ranks.
 fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
     let choice = chosen_rank(b, state, op);
     let others: Vec<Value> = b.body.operands(op).collect();
@@ -229,7 +230,7 @@ fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
     b.body.erase(op);
 }
 
-/// As [`single`]; what the region yields goes to all ranks through memory.
+/// Like [`single`]; yielded values reach all ranks through memory.
 fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
     let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
     let block = b.unit.types.tuple(types.clone());
@@ -252,7 +253,7 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
     fill_choice(b, choice, op, &nothing);
     barrier(b, state);
     let values = unpack(b, block, place);
-    // Nobody writes the place anew before all have read it.
+    // No rank writes the slot again before all ranks have read the slot.
     barrier(b, state);
     replace_results(b, op, &values);
     b.body.erase(op);
@@ -266,7 +267,7 @@ fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
     b.if_(mine, &types).0
 }
 
-/// Moves the region of `op` into the first arm of `choice`; the second yields `others`.
+/// Moves the region of `op` into the first arm of `choice`; the second arm yields `others`.
 fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
     let regions = b.body.op_regions(choice).to_vec();
     let own = b.body.op_regions(op)[0];
@@ -290,9 +291,9 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
     let chunk = chunk.map(|chunk| wide(b, chunk));
     match (schedule, chunk) {
         (Schedule::Static, None) => {
-            // Asked of the library, not computed here: LLVM would look through the quotient and the
-            // minimum into every address that the loop makes, and find its terms too many to run
-            // addresses along with it.
+            // A runtime call instead of inline arithmetic: scalar evolution would expand the quotient and the
+            // minimum in every address of the loop, and reject the addresses for strength reduction as too
+            // complex.
             let part = Entry::Part.declare(b.unit);
             let call = b.call(part, &[state.rank, state.size, trips, state.end]);
             let start = b.body.result(call);
@@ -300,7 +301,7 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
         }
         (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
         (Schedule::Dynamic | Schedule::Guided, chunk) => {
-            // Where no chunk is named, neither is the schedule: the library knows what is set.
+            // Without a stated chunk the schedule is unspecified, too: the runtime knows the current setting.
             let (none, one) = (b.i64(0), b.i64(1));
             let chunk = chunk.map_or(none, |chunk| at_least(b, chunk, one));
             fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
@@ -308,7 +309,7 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
     }
 }
 
-/// Iterations from `start` to before the one that is written at `end`.
+/// Emits iterations from `start` to the end stored in slot `end`, exclusive.
 fn run_part_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
     let long = b.unit.types.int(64);
     let end = b.load(long, end);
@@ -316,7 +317,7 @@ fn run_part_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
     run_part(b, op, start, length);
 }
 
-/// A loop of `length` iterations from `start`, with a copy of the shared loop's region.
+/// Emits a loop of `length` iterations from `start` with the worksharing loop's region.
 fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     let region = b.body.op_regions(op)[0];
     let (_, inner) = b.for_(length, &[]);
@@ -332,7 +333,7 @@ fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     b.restore(back);
 }
 
-/// Chunks in turn, one for each rank of so many.
+/// Emits round-robin chunks of the rank.
 pub(crate) fn dealt(
     b: &mut Builder<'_>,
     (rank, size): (Value, Value),
@@ -345,7 +346,7 @@ pub(crate) fn dealt(
     let less = b.binary(BinaryOp::Sub, chunk, one);
     let sum = b.add(trips, less);
     let chunks = b.binary(BinaryOp::UDiv, sum, chunk);
-    // Chunks rank, rank + size …: so many of them.
+    // Chunks rank, rank + size, …: their number.
     let less = b.binary(BinaryOp::Sub, size, one);
     let less = b.binary(BinaryOp::Sub, less, rank);
     let sum = b.add(chunks, less);
@@ -369,7 +370,7 @@ fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
     b.select(more, value, least)
 }
 
-/// Chunks as the team hands them out.
+/// Emits a loop over chunks fetched from the team.
 fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value, guided: bool) {
     let (begin, next) = (
         Entry::LoopBegin.declare(b.unit),

@@ -1,15 +1,15 @@
-//! Exceptions: one that leaves a task or an iteration waits at the sync, and leaves from there.
+//! Exceptions in tasks and iterations: an exception is stored in the group and rethrown after the sync.
 //!
-//! What is called by the run-time library must not unwind through it, and what tasks share must not go
-//! while they run. So where something may throw:
+//! The runtime must not be unwound by its callbacks, and memory shared with running tasks must not be released.
+//! If code may throw:
 //!
-//! 1. A task, and a range of iterations, is called by a function that catches whatever comes and keeps it
-//!    with the group ([`caught`]). The first one kept is the one that arrives.
-//! 2. The code of a scope is a function of its own, called in one place: an exception on its way out of
-//!    it waits for the tasks there ([`guarded`]). LLVM's inliner takes the function in again.
-//! 3. Behind a sync what was kept is thrown again ([`rethrow`]).
+//! 1. A function with a catch-all handler calls the task or range of iterations and stores the exception in the
+//!    group ([`caught`]). The first stored exception is rethrown.
+//! 2. The code of a scope is outlined and called once: an exception leaving the scope waits for the tasks at
+//!    the call ([`guarded`]). LLVM inlines the function again.
+//! 3. After a sync, a stored exception is rethrown ([`rethrow`]).
 //!
-//! C has none of it, and neither has C++ where no callee may throw.
+//! C code, and C++ code whose callees never throw, has none of the three.
 
 use crate::Lowering;
 use crate::abi::Entry;
@@ -21,21 +21,21 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Which functions may be left by an exception.
+/// The functions that may unwind.
 #[derive(Default)]
 pub(crate) struct Throws {
-    /// Those whose bodies were read.
+    /// Analysed functions.
     read: HashSet<FuncId>,
     throwing: HashSet<FuncId>,
 }
 
 impl Throws {
-    /// Reads all that `functions` reach.
+    /// Analyses the functions reachable from `functions`.
     pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Throws {
         let closure = Closure::of(unit, functions);
         let mut found = Throws::default();
         for component in closure.components() {
-            // In a cycle of calls nothing throws unless something in it does.
+            // Within a call cycle, a fixpoint from "nothing throws".
             found.read.extend(&component.functions);
             let mut known = None;
             while known != Some(found.throwing.len()) {
@@ -56,7 +56,7 @@ impl Throws {
         }
     }
 
-    /// Takes in a function that was made.
+    /// Adds an outlined function; returns true if the function may throw.
     fn add(&mut self, unit: &Unit, func: FuncId) -> bool {
         self.read.insert(func);
         if let Some(body) = unit.functions[func].body.as_deref() {
@@ -65,7 +65,7 @@ impl Throws {
         self.throwing.contains(&func)
     }
 
-    /// Whether an exception may leave a region.
+    /// Returns true if an exception may leave `region`.
     fn region(&self, unit: &Unit, body: &Body, region: Region) -> bool {
         body.walk(region).any(|op| match body.kind(op) {
             OpKind::Resume | OpKind::Foreign(_) => true,
@@ -82,7 +82,7 @@ impl Throws {
     }
 }
 
-/// Whether the source function that one belongs to is stated to throw nothing.
+/// Returns true if the function, or the source function of an outlined function, is `nounwind`.
 fn is_quiet(unit: &Unit, func: FuncId) -> bool {
     let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
     around.any(|func| {
@@ -92,19 +92,19 @@ fn is_quiet(unit: &Unit, func: FuncId) -> bool {
 }
 
 impl Lowering<'_> {
-    /// Whether an exception may leave a region of the body that is lowered.
+    /// Returns true if an exception may leave a region of the lowered body.
     pub(crate) fn may_throw(&self, body: &Body, region: Region) -> bool {
         !is_quiet(self.unit, self.func) && self.throws.region(self.unit, body, region)
     }
 
-    /// Whether a function made of a part of the body may be left by an exception.
+    /// Analyses an outlined function; returns true if the function may throw.
     pub(crate) fn made_throws(&mut self, func: FuncId) -> bool {
         self.throws.add(self.unit, func)
     }
 }
 
-/// A call that is never left by an exception: `group` keeps it. `returned` writes what follows the
-/// call where it comes back.
+/// Emits a call with a catch-all handler that stores the exception in `group`. `returned` emits the code after
+/// a normal return.
 pub(crate) fn caught(
     b: &mut Builder<'_>,
     callee: FuncId,
@@ -128,7 +128,7 @@ pub(crate) fn caught(
     b.restore(outside);
 }
 
-/// A call that `clean` follows where an exception leaves it, which goes on. Gives its result.
+/// Emits a call with a cleanup handler: `clean` runs on unwinding, which continues. Returns the invoke.
 pub(crate) fn guarded(
     b: &mut Builder<'_>,
     callee: FuncId,
@@ -153,7 +153,7 @@ fn result(unit: &Unit, callee: FuncId) -> Option<TypeId> {
     result.filter(|ty| !unit.types.is_void(*ty))
 }
 
-/// An invoke with empty regions, the first of which takes the call's result.
+/// Emits an invoke with empty regions; the normal region's parameter is the call's result.
 fn invoke(
     b: &mut Builder<'_>,
     callee: FuncId,
@@ -179,13 +179,13 @@ fn landing_pad(b: &mut Builder<'_>, cleanup: bool, clauses: Vec<(bool, ConstId)>
     b.body.result(op)
 }
 
-/// The type of a group that may keep an exception: the tasks that have not ended, and what is kept.
+/// Returns the type of a group with an exception slot: the number of unfinished tasks and the exception object.
 pub(crate) fn keeping_group(unit: &mut Unit) -> TypeId {
     let (long, ptr) = (unit.types.int(64), unit.types.ptr());
     unit.types.tuple(vec![long, ptr])
 }
 
-/// Throws what a group keeps, if anything.
+/// Emits the rethrow of a stored exception, if any.
 pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
     let (ptr, word) = (b.unit.types.ptr(), b.unit.types.int(32));
     let ty = keeping_group(b.unit);
@@ -203,7 +203,7 @@ pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
         .unit
         .declare("_Unwind_RaiseException", signature, AttrSet::default());
     b.call(raise, &[exception]);
-    // It comes back where nobody catches.
+    // Returns if no handler exists.
     let end = Entry::Uncaught.declare(b.unit);
     b.call(end, &[exception]);
     b.op(OpKind::Unreachable, &[], &[], 0);

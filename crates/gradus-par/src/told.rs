@@ -1,10 +1,10 @@
-//! What is known of pointers, told to the function that a loop becomes: that there is something to be read there
-//! lets an optimiser read it before it is known whether the loop will.
+//! Pointer facts of an outlined loop function: attributes of captured pointers, e.g. `dereferenceable`, which
+//! permit speculative loads.
 
 use crate::Lowering;
 use gradus_ir::{AllocaPlace, Attr, AttrValue, Body, FuncId, OpKind, Value};
 
-/// The attributes of a pointer that are true of its value wherever it goes while the function runs that it came to.
+/// Pointer attributes that hold for a value throughout the call that received the value.
 const LASTING: [&str; 5] = [
     "nonnull",
     "noundef",
@@ -14,7 +14,7 @@ const LASTING: [&str; 5] = [
 ];
 
 impl Lowering<'_> {
-    /// Says of the parameters of `func`, from number `at` on, what is known of the captured values that they stand for.
+    /// Attaches the attributes of the captured values to the parameters of `func` from index `at`.
     pub(crate) fn tell(&mut self, body: &Body, func: FuncId, at: usize, captured: &[Value]) {
         let known: Vec<Vec<Attr>> = captured.iter().map(|v| self.known(body, *v)).collect();
         if known.iter().all(Vec::is_empty) {

@@ -1,5 +1,5 @@
-//! Grids whose threads take turns: `f.gr_turns(ranks, shared, context)` is the code of one thread, which the library
-//! calls for each on a stack of its own.
+//! Lowering of grids with cooperative threads: `f.gr_turns(ranks, shared, context)` is the code of one thread,
+//! which the runtime calls for each thread on a separate stack (fiber).
 
 use crate::Lowering;
 use crate::abi::Entry;
@@ -11,22 +11,22 @@ use gradus_ir::{
     Value,
 };
 
-/// Where each variable of a block's memory begins: at multiples of as many bytes.
+/// The alignment in bytes of each shared variable.
 const LINE: u64 = 64;
-/// Ranks of a block in its grid, and sizes of either.
+/// The number of dimensions of a block in its grid, and of a thread in its block.
 const DIMS: usize = 3;
 
-/// Whether the threads of a grid take turns.
+/// Returns true for a grid with cooperative threads.
 pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Spmd { .. }) && body.ops[op].flags.has(Flags::TURNS)
 }
 
-/// The two regions of a grid, that of its block inside.
+/// The regions of a grid and of its block.
 struct Grid {
     outer: Region,
     block: Op,
     inner: Region,
-    /// What the threads of a block share.
+    /// The shared memory of a block.
     shared: Vec<(Op, TypeId)>,
 }
 
@@ -48,7 +48,7 @@ impl Grid {
     }
 }
 
-/// The type of the values in memory that the threads of a block share.
+/// Returns the element type of a shared allocation.
 fn shared_type(body: &Body, op: Op) -> Option<TypeId> {
     match body.kind(op) {
         OpKind::Alloca(info) => (info.place == AllocaPlace::Shared).then_some(info.ty),
@@ -57,7 +57,7 @@ fn shared_type(body: &Body, op: Op) -> Option<TypeId> {
 }
 
 impl Lowering<'_> {
-    /// Replaces a grid whose threads take turns.
+    /// Lowers a grid with cooperative threads.
     pub(crate) fn turns(&mut self, body: &mut Body, op: Op) {
         let Some(grid) = Grid::of(body, op) else {
             unreachable!("a grid whose threads take turns has a block");
@@ -154,7 +154,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The bytes of so many values, in whole lines.
+/// Emits the size of `count` values in bytes, rounded up to whole cache lines.
 fn whole_lines(b: &mut Builder<'_>, ty: TypeId, count: Value) -> Value {
     let size = b.unit.layout.size_bytes(b.unit, ty);
     let size = b.i64(size as i64);
@@ -165,7 +165,7 @@ fn whole_lines(b: &mut Builder<'_>, ty: TypeId, count: Value) -> Value {
     b.binary(BinaryOp::And, most, mask)
 }
 
-/// Replaces the barriers of a thread's code.
+/// Lowers the barriers of a thread's code.
 fn meet(b: &mut Builder<'_>) {
     let is_barrier = |op: &Op| matches!(b.body.kind(*op), OpKind::Barrier(_));
     let barriers: Vec<Op> = b.body.walk(b.body.root()).filter(is_barrier).collect();

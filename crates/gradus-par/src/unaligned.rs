@@ -1,16 +1,16 @@
-//! Atomic sums at addresses that need not be aligned: members of packed structures.
+//! Unaligned atomic float additions: members of packed structs.
 //!
-//! No instruction adds at once across the border of a cache line. Whether an address is aligned is asked at run time;
-//! where it is not, the sum is taken under a lock that all such sums of the program share. An address is one or the
-//! other for all that add there, as they add numbers of one type.
+//! No instruction adds atomically across a cache line boundary. A run-time test checks the alignment; a
+//! misaligned addition runs under a lock shared by all such additions of the program. All additions at one
+//! address agree on the test, because they have one type.
 
 use crate::abi::{self, Entry};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp, Unit};
 
-/// The lock's name, among those of critical regions.
+/// The name of the lock among critical regions.
 const LOCK: &str = "gradus.unaligned";
 
-/// Has the sums of a body that may not be aligned ask.
+/// Adds the alignment test to possibly misaligned atomic additions of a body.
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body) {
     let sums: Vec<Op> = body
         .walk(body.root())

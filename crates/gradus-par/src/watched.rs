@@ -1,15 +1,15 @@
-//! Atomic sums of floats where ThreadSanitizer watches.
+//! Atomic float additions under ThreadSanitizer.
 //!
-//! It looks at every access but an atomic update of a float, so that a plain access that races with one
-//! goes unseen. In functions that it watches, these updates become what processors without such an
-//! instruction do: compare and exchange until nobody came between, all of which it knows.
+//! ThreadSanitizer instruments every access except an atomic update of a float, and misses races with plain
+//! accesses. In instrumented functions the updates become compare-exchange loops, which ThreadSanitizer does
+//! instrument.
 
 use gradus_ir::{
     Access, Atomicity, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, Op, OpKind, RmwOp, Type,
     TypeId, Unit,
 };
 
-/// Whether ThreadSanitizer watches what a function, or the one that it was derived from, accesses.
+/// Returns true if ThreadSanitizer instruments the function, or the function from which `func` is derived.
 pub(crate) fn is_watched(unit: &Unit, func: FuncId) -> bool {
     let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
     around.any(|func| {
@@ -18,7 +18,7 @@ pub(crate) fn is_watched(unit: &Unit, func: FuncId) -> bool {
     })
 }
 
-/// Puts loops that compare and exchange in place of the atomic sums of floats in a body.
+/// Replaces atomic float additions of a body by compare-exchange loops.
 pub(crate) fn show_float_sums(unit: &mut Unit, body: &mut Body) {
     for op in body.walk(body.root()).collect::<Vec<Op>>() {
         let OpKind::AtomicRmw(sum @ (RmwOp::FAdd | RmwOp::FSub), access) = body.kind(op).clone()
@@ -51,7 +51,7 @@ fn exchange(unit: &mut Unit, body: &mut Body, op: Op, sum: BinaryOp, access: Acc
     let mut b = Builder::new(unit, body);
     b.at_op(op);
     b.loc = loc;
-    // A guess that is wrong costs one round.
+    // A wrong initial guess costs one iteration.
     let guess = b.zero(bits);
     let (lp, region) = b.loop_(&[guess], &[float]);
     let old = b.body.region_params(region)[0];

@@ -1,16 +1,17 @@
-//! Forks whose sides add to what they share, weighed against one thread.
+//! Profitability of forks with atomic updates of shared memory: adds a serial version.
 //!
 //! ```text
 //! for %k < 2 independent { … k(…) … }
 //!   →   if there are more than so many workers { for %k < 2 independent { … k(…) … } } else { for %k < 2 { … a(…) … } }
 //! ```
 //!
-//! In a return sweep both sides of a fork add to the adjoints of what both read, by atomic operations; a derivative that
-//! no other runs beside adds plainly, and LLVM may make vectors of its loops. So a fork is worth it for so many workers
-//! only as one thread is faster with that one. Loops weigh the same when they are lowered ([`crate::alone`]); of a
-//! fork, which mostly is a recursion, the two are different functions.
+//! In a reverse pass both arms of a fork accumulate atomically into adjoints of shared primals. A derivative
+//! without concurrent execution accumulates by plain adds, and LLVM may vectorise its loops. A fork is
+//! therefore profitable only with more workers than the speed ratio of the two versions. Loops are compared at
+//! lowering ([`crate::alone`]); for a fork, mostly a recursion, the two versions are separate functions.
 //!
-//! The two add in different orders. Where the bits are to be the same for any number of workers there is the serial one only.
+//! The versions accumulate in different orders. If results must be bitwise equal for any number of workers,
+//! only the serial version exists.
 
 use crate::abi::Entry;
 use crate::alone::{is_between, make_serial_around};
@@ -22,9 +23,10 @@ use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, LocId, Op, Unit, Value};
 use std::collections::HashMap;
 
-/// Puts a serial version beside each fork of `functions` that calls what `alone` has another function for, if that one
-/// is faster on one thread: `alone` says, of derivatives that others may run beside, which does the same when none does.
-/// With `one_order` it takes the place of the fork; gives the function and the place of each that is serial for that.
+/// Adds a serial version to each fork in `functions` that calls a key of `alone`, if the serial version is
+/// faster on one thread. `alone` maps derivatives that may run concurrently to equivalents that do not.
+///
+/// With `one_order` the serial version replaces the fork. Returns function and location of each fork replaced.
 pub fn weigh(
     unit: &mut Unit,
     functions: &[FuncId],
@@ -33,7 +35,7 @@ pub fn weigh(
 ) -> Vec<(FuncId, Option<LocId>)> {
     let mut serialised = Vec::new();
     for &func in functions {
-        // What others run beside adds atomically, whatever it does itself.
+        // A concurrently executed derivative accumulates atomically in any case.
         if alone.contains_key(&func) {
             continue;
         }
@@ -66,14 +68,14 @@ pub fn weigh(
     serialised
 }
 
-/// All derivatives that some come to and that others may run beside.
+/// Returns the possibly concurrent derivatives reachable from `called`.
 fn closed(unit: &Unit, called: &[FuncId], alone: &HashMap<FuncId, FuncId>) -> Vec<FuncId> {
     let closure = Closure::of(unit, called);
     let reached = closure.functions().iter().copied();
     reached.filter(|func| alone.contains_key(func)).collect()
 }
 
-/// Puts the serial version beside a fork that is worth it with more than `threads` workers.
+/// Adds the serial version for up to `threads` workers.
 fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMap<FuncId, FuncId>) {
     let types: Vec<_> = body.results(lp).iter().map(|v| body.ty(*v)).collect();
     let results = body.results(lp).to_vec();
@@ -103,7 +105,7 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     b.yield_(&results);
 }
 
-/// Puts the serial version in a fork's place; gives it and the forks inside of it that are serial with it.
+/// Replaces a fork by the serial version; returns the fork and the nested forks that are now serial.
 fn one_order_of(
     unit: &mut Unit,
     body: &mut Body,
@@ -118,7 +120,8 @@ fn one_order_of(
     forks
 }
 
-/// Makes a fork serial, with the functions that nothing runs beside and plain adds. Loops around these are serial, too.
+/// Makes a fork serial: calls non-concurrent derivatives and uses plain adds. Enclosing loops lose their
+/// independence, too.
 fn make_serial(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
     b.body.ops[lp].flags = Flags::NONE;
     let inside: Vec<Op> = b.body.walk(b.body.op_regions(lp)[0]).collect();

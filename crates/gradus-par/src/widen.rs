@@ -1,18 +1,18 @@
-//! Indices that are extended for an address are computed in 64 bits.
+//! Index widening: computes indices that are extended for an address in 64 bits.
 //!
-//! A loop of a function made here counts in 64 bits, while the program's index has its own type: `sext (8 · trunc i +
-//! 3)`. LLVM makes such sums wide where the loop itself counts in the narrow type; behind a cut it sees neither how
-//! addresses move along nor that two of them are neighbours. The extension of a sum, difference or product that
-//! does not wrap (NSW) is that of the extended parts, and an extension of what was cut without a loss (NSW)
-//! is what was cut: so the casts go, `8 · i + 3` is left.
+//! Outlined loops count in 64 bits, whereas the program's index has a narrow type: `sext (8 · trunc i + 3)`.
+//! LLVM widens induction variables only if the loop itself counts in the narrow type. A truncation hides
+//! strides and adjacency of addresses. An extension distributes over a non-wrapping (NSW) sum, difference or
+//! product, and an extension of a lossless (NSW) truncation is the original value. Removing the casts leaves `8
+//! · i + 3`.
 
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Definition, Flags, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
 
-/// How far an extension is followed.
+/// The maximum depth of the search from an extension.
 const DEPTH_MAX: usize = 8;
 
-/// Computes in 64 bits what is extended to as many, where that takes a cast away.
+/// Computes extended indices in 64 bits if a cast becomes dead.
 pub(crate) fn widen(unit: &mut Unit, body: &mut Body) {
     let extensions: Vec<Op> = body
         .walk(body.root())
@@ -37,14 +37,14 @@ pub(crate) fn widen(unit: &mut Unit, body: &mut Body) {
     gradus_edit::sweep_from(unit, body, loose);
 }
 
-/// Whether an op extends a shorter integer to 64 bits.
+/// Returns true if `op` extends a narrower integer to 64 bits.
 fn is_extension(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Cast(CastOp::SExt | CastOp::ZExt))
         && unit.types.int_bits(body.ty(body.result(op))) == Some(64)
         && unit.types.int_bits(body.ty(body.operand(op, 0))).is_some()
 }
 
-/// How a narrow number may be read where an op extends it.
+/// Returns the legal readings of the narrow operand of an extension.
 fn readings(body: &Body, op: Op) -> &'static [Reading] {
     match body.kind(op) {
         OpKind::Cast(CastOp::SExt) => &[Reading::Signed],
@@ -53,25 +53,25 @@ fn readings(body: &Body, op: Op) -> &'static [Reading] {
     }
 }
 
-/// Which number the bits of a narrow integer are.
+/// The interpretation of a narrow integer's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reading {
     Signed,
     Unsigned,
 }
 
-/// What a narrow value is made of.
+/// The definition of a narrow value.
 enum Made {
-    /// It is cut from this, which has 64 bits.
+    /// A truncation of a 64-bit value.
     Cut(Value),
-    /// By this op, from its operands.
+    /// A binary op.
     By(Op, BinaryOp),
-    /// It is extended as it is.
+    /// Any other value, extended unchanged.
     Whole,
 }
 
 impl Reading {
-    /// The flag that says that an op did not wrap, or cut anything away.
+    /// Returns the no-wrap flag of the reading, which also marks lossless truncations.
     fn exact(self) -> Flags {
         match self {
             Reading::Signed => Flags::NSW,
@@ -95,14 +95,14 @@ impl Reading {
             OpKind::Binary(kind @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)) if exact => {
                 Made::By(op, kind)
             }
-            // Of every bit by itself, the sign's copies as well.
+            // Bitwise, hence also valid for sign bits.
             OpKind::Binary(BinaryOp::Or) => Made::By(op, BinaryOp::Or),
             _ => Made::Whole,
         }
     }
 
-    /// How many cuts go where a value is computed in 64 bits; `None` where that takes more extensions than
-    /// there were: of anything but constants and what comes from outside of the region in which it is used.
+    /// Returns the number of truncations that become dead if `value` is computed in 64 bits. `None` if the
+    /// computation needs new extensions of anything but constants and values from outside of the using region.
     fn cuts(self, unit: &Unit, body: &Body, value: Value, depth: usize) -> Option<usize> {
         if body.as_const(value).is_some() {
             return self.number(unit, body, value).map(|_| 0);
@@ -121,7 +121,7 @@ impl Reading {
         }
     }
 
-    /// The number that a narrow constant is.
+    /// Returns the number that a narrow constant denotes.
     fn number(self, unit: &Unit, body: &Body, value: Value) -> Option<i64> {
         let signed = body.as_int(unit, value)?;
         let bits = unit.types.int_bits(body.ty(value))?;
@@ -131,7 +131,7 @@ impl Reading {
         }
     }
 
-    /// The value in 64 bits: beside the narrow one, where all that it takes is there.
+    /// Emits the 64-bit value, next to the narrow value if all operands are available.
     fn build(
         self,
         unit: &mut Unit,
@@ -154,7 +154,8 @@ impl Reading {
                 b.at_op(op);
                 b.loc = loc;
                 let made = b.binary(kind, x, y);
-                // What fits into fewer bits wraps in 64 neither way, if it is read as it was.
+                // A value that fits into fewer bits wraps in 64 bits neither as signed nor as unsigned, if read
+                // as before.
                 let disjoint = flags.and(Flags::DISJOINT);
                 b.set_flags(made, self.flags(kind, flags).with(disjoint));
                 made
@@ -165,17 +166,17 @@ impl Reading {
         found
     }
 
-    /// The flags of an op in 64 bits whose narrow form had `flags`.
+    /// Returns the flags of the 64-bit op for a narrow op with `flags`.
     fn flags(self, kind: BinaryOp, flags: Flags) -> Flags {
         match (self, kind) {
             (_, BinaryOp::Or) => Flags::NONE,
-            // Of unsigned sums nothing is known in the longer type.
+            // Unsigned wrapping of the wider op is unknown.
             (Reading::Signed, _) => flags.and(Flags::NSW),
             (Reading::Unsigned, _) => Flags::NUW.with(Flags::NSW),
         }
     }
 
-    /// The extension of a value, made where the value is.
+    /// Emits the extension directly after the definition of `value`.
     fn extend(self, unit: &mut Unit, body: &mut Body, value: Value) -> Value {
         let next = match body.values[value].def {
             Definition::Param(region, _) => body.first(region),
@@ -200,12 +201,12 @@ mod tests {
     use super::widen;
     use gradus_ir::{parse, print_function, verify_function};
 
-    /// The code of a loop that stores at an index, after its index was widened.
+    /// Returns the code of a loop that stores at `index`, after widening of a sign-extended index.
     fn widened(index: &str) -> String {
         extended(index, "sext")
     }
 
-    /// The same of one that is extended by `cast`.
+    /// Like [`widened`], with extension by `cast`.
     fn extended(index: &str, cast: &str) -> String {
         let text = format!(
             "func @f(%p: ptr, %n: i64, %k: i32) -> void {{ for %i < %n {{ {index} %w = {cast} %x -> i64 %q = addr f64, %p, %w store 1.0, %q yield }} return }}"
@@ -259,7 +260,7 @@ mod tests {
             "%t = trunc %i -> i32 %x = mul nsw %t, i32 8",
             "%t = trunc nsw %i -> i32 %x = mul nuw %t, i32 8",
             "%t = trunc nsw %i -> i32 %m = shl %t, i32 3 %x = add nsw %m, i32 1",
-            // What is read in the loop would have to be extended in place of the sum.
+            // A value loaded in the loop would need an extension in place of the sum's extension.
             "%t = trunc nsw %i -> i32 %l = load %p -> i32 %x = add nsw %t, %l",
         ] {
             let code = widened(index);

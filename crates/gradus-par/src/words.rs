@@ -1,14 +1,13 @@
-//! Parallel ops as the words of `gradus/parallel.h`: code that any optimiser of LLVM's IR may work on, that
-//! modules of several files are linked from, and of which raising makes the same ops again.
+//! Lowering to parallel intrinsics of `gradus/parallel.h`: LLVM IR that any optimiser may transform, that can
+//! be linked from several files, and from which raising recovers the parallel ops.
 //!
-//! Each word is a call that gives a number, and what it stands before is the side of a condition on that
-//! number, as the header's own macros have it; with 1 for every number the code is the serial projection. A loop
-//! becomes a nest of loops, one for each index, with a word each; what it reduces is carried.
+//! Each intrinsic is a call that returns a number, and the statement it marks is the then-arm of a condition on
+//! the number, as in the header's macros. If every number is 1, the code is the serial projection. A parallel
+//! loop becomes a loop nest, one loop and one intrinsic per index; reductions are carried values.
 //!
-//! There is no word for teams, critical regions, loops with chunks that the program names, reductions by an
-//! operation of the program's own, and tasks with conditions or outside of all regions: those become calls of
-//! the run-time library, as for [`Target::Runtime`](crate::Target::Runtime), and what stands inside of them may
-//! have words again.
+//! No intrinsic exists for teams, critical regions, loops with stated chunks, user-defined reductions, and
+//! conditional or orphaned tasks. Those become runtime calls, as for
+//! [`Target::Runtime`](crate::Target::Runtime), and nested ops may have intrinsics again.
 
 use crate::{Lowering, combine, serial};
 use gradus_edit::{inline_region, move_op};
@@ -17,7 +16,7 @@ use gradus_ir::{
     Value,
 };
 
-/// A word that stands before a statement.
+/// An intrinsic that marks a statement.
 #[derive(Clone, Copy)]
 enum Word {
     Looping,
@@ -36,7 +35,7 @@ impl Word {
 }
 
 impl Lowering<'_> {
-    /// Puts a word in place of a parallel op, or what the run-time library is called for.
+    /// Lowers a parallel op to an intrinsic or to runtime calls.
     pub(crate) fn worded(&mut self, body: &mut Body, op: Op) {
         match body.kind(op) {
             OpKind::ParFor { .. } if has_word(self.unit, body, op) => {
@@ -67,7 +66,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A builder before an op, with its place in the source.
+/// Returns a builder before `op`, with the location of `op`.
 fn at<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
     let mut b = Builder::new(unit, body);
     b.at_op(op);
@@ -75,14 +74,13 @@ fn at<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
     b
 }
 
-/// Puts the code of a scope or a task where it stands.
+/// Inlines the region of a scope or task in place.
 fn open(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     inline_region(&mut at(unit, body, op), op, region, &[]);
 }
 
-/// Whether a loop is what raising makes of a word before a loop: its iterations in any order, and sums and the
-/// like of them.
+/// Returns true if raising recovers the loop from an intrinsic: unordered iterations and built-in reductions.
 fn has_word(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::ParFor { grain, .. } = body.kind(op) else {
         return false;
@@ -92,7 +90,7 @@ fn has_word(unit: &Unit, body: &Body, op: Op) -> bool {
     grain.is_none() && !own && comes_to_its_end(body, body.op_regions(op)[0])
 }
 
-/// Whether all tasks of a scope, those of its tasks included, are what raising makes of a word.
+/// Returns true if raising recovers all tasks of a scope, including nested tasks, from intrinsics.
 fn tasks_have_words(body: &Body, scope: Op) -> bool {
     let region = body.op_regions(scope)[0];
     let plain = |op: Op| match body.kind(op) {
@@ -105,14 +103,14 @@ fn tasks_have_words(body: &Body, scope: Op) -> bool {
     comes_to_its_end(body, region) && body.walk(region).all(plain)
 }
 
-/// Whether control leaves a region by its end alone.
+/// Returns true if control leaves the region only at its end.
 fn comes_to_its_end(body: &Body, region: Region) -> bool {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
     body.last(region).is_some_and(ends) && !body.walk(region).any(leaves)
 }
 
-/// Puts a word before an op. Where its number were 0, a loop would leave what it began with.
+/// Marks `op` by an intrinsic. For a result of 0 a loop would yield its initial values.
 fn mark(unit: &mut Unit, body: &mut Body, op: Op, word: Word) {
     let b = &mut at(unit, body, op);
     let int = b.unit.types.int(32);
@@ -137,7 +135,8 @@ fn mark(unit: &mut Unit, body: &mut Body, op: Op, word: Word) {
     b.yield_(&left);
 }
 
-/// A word's function, declared where it is new: calls of it are neither merged nor made depend on conditions.
+/// Declares an intrinsic on first use. `nomerge` and `convergent` prevent merging of calls and new control
+/// dependences.
 fn declare(unit: &mut Unit, name: &str, result: gradus_ir::TypeId) -> FuncId {
     let ty = unit.types.func(result, Vec::new());
     let flag = |name: &str| Attr {

@@ -1,14 +1,16 @@
-//! How much one iteration of a loop is, in simple operations: enough to see that a loop is too small
-//! for a fork, not to predict a time.
+//! Cost model: the work of an iteration in simple operations. The estimate detects loops too small for a fork,
+//! and predicts no time.
 //!
-//! Loops inside with a trip count that is known before the parallel loop starts count in full; others
-//! are taken to run [`UNKNOWN_TRIPS`] times. A call of a function of the program counts as its body does,
-//! with the arguments for its parameters ([`Costs`]); one in a cycle of calls, or of a function with a loop whose
-//! trips do not come from its arguments, is taken to be large. A call of code that is not seen, or that may wait
-//! for others, may take any time ([`ANY_TIME`]): two of them are worth a fork, and the run time finds out whether
-//! they are. So may recursions, loops without a count, and loops in loops of which neither's trips are known:
-//! [`Work::open`] says so, and whoever asks decides whether that counts. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts half: twice as
-//! many go into a register.
+//! - Inner loops with a trip count known before the parallel loop count in full; other loops count
+//!   [`UNKNOWN_TRIPS`] iterations.
+//! - A call of a program function costs its body, with arguments for parameters ([`Costs`]). A recursive call,
+//!   or a call of a function with a loop whose trip count does not depend on arguments alone, counts as large.
+//! - A call of unknown code, or of code that may block, is unbounded ([`ANY_TIME`]): two such calls justify a
+//!   fork, and the runtime measures the profit.
+//! - Recursion, loops without a count and nested loops of unknown trip counts may be unbounded, too, and set
+//!   [`Work::open`]; the caller decides.
+//! - If LLVM can vectorise the iterations, ops on 32 bits or less count half: a register holds twice as many
+//!   elements.
 
 use gradus_analysis::Closure;
 use gradus_ir::known::{Known, MathFn, MemoryFn};
@@ -20,9 +22,10 @@ use std::collections::HashMap;
 
 const UNKNOWN_TRIPS: u64 = 16;
 const CALL: u64 = 2_000;
-/// A call of which it is not known how long it takes.
+/// The cost of a call of unknown duration.
 const ANY_TIME: u64 = 1 << 17;
-/// So many loops in each other of which the trips are not known may take any time; one without a count counts as many.
+/// The nesting depth of loops with unknown trip counts that counts as unbounded; a loop without a count adds as
+/// many levels.
 const OPEN: u32 = 2;
 const MATH: u64 = 25;
 const DIVISION: u64 = 10;
@@ -30,53 +33,52 @@ const VECTOR: u64 = 4;
 const ALLOCATION: u64 = 100;
 const HALVES: u64 = 2;
 const NARROW_BITS: u32 = 32;
-/// What copying memory moves by an operation.
+/// The number of bytes that one operation of a memory copy moves.
 const BYTES_AT_ONCE: u64 = 16;
-/// An atomic operation, also on what nobody else has at that time: 6 to 9 ns, and what is around it is not
-/// vectorised.
+/// An atomic operation, even if uncontended: 6 to 9 ns, and surrounding code is not vectorised.
 const ATOMIC: u64 = 30;
-/// More workers than this are as good as this many.
+/// The maximum number of workers considered.
 pub(crate) const MOST_THREADS: u64 = 1 << 16;
-/// More runs of a loop inside than this, or operations, are as good as this many.
+/// Saturation limit for trip counts of inner loops and for op counts.
 const LARGE: u64 = 1 << 18;
-/// More iterations than this are as good as this many: so many of a single operation are worth a fork.
+/// Saturation limit for the trip count: as many single operations justify a fork.
 const MANY: u64 = 1 << 20;
-/// More work in an iteration than this is as good as this much: [`MANY`] of them are still a number.
+/// Saturation limit for the work of an iteration: the product with [`MANY`] does not overflow.
 const HUGE: u64 = 1 << 42;
-/// Trip counts that are multiplied with each other; of further ones nothing is assumed.
+/// The maximum number of trip counts in a product; further trip counts count as unknown.
 const FACTORS: usize = 2;
 
-/// Work per iteration: a number, and multiples of values that are known before the loop starts.
+/// Work per iteration: a constant plus multiples of values known before the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) fixed: u64,
     pub(crate) terms: Vec<(Vec<Value>, u64)>,
-    /// Whether it may come to functions that are not known by name.
+    /// True if functions unknown by name may be called.
     pub(crate) calls: bool,
-    /// Whether it may take any time, although all of its code is seen.
+    /// True if the work may be unbounded although all code is known.
     pub(crate) open: bool,
 }
 
-/// What calls of the program's own functions come to, as their code was before it was lowered.
+/// Costs of calls of program functions, from code before lowering.
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     functions: HashMap<FuncId, Cost>,
 }
 
-/// What one call of a function comes to: a number, and multiples of parameters.
+/// The cost of a call: a constant plus multiples of parameters.
 #[derive(Clone, Debug)]
 struct Cost {
     fixed: u64,
     terms: Vec<(Vec<usize>, u64)>,
     calls: bool,
-    /// How many loops of which the trips are not known it has in each other at most, of recursions as many as matter.
+    /// The maximum nesting depth of loops with unknown trip counts; recursion counts as the relevant maximum.
     guesses: u32,
-    /// Whether it is code of which vectors can be made, where it is called in a loop.
+    /// True if calls in a loop do not prevent vectorisation.
     straight: bool,
 }
 
 impl Cost {
-    /// What is seen, but not how often its loops run.
+    /// Known code with unknown trip counts.
     const SEEN: Cost = Cost {
         fixed: CALL,
         terms: Vec::new(),
@@ -92,7 +94,7 @@ impl Cost {
         straight: false,
     };
 
-    /// That of a function without costs of its own; of none, if it is not known which.
+    /// Returns the cost of a function without an entry in [`Costs`], or of an unknown callee.
     fn of_other(unit: &Unit, callee: Option<FuncId>) -> Cost {
         let Some(callee) = callee else {
             return Cost::UNSEEN;
@@ -114,7 +116,7 @@ impl Cost {
 }
 
 impl Costs {
-    /// Reads all that `functions` reach.
+    /// Computes the costs of all functions reachable from `functions`.
     pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Costs {
         let closure = Closure::of(unit, functions);
         let mut costs = Costs::default();
@@ -182,8 +184,8 @@ impl Costs {
         }
     }
 
-    /// Whether a region is code of which vectors can be made, where iterations run it: no branches, no
-    /// loops, and no calls but of instructions and of functions of that kind.
+    /// Returns true if iterations of `region` are vectorisable: no branches, no loops, and only calls of
+    /// instructions and of functions with this property.
     fn is_straight(&self, unit: &Unit, body: &Body, region: Region) -> bool {
         let fits = |op: Op| match body.kind(op) {
             OpKind::Call(_) => {
@@ -198,15 +200,15 @@ impl Costs {
         body.ops_in(region).all(fits)
     }
 
-    /// The work of one run of `region`.
+    /// Returns the work of one execution of `region`.
     pub(crate) fn region(&self, unit: &Unit, body: &Body, region: Region) -> Work {
         let mut count = Count::new(self, unit, body, region);
         count.run();
         count.work
     }
 
-    /// How many threads it takes to run a region as often as one does that is alone: what is between
-    /// iterations ([`Flags::BETWEEN`]) takes longer where others run them, too.
+    /// Returns the number of threads that match the speed of a single thread. Atomics between iterations
+    /// ([`Flags::BETWEEN`]) cost more with concurrent threads than the plain ops of a single thread.
     pub(crate) fn threads_for_one(&self, unit: &Unit, body: &Body, region: Region) -> u64 {
         let work = |between: u64| {
             let mut count = Count::new(self, unit, body, region);
@@ -218,8 +220,8 @@ impl Costs {
     }
 }
 
-/// How many threads it takes to run calls among some functions as fast as one does whose adds are plain; none where
-/// they add nothing. What they do is taken together; of recursions it is not known how often each of them runs.
+/// Returns the number of threads that match one thread with plain adds on calls among `functions`; `None`
+/// without adds. The work of all functions is summed up; how often recursion runs each function is unknown.
 pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<u64> {
     let nothing = Cost {
         fixed: 0,
@@ -250,20 +252,20 @@ pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<
     (beside > alone).then_some(beside.div_ceil(alone))
 }
 
-/// A region that is being counted, in halves of operations.
+/// A region under analysis; costs are in halves of operations.
 struct Count<'a> {
     costs: &'a Costs,
     unit: &'a Unit,
     body: &'a Body,
     region: Region,
     work: Work,
-    /// Whether a loop's trips were guessed.
+    /// True if the trip count of a loop is a guess.
     guessed: bool,
-    /// Of how many loops in each other at most.
+    /// The maximum nesting depth of such loops.
     guesses: u32,
-    /// What an atomic operation between iterations costs.
+    /// The cost of an atomic operation between iterations.
     between: u64,
-    /// What any atomic addition costs, if that is asked.
+    /// The cost of every atomic addition, if overridden.
     added: Option<u64>,
 }
 
@@ -293,7 +295,8 @@ impl<'a> Count<'a> {
 
     fn count(&mut self) {
         let mut straight: HashMap<Region, bool> = HashMap::new();
-        // How often each region runs: a number, values to multiply it with, and how many loops around it are guessed.
+        // The executions of each region: a constant, factors, and the number of enclosing loops with guessed
+        // trip counts.
         let mut runs: HashMap<Region, (u64, Vec<Value>, u32)> =
             HashMap::from([(self.region, (1, Vec::new(), 0))]);
         for op in self.body.walk(self.region) {
@@ -342,7 +345,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Whether what an op works on has 32 bits or less.
+    /// Returns true if `op` works on 32 bits or less.
     fn is_narrow(&self, op: Op) -> bool {
         let body = self.body;
         let value = match body.kind(op) {
@@ -371,7 +374,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Says whether how often was guessed.
+    /// Multiplies `times` and `factors` by a trip count; returns true if the trip count is a guess.
     fn repeat(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) -> bool {
         match trips {
             Trips::Number(n) => *times = times.saturating_mul(n),
@@ -391,7 +394,7 @@ impl<'a> Count<'a> {
         let number = match known {
             Some(Known::Math(id)) if is_instruction(id) => 1,
             Some(Known::Math(MathFn::Sqrt)) => DIVISION,
-            // LLVM makes it a product.
+            // LLVM folds the call to a multiplication.
             Some(Known::Math(MathFn::Pow)) if self.squares(op) => 1,
             Some(Known::Math(_) | Known::MathOut(_)) => MATH,
             Some(Known::Complex(_)) => 4 * MATH,
@@ -404,7 +407,7 @@ impl<'a> Count<'a> {
         self.add(times.saturating_mul(number), factors);
     }
 
-    /// What a call costs that allocates, frees, copies or fills memory.
+    /// Returns the cost of a call that allocates, frees, copies or fills memory.
     fn memory(&self, op: Op, id: MemoryFn) -> u64 {
         use MemoryFn::*;
         if !matches!(
@@ -427,7 +430,7 @@ impl<'a> Count<'a> {
         size.map_or(CALL, |bytes| 1 + bytes / BYTES_AT_ONCE)
     }
 
-    /// Whether the exponent of a power is 2.
+    /// Returns true if the exponent of a power is 2.
     fn squares(&self, op: Op) -> bool {
         let args = self.unit.call_args(self.body, op);
         let constant = args.get(1).and_then(|arg| self.body.as_const(*arg));
@@ -437,7 +440,7 @@ impl<'a> Count<'a> {
         )
     }
 
-    /// A call of a function of the program, or of unknown code.
+    /// Adds a call of a program function or of unknown code.
     fn own_call(
         &mut self,
         op: Op,
@@ -452,7 +455,7 @@ impl<'a> Count<'a> {
         let cost = cost.unwrap_or(&other);
         self.work.calls |= cost.calls;
         self.guesses = self.guesses.max(guesses + cost.guesses);
-        // What comes before the program's end is not what makes an iteration long.
+        // Code before the program's end does not make an iteration long.
         let fixed = match self.is_last(op) {
             true => cost.fixed.min(CALL),
             false => cost.fixed,
@@ -477,13 +480,13 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Whether nothing runs behind the code that an op stands in.
+    /// Returns true if no code runs after the region of `op`.
     fn is_last(&self, op: Op) -> bool {
         let end = self.body.parent(op).and_then(|r| self.body.last(r));
         end.is_some_and(|end| matches!(self.body.kind(end), OpKind::Unreachable))
     }
 
-    /// How often the regions of `op` run for each run of `op` itself.
+    /// Returns the executions of the regions of `op` per execution of `op`.
     fn trips(&self, op: Op) -> Trips {
         match self.body.kind(op) {
             OpKind::For { trip_max } => {
@@ -500,8 +503,8 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// A count, if it is known before the region starts. What is a parameter but for its width, or for a
-    /// number that is added to it, is taken for the parameter, and so is a choice between it and another.
+    /// Returns a count known before the region. Width changes, added constants and a select between two values
+    /// are looked through to a parameter.
     fn known_before(&self, count: Value) -> Trips {
         let (unit, body) = (self.unit, self.body);
         if let Some(n) = body.as_int(unit, count) {
@@ -524,7 +527,8 @@ impl<'a> Count<'a> {
             count = match body.kind(op) {
                 OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) => body.operand(op, 0),
                 OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if constant(1) => body.operand(op, 0),
-                // Of two, the one that is known; none at all, as for bounds that are not in order, tells nothing.
+                // Selects the known one of two alternatives; two constants, as for bounds in the wrong order,
+                // are no information.
                 OpKind::Select => {
                     let two = [2, 1].map(|i| body.operand(op, i));
                     let mut ways = two.into_iter().filter(|way| body.as_const(*way).is_none());
@@ -547,7 +551,7 @@ enum Trips {
     Unknown,
 }
 
-/// What an op that calls nothing costs.
+/// Returns the cost of an op without calls.
 fn cost(kind: &OpKind) -> u64 {
     match kind {
         OpKind::Binary(
@@ -564,7 +568,7 @@ fn cost(kind: &OpKind) -> u64 {
     }
 }
 
-/// Whether an op asks the run-time library which of how many threads it is on.
+/// Returns true if `op` queries the runtime for thread number or team size.
 fn asks(kind: &OpKind) -> bool {
     matches!(
         kind,
@@ -572,7 +576,7 @@ fn asks(kind: &OpKind) -> bool {
     )
 }
 
-/// Whether processors have an instruction for it, or a few.
+/// Returns true for functions that are one or a few machine instructions.
 fn is_instruction(id: MathFn) -> bool {
     use MathFn::*;
     matches!(
@@ -590,7 +594,7 @@ fn is_instruction(id: MathFn) -> bool {
 }
 
 impl Work {
-    /// With loops and recursions of which it is not known how often they run as what may take any time.
+    /// Returns the work with `open` code counted as unbounded.
     pub(crate) fn with_open(mut self) -> Work {
         if self.open {
             self.fixed = self.fixed.max(ANY_TIME);
@@ -598,7 +602,7 @@ impl Work {
         self
     }
 
-    /// The work of one iteration, where nothing is known of the values that it depends on.
+    /// Returns the work of an iteration, with unknown values estimated.
     fn roughly(&self) -> u64 {
         let terms = self.terms.iter().map(|(factors, cost)| {
             let times = UNKNOWN_TRIPS.saturating_pow(factors.len() as u32);
@@ -607,8 +611,8 @@ impl Work {
         terms.fold(self.fixed, u64::saturating_add)
     }
 
-    /// The work of `trips` iterations, without overflow: large numbers are cut down to what is still
-    /// far above every threshold. Gives the work of one iteration too, at least 1.
+    /// Emits the work of `trips` iterations and of one iteration (at least 1). Large numbers saturate far above
+    /// every threshold, hence nothing overflows.
     pub(crate) fn values(&self, b: &mut Builder<'_>, trips: Value) -> (Value, Value) {
         let number = |n: u64| i64::try_from(n.clamp(1, LARGE)).unwrap_or(1);
         let mut sum = b.i64(number(self.fixed));
@@ -685,8 +689,8 @@ mod tests {
           par.for %i < %n { %v = call @CALLEE store %v, %out yield }
           return }";
 
-    /// The work of an iteration of the loop in `f` that makes this call; the second number is what is
-    /// multiplied with `n`.
+    /// Returns the work of an iteration with `call` in the loop of `f`. The second number is the multiple of
+    /// `n`.
     fn work(call: &str) -> (u64, Option<u64>, bool) {
         let (work, n) = work_of(call);
         let term = work.terms.iter().find(|(factors, _)| *factors == [n]);
@@ -712,10 +716,10 @@ mod tests {
     fn a_call_counts_as_the_code_that_it_runs() {
         assert_eq!(work("small(%i)"), (3, None, false));
         assert_eq!(work("twice(%i)"), (5, None, false));
-        // The loop itself, and an addition in each round.
+        // The loop itself, and an addition per iteration.
         assert_eq!(work("sum(%n)"), (2, Some(1), false));
         assert_eq!(work("sum(10)"), (12, None, false));
-        // As many as the argument says but three, or at most as it says.
+        // The argument minus three; at most the argument.
         assert_eq!(work("while(%n)"), (5, Some(1), false));
         assert_eq!(work("least(%n, %i)"), (5, Some(1), false));
         assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
@@ -724,15 +728,15 @@ mod tests {
         assert_eq!(work("llvm.umin.i64(%i, 7)"), (2, None, false));
     }
 
-    /// Two operations on 32 bits are one where vectors can be made of them.
+    /// Two operations on 32 bits count as one if vectorisable.
     #[test]
     fn narrow_numbers_count_half_in_straight_code() {
         assert_eq!(work("narrow(%i)"), (1 + 1, None, false));
-        // The comparison is no part of straight code, the arms are.
+        // The comparison is not in straight code, but the arms are.
         assert_eq!(work("branch(%i)"), (1 + 1 + 1, None, false));
     }
 
-    /// Loops that do next to nothing fork where they are long, and no estimate overflows.
+    /// Loops with tiny iterations fork if long, and no estimate overflows.
     #[test]
     fn many_small_iterations_are_worth_a_fork() {
         assert!(MANY > crate::Options::default().small_work);
@@ -745,12 +749,12 @@ mod tests {
     #[test]
     fn a_call_of_which_nothing_is_known_is_large() {
         assert_eq!(work("deep(%i)"), (CALL + 1, None, false));
-        // How often it runs depends on the iteration, or on more than an argument.
+        // The trip count depends on the iteration, or on more than an argument.
         assert_eq!(work("sum(%i)"), (2 + CALL, None, false));
         assert_eq!(work("squares(%n)"), (CALL + 1, None, false));
     }
 
-    /// Recursions and loops until something holds, but not a single loop over a row.
+    /// Recursion and while loops, but not a single loop over a row.
     #[test]
     fn what_is_seen_may_take_any_time_too() {
         for (call, open) in [
@@ -767,7 +771,7 @@ mod tests {
         }
     }
 
-    /// Code of another file, a pointer, and what waits for a disk or another thread.
+    /// Code of another file, a function pointer, and calls that wait for a disk or another thread.
     #[test]
     fn two_calls_that_may_take_any_time_are_worth_a_fork() {
         assert_eq!(work("elsewhere(%i)"), (ANY_TIME + 1, None, true));

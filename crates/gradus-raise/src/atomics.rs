@@ -1,9 +1,9 @@
-//! Atomic updates of a local variable in a parallel loop become a reduction.
+//! Atomic updates as reductions: atomic updates of a local variable in a parallel loop become a reduction.
 //!
-//! `#pragma omp atomic` on a sum that every iteration adds to asks for what a reduction gives, at the cost
-//! of a locked instruction in each of them, also where the loop is too small to be split. Where the loop
-//! does nothing else with the variable, and no task could meanwhile, each iteration gathers in memory of
-//! its own and contributes that.
+//! An `#pragma omp atomic` sum in every iteration equals a reduction, at the cost of a locked instruction per
+//! iteration, even if the loop is too small to fork. If the loop has no other access to the variable, and no
+//! task can access the variable concurrently, each iteration accumulates into private memory and contributes
+//! the result.
 
 use gradus_edit::{neutral, reduced};
 use gradus_ir::known::Known;
@@ -11,7 +11,7 @@ use gradus_ir::{
     AllocaPlace, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
 };
 
-/// A loop that only updates a variable.
+/// A loop whose only accesses to a variable are updates.
 struct Gathering {
     at: Op,
     variable: Value,
@@ -20,7 +20,7 @@ struct Gathering {
     updates: Vec<Op>,
 }
 
-/// Makes reductions of the atomic updates in a body's parallel loops.
+/// Turns atomic updates in the parallel loops of a body into reductions.
 pub(crate) fn raise(unit: &mut Unit, body: &mut Body) {
     let slot = |op: &Op| match body.kind(*op) {
         OpKind::Alloca(info) => info.place == AllocaPlace::Frame,
@@ -34,7 +34,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// The loops that do nothing with a variable but update it, all in one way.
+/// Returns the loops that access the variable by one kind of update only.
 fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
     let variable = body.result(slot);
     let mut found: Vec<Gathering> = Vec::new();
@@ -51,7 +51,7 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
             }
             _ => false,
         };
-        // A task may run on beside the loop.
+        // A task may run concurrently with the loop.
         let tasks = strands
             .iter()
             .any(|s| matches!(body.kind(*s), OpKind::Spawn { .. }));
@@ -80,7 +80,7 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
     found
 }
 
-/// The ops around one that run their regions as strands, from the inside out, up to where a variable is.
+/// Returns the ops around `op` that run their regions as strands, innermost first, up to the region of `slot`.
 fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
     let end = body.parent(slot);
     let around = |op: &Op| {
@@ -92,14 +92,14 @@ fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
         .collect()
 }
 
-/// A parallel loop whose iterations come to their end.
+/// Returns true for a parallel loop whose iterations reach their end.
 fn is_loop(body: &Body, op: Op) -> bool {
     let end = body.last(body.op_regions(op)[0]);
     matches!(body.kind(op), OpKind::ParFor { .. })
         && end.is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
 }
 
-/// What an atomic update does, if nobody asks what was there before.
+/// Returns the reduction and type of an atomic update whose old value is unused.
 fn update(body: &Body, op: Op) -> Option<(ReduceOp, TypeId)> {
     let OpKind::AtomicRmw(kind, access) = body.kind(op) else {
         return None;

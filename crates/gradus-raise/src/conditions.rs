@@ -1,10 +1,11 @@
-//! Teams that are of one rank where a condition does not hold (`if` clauses).
+//! The `if` clause of a team: versions a team that has one rank if a condition is false.
 //!
-//! Where it holds, such a team is as any other, and becomes parallel loops where those would. Where it does not, the
-//! program may rely on one thread, which runs the iterations in their order: they may meet in memory then. So the team
-//! stands in both arms of a branch, as it would without the clause and as one of one rank. The latter becomes the code
-//! of that rank, each shared loop a `for`. It stays a team where what it calls may ask for numbers of threads, make
-//! tasks or begin regions, as these are told of the innermost region.
+//! If the condition holds, the team is an ordinary team and becomes parallel loops if possible. Otherwise the
+//! program may rely on one thread, which runs iterations in order, and iterations may conflict in memory. The
+//! team is therefore cloned into both arms of a branch: once without the clause and once with one rank. The
+//! one-rank clone becomes the code of its rank, each worksharing loop a `for`. The clone stays a team if a
+//! callee may query thread numbers, create tasks or begin regions, because a callee observes the innermost
+//! region.
 
 use crate::extents;
 use crate::fold::{
@@ -14,14 +15,14 @@ use crate::openmp::{Step, reason};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
-/// The most ops that a team may have to stand there twice.
+/// The maximum number of ops in a team to be cloned.
 const MOST_OPS: usize = 5000;
 
-/// Where a team is of one rank for a condition, and would become loops without: puts it into an arm where that holds,
-/// and what one rank does into the other. Else says what tells its ranks apart.
+/// Versions a team with an `if` clause that would become loops without the clause. Returns the op that
+/// distinguishes the ranks otherwise.
 pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> Step {
     let Some(clause) = Clause::of(unit, body, team) else {
-        // Not an error: the team has no `if` clause, and stays as it is.
+        // Not an error: the team has no `if` clause, and remains unchanged.
         return Ok(());
     };
     let region = body.op_regions(team)[0];
@@ -36,10 +37,10 @@ pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) ->
     Ok(())
 }
 
-/// What an `if` clause makes of the number of ranks.
+/// The number of ranks as determined by an `if` clause.
 struct Clause {
     condition: Value,
-    /// What the condition is where more than one rank is asked for, and how many are.
+    /// The value of the condition for which `asked` ranks are requested.
     holds: bool,
     asked: Value,
 }
@@ -64,7 +65,7 @@ impl Clause {
         })
     }
 
-    /// Puts a team into one arm of a branch and a copy of it that has one rank into the other; gives the copy.
+    /// Clones a team into the arms of a branch; returns the clone with one rank.
     fn part(self, unit: &mut Unit, body: &mut Body, team: Op) -> Op {
         let mut b = Builder::new(unit, body);
         b.at_op(team);
@@ -86,12 +87,12 @@ impl Clause {
     }
 }
 
-/// Makes a team of one rank the code of that rank, where nothing in it can tell.
+/// Inlines a team of one rank, if the difference is unobservable.
 fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let asks = body.walk(region).any(|op| is_unseen(unit, body, op, reach));
     let Ok((shared, _)) = rank_level(unit, body, team, reach) else {
-        // Not an error: something tells ranks apart, and a team of one rank stays a team.
+        // Not an error: an op distinguishes ranks, and a team of one rank stays a team.
         return;
     };
     let fixed = |op: &Op| body.operands(*op).all(|v| body.as_const(v).is_some());
@@ -101,7 +102,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let own = own.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
     let own: Vec<Op> = own.collect();
     let Ok(compared) = compared(unit, body, region, &shared) else {
-        // Not an error: the rank or the size is used, and a team of one rank stays a team.
+        // Not an error: rank or size is used, and a team of one rank stays a team.
         return;
     };
     if asks || extents::may_work(unit, body, region, reach) || !own.iter().all(fixed) {
@@ -117,7 +118,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     dissolve(body, team);
 }
 
-/// Makes a shared loop a `for`.
+/// Turns a worksharing loop into a `for`.
 fn run_through(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
     b.at_op(op);

@@ -1,15 +1,15 @@
-//! Where a region without ranks begins and ends, for the tasks and regions of functions which it calls.
+//! Region markers: begin and end of a parallel region without ranks, for tasks and regions in callees.
 //!
-//! A task is another thread's work only where a region runs; outside of all there is one thread. A region in a region
-//! has one thread, unless several levels may be active. A function may be
-//! called from both, so that the run-time library is asked, and told: by teams of their own accord, and by
-//! `gr_region` and `gr_region_end` where a region has become the code of one thread, with parallel loops in it.
+//! A task is deferred only inside of a region; outside of all regions only one thread exists. A nested region
+//! has one thread, unless several levels may be active. A function may be called from inside and outside, hence
+//! the runtime is queried and must know. Teams register themselves. A region folded to the code of one thread
+//! with parallel loops calls `gr_region` and `gr_region_end`.
 
 use crate::fold::Reach;
 use crate::openmp::calls_unseen;
 use gradus_ir::{AttrSet, Body, Builder, FuncId, Op, OpKind, Region, Unit, Value};
 
-/// Has the code of a team say where it begins and ends, if it may come to functions that make tasks or begin regions.
+/// Adds region markers to a team that may reach functions with tasks or regions.
 pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let (Some(first), Some(end)) = (body.first(region), body.last(region)) else {
@@ -28,7 +28,7 @@ pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     b.call(finish, &[before]);
 }
 
-/// Whether the code of a region calls what may make tasks or begin regions.
+/// Returns true if a region calls code that may create tasks or begin regions.
 pub(crate) fn may_work(unit: &Unit, body: &Body, region: Region, reach: &Reach) -> bool {
     let may = |op: Op| {
         let kind = body.kind(op);

@@ -1,19 +1,20 @@
-//! Teams whose ranks do nothing but share loops become parallel loops.
+//! Folding of teams to parallel loops: a team whose ranks only execute worksharing loops becomes a sequence of
+//! parallel loops.
 //!
-//! One rank is a legal run of a team, and the iterations of a shared loop may run in any order or at
-//! once. So the region of a team can stand in the place of the team, run by one, with every `share.for` a
-//! `par.for` — where nobody asks for rank or size, all that a rank does beside shared loops is what any
-//! other does too, and the ranks' own memory is not shared by iterations that now run at once:
-//! - memory that an iteration begins anew (it writes it first, or its life begins there) moves into the
+//! One rank is a legal execution of a team, and iterations of a worksharing loop may run in any order, also
+//! concurrently. The region of a team may therefore replace the team, executed by one thread, with every
+//! `share.for` as a `par.for`. The rules: rank and size are unused, code outside of worksharing loops has equal
+//! effects on every rank, and iterations that now run concurrently do not share private memory of a rank:
+//! - memory that an iteration initialises (by a first write or a lifetime start) is privatised to the
 //!   iteration;
-//! - memory that iterations only read stays;
-//! - memory that starts from a neutral value, gathers in the loop and is combined under a lock behind it
-//!   is a reduction: each iteration contributes what it gathers from the neutral value.
+//! - memory that iterations only read is shared;
+//! - memory that starts from an identity, accumulates in the loop and is combined under a lock afterwards is a
+//!   reduction: each iteration contributes its accumulation from the identity.
 //!
-//! A team in which one rank does all the work (`single`) is that work. One that is of one rank where a condition does
-//! not hold stands there twice ([`crate::conditions`]).
+//! A team whose entire work is in `single` regions is the work itself. A team with an `if` clause is versioned
+//! ([`crate::conditions`]).
 //!
-//! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
+//! Any other team stays a team. Barriers vanish with the team: code before and after runs in order.
 
 use crate::atomics;
 use crate::conditions;
@@ -33,37 +34,37 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// What functions reach.
+/// Call graph summaries of functions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
-    /// Those that reach what tells ranks apart, or code that is not seen.
+    /// Functions that reach code that distinguishes ranks, or unknown code.
     pub speaking: HashSet<FuncId>,
-    /// Whether a pointer may point to one of these.
+    /// True if a function pointer may point to a function in `speaking`.
     pub pointed_speak: bool,
-    /// Those that reach tasks or regions.
+    /// Functions that reach tasks or regions.
     pub working: HashSet<FuncId>,
-    /// Those that reach code which may ask for rank and size, or share work between ranks.
+    /// Functions that reach code that may query rank and size, or share work between ranks.
     pub unseen: HashSet<FuncId>,
-    /// Those that reach what may wait for another thread.
+    /// Functions that reach code that may wait for another thread.
     pub waiting: HashSet<FuncId>,
-    /// Those that reach a loop that waits for what another thread writes.
+    /// Functions that reach a spin loop on memory written by another thread.
     pub watching: HashSet<FuncId>,
-    /// Those that reach what updates memory at once with others, or locks.
+    /// Functions that reach atomic updates or locks.
     pub meeting: HashSet<FuncId>,
-    /// Those that reach what allocates on the heap.
+    /// Functions that reach heap allocation.
     pub allocating: HashSet<FuncId>,
 }
 
-/// What became of a body's teams.
+/// The outcome for the teams of a body.
 #[derive(Default)]
 pub(crate) struct Folded {
-    /// Those that are no more.
+    /// Teams that became loops.
     pub folded: Vec<Op>,
-    /// The others, and why their ranks are told apart.
+    /// Remaining teams, and the op that distinguishes their ranks.
     pub told_apart: Vec<(Op, Reason)>,
 }
 
-/// Folds all teams of a body that can be, inner ones first.
+/// Folds all teams of a body that qualify, inner teams first.
 pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
     let mut teams: Vec<Op> = body
         .walk(body.root())
@@ -97,17 +98,17 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
     done
 }
 
-/// What is to be done to a team's shared loops.
+/// The transformation of a team's worksharing loops.
 pub(crate) struct Plan {
     loops: Vec<(Op, Vec<Reduction>, Vec<Own>)>,
-    /// Comparisons of the rank with a number, and what they give for the one rank.
+    /// Comparisons of the rank with a number, and their result for the only rank.
     compared: Vec<(Op, bool)>,
 }
 
-/// How a team for which so many ranks are `asked` becomes loops; else what tells its ranks apart.
+/// Plans the folding of a team with `asked` requested ranks, or returns the op that distinguishes its ranks.
 pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Reach) -> Step<Plan> {
     let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
-    // A team that may be of one was perhaps asked for because its loops must not run at once.
+    // A team of possibly one rank was perhaps requested because its loops must not run concurrently.
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
         return why(team, "its number of threads is computed, or one");
     }
@@ -115,8 +116,8 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     if let Some(op) = body.walk(region).find(|&op| is_wide_team(unit, body, op)) {
         return why(op, "a region with threads of its own stands in it");
     }
-    // With a number of its own, what is not seen may count on no other thread coming by, and the program on
-    // so many coming by, as where they wait for each other.
+    // With a stated number of ranks, unknown code may rely on no other thread entering, and the program on
+    // exactly that many ranks entering, e.g. to wait for each other.
     let stated = body.as_int(unit, asked) != Some(0);
     if stated {
         let counts = |op: &Op| is_unseen(unit, body, *op, reach) || waits(unit, body, *op, reach);
@@ -134,7 +135,7 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         }
     }
     let (shared, level) = rank_level(unit, body, team, reach)?;
-    // Those that run must have been begun in their order.
+    // Waiting iterations require that earlier iterations have started in order.
     let watches = |op: &Op| leads_to_watching(unit, body, *op, reach);
     let mut inside = shared
         .iter()
@@ -162,7 +163,7 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         let own = own_memory(unit, body, region, op, &gathered, !stated, reach)?;
         loops.push((op, found, own));
     }
-    // A lock that is no reduction's guards something between ranks; one rank would not need it.
+    // A lock other than a reduction's orders ranks; a single rank would not need the lock.
     let is_combined = |op: &Op| {
         combined.contains(op)
             && reductions::is_all(unit, body, *op, loops.iter().flat_map(|(_, r, _)| r))
@@ -176,8 +177,8 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     Ok(Plan { loops, compared })
 }
 
-/// A call in a static loop of a team by which one loop may leave something to another, or to its next run, in what
-/// is the thread's: iterations of one number are one thread's in all of them.
+/// Returns a call in a static loop by which a loop may pass thread-local state to another loop, or to its next
+/// execution. In static loops, one thread runs an iteration number in all loops.
 fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Option<Op> {
     let is_static = |lp: &&Op| {
         let kind = body.kind(**lp);
@@ -208,18 +209,18 @@ fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Opt
     (calling.len() > 1 || again(lp)).then_some(call)
 }
 
-/// Whether an op is a team that may have several ranks: inside of another one it has one, unless several levels may be
-/// active, and would not know of that one.
+/// Returns true for a team that may have several ranks. A nested team has one rank, unless several levels may
+/// be active, and would not know the enclosing team.
 fn is_wide_team(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Spmd { .. }) && body.as_int(unit, extent(body, op)) != Some(1)
 }
 
-/// The number of ranks asked for.
+/// Returns the requested number of ranks.
 fn extent(body: &Body, team: Op) -> Value {
     uncast(body, body.operand(team, 0))
 }
 
-/// A value before it was converted.
+/// Returns the operand of a cast, or the value itself.
 pub(crate) fn uncast(body: &Body, value: Value) -> Value {
     match body.def_op(value) {
         Some(op) if matches!(body.kind(op), OpKind::Cast(_)) => body.operand(op, 0),
@@ -227,8 +228,8 @@ pub(crate) fn uncast(body: &Body, value: Value) -> Value {
     }
 }
 
-/// The shared loops of a team, and the ops around them that every rank runs; else what makes the number of ranks
-/// matter.
+/// Returns the worksharing loops of a team, and the surrounding ops run by every rank, or the op for which the
+/// number of ranks matters.
 pub(crate) fn rank_level(
     unit: &Unit,
     body: &Body,
@@ -279,7 +280,7 @@ pub(crate) fn rank_level(
 const SPEAKS: &str = "what is called may ask for the number of a thread, or of all";
 const NUMBERED: &str = "the number of a thread is used";
 
-/// Why an op that every rank runs tells ranks apart, if it does.
+/// Returns the reason why an op run by every rank distinguishes ranks, if any.
 fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'static str> {
     match body.kind(op) {
         OpKind::ShareFor { .. }
@@ -305,8 +306,8 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
     }
 }
 
-/// What each rank does in its own code of which it matters how often it is done: it calls something that has
-/// effects, or makes tasks, loops or teams. What it stores is its own, or there would be a race.
+/// Returns an op of a rank's own code for which the number of executions matters: a call with effects, a task,
+/// loop or team. Stores need no check: a store to shared memory would be a race.
 fn done_by_each(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
     let mut open = vec![region];
     while let Some(region) = open.pop() {
@@ -333,7 +334,7 @@ fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
     is_pure(unit, body, call) || matches!(known, Some(Known::Memory(_) | Known::Marker(_)))
 }
 
-/// Whether a comparison only chooses what rank 0 does beside the others.
+/// Returns true if a comparison only selects code for rank 0, without an alternative for the other ranks.
 fn chooses_first(unit: &Unit, body: &Body, compared: Op) -> bool {
     let is_equal = matches!(body.kind(compared), OpKind::ICmp(IntPredicate::Eq));
     let with_first = body.as_int(unit, body.operand(compared, 1)) == Some(0);
@@ -349,8 +350,7 @@ fn chooses_first(unit: &Unit, body: &Body, compared: Op) -> bool {
     is_equal && with_first && users.all(only_then)
 }
 
-/// Whether all that a team's ranks do is done by one of them: `single` regions, and between them nothing
-/// that anybody sees.
+/// Returns true if one rank does all work of a team: `single` regions, without side effects in between.
 fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
     let single = |op: Op| matches!(body.kind(op), OpKind::Single { .. });
     let quiet = |op: Op| {
@@ -364,7 +364,7 @@ fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
     body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
 }
 
-/// Whether an op asks for rank or size, or calls who does, or who is not known.
+/// Returns true if `op` queries rank or size, directly or by a callee, or calls an unknown function.
 fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     if body.kind(op).call_info().is_none() {
         return false;
@@ -375,26 +375,28 @@ fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     }
 }
 
-/// Whether an op calls, or leads to, code that is neither seen nor known by name. Every rank must run it.
+/// Returns true if `op` reaches code without a body and without a known name. Every rank must execute such a
+/// call.
 pub(crate) fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.unseen.contains(&func);
     calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
-/// Whether an op is, or leads to, what may wait for another thread: it needs one of its own.
+/// Returns true if `op` may wait for another thread, directly or by a callee: waiting requires a separate
+/// thread.
 fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.waiting.contains(&func);
     let waits = calls_waiting(unit, body, op) || looks_again(unit, body, op);
     waits || unit.callee(body, op).is_some_and(leads)
 }
 
-/// Whether an op is, or leads to, a loop that waits for what another thread writes.
+/// Returns true if `op` reaches a spin loop on memory written by another thread.
 fn leads_to_watching(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.watching.contains(&func);
     watches(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
-/// The comparisons of the rank with numbers; else where rank or size are used otherwise.
+/// Returns the comparisons of the rank with numbers, or an op with a different use of rank or size.
 pub(crate) fn compared(
     unit: &Unit,
     body: &Body,
@@ -447,7 +449,7 @@ fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan, reach: &Reach) {
     dissolve(body, team);
 }
 
-/// Gives comparisons of the rank the outcome that they have for the one rank.
+/// Replaces comparisons of the rank by their result for the only rank.
 pub(crate) fn settle(unit: &mut Unit, body: &mut Body, compared: Vec<(Op, bool)>) {
     for (op, truth) in compared {
         let value = Builder::new(unit, body).bool(truth);
@@ -457,7 +459,7 @@ pub(crate) fn settle(unit: &mut Unit, body: &mut Body, compared: Vec<(Op, bool)>
     }
 }
 
-/// Puts the code of a team's one rank, in which nothing is shared any more, in the place of the team.
+/// Inlines the code of a team's only rank, without worksharing, in place of the team.
 pub(crate) fn dissolve(body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     one_rank(body, region);
@@ -472,7 +474,7 @@ pub(crate) fn dissolve(body: &mut Body, team: Op) {
     body.erase(team);
 }
 
-/// Has an allocation of fixed length live as long as the strand around a team.
+/// Moves an allocation of constant size to the strand around a team.
 pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
     let home = body.strand_of(team);
     let place = match home == body.root() {
@@ -492,7 +494,7 @@ pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
     }
 }
 
-/// Takes away what only matters between ranks.
+/// Removes ops that matter between ranks only.
 fn one_rank(body: &mut Body, region: Region) {
     let mut open = vec![region];
     while let Some(region) = open.pop() {
@@ -524,8 +526,8 @@ fn inline(body: &mut Body, op: Op) {
     body.erase(op);
 }
 
-/// Whether a shared loop is sections some of which may wait for others: each iteration has code of its own, by its
-/// number. They are to run at once however short they are.
+/// Returns true for `sections` that may wait for each other: each iteration runs separate code selected by its
+/// number. Sections must run concurrently however short.
 fn is_waiting_sections(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let region = body.op_regions(op)[0];
     let number = body.region_params(region)[0];
@@ -590,8 +592,8 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
     }
 }
 
-/// The iterations of a chunk are one thread's, in their order, and may meet in memory: a chunk is an iteration
-/// of the parallel loop. Chunks of shrinking loops (`guided`) begin nobody knows where.
+/// Emits a parallel loop over chunks: the iterations of a chunk belong to one thread, in order, and may
+/// conflict in memory. Chunks of shrinking size (`guided`) have unpredictable bounds and are not preserved.
 fn by_chunks(
     b: &mut Builder,
     op: Op,
@@ -600,7 +602,7 @@ fn by_chunks(
     stated: Option<i64>,
 ) -> Op {
     let ty = b.body.ty(trips);
-    // No loop of 64 bits runs 2⁶³ times.
+    // No 64-bit loop runs 2⁶³ times.
     let fits = match b.unit.types.get(ty) {
         Type::Int(64) => Flags::NUW.with(Flags::NSW),
         _ => Flags::NUW,
@@ -640,7 +642,7 @@ fn by_chunks(
     let from = b.body.op_regions(op)[0];
     let old = b.body.region_params(from)[0];
     b.body.replace_uses(old, index);
-    // An array whose length an iteration computes stays its own.
+    // An array whose length an iteration computes stays in the iteration.
     let own = |&op: &Op| {
         let length = matches!(b.body.kind(op), OpKind::Alloca(_)).then(|| b.body.operand(op, 0));
         let made = length.map(|length| b.body.region_of(length));

@@ -1,19 +1,19 @@
-//! Handlers that exceptions of a statement would meet.
+//! Exception handlers of statements that become tasks.
 //!
-//! Where a statement becomes a task, its handler may stand behind it, where another thread comes, which does not have
-//! the exception in flight. A function that compilers make of an OpenMP task has its own handlers only, and one that
-//! ends the program is nobody's.
+//! If a statement becomes a task, another thread may reach the handler after the statement, without the
+//! exception in flight. An outlined function of an OpenMP task contains its handlers, and a handler that only
+//! terminates the program is no obstacle.
 
 use gradus_edit::only_terminates;
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
-/// Why a statement with a handler runs where it stands.
+/// The reason why a statement with a handler runs undeferred.
 pub(crate) const MET: &str = "an exception out of it would meet a handler of this function, and other threads do not have the exception in flight";
 
-/// Why a statement runs where it stands that an exception leaves by way of destructors.
+/// The reason why a statement with destructors on its unwind path runs undeferred.
 pub(crate) const ENDED: &str = "an exception out of it would end a variable on its way";
 
-/// The first call in a region whose exception a handler takes.
+/// Returns the first call in a region whose exception a handler catches.
 pub(crate) fn met(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
     body.walk(region).find(|&op| {
         let [_, handler] = body.op_regions(op) else {

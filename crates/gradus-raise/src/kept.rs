@@ -1,13 +1,13 @@
-//! Whether a call may keep an address that it is given, for what comes later.
+//! Pointer capture: may a call retain an address beyond its return?
 //!
-//! What a function does with a parameter is followed in its body, and in those of the functions that it hands it to;
-//! of any other the attribute (`captures(none)`) says it.
+//! Uses of a parameter are followed through the callee's body and its callees. For functions without a body,
+//! the `captures(none)` attribute decides.
 
 use gradus_ir::known::Known;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Whether the call `op` may keep its argument number `index`.
+/// Returns true if the call `op` may capture argument `index`.
 pub(crate) fn may_keep(unit: &Unit, body: &Body, op: Op, index: usize) -> bool {
     let mut seen = HashSet::new();
     by_call(unit, body, op, index, &mut seen)
@@ -43,15 +43,14 @@ fn by_call(
     }
 }
 
-/// Whether the attributes of a call or function say that it does not keep a parameter, or that this is the place of
-/// its result.
+/// Returns true if attributes exclude the capture of a parameter, or the parameter is the return slot.
 fn keeps_nothing(attrs: &AttrSet, index: usize) -> bool {
     attrs.param(index, "captures") == Some(&AttrValue::Int(0))
         || attrs.param(index, "sret").is_some()
         || attrs.param(index, "byval").is_some()
 }
 
-/// Whether code may keep a value beyond its run.
+/// Returns true if a body may capture `value`.
 fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, usize)>) -> bool {
     let mut open = vec![value];
     let mut known = HashSet::from([value]);
@@ -62,7 +61,7 @@ fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, u
                 OpKind::Load(_) | OpKind::ICmp(_) => Vec::new(),
                 OpKind::Store(_) if used.index == 1 => Vec::new(),
                 OpKind::Addr { .. } if used.index == 0 => vec![body.result(op)],
-                // An own variable that holds it.
+                // A local variable that holds the pointer.
                 OpKind::Store(_) => match read_from(unit, body, body.operand(op, 1)) {
                     Some(reads) => reads,
                     None => return true,
@@ -81,7 +80,7 @@ fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, u
     false
 }
 
-/// What is read from a variable whose address goes nowhere.
+/// Returns the values loaded from a variable whose address does not escape.
 fn read_from(unit: &Unit, body: &Body, address: Value) -> Option<Vec<Value>> {
     let slot = body.def_op(address)?;
     let mut reads = Vec::new();

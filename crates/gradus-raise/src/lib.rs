@@ -1,4 +1,4 @@
-//! Outside parallel calls become parallel ops.
+//! Raising: parallel runtime calls become parallel ops.
 //!
 //! ```text
 //! let raised = gradus_raise::raise(&mut unit, &Orphans::Leave);   // before anything is inlined
@@ -6,15 +6,17 @@
 //! raised.regions                                  // what became of every region, by source line
 //! ```
 //!
-//! Place: after the import of a parallel closure (`Pipeline::EarlyPlain`), before simplification. A
-//! program's parallel constructs come as calls of a run time: OpenMP's as clang and flang emit them
-//! ([`openmp`]), CUDA's launches as the merge of its halves leaves them ([`cuda`]), the words of our header
-//! as markers ([`markers`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
-//! but share loops become parallel loops ([`fold`]).
+//! Place in the flow: after the import of a parallel call graph (`Pipeline::EarlyPlain`), before
+//! simplification. Parallel constructs arrive as runtime calls: OpenMP as emitted by clang and flang
+//! ([`openmp`]), CUDA launches as left by the merge of host and device code ([`cuda`]), parallel intrinsics of
+//! `gradus/parallel.h` ([`markers`]). Each construct becomes the equivalent op. Then teams whose ranks only
+//! execute worksharing loops become parallel loops ([`fold`]).
 //!
-//! Invariants: a region that is not understood as a whole stays exactly as it was, with all functions
-//! that it reaches, and its record says why and where. What is made passes the verifier. Nothing
-//! recurses over nesting.
+//! # Invariants
+//! - A region that is not recognised as a whole remains unchanged, with all functions it reaches; its record
+//!   states reason and location.
+//! - The result passes the verifier.
+//! - Nothing recurses over nesting.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -41,21 +43,21 @@ pub use report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};
 use std::collections::HashSet;
 
-/// What raising came to.
+/// The result of raising.
 #[derive(Clone, Debug, Default)]
 pub struct Raised {
-    /// What became of every region and of constructs outside of regions, in the order of the program.
+    /// The outcome of every region, and of constructs outside of regions, in program order.
     pub regions: Vec<RegionRecord>,
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
-    /// Launches that cannot become grids.
+    /// Diagnostics of launches that cannot become grids.
     pub refused: Vec<Diagnostic>,
-    /// What functions reached when they were read.
+    /// Call graph summaries before raising.
     reach: fold::Reach,
 }
 
 impl Raised {
-    /// A remark for each region that stays as it is, and each statement that runs serially.
+    /// Returns a remark for each region that remains unchanged, and for each statement that runs serially.
     pub fn remarks(&self) -> Vec<Diagnostic> {
         let kept = self
             .regions
@@ -74,8 +76,8 @@ impl Raised {
         .collect()
     }
 
-    /// Remarks on regions whose threads are told apart: in a derivative, which is that of the serial
-    /// projection, one thread runs them. Those of functions in `as_they_are` are none.
+    /// Returns remarks on regions whose ranks are distinguished: a derivative is based on the serial projection
+    /// and runs such a region with one thread. Functions in `as_they_are` get no remark.
     #[must_use]
     pub fn teams_of_one(&self, as_they_are: &HashSet<&str>) -> Vec<Diagnostic> {
         let projected = |r: &&RegionRecord| !as_they_are.contains(r.function.as_str());
@@ -94,20 +96,20 @@ impl Raised {
     }
 }
 
-/// What is done with a function that shares the work of a team which it did not begin.
+/// The treatment of functions with worksharing of an enclosing team in a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Orphans {
-    /// It is raised: whoever calls it gets its meaning, a team or code on one thread, from the same ops.
+    /// Raised: the caller, a team or serial code, determines the meaning of the ops.
     Raise,
-    /// It is raised if it is one of these functions, and stays as it is else.
+    /// Raised if in the set, otherwise unchanged.
     RaiseOf(HashSet<FuncId>),
-    /// It stays as it is: a team calls it that may stand in another file and be of either library, and
-    /// the run time finds out which.
+    /// Unchanged: the calling team may be in another file and belong to either library, which the runtime finds
+    /// out.
     Leave,
 }
 
-/// Raises all that is understood in a unit; launches only where nothing is differentiated
-/// ([`raise_launches`] for the rest).
+/// Raises all recognised constructs of a unit. Launches are raised only if nothing is differentiated; see
+/// [`raise_launches`] otherwise.
 pub fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let mut raised = markers::raise(unit);
     let regions = openmp::raise(unit, orphans);
@@ -124,9 +126,8 @@ pub fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     raised
 }
 
-/// Makes parallel loops of teams in functions that have taken others in since they were raised: what a loop
-/// called through a pointer may be a function now, of which it is known that it tells no ranks apart. Gives the
-/// places of these teams.
+/// Folds teams after inlining: a function pointer call in a loop may have become a direct call of a function
+/// known not to distinguish ranks. Returns the locations of the folded teams.
 pub fn fold_again(unit: &mut Unit, raised: &Raised, functions: &[FuncId]) -> Vec<SourceSpan> {
     let mut places = Vec::new();
     for &func in functions {
@@ -141,7 +142,7 @@ pub fn fold_again(unit: &mut Unit, raised: &Raised, functions: &[FuncId]) -> Vec
     places
 }
 
-/// Raises all launches in `functions`, for differentiation; what stands elsewhere stays calls.
+/// Raises all launches in `functions` for differentiation; launches elsewhere stay calls.
 pub fn raise_launches(unit: &mut Unit, functions: &[FuncId]) -> Raised {
     let launches = cuda::raise_in(unit, functions, &HashSet::new());
     Raised {

@@ -1,16 +1,16 @@
-//! The words of `gradus/parallel.h`, as markers in the code that a compiler made of them.
+//! Raising of parallel intrinsics of `gradus/parallel.h`.
 //!
-//! A marker gives a number that a condition asks for; what it marks is the side of 1, so that the program
-//! with 1 for every marker is its serial projection. That is what becomes of one whose statement is not
-//! understood: control leaves it, or an optimiser has made something else of the condition.
+//! An intrinsic returns a number used in a condition; the marked statement is the arm for 1. With 1 for every
+//! intrinsic, the program is its serial projection. An intrinsic becomes 1 if its statement is not recognised:
+//! control leaves the statement, or an optimiser has transformed the condition.
 //!
-//! - `Spawning`: that side becomes a `spawn`. Values that it gives to the code behind go through memory and
-//!   are read after the next sync; one that is wanted before gets a sync in front.
-//! - `SpawningCall`: the same for the last call there and what is done with its result; what comes before,
-//!   arguments and the place of the result, is computed before the spawn.
-//! - `Looping`: the loop there becomes a `for` whose iterations are said to be independent. What it carries
-//!   from one to the next must be sums and the like; who makes a `par.for` of it finds out.
-//! - `Scoping`: that side becomes a `scope`. `Syncing` becomes a `sync`.
+//! - `Spawning`: the arm becomes a `spawn`. Values live-out of the arm go through memory and are reloaded after
+//!   the next sync; an earlier use gets a sync in front.
+//! - `SpawningCall`: likewise for the last call of the arm and the uses of its result. Arguments and the
+//!   result's address are computed before the spawn.
+//! - `Looping`: the loop becomes an independent `for`. Carried values must be reductions; the conversion to
+//!   `par.for` checks them.
+//! - `Scoping`: the arm becomes a `scope`. `Syncing` becomes a `sync`.
 
 use crate::Raised;
 use crate::regions::{settle, splice, wrap_ops};
@@ -25,7 +25,7 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// Raises all markers of a unit; none is left.
+/// Raises all parallel intrinsics of a unit; none is left.
 pub(crate) fn raise(unit: &mut Unit) -> Raised {
     let mut raised = Raised::default();
     let ids: Vec<FuncId> = unit.functions.ids().collect();
@@ -44,7 +44,7 @@ pub(crate) fn raise(unit: &mut Unit) -> Raised {
     raised
 }
 
-/// The markers of a body in program order, outer ones first.
+/// Returns the intrinsics of a body in program order, outer statements first.
 fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ForkFn)> {
     let known = |op| match unit.known(unit.callee(body, op)?) {
         Some(Known::Fork(id)) => Some((op, id)),
@@ -53,7 +53,7 @@ fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ForkFn)> {
     body.walk(body.root()).filter_map(known).collect()
 }
 
-/// What a word is called in the source.
+/// Returns the source name of an intrinsic.
 fn word(id: ForkFn) -> &'static str {
     match id {
         ForkFn::Spawning => "gr_spawn",
@@ -64,8 +64,8 @@ fn word(id: ForkFn) -> &'static str {
     }
 }
 
-/// Raises the markers of one function: waits first, as values are read behind them; inner loops before
-/// outer ones, which are rebuilt; outer tasks before inner ones.
+/// Raises the intrinsics of a function: syncs first, because values are reloaded after a sync; inner loops
+/// before outer loops, which are rebuilt; outer tasks before inner tasks.
 fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     let mut records = Vec::new();
     let mut constructs = Vec::new();
@@ -127,10 +127,11 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     records
 }
 
-/// Why a statement runs where it stands, and the op of it that says so, if one does.
+/// The reason why a statement runs serially, and the op responsible.
 type Why = (&'static str, Option<Op>);
 
-/// Raises what one marker marks and erases it; where that stays serial, says why.
+/// Raises the statement of an intrinsic and erases the intrinsic; returns the reason if the statement stays
+/// serial.
 fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<Why> {
     let (sides, mut why) = match sides(unit, body, marker) {
         Some(sides) => (sides, None),
@@ -149,7 +150,7 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
                 spawn(unit, body, branch, side)
             }
             ForkFn::SpawningCall => {
-                // What the branch asks beside may be what lets the arguments be computed.
+                // The other condition of the branch may guard the computation of the arguments.
                 if !asks_more(body, branch) {
                     arguments_first(unit, body, branch, side);
                 }
@@ -170,7 +171,7 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
     why
 }
 
-/// What a marker marks runs where it stands from here on, or is an op by now.
+/// Replaces the intrinsic by 1: the statement is raised, or runs serially.
 fn drop_marker(unit: &mut Unit, body: &mut Body, marker: Op) {
     if let Some(&value) = body.results(marker).first() {
         settle(unit, body, value, 1);
@@ -178,7 +179,7 @@ fn drop_marker(unit: &mut Unit, body: &mut Body, marker: Op) {
     body.erase(marker);
 }
 
-/// The branches that ask a marker's number, each with its side for 1; `None` where something else does.
+/// Returns the branches on an intrinsic's number, each with its arm for 1; `None` for any other use.
 fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
     let mut sides = Vec::new();
     let number = body.results(marker).first();
@@ -196,7 +197,7 @@ fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
     Some(sides)
 }
 
-/// Whether a branch that asks a marker's number asks another condition, too.
+/// Returns true if the branch tests a further condition besides the number.
 fn asks_more(body: &Body, branch: Op) -> bool {
     let mut at = body.def_op(body.operand(branch, 0));
     while let Some(op) = at {
@@ -211,9 +212,9 @@ fn asks_more(body: &Body, branch: Op) -> bool {
     false
 }
 
-/// What an op makes of a marker's number, that it uses and that is `is` where the marker's is 1. With the condition
-/// of a branch that is all there is on that side, an optimiser makes one condition of both: what leads to the
-/// branch's own side is the answer then.
+/// Returns the value of an op in terms of an operand that is `is` if the number is 1. An optimiser merges the
+/// condition with that of a nested branch that is the entire arm: the value is then the one that selects the
+/// arm of the nested branch.
 fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
     let (op, index) = (used.op, used.index as usize);
     let bits = unit.types.int_bits(body.ty(body.operand(op, index)))?;
@@ -234,7 +235,7 @@ fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
         OpKind::Binary(BinaryOp::Xor) => Some(is ^ constant(1 - index)?),
         OpKind::Binary(BinaryOp::And) => (condition && is == 1).then_some(1),
         OpKind::Binary(BinaryOp::Or) => (condition && is == 0).then_some(0),
-        // `first ? second : false` and `first ? true : second`, as which "and" and "or" are written.
+        // `and` and `or` as `first ? second : false` and `first ? true : second`.
         OpKind::Select if condition => {
             let both = is == 1 && index < 2 && constant(2) == Some(0);
             let either = is == 0 && index != 1 && constant(1) == Some(1);
@@ -244,7 +245,7 @@ fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
     }
 }
 
-/// The other side of a branch.
+/// Returns the other arm of a branch.
 fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
     let mut regions = body.op_regions(branch).iter();
     regions.find(|r| **r != side).copied()
@@ -252,7 +253,7 @@ fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
 
 // ---- loops and scopes --------------------------------------------------------------------------
 
-/// Makes the loop of a side a `for` with independent iterations.
+/// Turns the loop of an arm into an independent `for`.
 fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Why> {
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
     let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
@@ -263,7 +264,7 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
     let [only] = marked[..] else {
         return match (loops.is_empty(), marked.is_empty()) {
             (true, _) => Ok(()),
-            // Those that are there stood inside of it.
+            // The remaining loops were nested in the marked loop.
             (_, true) => Err(("an optimiser has taken its loop away", None)),
             _ => Err(("its loop does not stand alone", None)),
         };
@@ -295,8 +296,8 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
     Ok(())
 }
 
-/// Puts all of a region but its end, and its own memory at its front, into a scope. An array that is made on the way
-/// stays between its marks.
+/// Wraps a region without its terminator and its leading private slots into a scope. Variable-length arrays
+/// stay between their markers.
 fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
     let is_own = |op: &Op| {
         matches!(body.kind(*op), OpKind::Alloca(_)) && body.as_const(body.operand(*op, 0)).is_some()
@@ -317,7 +318,7 @@ fn scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Wh
     Ok(())
 }
 
-/// Gives a region the allocations that are used nowhere else: each run of it has its own.
+/// Moves allocations used only in `region` into `region`: each execution has private memory.
 fn own_memory(body: &mut Body, region: Region) {
     let inside: HashSet<Op> = body.walk(region).collect();
     let own = |op: &Op| {
@@ -327,7 +328,7 @@ fn own_memory(body: &mut Body, region: Region) {
         let constant = body.as_const(body.operand(*op, 0)).is_some();
         let address = body.result(*op);
         let used = body.has_uses(address) && body.uses(address).all(|u| inside.contains(&u.op));
-        // That of an iteration, too, whose tasks are raised after it.
+        // Also private memory of an iteration, whose tasks are raised afterwards.
         let given = matches!(info.place, AllocaPlace::Frame | AllocaPlace::Private);
         given && constant && used && !inside.contains(op)
     };
@@ -346,8 +347,7 @@ fn own_memory(body: &mut Body, region: Region) {
 
 // ---- tasks -------------------------------------------------------------------------------------
 
-/// Moves what comes before the last call of a side in front of its branch: it is computed before the
-/// task is made.
+/// Hoists the ops before the last call of an arm above the branch: arguments are computed before the spawn.
 fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let calls = |op: &Op| match body.kind(*op) {
         OpKind::Call(_) => {
@@ -357,7 +357,7 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
         kind => matches!(kind, OpKind::Invoke(_)),
     };
     let Some(call) = body.ops_in_rev(side).find(calls) else {
-        // Not an error: an optimiser has inlined the call, and all of the side is the task.
+        // Not an error: an optimiser has inlined the call, and the whole arm is the task.
         return;
     };
     let before: Vec<Op> = body.ops_in(side).take_while(|op| *op != call).collect();
@@ -367,16 +367,15 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     }
 }
 
-/// Moves what the other side of a branch computes in front of it, and gives what follows that instead of what the
-/// task computes alike: an optimiser that finds an argument of the task computed behind it once more computes it on
-/// both sides.
+/// Hoists the ops of the other arm above the branch, and replaces results computed equally in both arms. An
+/// optimiser that finds a task's argument recomputed after the task sinks the computation into both arms.
 fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let Some(other) = other(body, branch, side) else {
         unreachable!("a branch has two sides");
     };
     let ends = [side, other].map(|r| body.last(r).and_then(|end| ends_with_values(body, end)));
     let [Some(here), Some(there)] = ends else {
-        // Not an error: control does not come to the end of one side, which gives nothing.
+        // Not an error: control does not reach the end of an arm, which then yields nothing.
         return;
     };
     let made = body
@@ -398,7 +397,7 @@ fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     }
 }
 
-/// Whether two values are one, or results of the same op of such values.
+/// Returns true if two values are identical or structurally equal.
 fn computed_alike(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
     let mut work = vec![(a, b)];
     for _ in 0..AHEAD {
@@ -426,15 +425,15 @@ fn computed_alike(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
     false
 }
 
-/// How far behind a task the store of its result is looked for, and how many ops are compared.
+/// The search limit for the store of a task's result, and for structural comparison, in ops.
 const AHEAD: usize = 64;
 
-/// Takes the store of the one result of a branch into its side. What computes the place comes before.
+/// Moves the store of a branch's only result into the arm; the address is computed before the branch.
 fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let yields = |end: &Op| matches!(body.kind(*end), OpKind::Yield);
     let stored = store_of(unit, body, branch).zip(body.last(side).filter(yields));
     let Some(((chain, before), end)) = stored else {
-        // Not an error: the result is used otherwise and goes through memory, or control never comes to a result.
+        // Not an error: the result has other uses and goes through memory, or the arm is no-return.
         return;
     };
     let given = body.operand(end, 0);
@@ -450,8 +449,8 @@ fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     }
 }
 
-/// The ops that take the result of a branch to memory, and what else stands before the last of them;
-/// `None` where it is used otherwise, or something happens in between.
+/// Returns the ops that store the result of a branch, and the remaining ops before the store. `None` for other
+/// uses or intervening effects.
 fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> {
     let [mut value] = *body.results(branch) else {
         return None;
@@ -488,7 +487,7 @@ fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> 
     None
 }
 
-/// Makes a side of a branch a task.
+/// Turns an arm of a branch into a task.
 fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(), Why> {
     let other = other(body, branch, side);
     let empty = other.is_none_or(|other| {
@@ -523,8 +522,8 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
             b.store(old, slot);
         }
     }
-    // What else the branch asks is asked before the task is made; where that is nothing, the branch goes with the
-    // marker.
+    // Further conditions of the branch are tested before the spawn. Without further conditions the branch is
+    // removed with the intrinsic.
     let condition = b.body.operand(branch, 0);
     let (asked, [on, off]) = {
         let (asked, yes, no) = b.if_(condition, &[]);
@@ -574,7 +573,7 @@ fn is_defined(b: &Builder<'_>, value: Value) -> bool {
     })
 }
 
-/// Memory for each result that is used, in the frame of what runs the branch.
+/// Allocates a slot per used result, in the frame of the strand that executes the branch.
 fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value>> {
     let home = home(b.body, branch);
     let types: Vec<Option<TypeId>> = results
@@ -600,7 +599,7 @@ fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value
     slots
 }
 
-/// The region that is run anew by every task or iteration around an op, or the root.
+/// Returns the region executed anew by each task or iteration around `op`, or the root.
 fn home(body: &Body, op: Op) -> Region {
     let mut at = body.parent(op).unwrap_or(body.root());
     while let Some(owner) = body.owner(at) {
@@ -617,7 +616,7 @@ fn home(body: &Body, op: Op) -> Region {
     at
 }
 
-/// Makes the users of a task's value read it from its slot, behind a sync.
+/// Replaces uses of a task's value by loads of its slot after a sync.
 fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
     let ty = b.body.ty(value);
     let uses: Vec<_> = b.body.uses(value).collect();
@@ -631,7 +630,7 @@ fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
     }
 }
 
-/// Whether a sync stands on every way from a task to an op that its value reaches.
+/// Returns true if every path from the task to the use passes a sync.
 fn is_waited_for(body: &Body, task: Op, user: Op) -> bool {
     let syncs = |op: Op| matches!(body.kind(op), OpKind::Sync);
     let home = body.parent(task);
@@ -659,7 +658,8 @@ mod tests {
     use crate::{Orphans, raise};
     use gradus_ir::{Body, Op, OpKind, Symbol, parse};
 
-    /// The body of a function with a scope, on whose condition `c` its only task depends.
+    /// Returns the body of a function with a scope whose only task depends on the condition `c`, and the number
+    /// of remarks.
     fn raised(condition: &str) -> (Body, usize) {
         let text = format!(
             "declare @__gr_scoping() -> i32
@@ -694,7 +694,7 @@ mod tests {
         )
     }
 
-    /// Whether the task of the function is waited for before the number is read.
+    /// Returns true if the task completes before the load.
     fn waits_in_time(body: &Body) -> bool {
         let around = |op: &Op| body.owner(body.parent(*op)?);
         let find =
@@ -774,7 +774,7 @@ mod tests {
             .walk(body.root())
             .filter(is(|k| matches!(k, OpKind::Spawn { .. })));
         assert_eq!(spawns.count(), 1);
-        // Nothing waits for the task, nor is the number read from memory that it writes.
+        // No sync for the task, and no load of a value it stores.
         let waits = is(|k| matches!(k, OpKind::Sync | OpKind::Load(_)));
         assert_eq!(body.walk(body.root()).filter(waits).count(), 0);
     }

@@ -1,4 +1,5 @@
-//! Memory of a rank that the iterations of a shared loop use, and who may have it once they run at once.
+//! Private memory of a rank used by iterations of a worksharing loop: privatisation to iterations once
+//! iterations run concurrently.
 
 use crate::fold::Reach;
 use crate::kept::may_keep;
@@ -10,14 +11,14 @@ use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
 use std::collections::HashSet;
 
-/// An allocation that every iteration of a loop gets for itself.
+/// An allocation privatised to every iteration of a loop.
 #[derive(Debug)]
 pub(crate) struct Own {
     alloca: Op,
 }
 
 impl Own {
-    /// Makes the iterations of `op` use an allocation of their own.
+    /// Gives every iteration of `op` a private clone of the allocation.
     pub fn take_in(&self, unit: &mut Unit, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
         let inside: HashSet<Op> = body.walk(region).collect();
@@ -43,8 +44,8 @@ impl Own {
     }
 }
 
-/// The address of an allocation, and those of its parts that are made outside of shared loops, where an
-/// optimiser put them: each after what it is made of.
+/// Returns the address of an allocation, and derived addresses that an optimiser hoisted out of worksharing
+/// loops, in definition order.
 fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
     let mut found = vec![body.result(alloca)];
     let mut next = 0;
@@ -60,7 +61,7 @@ fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
     found
 }
 
-/// What uses an allocation, through its parts too.
+/// Returns the users of an allocation, including users of derived addresses.
 fn users(body: &Body, alloca: Op) -> Vec<Op> {
     let addresses = addresses(body, alloca);
     let made: HashSet<Op> = addresses.iter().filter_map(|a| body.def_op(*a)).collect();
@@ -68,10 +69,12 @@ fn users(body: &Body, alloca: Op) -> Vec<Op> {
     used.map(|u| u.op).filter(|op| !made.contains(op)).collect()
 }
 
-/// The allocations of a team's region that each iteration of the shared loop `op` gets for itself; else
-/// why iterations can neither share one that they use nor have it each, or that they may come to something else
-/// that is the rank's. `gathered` are those that a reduction takes care of; `any_number` says that the program may be
-/// run with any number of ranks.
+/// Returns the allocations of a team's region to privatise to the iterations of the worksharing loop `op`.
+/// Otherwise returns the reason: iterations can neither share nor privatise an allocation, or may reach other
+/// private memory of the rank.
+///
+/// `gathered` are the slots of reductions. `any_number` is true if the program may run with any number of
+/// ranks.
 pub(crate) fn own_memory(
     unit: &Unit,
     body: &Body,
@@ -140,7 +143,7 @@ pub(crate) fn own_memory(
     }
 }
 
-/// Whether a rank does nothing with an effect but the shared loop `op`, once.
+/// Returns true if the worksharing loop `op`, executed once, is the rank's only code with effects.
 fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
     level.iter().all(|&other| match body.kind(other) {
         OpKind::ShareFor { .. } => other == op,
@@ -152,7 +155,7 @@ fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
     })
 }
 
-/// Whether an op stores an address in the allocation, or is a call that may.
+/// Returns true if `op` stores an address within the allocation, or is a call that may capture one.
 fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
     let is_in = |value: Value| {
         let mut at = value;
@@ -175,10 +178,12 @@ fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
     }
 }
 
-/// Whether only iterations of the shared loop `op`, which a rank runs once, use the allocation. With as many ranks as
-/// there are iterations, or chunks of them, none finds there what another has left: so it is with fewer, too, as the
-/// program must not depend on their number. That is asked of arrays alone, which loops fill: there are programs that go
-/// on with what was left in a single variable (Rodinia's hotspot), and have the serial answer on one thread.
+/// Returns true if only iterations of the worksharing loop `op`, executed once per rank, use the allocation.
+///
+/// With as many ranks as iterations, or chunks, no iteration observes another's values, hence the contents are
+/// irrelevant for any number of ranks: the program must not depend on the number. The argument is used for
+/// arrays only, which loops fill. Some programs reuse a value left in a scalar (Rodinia's hotspot) and match
+/// the serial result on one thread only.
 fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
     let is_inside = |user: &Op| shared_around(body, *user) == Some(op);
     let mut users = users(body, alloca).into_iter();
@@ -191,8 +196,8 @@ fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) ->
         })
 }
 
-/// Whether iterations of shared loops write each byte of the allocation before they read it, or its life begins
-/// there, and nobody outside of shared loops sees what it held; else why not, `op` being one of the loops.
+/// Checks that iterations of worksharing loops write each byte of the allocation before any read, or start its
+/// lifetime, and that no code outside of worksharing loops observes the contents. `op` is one of the loops.
 fn begins_anew(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Step {
     let mut loops = vec![op];
     for user in users(body, alloca) {
@@ -211,7 +216,7 @@ fn begins_anew(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Step {
     regions.try_for_each(|region| is_written_first(unit, body, region, alloca, &addresses))
 }
 
-/// The outermost shared loop around an op.
+/// Returns the outermost worksharing loop around `op`.
 fn shared_around(body: &Body, op: Op) -> Option<Op> {
     let mut found = None;
     let mut at = body.parent(op);
@@ -231,7 +236,7 @@ fn marker(unit: &Unit, body: &Body, op: Op) -> Option<MarkerFn> {
     }
 }
 
-/// Whether iterations only read the allocation, through addresses that go nowhere.
+/// Returns true if iterations only read the allocation, through addresses that do not escape.
 fn only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool {
     let mut open: Vec<Value> = vec![body.result(alloca)];
     while let Some(value) = open.pop() {

@@ -1,8 +1,8 @@
-//! What each rank of a team has to itself: its slots, and what it comes to by them.
+//! Private memory of a rank that iterations may reach indirectly.
 //!
-//! Iterations that become those of a parallel loop share what was one rank's. Slots that they name are
-//! [`privates`]' matter. Here it is what they may come to by other ways: blocks of the heap that every rank
-//! allocates for itself, and whatever stands behind addresses that a rank keeps in its slots.
+//! Iterations of one rank that become iterations of a parallel loop share the rank's memory. Slots accessed by
+//! name are handled in [`privates`]. Handled here are other paths: heap blocks allocated by every rank, and
+//! memory behind addresses stored in a rank's slots.
 //!
 //! [`privates`]: crate::privates
 
@@ -11,8 +11,8 @@ use gradus_ir::known::Known;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// The ops of a team's region that every rank runs by itself: outside of shared loops, of regions for one
-/// and of other strands.
+/// Returns the ops of a team's region that every rank executes: outside of worksharing loops, `single` regions
+/// and other strands.
 pub(crate) fn level(body: &Body, team: Region) -> Vec<Op> {
     let mut found = Vec::new();
     let mut open = vec![team];
@@ -31,31 +31,31 @@ pub(crate) fn level(body: &Body, team: Region) -> Vec<Op> {
     found
 }
 
-/// A rank, and the iterations of one of its shared loops.
+/// A rank and the iterations of one of its worksharing loops.
 pub(crate) struct Rank<'a> {
     pub unit: &'a Unit,
     pub body: &'a Body,
-    /// What it runs by itself.
+    /// The ops that the rank executes.
     pub level: HashSet<Op>,
-    /// The allocations among that which iterations do not get for themselves.
+    /// The allocations in `level` that are not privatised to iterations.
     pub slots: HashSet<Op>,
-    /// What an iteration runs.
+    /// The ops of an iteration.
     pub inside: HashSet<Op>,
 }
 
-/// Where an address goes.
+/// The uses of an address.
 #[derive(Default)]
 struct Ways {
-    /// Iterations do more with what lies there than read it.
+    /// Iterations may modify the memory at the address.
     changed: bool,
-    /// It is kept in memory of the rank's own, or by what the rank calls.
+    /// The address is stored in the rank's private memory, or may be captured by a callee of the rank.
     kept: bool,
-    /// It goes on where it is not followed.
+    /// The address escapes from the analysis.
     lost: bool,
 }
 
 impl Rank<'_> {
-    /// Whether iterations may change what the rank has to itself without naming its slots.
+    /// Returns true if iterations may modify private memory of the rank without naming a slot.
     pub fn may_be_changed(&self, reach: &Reach) -> bool {
         let mut kept = false;
         for &op in &self.level {
@@ -76,7 +76,7 @@ impl Rank<'_> {
         kept && self.inside.iter().any(|op| self.goes_by_slots(*op))
     }
 
-    /// Whether an op of the rank gives it memory that nobody else has.
+    /// Returns true if an op of the rank allocates fresh memory.
     fn allocates(&self, op: Op, reach: &Reach) -> bool {
         if self.body.kind(op).call_info().is_none() {
             return false;
@@ -103,7 +103,7 @@ impl Rank<'_> {
         ways
     }
 
-    /// What one use of an address means; gives the address that it makes of it.
+    /// Records one use of an address; returns the derived address, if any.
     fn way(&self, used: Use, ways: &mut Ways) -> Option<Value> {
         let (body, op) = (self.body, used.op);
         let inside = self.inside.contains(&op);
@@ -126,14 +126,14 @@ impl Rank<'_> {
                 ways.changed |= inside;
                 ways.kept |= !plain && self.level.contains(&op);
             }
-            // What another strand does with it, it does with its own rank's.
+            // A use in another strand concerns that strand's own rank.
             _ if !inside && !self.level.contains(&op) => {}
             _ => ways.lost = true,
         }
         None
     }
 
-    /// Whether an address is that of a slot, or of a part of it.
+    /// Returns true if the address is within a slot.
     fn is_slot(&self, address: Value) -> bool {
         let mut at = address;
         while let Some(op) = self.body.def_op(at) {
@@ -145,7 +145,7 @@ impl Rank<'_> {
         false
     }
 
-    /// Whether an op of an iteration may change what lies behind an address that stands in a slot.
+    /// Returns true if an op of an iteration may modify memory behind an address stored in a slot.
     fn goes_by_slots(&self, op: Op) -> bool {
         let body = self.body;
         match body.kind(op) {
@@ -184,7 +184,7 @@ impl Rank<'_> {
     }
 }
 
-/// Whether an op is a call that allocates on the heap.
+/// Returns true if `op` allocates heap memory.
 pub(crate) fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(known, Some(Known::Memory(id)) if id.allocation().is_some())

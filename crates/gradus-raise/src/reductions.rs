@@ -1,13 +1,13 @@
-//! Reductions of shared loops: memory of a rank that gathers in the loop and is combined under a lock.
+//! Recognition of reductions in worksharing loops: memory of a rank accumulated in the loop and combined under
+//! a lock.
 //!
-//! The pattern, as compilers and people write it: `slot = neutral; share.for { … slot = slot op x … };
-//! critical { total = total op slot }`. Each iteration then contributes what it gathers from the neutral
-//! value. How contributions combine is what stands under the lock: an operation of its own where it is
-//! one, else the very code as a region.
+//! The pattern, of compilers and of users: `slot = neutral; share.for { … slot = slot op x … }; critical {
+//! total = total op slot }`. Each iteration then contributes its accumulation from the identity. The combiner
+//! is the code under the lock: a built-in operation if recognised, else the code itself as a region.
 //!
-//! What a `reduction` clause begins with is neutral, as the program says. What people write themselves begins with any
-//! value: it is combined where it was, as by one rank, and iterations gather from what is neutral to the operation, or from
-//! the same value where it is the larger or the smaller of two, which may be taken any number of times.
+//! A `reduction` clause starts from the identity by definition. A hand-written reduction may start from any
+//! value, which is combined in the original place, as by one rank. Iterations accumulate from the identity of
+//! the operation, or from the start value for min/max, which is idempotent.
 
 use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};
@@ -15,31 +15,31 @@ use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
 
-/// One reduction of a shared loop.
+/// A reduction of a worksharing loop.
 #[derive(Debug)]
 pub(crate) struct Reduction {
-    /// The rank's own memory.
+    /// The rank's private slot.
     pub slot: Op,
-    /// Where ranks combine.
+    /// The critical region that combines ranks.
     pub critical: Op,
-    /// How.
+    /// The combiner.
     pub op: ReduceOp,
-    /// What writes the neutral value in front of the loop.
+    /// The store of the start value before the loop.
     neutral: Op,
-    /// Under the lock: the reads of the total and of the slot, the ops between, and the write.
+    /// Under the lock: the loads of total and slot, the ops between, and the store.
     total: Op,
     gathered: Op,
     between: Vec<Op>,
     write: Op,
 }
 
-/// The reductions of the shared loop `op`.
+/// Returns the reductions of the worksharing loop `op`.
 pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
     let inside: HashSet<Op> = body.walk(body.op_regions(op)[0]).collect();
     let mut found: Vec<Reduction> = Vec::new();
     let mut at = body.next(op);
-    // Behind the loop, and the branches around it, only what gives values and other reductions may stand
-    // before the lock.
+    // After the loop and its enclosing branches, only value computations and other reductions may precede the
+    // lock.
     while let Some(next) = at {
         at = body.next(next);
         match body.kind(next) {
@@ -51,7 +51,7 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
             OpKind::Load(_) | OpKind::Barrier(_) => {}
             OpKind::Call(_) if is_marker(unit, body, next) => {}
             OpKind::Store(_) => {
-                // The list of what is reduced, for the run time.
+                // The runtime's list of reduction variables.
                 let slot = body.def_op(body.operand(next, 1));
                 if !slot.is_some_and(|s| {
                     matches!(body.kind(s), OpKind::Alloca(_) | OpKind::Addr { .. })
@@ -66,13 +66,13 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
     found
 }
 
-/// The branch at the end of whose arm an op stands.
+/// Returns the branch whose arm ends with `op`.
 fn around(body: &Body, op: Op) -> Option<Op> {
     let branch = body.parent(op).and_then(|r| body.owner(r))?;
     matches!(body.kind(branch), OpKind::If).then_some(branch)
 }
 
-/// Whether a value is known in front of `op`.
+/// Returns true if `value` is available before `op`.
 fn is_known(body: &Body, value: Value, op: Op) -> bool {
     let Some(def) = body.def_op(value) else {
         return true;
@@ -91,7 +91,7 @@ fn is_known(body: &Body, value: Value, op: Op) -> bool {
     false
 }
 
-/// Whether the critical section does nothing but these reductions.
+/// Returns true if the critical region contains only the given reductions.
 pub(crate) fn is_all<'r>(
     unit: &Unit,
     body: &Body,
@@ -114,7 +114,7 @@ fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(known, Some(Known::Marker(_)))
 }
 
-/// The reductions of one critical section: every write in it must be one.
+/// Returns the reductions of a critical region: every store must be a reduction.
 fn critical_parts(
     unit: &Unit,
     body: &Body,
@@ -133,7 +133,7 @@ fn critical_parts(
         }
         let address = body.operand(write, 1);
         let (total, gathered, between) = combination(unit, body, write)?;
-        // The total is read where it is written, and lies outside.
+        // The total is read at the stored address, which is defined outside.
         if body.operand(total, 0) != address || !is_known(body, address, op) {
             return None;
         }
@@ -165,7 +165,7 @@ fn critical_parts(
     Some(found)
 }
 
-/// What a written value is made of: a read of the total, one of the slot, and pure ops between.
+/// Decomposes a stored value: the load of the total, the load of the slot, and the pure ops between.
 fn combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)> {
     let region = body.parent(write)?;
     let address = body.operand(write, 1);
@@ -201,7 +201,7 @@ fn combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)>
     }
 }
 
-/// The only write of the slot outside of the loop, in front of it; `None` where anything else uses the
+/// Returns the only store to the slot outside of the loop, before the loop; `None` for any other use of the
 /// slot.
 fn neutral(
     unit: &Unit,
@@ -233,7 +233,7 @@ fn neutral(
                 found = before;
                 found?;
             }
-            // It is listed for the run time.
+            // An entry of the runtime's list.
             OpKind::Store(_) if used.index == 0 && is_list(unit, body, user) => {}
             _ => return None,
         }
@@ -243,7 +243,7 @@ fn neutral(
     same.then_some(found).flatten()
 }
 
-/// Whether a store goes to memory that nobody reads.
+/// Returns true if the store is to memory never read.
 fn is_list(unit: &Unit, body: &Body, store: Op) -> bool {
     let mut base = body.operand(store, 1);
     while let Some(op) = body.def_op(base)
@@ -271,7 +271,7 @@ fn is_list(unit: &Unit, body: &Body, store: Op) -> bool {
     true
 }
 
-/// The operation that a combination is, [`ReduceOp::Custom`] where it is none of them.
+/// Returns the built-in operation of a combination, else [`ReduceOp::Custom`].
 fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op]) -> ReduceOp {
     let (Some(op), true) = (body.def_op(result), between.len() <= 2) else {
         return ReduceOp::Custom;
@@ -300,13 +300,12 @@ fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op])
 // ---- the par.for ---------------------------------------------------------------------------------
 
 impl Reduction {
-    /// Whether it is that of a `reduction` clause.
+    /// Returns true for a `reduction` clause.
     fn is_of_clause(&self, body: &Body) -> bool {
         matches!(body.kind(self.critical), OpKind::Critical(name) if **name == *REDUCTION_LOCK)
     }
 
-    /// Whether it does not matter that what a rank begins with is not neutral: something is, or it may be taken any
-    /// number of times.
+    /// Returns true if a non-identity start value is legal: the operation has an identity or is idempotent.
     fn may_begin_anywhere(&self, body: &Body) -> bool {
         let (total, gathered) = (body.result(self.total), body.result(self.gathered));
         let choice = Extreme::of(body, body.operand(self.write, 0));
@@ -315,28 +314,28 @@ impl Reduction {
         self.op != ReduceOp::Custom || choice.is_some_and(of_both)
     }
 
-    /// The total so far, read in front of the loop.
+    /// Emits a load of the total before the loop.
     pub fn initial(&self, b: &mut Builder, op: Op) -> Value {
         b.at_op(op);
         let copy = clone_op_within(self.total, b, &mut ValueMap::new());
         b.body.result(copy)
     }
 
-    /// Whether what stands under the lock must stay there: it combines what a rank begins with, also where no
-    /// iteration runs.
+    /// Returns true if the code under the lock must remain: the start value is combined even if no iteration
+    /// runs.
     pub fn stays(&self, b: &mut Builder) -> bool {
         let begun = b.body.operand(self.neutral, 0);
         !self.is_of_clause(b.body) && !self.is_neutral(b, begun)
     }
 
-    /// Whether a value changes nothing, but for the sign of a zero.
+    /// Returns true if `value` is an identity up to the sign of zero.
     fn is_neutral(&self, b: &mut Builder, value: Value) -> bool {
         let ty = b.body.ty(value);
         let value = self.exact(b, value);
         gradus_edit::neutral(b, self.op, ty) == Some(value)
     }
 
-    /// Makes an iteration gather from the neutral value, in memory of its own, and yield that.
+    /// Lets an iteration accumulate from the identity in private memory and yield the result.
     pub fn contribute(&self, b: &mut Builder, op: Op) {
         let region = b.body.op_regions(op)[0];
         let Some(end) = b.body.last(region) else {
@@ -365,7 +364,7 @@ impl Reduction {
         b.body.add_operand(end, gathered);
     }
 
-    /// Of sums −0.0 is neutral, and 0.0 is not: 0.0 + −0.0 is 0.0.
+    /// The identity of addition is −0.0, not 0.0: 0.0 + −0.0 is 0.0.
     fn exact(&self, b: &mut Builder, value: Value) -> Value {
         let ty = b.body.ty(value);
         let constant = b
@@ -379,16 +378,16 @@ impl Reduction {
         }
     }
 
-    /// Writes the result where ranks combined, or in front of that where it `stays`; the combining code becomes a
-    /// region where it is no operation.
+    /// Stores the result at the place of the combination, or before it if the combination `stays`. Code that is
+    /// no built-in operation becomes the combining region.
     pub fn finish(&self, b: &mut Builder, op: Op, number: usize, stays: bool) {
         if self.op == ReduceOp::Custom {
             let region = b.body.add_region(op);
             let ty = b.body.ty(b.body.result(self.total));
             let (x, y) = (b.body.add_param(region, ty), b.body.add_param(region, ty));
             let (total, gathered) = (b.body.result(self.total), b.body.result(self.gathered));
-            // Ranks combine in any order, and either way round. Of two equal ones the loop that is written
-            // keeps the earlier: `s = x < s ? x : s`.
+            // Ranks combine in any order and with swapped operands. The serial loop keeps the earlier of equal
+            // values: `s = x < s ? x : s`.
             let choice = Extreme::of(b.body, b.body.operand(self.write, 0));
             let map = match choice.is_some_and(|c| (c.first, c.second) == (total, gathered)) {
                 true => [gathered, total],
@@ -415,7 +414,7 @@ impl Reduction {
     }
 }
 
-/// Drops operations with neutral values, which contributions begin with.
+/// Removes operations with an identity operand, left by contributions.
 pub(crate) fn drop_neutral(unit: &Unit, body: &mut Body) {
     let ops: Vec<Op> = body.walk(body.root()).collect();
     for op in ops {

@@ -1,14 +1,15 @@
-//! Moves of ops between regions: what raising does to the shape of a body.
+//! Restructuring of regions: moves ops between regions during raising.
 //!
-//! Place: used by every step that turns calls into region ops. Invariants: no op is lost or made
-//! twice, values keep their users, and what a moved op defines stays visible to who uses it.
+//! Used by every step that turns calls into region ops.
+//!
+//! # Invariants
+//! No op is lost or duplicated, values keep their uses, and moved definitions still dominate their uses.
 
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
-/// Moves the ops of `region` in front of `at`, all but the terminator; gives the terminator's
-/// operands.
+/// Moves the ops of `region`, without the terminator, before `at`; returns the terminator's operands.
 pub(crate) fn splice(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
     let Some(last) = body.last(region) else {
         unreachable!("a verified region has a terminator");
@@ -22,8 +23,8 @@ pub(crate) fn splice(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
     values
 }
 
-/// Replaces an `if` or `switch` by one of its arms; `false`, and nothing done, where that arm does not
-/// come to its end.
+/// Replaces an `if` or `switch` by one of its arms. Returns false, without change, if the arm does not reach
+/// its end.
 pub(crate) fn take_arm(body: &mut Body, op: Op, arm: usize) -> bool {
     let region = body.op_regions(op)[arm];
     let yields = |last: Op| matches!(body.kind(last), OpKind::Yield);
@@ -38,8 +39,8 @@ pub(crate) fn take_arm(body: &mut Body, op: Op, arm: usize) -> bool {
     true
 }
 
-/// Replaces a `loop` by one run of its region; `false`, and nothing done, where that does not come to
-/// its end.
+/// Replaces a `loop` by one execution of its region. Returns false, without change, if the region does not
+/// reach its end.
 pub(crate) fn run_once(body: &mut Body, op: Op) -> bool {
     let region = body.op_regions(op)[0];
     let repeats = |last: Op| matches!(body.kind(last), OpKind::Repeat);
@@ -60,8 +61,8 @@ pub(crate) fn run_once(body: &mut Body, op: Op) -> bool {
     true
 }
 
-/// Puts ops that follow each other into the first region of a new op at their place. Values that are used
-/// behind them become its results.
+/// Moves consecutive ops into the first region of a new op in place. Live-out values become results of the new
+/// op.
 pub(crate) fn wrap_ops(b: &mut Builder, ops: &[Op], kind: OpKind) -> Op {
     let inside: HashSet<Op> = ops
         .iter()
@@ -96,8 +97,8 @@ pub(crate) fn wrap_ops(b: &mut Builder, ops: &[Op], kind: OpKind) -> Op {
     op
 }
 
-/// Makes `value` a constant for all its users, and follows what becomes constant by that: arithmetic is
-/// folded, and of branches the arm that is left stays.
+/// Replaces `value` by a constant and propagates: folds arithmetic and removes branches with constant
+/// conditions.
 pub(crate) fn settle(unit: &mut Unit, body: &mut Body, value: Value, constant: i64) {
     let ty = body.ty(value);
     let known = Builder::new(unit, body).int(ty, i128::from(constant));
@@ -134,7 +135,7 @@ fn users(body: &Body, values: &[Value]) -> Vec<Op> {
     uses.map(|u| u.op).collect()
 }
 
-/// The arm that a constant condition takes.
+/// Returns the arm selected by a constant condition.
 fn chosen(unit: &Unit, body: &Body, op: Op) -> Option<usize> {
     let (value, _) = int_value(unit, body, body.operand(op, 0))?;
     Some(match body.kind(op) {
@@ -147,7 +148,7 @@ fn chosen(unit: &Unit, body: &Body, op: Op) -> Option<usize> {
     })
 }
 
-/// The constant that an op with constant operands gives.
+/// Returns the constant result of an op with constant operands.
 fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     let result = *body.results(op).first()?;
     let ty = body.ty(result);
@@ -175,8 +176,8 @@ fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     Some(Builder::new(unit, body).int(ty, value as i128))
 }
 
-/// The ops of a region between two of them, both left out; `None` where the second does not follow the
-/// first there.
+/// Returns the ops strictly between two ops of a region; `None` if `last` does not follow `first` in its
+/// region.
 pub(crate) fn between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {
     if body.parent(first) != body.parent(last) {
         return None;
@@ -193,13 +194,13 @@ pub(crate) fn between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {
     None
 }
 
-/// Drops results of branches that nobody uses, and what was computed only for them.
+/// Removes unused results of branches, and the code that computes only those.
 pub(crate) fn drop_unused(unit: &Unit, body: &mut Body) {
     let branches: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::If | OpKind::Switch(_)))
         .collect();
-    // Inner ones last: what an outer one yields is a use of an inner one's result.
+    // Inner branches last: an outer branch's yield uses an inner branch's result.
     for op in branches {
         let used = |v: &Value| body.has_uses(*v);
         let keep: Vec<bool> = body.results(op).iter().map(used).collect();

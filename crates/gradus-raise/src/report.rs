@@ -1,23 +1,23 @@
-//! What became of every parallel construct, by source line: data for `--par-report`.
+//! Report records: the outcome of every parallel construct, by source line; data for `--par-report`.
 
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
 use std::fmt;
 
-/// A parallel region of the program, or a construct of its own outside of all regions.
+/// The record of a parallel region, or of a construct outside of all regions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionRecord {
-    /// The function of the source that it stands in.
+    /// The source function of the region.
     pub function: String,
-    /// Where it begins.
+    /// The start of the region.
     pub span: Option<SourceSpan>,
-    /// What became of it.
+    /// The outcome of the region.
     pub outcome: Outcome,
-    /// What stands in it, in the order of the program.
+    /// The constructs in the region, in program order.
     pub constructs: Vec<Construct>,
 }
 
 impl RegionRecord {
-    /// A note on it, at its place.
+    /// Returns a note at the region's location.
     pub(crate) fn remark(&self, message: String) -> Diagnostic {
         let finding = Diagnostic {
             severity: Severity::Note,
@@ -33,38 +33,38 @@ impl RegionRecord {
     }
 }
 
-/// What became of a region.
+/// The outcome of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Parallel loops and tasks of serial code around them: no thread knows its number.
+    /// Parallel loops and tasks in serial code: no rank is observable.
     Loops,
-    /// Ranks of a team, and why they are told apart, where that was found.
+    /// A team of ranks, and the reason why ranks are distinguished, if found.
     Team(Option<Reason>),
-    /// Tasks or shared work in a function that regions call.
+    /// Tasks or worksharing in a function called by regions.
     Orphan,
-    /// Shared work in a function that teams of either library may call.
+    /// Worksharing in a function that teams of either library may call.
     Left,
-    /// A statement that its marker says may run at once runs where it stands.
+    /// A statement marked parallel runs serially.
     Serial(Reason),
-    /// It stays as it was, and runs on the run time that its compiler meant.
+    /// The region remains unchanged and uses its compiler's runtime.
     Kept(Reason),
 }
 
-/// Why a region stays as it was.
+/// The reason why a region remains unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reason {
-    /// What was found.
+    /// The finding.
     pub text: String,
-    /// Where.
+    /// The location of the finding.
     pub span: Option<SourceSpan>,
 }
 
-/// One construct.
+/// A construct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Construct {
-    /// Its name in the source.
+    /// The source name of the construct.
     pub name: &'static str,
-    /// Where it stands.
+    /// The location of the construct.
     pub span: Option<SourceSpan>,
 }
 

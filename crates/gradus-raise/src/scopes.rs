@@ -1,13 +1,13 @@
-//! Scopes around tasks that have none, as small as can be.
+//! Scopes of tasks: inserts minimal scopes around tasks without one.
 //!
-//! A scope waits at its end for the tasks made inside. It goes from the first task of a strand to its last
-//! wait, where all is waited for there, else to the end of the strand.
+//! A scope waits at its end for its tasks. The inserted scope extends from the first task of a strand to the
+//! last sync, if no task follows, else to the end of the strand.
 
 use crate::regions::wrap_ops;
 use gradus_ir::{BarrierScope, Body, Builder, Op, OpKind, Region, Unit};
 
-/// The region whose end all tasks of a strand must have reached: the root's, or that of the nearest op
-/// around that runs its region as a strand or as one of several.
+/// Returns the region by whose end all tasks of a strand must have finished. The region is the root, or belongs
+/// to the nearest enclosing op that runs its region as a strand or as one of several.
 pub(crate) fn strand(body: &Body, op: Op) -> Region {
     let mut at = body.parent(op).unwrap_or(body.root());
     while let Some(owner) = body.owner(at) {
@@ -28,7 +28,7 @@ pub(crate) fn strand(body: &Body, op: Op) -> Region {
     at
 }
 
-/// Puts scopes around tasks that have none.
+/// Inserts scopes around tasks without one.
 pub(crate) fn scopes(unit: &mut Unit, body: &mut Body) {
     let mut strands = Vec::new();
     for op in body.walk(body.root()) {
@@ -57,7 +57,7 @@ fn in_scope(body: &Body, op: Op) -> bool {
     false
 }
 
-/// One scope for the tasks of a strand: as small as it can be where the last of it is a wait.
+/// Inserts one scope for the tasks of a strand, minimal if the strand's last task op is a sync.
 fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
     let mut region = strand;
     loop {
@@ -93,7 +93,7 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
     let waited = matches!(body.kind(ops[last]), OpKind::Sync);
     let end = match waited {
         true => last,
-        // Without a wait tasks run on while the rest of the region does.
+        // Without a sync, tasks run concurrently with the rest of the region.
         false => ops.len() - 2,
     };
     for barrier in barriers(body, &ops[first..=end]) {
@@ -110,7 +110,7 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
     wrap_ops(&mut b, &list, OpKind::Scope);
 }
 
-/// The barriers among the ops and inside them, at which tasks must have ended.
+/// Returns the team barriers among `ops` and nested ops; tasks must have finished at a barrier.
 fn barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
     let mut found = Vec::new();
     let mut open = ops.to_vec();
@@ -127,7 +127,7 @@ fn barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
     found
 }
 
-/// Whether an op makes tasks or waits for them, or one inside does.
+/// Returns true if `op` spawns or syncs, directly or in a nested op.
 fn concerns(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Sync) || spawns(body, op) || {
         let regions = body.op_regions(op).iter();
@@ -142,8 +142,7 @@ fn concerns(body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether the op, or one inside that belongs to the same strand, spawns a task that no scope inside
-/// waits for.
+/// Returns true if `op`, or a nested op of the strand, spawns a task without an inner scope.
 pub(crate) fn spawns(body: &Body, op: Op) -> bool {
     let mut open = vec![op];
     while let Some(op) = open.pop() {
@@ -159,7 +158,7 @@ pub(crate) fn spawns(body: &Body, op: Op) -> bool {
     false
 }
 
-/// Takes away syncs outside of all scopes: no task is there to wait for.
+/// Removes syncs outside of all scopes: no task can be pending.
 pub(crate) fn drop_idle_syncs(body: &mut Body) {
     let idle = |op: &Op| matches!(body.kind(*op), OpKind::Sync) && !in_scope(body, *op);
     let idle: Vec<Op> = body.walk(body.root()).filter(idle).collect();

@@ -1,7 +1,7 @@
-//! Why the number of a marked loop's iterations is not known before it starts, or control leaves it.
+//! Loop bail-out reasons: why the trip count of a marked loop is unknown, or why control leaves the loop.
 //!
-//! What decides on another iteration is followed to where it comes from: an exception that ends the loop on its way to
-//! a handler of the function, or a bound that is read anew each time, as the loop may change it.
+//! The loop condition is traced to its origin. One origin is an exception that leaves the loop for a handler of
+//! the function. Another origin is a bound reloaded in each iteration, because the loop may modify the bound.
 
 use crate::handlers;
 use gradus_edit::is_pure;
@@ -12,7 +12,7 @@ const READ: &str = "what ends it is found anew before each iteration, as the loo
     a variable of its own, set in front of the loop, would not";
 const UNKNOWN: &str = "the number of its iterations is not known before it starts";
 
-/// Why `lp` is no `for`, and the op that says so, if one does.
+/// Returns the reason why `lp` is no `for`, and the op responsible, if any.
 pub(crate) fn why(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>) {
     let region = body.op_regions(lp)[0];
     let mut read = None;
@@ -30,7 +30,7 @@ pub(crate) fn why(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>
     }
 }
 
-/// Where control leaves a loop's iterations for good, and how.
+/// Returns the op by which control leaves a loop's iterations, and the reason.
 pub(crate) fn leaves(
     unit: &Unit,
     body: &Body,
@@ -46,13 +46,13 @@ pub(crate) fn leaves(
     })
 }
 
-/// Whether a call has an arm for what is thrown that comes to its end.
+/// Returns true if the call has an unwind arm that reaches its end.
 fn may_throw_on(body: &Body, call: Op) -> bool {
     let last = body.op_regions(call).get(1).and_then(|arm| body.last(*arm));
     last.is_some_and(|last| matches!(body.kind(last), OpKind::Yield))
 }
 
-/// The ops of a loop's region that lead to the decision on another iteration, the nearest first.
+/// Returns the ops of a loop's region that determine the loop condition, nearest first.
 fn deciding(body: &Body, region: Region) -> Vec<Op> {
     let end = body.last(region);
     let mut open: Vec<Value> = end

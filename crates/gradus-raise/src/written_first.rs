@@ -1,9 +1,9 @@
-//! Whether the code of an iteration writes an allocation before it reads it.
+//! Definite assignment of an allocation: does an iteration write every byte before reading it?
 //!
-//! A walk in the order of the program, with the bytes that are written on every way so far: definite assignment, as
-//! the Java Language Specification (chapter 16) has it for variables, by bytes. Where the address goes elsewhere — to a
-//! call, into memory, through a branch's result — all of the allocation must be written, so that whoever has it from
-//! there on reads what this iteration wrote.
+//! A forward walk in program order with the set of bytes written on all paths (definite assignment of the Java
+//! Language Specification, chapter 16, per byte). If the address escapes, to a call, into memory, or through a
+//! branch's result, the whole allocation must be written: any later reader then reads values of the current
+//! iteration.
 
 use crate::Reason;
 use crate::openmp::{Step, reason};
@@ -12,7 +12,7 @@ use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Bytes of an allocation: ranges that neither meet nor touch, in their order.
+/// A set of bytes of an allocation: sorted, disjoint, non-adjacent ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bytes(Vec<Range<u64>>);
 
@@ -37,7 +37,7 @@ impl Bytes {
         wanted.is_empty() || self.0.iter().any(holds)
     }
 
-    /// The bytes that both have.
+    /// Returns the intersection.
     fn both(&self, other: &Bytes) -> Bytes {
         let mut found = Bytes::default();
         for a in &self.0 {
@@ -49,21 +49,21 @@ impl Bytes {
     }
 }
 
-/// An allocation, and the addresses in it that are known.
+/// An allocation and its known derived addresses.
 struct Walk<'a> {
     unit: &'a Unit,
     body: &'a Body,
     size: u64,
-    /// What its type leaves between its members.
+    /// The padding of the allocation's type.
     gaps: Bytes,
-    /// Whether something is read or written there all the same, as another type has a member there.
+    /// True if an access touches padding, because another type has a member at the bytes.
     uses_gaps: bool,
-    /// Addresses of the allocation, and how many bytes behind its start they are where that is a number.
+    /// Derived addresses, with the byte offset from the allocation's start if constant.
     parts: HashMap<Value, Option<u64>>,
 }
 
-/// Whether the code of `region` writes each byte of `alloca` before it reads it; else why not, with the op that reads.
-/// `addresses` are those of its parts that are made outside of the region, each after what it is made of.
+/// Checks that the code of `region` writes each byte of `alloca` before reading it; otherwise returns the
+/// reading op. `addresses` are derived addresses defined outside of the region, in definition order.
 pub(crate) fn is_written_first(
     unit: &Unit,
     body: &Body,
@@ -105,8 +105,8 @@ fn read(unit: &Unit, body: &Body, op: Op) -> Reason {
     reason(unit, body, op, text)
 }
 
-/// Whether a type is, or holds, one that stands for a union's members, as clang calls it: what it leaves free may be
-/// another member's. An optimiser may have made it the first member, where all that is done with it is seen.
+/// Returns true if a type is, or contains, a union as named by clang: its padding may belong to another member.
+/// An optimiser may have replaced the union by its first member if all accesses are visible.
 fn is_union(unit: &Unit, ty: TypeId) -> bool {
     match unit.types.get(ty) {
         Type::Struct { name, fields, .. } => {
@@ -118,10 +118,10 @@ fn is_union(unit: &Unit, ty: TypeId) -> bool {
     }
 }
 
-/// The bytes that no member of a structure has. Those between the elements of an array are left out.
+/// Adds the padding bytes of a struct. Padding between array elements is ignored.
 fn add_gaps(unit: &Unit, ty: TypeId, start: u64, gaps: &mut Bytes) {
     let Type::Struct { fields, .. } = unit.types.get(ty) else {
-        // Not an error: only structures leave bytes between their members.
+        // Not an error: only structs have padding between members.
         return;
     };
     let mut end = 0;
@@ -135,11 +135,11 @@ fn add_gaps(unit: &Unit, ty: TypeId, start: u64, gaps: &mut Bytes) {
 }
 
 impl Walk<'_> {
-    /// Takes note of an address in the allocation.
+    /// Records a derived address.
     fn part(&mut self, op: Op) {
         let address = self.unit.layout.address(self.unit, self.body, op);
         let Some(&base) = self.parts.get(&self.body.operand(op, 0)) else {
-            // Not an error: the address leads to other memory, or all was written before its base was handed on.
+            // Not an error: the address is of other memory, or all bytes were written before its base escaped.
             return;
         };
         let offset = address.filter(|a| a.terms.is_empty()).and_then(|a| {
@@ -149,7 +149,8 @@ impl Walk<'_> {
         self.parts.insert(self.body.result(op), offset);
     }
 
-    /// What is written at the end of a region that begins with `written`; `None` where control never gets there.
+    /// Returns the bytes written at the end of a region entered with `written`; `None` if the end is
+    /// unreachable.
     fn region(&mut self, region: Region, mut written: Bytes) -> Step<Option<Bytes>> {
         let body = self.body;
         for op in body.ops_in(region) {
@@ -191,7 +192,7 @@ impl Walk<'_> {
         Ok(Some(written))
     }
 
-    /// What is written behind an op, by its regions.
+    /// Returns the bytes written after an op with regions.
     fn inner(&mut self, op: Op, before: &Bytes) -> Step<Option<Bytes>> {
         let body = self.body;
         let mut ends = Vec::new();
@@ -234,7 +235,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A call of code reads what it is given, but for the place of its result, which it writes.
+    /// Handles a call: every argument may be read, except the return slot, which is written.
     fn call_of_code(&mut self, op: Op, args: &[Value], written: &mut Bytes) -> Step {
         let attrs = self.body.kind(op).call_info().and_then(|info| info.attrs);
         let attrs = attrs.map(|attrs| self.unit.attrs(attrs));
@@ -257,7 +258,7 @@ impl Walk<'_> {
         self.unit.layout.store_bytes(self.unit, ty)
     }
 
-    /// Takes note of a number that lies where the type has none.
+    /// Records an access to padding.
     fn touches(&mut self, address: Value, bytes: u64) {
         if let Some(&Some(start)) = self.parts.get(&address) {
             let touched = start..start.saturating_add(bytes);
@@ -266,7 +267,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whoever has the address may read all.
+    /// The address escapes: every byte may be read.
     fn gives_away(&self, op: Op, value: Value, written: &Bytes) -> Step {
         match self.parts.contains_key(&value) && !written.has(&(0..self.size)) {
             true => Err(read(self.unit, self.body, op)),
@@ -274,10 +275,11 @@ impl Walk<'_> {
         }
     }
 
-    /// `op` reads from an address; `bytes` is `None` where it may be any number.
+    /// `op` reads from an address; `bytes` is `None` if unknown.
     fn reads(&self, op: Op, address: Value, bytes: Option<u64>, written: &Bytes) -> Step {
         let Some(&part) = self.parts.get(&address) else {
-            // Not an error: the address leads to other memory, or all was written before it was handed on.
+            // Not an error: the address is of other memory, or all bytes were written before the address
+            // escaped.
             return Ok(());
         };
         let all = 0..self.size;

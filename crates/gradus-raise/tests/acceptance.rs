@@ -1,4 +1,4 @@
-//! The programs of `bench/parallel`: every region of them is raised.
+//! Acceptance test: every region of the programs in `bench/parallel` is raised.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
 mod support;
@@ -6,8 +6,7 @@ mod support;
 use gradus_raise::Outcome;
 use std::path::Path;
 
-/// Programs in which threads are told apart, or code that is not seen may do
-/// so: a team is left.
+/// Programs whose ranks are distinguished, possibly by unknown code: a team is left.
 const TEAMS: &[&str] = &["16_accum_array.c"];
 
 #[test]

@@ -1,5 +1,5 @@
-//! Every OpenMP construct, compiled at every level, raised, and run: the results are those of the serial
-//! program; what is not raised says so, with its line.
+//! Tests of OpenMP constructs: every construct, compiled at every optimisation level, is raised and run.
+//! Results equal the serial program's; a construct that is not raised reports reason and line.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[macro_use]
@@ -7,7 +7,7 @@ mod support;
 
 use support::{Expected::*, Program, atomics_left, check};
 
-/// What each construct becomes at `-O2 -Xclang -disable-llvm-passes`, the way of `gradus cc`.
+/// The outcome of each construct at `-O2 -Xclang -disable-llvm-passes`, as compiled by `gradus cc`.
 // table
 const PROGRAMS: &[Program] = &[
     Program("parallel for", Loops, "
@@ -568,8 +568,8 @@ fn constructs_are_raised_or_kept() {
 
 at_levels!(PROGRAMS);
 
-/// What optimisers do to loops: iterations count from 0 and add their part's start, sums stay in
-/// registers and are still written to memory, also from a loop within.
+/// Optimised loops: iterations count from 0 and add their range's start; sums are in registers and still stored
+/// to memory, also in nested loops.
 #[rustfmt::skip]
 const RENUMBERED: &[Program] = &[
     Program("rows", Loops, "
@@ -627,8 +627,8 @@ fn renumbered_loops_are_raised_to_loops() {
     check(RENUMBERED, &["-O1"], true);
 }
 
-/// What a loop only adds to is a reduction; what it also reads, whose old values it takes, what a task
-/// adds to, or whose address it hands out is not.
+/// A variable only updated in a loop is a reduction. Loads, used old values, updates in tasks and an escaping
+/// address prevent the reduction.
 #[test]
 fn atomic_updates_of_a_local_variable_are_reductions() {
     let loops = [
@@ -653,7 +653,7 @@ fn atomic_updates_of_a_local_variable_are_reductions() {
     }
 }
 
-/// Conditions that are computed, as compilers write them: where one does not hold, iterations take from each other.
+/// Computed conditions as compilers emit them: if a condition is false, iterations depend on each other.
 #[rustfmt::skip]
 const CONDITIONS: &[Program] = &[
     Program("under a condition that is computed", Loops, "
@@ -672,7 +672,7 @@ fn regions_under_conditions_are_raised_to_loops() {
     check(CONDITIONS, &["-O0"], true);
 }
 
-/// Optimised loops that are still one loop each.
+/// Optimised loops that are still single loops.
 #[test]
 fn at_o2_without_copies_of_loops() {
     check(

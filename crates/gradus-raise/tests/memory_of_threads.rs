@@ -1,5 +1,5 @@
-//! Memory that each thread has to itself, as the iterations of a loop use it: what they write before they read it, each
-//! may have; where one goes on with what another left, threads stay.
+//! Tests of private memory of threads in loops: memory written before read is privatised to iterations; a
+//! dependence between iterations keeps the team.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[macro_use]

@@ -1,9 +1,9 @@
-//! Which loops run their columns side by side.
+//! Tests of column interchange: legality and profitability.
 
 use crate::{Options, lower};
 use gradus_ir::{Body, Flags, OpKind, Region, parse, verify};
 
-/// Whether loops over columns stand in the loops down them, in what a program's parallel loop becomes.
+/// Returns true if lowering interchanges the program's parallel loop with a loop down columns.
 fn side_by_side(code: &str) -> bool {
     side_by_side_with(code, Options::default())
 }
@@ -23,7 +23,7 @@ fn side_by_side_with(code: &str, options: Options) -> bool {
     bodies.into_iter().any(interchanged)
 }
 
-/// Whether a loop that is free of races stands in one that is not.
+/// Returns true if an independent loop is nested in a loop nested in a further loop.
 fn interchanged(body: &Body) -> bool {
     let is_loop = |region: Region| {
         let owner = body.owner(region)?;
@@ -37,7 +37,7 @@ fn interchanged(body: &Body) -> bool {
     })
 }
 
-/// Sums down columns: the element's index is `at`, of column `%j` and row `%i`.
+/// Builds sums down columns; `at` computes the element's index from column `%j` and row `%i`.
 fn sums(at: &str, length: &str) -> String {
     format!(
         "par.for %j < %n {{

@@ -1,22 +1,23 @@
-//! Whether accesses of two parallel loops meet in the same iteration only.
+//! Dependence test of two parallel loops: do accesses conflict in equal iterations only?
 //!
-//! Two ways to know it:
-//! - By *numbers*: both addresses are a start, the same for both, and a constant plus so many bytes for each iteration;
-//!   what the two accesses touch lies within the bytes of an iteration.
-//! - By *form*: both addresses are the same expression of the loop's indices, through lists and rows as may be, and one
-//!   of the accesses is a write that every iteration makes. As the loops are free of races, no two iterations make it
-//!   to one place: what an iteration of the other loop touches by the same expression no other iteration wrote. A
-//!   place that does not depend on the index all iterations write: a race, for which no loops become one.
+//! Two proofs:
+//! - *Affine*: both addresses have an equal base, a constant offset and an equal byte stride per iteration; the
+//!   bytes touched by the two accesses lie within one stride.
+//! - *Structural*: both addresses are the identical expression of the loop indices, possibly through index
+//!   arrays and rows, and one access is a write executed in every iteration. Loops are race-free, hence no two
+//!   iterations write one location, and an iteration of the other loop touches no location written by a
+//!   different iteration. An address independent of the index would be written by all iterations: a race, and
+//!   no fusion.
 
 use gradus_analysis::{Alias, Clobbers, MemoryAccess, affine};
 use gradus_edit::is_pure;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Definition, Op, OpKind, Value};
 
-/// Ops of an address that are compared at most.
+/// The maximum number of address ops to compare.
 const STEPS: usize = 64;
 
-/// Two parallel loops that count the same.
+/// Two parallel loops with equal trip counts.
 pub(super) struct Iterations<'a> {
     pub(super) alias: &'a Alias<'a>,
     pub(super) clobbers: &'a Clobbers<'a>,
@@ -25,7 +26,8 @@ pub(super) struct Iterations<'a> {
 }
 
 impl Iterations<'_> {
-    /// Whether an access of the first loop and one of the second, which may meet, meet in the same iteration only.
+    /// Returns true if access `a` of the first loop and `b` of the second, which may alias, conflict in equal
+    /// iterations only.
     pub(super) fn meet_as_one(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
         let (Some(p), Some(q)) = (a.ptr(), b.ptr()) else {
             return false;
@@ -88,19 +90,19 @@ fn is_plain(body: &Body, op: Op) -> bool {
     }
 }
 
-/// Loops inside of the two, which run the same numbers.
+/// Pairs of serial loops, inside of the two parallel loops, with equal trip counts.
 struct Pairs<'a> {
     iterations: &'a Iterations<'a>,
     loops: Vec<(Op, Op)>,
     steps: usize,
-    /// Whether the loops' own indices were met: a place that is the same for all iterations is no iteration's own.
+    /// True if the expressions contain the parallel index: a uniform address is private to no iteration.
     indexed: bool,
 }
 
 impl Pairs<'_> {
-    /// Whether a value of an iteration of the first loop is what the other value is in the same iteration of the second.
-    /// Indices of loops inside are the same where these loops run the same numbers: what one takes in the course of an
-    /// iteration, the other takes, too.
+    /// Returns true if `x` in an iteration of the first loop equals `y` in the equal iteration of the second.
+    /// Indices of inner loops are equal if the inner loops have equal trip counts: both indices take the
+    /// identical values within an iteration.
     fn same(&mut self, x: Value, y: Value) -> bool {
         let Iterations {
             alias,
@@ -128,7 +130,7 @@ impl Pairs<'_> {
                 }
             }
             (Definition::Result(p, m), Definition::Result(q, n)) => {
-                // Two looks at what has no value may differ.
+                // Two freezes of an undefined value may differ.
                 let settled = !matches!(body.kind(p), OpKind::Freeze);
                 m == n
                     && settled
@@ -169,7 +171,7 @@ impl Pairs<'_> {
         same
     }
 
-    /// Whether two loads read memory that stays as it is while both loops run.
+    /// Returns true if both loads read memory that neither loop modifies.
     fn reads_the_same(&self, p: Op, q: Op) -> bool {
         let Iterations {
             alias,
@@ -189,7 +191,8 @@ impl Pairs<'_> {
         load(p) && load(q) && (stays(p) && stays(q) || planted(Mutant::ListsChangeUnseen))
     }
 
-    /// Whether every iteration of a parallel loop comes to an op, for all the numbers of the paired loops around it.
+    /// Returns true if every iteration of the parallel loop `lp` executes `op`, for all trips of the paired
+    /// loops around `op`.
     fn is_sure(&self, op: Op, lp: Op) -> bool {
         let Iterations { alias, .. } = *self.iterations;
         let (unit, body) = (alias.unit, alias.body);

@@ -1,10 +1,10 @@
-//! Which loops become one, and which must not.
+//! Tests of loop fusion: legality and profitability.
 
 use super::{fuse, join};
 use gradus_analysis::AliasOptions;
 use gradus_ir::{FuncId, OpKind, Unit, parse, verify};
 
-/// A program of arrays that do not meet, a list, a number and a truth value.
+/// Parses a program with disjoint arrays, an index array, a number and a boolean.
 fn unit(code: &str) -> (Unit, FuncId) {
     let text = format!(
         "attrs 0 = param(noalias) param(noalias) param(noalias) param(noalias)
@@ -17,7 +17,7 @@ fn unit(code: &str) -> (Unit, FuncId) {
     (unit, f)
 }
 
-/// How many parallel loops there are when loops were fused.
+/// Returns the number of parallel loops after fusion.
 fn loops(code: &str) -> usize {
     let (mut unit, f) = unit(code);
     join(&mut unit, &[f]);
@@ -28,7 +28,7 @@ fn loops(code: &str) -> usize {
     body.walk(body.root()).filter(is_loop).count()
 }
 
-/// `t[at] = value` for every index `i`, then `b[i] = t[other]`.
+/// Builds `t[at] = value` for every index `i`, then `b[i] = t[other]`.
 fn writes_then_reads(first: &str, at: &str, second: &str, other: &str) -> String {
     format!(
         "par.for %i < %n {{ {first} %p = addr f64, %t, {at} store f64 1.0, %p yield }}

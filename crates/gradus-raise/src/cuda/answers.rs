@@ -1,5 +1,5 @@
-//! What a kernel asks of its surroundings: numbers become the ranks and extents of its regions, barriers
-//! ops, and what threads tell each other memory of the block ([`super::warps`]).
+//! Builtin values of a kernel: thread and block indices become parameters of the regions, `__syncthreads`
+//! becomes a barrier op, and warp operations become exchanges through shared memory ([`super::warps`]).
 
 use super::warps::{self, Place, Question, Shuffle};
 use super::{Launch, asks};
@@ -7,10 +7,10 @@ use gradus_ir::known::GpuFn;
 use gradus_ir::{BarrierScope, Body, Builder, CastOp, Code, Diagnostic, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
 
-/// Answers all that a launch's code asks.
+/// Replaces all builtin calls in the code of a launch.
 ///
 /// # Errors
-/// A question without an answer.
+/// An unsupported builtin, or a barrier of the whole grid.
 pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Result<(), Diagnostic> {
     let ops: Vec<(Op, GpuFn)> = body
         .walk(launch.block)
@@ -31,7 +31,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Resul
     Ok(())
 }
 
-/// Whether a question is for a number that the regions know.
+/// Returns true for an index or size that the regions have as a parameter.
 fn is_number(id: GpuFn) -> bool {
     use GpuFn::{Block, BlockSize, GridSize, Thread};
     matches!(id, Thread(_) | BlockSize(_) | Block(_) | GridSize(_))
@@ -96,7 +96,7 @@ impl Answers<'_> {
     }
 }
 
-/// The question that a call asks.
+/// Returns the vote that a call performs.
 fn question(id: GpuFn, name: &str) -> Option<Question> {
     Some(match (id, name) {
         (GpuFn::BarrierCount, _) => Question::Count,
@@ -115,7 +115,7 @@ fn becomes(body: &mut Body, op: Op, value: Value) {
     body.erase(op);
 }
 
-/// A number that the regions know, as the kernel asks for it: in 32 bits.
+/// Emits a region parameter truncated to the kernel's 32 bits.
 fn number(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value {
     let of_block = matches!(id, GpuFn::Thread(_) | GpuFn::BlockSize(_));
     let (region, param) = match id {

@@ -1,13 +1,14 @@
-//! CUDA launches become grids of blocks.
+//! Raising of CUDA launches to grids of blocks.
 //!
-//! The merge of host and device leaves a launch as a call of `__gr_launch.NAME` with the sizes of grid and
-//! block and the kernel's arguments. Here it becomes `spmd grid { spmd block { … } }` with the code of
-//! the kernel inside; what the kernel asks about its thread becomes the regions' parameters
-//! ([`answers`]), what it shares with its block an allocation ([`shared`]).
+//! The merge of host and device code leaves a launch as a call of `__gr_launch.NAME` with the sizes of grid and
+//! block and the kernel's arguments. The call becomes `spmd grid { spmd block { … } }` with the kernel inlined.
+//! Builtin values become the regions' parameters ([`answers`]), shared memory becomes allocations of the block
+//! ([`shared`]).
 //!
-//! Invariants: a launch that is not understood is an error, since nothing else could run it. A kernel is taken
-//! in once for each launch of it; long kernels that are launched at many places only in the function that
-//! runs them for all sizes, and their launches stay calls until they call that.
+//! # Invariants
+//! - An unsupported launch is an error, because no other code could run the launch.
+//! - A kernel is inlined once per launch. Large kernels with several launches are inlined only into their
+//!   size-generic function, and their launches stay calls until redirected to that function.
 
 mod answers;
 mod shared;
@@ -20,41 +21,41 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// What raising the launches of a unit came to.
+/// The result of raising the launches of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
-    /// Launches that stay calls.
+    /// Diagnostics of launches that stay calls.
     pub refused: Vec<Diagnostic>,
 }
 
-/// The regions of a launch, and what the launch says.
+/// The regions and properties of a launch.
 struct Launch {
     grid: Region,
     block: Region,
     /// The block, an op of the grid's region.
     inner: Op,
-    /// The bytes of shared memory that the launch asks for.
+    /// The launch's dynamic shared memory in bytes.
     shared_bytes: Value,
 }
 
-/// Numbers before the kernel's arguments: three sizes each of grid and block, and bytes of shared memory.
+/// The number of operands before the kernel's arguments: three sizes each of grid and block, and the bytes of
+/// shared memory.
 const SIZES: usize = 7;
 
-/// A kernel is taken in at all its launches where that makes at most so many ops; else, but for one launch,
-/// where its sizes need not be known.
+/// The maximum number of ops from inlining a kernel at all launches. A larger kernel with several launches is
+/// inlined into its size-generic function only.
 const COPIES_OPS: usize = 4_000;
 
-/// Raises the launches that are worth the code.
+/// Raises all profitable launches.
 pub(crate) fn raise(unit: &mut Unit) -> Launches {
     let functions: Vec<FuncId> = unit.functions.iter().map(|(func, _)| func).collect();
     let apart = run_apart(unit);
     raise_in(unit, &functions, &apart)
 }
 
-/// Raises the launches in some functions; but where a function runs a kernel for all sizes, those in `apart` stay
-/// calls.
+/// Raises the launches in `functions`. Launches in `apart` stay calls, except in size-generic functions.
 pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<FuncId>) -> Launches {
     let mut launches = Launches::default();
     for &func in functions {
@@ -80,7 +81,7 @@ pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<Fu
     launches
 }
 
-/// The launches whose kernels are too long to be taken in at all places that launch them.
+/// Returns the launches whose kernels are too large for inlining at every launch.
 fn run_apart(unit: &Unit) -> HashSet<FuncId> {
     let mut sites: HashMap<FuncId, usize> = HashMap::new();
     for (_, function) in unit.functions.iter() {
@@ -109,7 +110,7 @@ fn run_apart(unit: &Unit) -> HashSet<FuncId> {
     sites.into_keys().collect()
 }
 
-/// Which of a kernel's surroundings a call speaks with.
+/// Returns the GPU builtin that `op` calls.
 fn asks(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
     match unit.known(unit.callee(body, op)?)? {
         Known::Kernel(id) => Some(id),
@@ -134,7 +135,7 @@ fn launch(unit: &mut Unit, body: &mut Body, call: Op) -> Result<(), Diagnostic> 
     Ok(())
 }
 
-/// Puts a kernel's code in the place of its call inside of a launch's regions.
+/// Inlines a kernel into the regions of a launch.
 fn take_in(
     unit: &mut Unit,
     body: &mut Body,
@@ -165,13 +166,13 @@ fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
         })
 }
 
-/// The kernel that a launch's function stands for.
+/// Returns the kernel of a launch function.
 fn kernel_named(unit: &Unit, launch: FuncId) -> Option<FuncId> {
     let name = unit.functions[launch].name.strip_prefix(LAUNCH)?;
     unit.function(&format!("{KERNEL}{name}"))
 }
 
-/// The grid and the block, with a call of the kernel inside.
+/// Builds grid and block, with a call of the kernel inside.
 fn regions(
     unit: &mut Unit,
     body: &mut Body,
@@ -199,7 +200,7 @@ fn regions(
     (launch, inside)
 }
 
-/// An `spmd` over some extents, with its ranks and sizes as parameters.
+/// Builds an `spmd` over `extents`, with ranks and sizes as parameters.
 fn spmd(b: &mut Builder, kind: SpmdKind, extents: &[Value]) -> (Op, Region) {
     let dims = extents.len() as u32;
     let op = b.op(OpKind::Spmd { kind, dims }, extents, &[], 1);

@@ -1,4 +1,4 @@
-//! Memory of the block: variables that its threads share become allocations at the head of its region.
+//! Shared memory: `__shared__` variables become allocations at the start of the block's region.
 
 use super::Launch;
 use gradus_ir::known::{SHARED, SHARED_DYNAMIC};
@@ -7,10 +7,10 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The alignment of memory whose size the launch gives, in bytes.
+/// The alignment in bytes of dynamic shared memory.
 const DYNAMIC_ALIGN: u32 = 16;
 
-/// Makes the allocations of a launch's block.
+/// Allocates the shared variables of a launch's block.
 pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
     let used: Vec<(Value, GlobalId, i64)> = body
         .values
@@ -39,7 +39,7 @@ pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
             continue;
         }
         let dynamic = unit.globals[global].name.starts_with(SHARED_DYNAMIC);
-        // All memory of a size of the launch's begins at the same place.
+        // All dynamic shared arrays begin at one address.
         let key = (!dynamic).then_some(global);
         let base = match memory.get(&key) {
             Some(&base) => base,
@@ -58,7 +58,7 @@ fn is_shared(unit: &Unit, global: GlobalId) -> bool {
     name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
 }
 
-/// The allocation for a variable, or for the memory whose size the launch gives.
+/// Allocates a shared variable, or the dynamic shared memory.
 fn alloca(
     unit: &mut Unit,
     body: &mut Body,
@@ -90,7 +90,7 @@ fn alloca(
     b.value(OpKind::Alloca(info), &[count], ptr)
 }
 
-/// The address so many bytes behind an allocation's beginning.
+/// Emits the address `offset` bytes after `base`.
 fn address(unit: &mut Unit, body: &mut Body, base: Value, offset: i64) -> Value {
     if offset == 0 {
         return base;

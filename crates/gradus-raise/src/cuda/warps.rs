@@ -1,9 +1,9 @@
-//! What threads tell each other: shuffles and votes of a warp, and barriers that count.
+//! Warp operations: shuffles, votes, and counting barriers, through shared memory.
 //!
-//! Each becomes memory of the block and barriers: a thread writes what it says, all meet, it reads what it
-//! wants to know, all meet again, so that the next question may use the memory anew. A warp is 32 threads
-//! that follow each other, the first index fastest; the last one of a block may be smaller. Barriers
-//! are those of the block: code is cut where threads meet, whoever comes there.
+//! Each operation becomes memory of the block and barriers: every thread writes its operand, barrier, every
+//! thread reads the result, barrier, hence the memory can be reused. A warp is 32 consecutive threads, first
+//! index fastest; the last warp of a block may be smaller. Every barrier has warp scope; barrier fission splits
+//! the code of the whole block at barriers of any scope.
 
 use super::Launch;
 use gradus_ir::{
@@ -11,19 +11,19 @@ use gradus_ir::{
     IntPredicate, MOST_THREADS, Op, OpKind, RmwOp, TypeId, Unit, Value,
 };
 
-/// The threads of a warp, as a power of two.
+/// The logarithm of the warp size.
 const WARP_SHIFT: i128 = 5;
 
-/// A thread's place in its block and warp, as 32-bit numbers.
+/// The thread's indices within block and warp, as 32-bit values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Its number in the block.
+    /// The linear thread index in the block.
     pub thread: Value,
-    /// Its number in the warp.
+    /// The lane.
     pub lane: Value,
 }
 
-/// Where the thread of a launch stands; the numbers are made at the head of the block.
+/// Emits the thread's indices at the start of the block.
 pub(super) fn place(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Place {
     let params = body.region_params(launch.block).to_vec();
     let mut b = head(unit, body, launch);
@@ -38,7 +38,7 @@ pub(super) fn place(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Place 
     Place { thread, lane }
 }
 
-/// How a shuffle chooses the lane that is read.
+/// The lane selection of a shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shuffle {
     Index,
@@ -48,7 +48,7 @@ pub(super) enum Shuffle {
 }
 
 impl Shuffle {
-    /// By the name of the function.
+    /// Returns the shuffle of a function name.
     pub fn named(name: &str) -> Option<Shuffle> {
         let form = name.strip_prefix("__gr_shfl_")?.split('_').next()?;
         Some(match form {
@@ -61,7 +61,7 @@ impl Shuffle {
     }
 }
 
-/// `mask, value, which, clamp → value of that lane`, as the GPU's instruction chooses it.
+/// Lowers `mask, value, which, clamp → value of that lane`, with the lane selection of PTX `shfl`.
 pub(super) fn shuffle(
     unit: &mut Unit,
     body: &mut Body,
@@ -90,7 +90,7 @@ pub(super) fn shuffle(
     b.body.erase(call);
 }
 
-/// The lane that a shuffle reads; its own where the chosen one lies outside of its segment.
+/// Emits the source lane of a shuffle; the own lane if the selected lane is outside of the segment.
 fn chosen(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle) -> Value {
     let int = b.body.ty(lane);
     let constant = |b: &mut Builder, n: i128| b.int(int, n);
@@ -120,15 +120,15 @@ fn chosen(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle
     b.select(fits, lane_wanted, lane)
 }
 
-/// What a question gathers from those who take part.
+/// The result of a vote over the participating threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// A bit for each lane for which it holds.
+    /// A bit per lane with a true predicate.
     Ballot,
-    /// Whether it holds for one, for all.
+    /// True for any lane, for all lanes.
     Any,
     All,
-    /// For how many threads of the block it holds; for one; for all.
+    /// The number of threads of the block with a true predicate; any; all.
     Count,
     BlockAny,
     BlockAll,
@@ -140,7 +140,7 @@ impl Question {
     }
 }
 
-/// Answers a question about `holds`, which is an `i1`; `mask` says which lanes count.
+/// Lowers a vote on the `i1` predicate `holds`; `mask` selects the participating lanes.
 pub(super) fn ask(
     unit: &mut Unit,
     body: &mut Body,
@@ -196,7 +196,7 @@ pub(super) fn ask(
     b.body.erase(call);
 }
 
-/// 1 where a thread has something to say: for questions about all, where it does not hold.
+/// Emits the thread's contribution: the predicate, negated for votes over all.
 fn said(b: &mut Builder, question: Question, holds: Option<Value>) -> Value {
     let int = b.unit.types.int(32);
     let Some(holds) = holds else {
@@ -216,7 +216,7 @@ fn meet(b: &mut Builder) {
     b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
 }
 
-/// A builder at the head of a launch's block.
+/// Returns a builder at the start of a launch's block.
 fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<'a> {
     let first = body.first(launch.block);
     let mut b = Builder::new(unit, body);
@@ -227,7 +227,7 @@ fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<
     b
 }
 
-/// Memory of the block for so many values.
+/// Allocates shared memory of the block for `count` values.
 fn shared(unit: &mut Unit, body: &mut Body, launch: &Launch, ty: TypeId, count: u64) -> Value {
     let mut b = head(unit, body, launch);
     let info = AllocaInfo {

@@ -1,14 +1,17 @@
-//! What a loop does with the bounds of its thread's part.
+//! Loop bounds of a thread's range: does the loop use the bounds for counting only?
 //!
-//! Raising makes the part the whole. That is right only where the bounds do nothing but count: they
-//! start inductions, decide on another run, and with the number of the run tell an iteration its own
-//! number (`lower + run`). What the runs of a loop hand on and does not start from the bounds is the thread's
-//! own, also where it is a count: of the runs of the thread, which are not all. An optimiser may have read `y[lower - 1]` in front of the loop, for the first
-//! iteration to find it as every later one does: then the start of each part matters, and the loop must
-//! keep its own bounds. Inside an iteration anything may be done with them: one that hands on to the
-//! next nothing but inductions computes what its number says, whatever part it belongs to. An optimiser may also
-//! have iterations count from zero and add their part's start: such a count is a number, and is told by that from
-//! one of the thread's own.
+//! Raising replaces a thread's range by the whole iteration space. The replacement is legal only if the bounds
+//! merely count: they start inductions, decide on another iteration, and give the iteration number together
+//! with the trip number (`lower + run`).
+//!
+//! - A carried value that does not start from the bounds is private to the thread, even a count: it counts the
+//!   thread's trips, not all trips.
+//! - An optimiser may have hoisted a load of `y[lower - 1]` for the first iteration. The start of each range
+//!   then matters, and the loop must keep its bounds.
+//! - Within an iteration any use of the bounds is legal: a loop that carries only inductions computes a
+//!   function of the iteration number, in any range.
+//! - An optimiser may let iterations count from zero and add the range's start. Such a count is part of an
+//!   iteration number, recognised by the addition.
 
 use super::loops::is_marker;
 use gradus_edit::is_induction;
@@ -16,8 +19,8 @@ use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// Whether what is read from `slots`, the lower and the upper bound of a part, only counts the runs of
-/// `lp`. Then which of the values carried by `lp` are the thread's own, as they start from something else.
+/// Returns the carried values of `lp` private to the thread, because they start from other values than the
+/// bounds. Returns `None` if the loads of `slots`, the lower and upper bound, have uses other than counting.
 pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> Option<Vec<usize>> {
     let mut flow = Flow {
         unit,
@@ -59,8 +62,8 @@ impl Flow<'_> {
         }
     }
 
-    /// The positions of the carried values that are the thread's own; `None` where one of them may be meant as a
-    /// part of an iteration's number.
+    /// Returns the positions of carried values private to the thread; `None` if one may be part of an iteration
+    /// number.
     fn own(&self) -> Option<Vec<usize>> {
         let body = self.body;
         let initial = body.operands(self.lp).enumerate();
@@ -74,7 +77,7 @@ impl Flow<'_> {
         (!unclear).then_some(own)
     }
 
-    /// Whether a count from somewhere else is only added to values that depend on the bounds.
+    /// Returns true if a count with an unrelated start is only added to values that depend on the bounds.
     fn is_number(&self, position: usize) -> bool {
         let body = self.body;
         let carried = body.operand_count(self.lp);
@@ -94,14 +97,14 @@ impl Flow<'_> {
         true
     }
 
-    /// Whether an iteration does more with what depends on the bounds than to ask whether it is the last.
+    /// Returns true if an iteration uses bound-dependent values beyond the test for the last iteration.
     fn is_used_inside(&self) -> bool {
         let more = |op: Op| self.is_inside(op) && !matches!(self.body.kind(op), OpKind::ICmp(_));
         let mut seen = self.seen.iter();
         seen.any(|value| self.body.uses(*value).any(|at| more(at.op)))
     }
 
-    /// Whether an op does nothing with its operand `index` but count, now or in what it gives.
+    /// Returns true if `op` only counts with operand `index`, directly or through its results.
     fn counts(&mut self, op: Op, index: usize) -> bool {
         let body = self.body;
         match body.kind(op) {
@@ -150,7 +153,7 @@ impl Flow<'_> {
         true
     }
 
-    /// All that a branch or loop gives, and what its runs hand on.
+    /// Adds all results of a branch or loop, and its region parameters.
     fn add_all_of(&mut self, op: Op) {
         let body = self.body;
         for &result in body.results(op) {
@@ -169,13 +172,13 @@ impl Flow<'_> {
         matches!(known, Some(Known::Integer(_)))
     }
 
-    /// Whether an op is part of an iteration.
+    /// Returns true if `op` is part of an iteration.
     fn is_inside(&self, op: Op) -> bool {
         let mut around = std::iter::successors(owner(self.body, op), |op| owner(self.body, *op));
         around.any(|op| op == self.lp)
     }
 
-    /// Whether a branch stands around the loop, or is the test at its top.
+    /// Returns true if a branch encloses the loop, or is the test at the loop's top.
     fn decides_on_runs(&self, branch: Op) -> bool {
         let body = self.body;
         let mut at = Some(self.lp);

@@ -1,7 +1,7 @@
-//! Which ops call OpenMP's run time, and what its arguments say.
+//! OpenMP runtime calls: identifies calls and decodes their arguments.
 //!
-//! Place: read by every step. The names stand in gradus-ir's table of known functions; here are only
-//! the ids, gathered once for a unit.
+//! Used by every step. gradus-ir's table of external functions holds the names; here are only the ids,
+//! collected once per unit.
 
 use crate::report::Reason;
 use gradus_ir::known::{Known, OpenMpFn};
@@ -10,7 +10,7 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The functions of the run time that a unit declares.
+/// The runtime functions declared in a unit.
 #[derive(Debug)]
 pub(crate) struct Calls {
     ids: HashMap<FuncId, OpenMpFn>,
@@ -26,20 +26,20 @@ impl Calls {
             ids: unit.functions.ids().filter_map(known).collect(),
         }
     }
-    /// Whether the unit has none.
+    /// Returns true if the unit declares no runtime function.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
-    /// The function of the run time that `op` calls.
+    /// Returns the runtime function that `op` calls.
     pub fn id(&self, unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
         self.ids.get(&unit.callee(body, op)?).copied()
     }
-    /// All calls of the run time under the root, in program order.
+    /// Returns all runtime calls under the root, in program order.
     pub fn list(&self, unit: &Unit, body: &Body) -> Vec<(Op, OpenMpFn)> {
         let id = |op| self.id(unit, body, op).map(|id| (op, id));
         body.walk(body.root()).filter_map(id).collect()
     }
-    /// The calls of one function.
+    /// Returns the calls of one runtime function.
     pub fn of_kind(&self, unit: &Unit, body: &Body, wanted: OpenMpFn) -> Vec<Op> {
         let mut list = self.list(unit, body);
         list.retain(|(_, id)| *id == wanted);
@@ -47,10 +47,10 @@ impl Calls {
     }
 }
 
-/// A step that cannot go on: the function stays as it was.
+/// A step that may fail: the function then remains unchanged.
 pub(crate) type Step<T = ()> = Result<T, Reason>;
 
-/// A reason that points at `op`.
+/// Returns a reason located at `op`.
 pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) -> Reason {
     Reason {
         text: text.into(),
@@ -58,8 +58,8 @@ pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) 
     }
 }
 
-/// Where a call of the run time stands in the source: its debug location, or what the location that it
-/// is given says (`;file;function;line;column;;`).
+/// Returns the source location of a runtime call: the debug location, or the location argument of the call
+/// (`;file;function;line;column;;`).
 pub(crate) fn span_of(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
     outermost(unit, body.ops[op].loc).or_else(|| told(unit, body, op))
 }
@@ -81,7 +81,7 @@ fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut parts = text.split(';').skip(1);
     let (file, _function) = (parts.next()?, parts.next()?);
-    // Without debug information compilers say line 0.
+    // Without debug information compilers state line 0.
     let line = parts.next()?.parse().ok().filter(|line| *line > 0)?;
     let column = parts.next()?.parse().ok()?;
     Some(SourceSpan {
@@ -92,7 +92,7 @@ fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
     })
 }
 
-/// The global variable whose start a value is.
+/// Returns the global variable at whose start `value` points.
 pub(crate) fn global(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Global { global, offset: 0 } => Some(global),
@@ -100,7 +100,7 @@ pub(crate) fn global(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId>
     }
 }
 
-/// The function that a value is.
+/// Returns the function that `value` names.
 pub(crate) fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Func(func) => Some(func),
@@ -108,7 +108,7 @@ pub(crate) fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId>
     }
 }
 
-/// The allocation that a value is the address of.
+/// Returns the allocation whose address is `value`.
 pub(crate) fn slot(body: &Body, value: Value) -> Option<Op> {
     let op = body.def_op(value)?;
     matches!(body.kind(op), OpKind::Alloca(_)).then_some(op)

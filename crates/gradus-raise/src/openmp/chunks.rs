@@ -1,12 +1,11 @@
-//! Dynamic loops of shapes that are not known: their parts become the iterations of a `share.for`.
+//! Dynamic loops of unrecognised shape: a `share.for` over chunks of fixed length.
 //!
-//! An optimiser may number iterations anew, or do something before the first one of a part. Who asks for
-//! part after part runs the same code for each of them; so parts of a fixed length, with that code as it
-//! is, are a legal run of the loop:
-//! 1. what one part leaves to the next goes into memory of the rank;
-//! 2. a copy of the round in which nothing is left stands behind the loop, for what the round gives then;
-//! 3. the round in which there is something becomes the region of a `share.for` over the parts.
-//!    What is done behind the loop by who had its last iteration (`lastprivate`) is done in the last part.
+//! An optimiser may renumber iterations, or hoist code before the first iteration of a chunk. Every chunk runs
+//! the same code; chunks of fixed length with unchanged code are therefore a legal execution of the loop:
+//! 1. values carried from chunk to chunk go to memory of the rank;
+//! 2. a clone of the final trip, in which no chunk is left, follows the loop and computes the live-out values;
+//! 3. the trip with a chunk becomes the region of a `share.for` over the chunks. Code run by the thread of the
+//!    last iteration (`lastprivate`) runs in the last chunk.
 
 use super::calls::Calls;
 use super::loops::{clone_under, is_own, last_branches, resized, rounds, schedule, slot_of};
@@ -66,13 +65,13 @@ pub(super) fn raise(
     Ok(())
 }
 
-/// A loop whose rounds ask for parts.
+/// A loop that requests a chunk per trip.
 struct Parts<'a> {
     unit: &'a mut Unit,
     body: &'a mut Body,
     round: Op,
     next: Op,
-    /// For each value that a round hands on: where it lies, and its type.
+    /// For each carried value: its slot and type.
     memory: Vec<(Value, TypeId)>,
 }
 
@@ -81,7 +80,7 @@ impl Parts<'_> {
         self.body.op_regions(self.round)[0]
     }
 
-    /// Makes room for what rounds hand on, and puts there what the first one gets.
+    /// Allocates slots for the carried values and stores the initial values.
     fn keep_in_memory(&mut self) {
         let initial: Vec<Value> = self.body.operands(self.round).collect();
         let home = self.body.strand_of(self.round);
@@ -98,13 +97,13 @@ impl Parts<'_> {
         }
     }
 
-    /// What rounds hand on, as it is at the builder's place; and the reads.
+    /// Emits loads of the carried values at the builder's position.
     fn read(b: &mut Builder, memory: &[(Value, TypeId)]) -> Vec<Value> {
         memory.iter().map(|(slot, ty)| b.load(*ty, *slot)).collect()
     }
 
-    /// Puts a copy of the round in which nothing is left behind the loop, for what the loop gives; gives the
-    /// reads of memory in it.
+    /// Emits a clone of the trip without a chunk after the loop, for the live-out values; returns the loads in
+    /// the clone.
     fn copy_of_end(&mut self) -> Result<HashSet<Op>, &'static str> {
         let after = self.body.next(self.round).ok_or(ROUNDS)?;
         let mut map = ValueMap::new();
@@ -131,8 +130,8 @@ impl Parts<'_> {
         Ok(reads.collect())
     }
 
-    /// Puts the round in which there is a part into a `share.for` over the parts; gives that, and whether
-    /// a part is the last one.
+    /// Moves the trip with a chunk into a `share.for` over chunks; returns the op and the test for the last
+    /// chunk.
     fn share(
         self,
         kind: OpKind,
@@ -211,8 +210,7 @@ impl Parts<'_> {
     }
 }
 
-/// The bounds of a part, which has an iteration: what `region` reads of them is `bounds`, and tests whether
-/// there is one are settled.
+/// Replaces loads of a non-empty chunk's bounds in `region` by `bounds`, and folds tests for an empty chunk.
 fn not_empty(
     unit: &mut Unit,
     body: &mut Body,
@@ -262,8 +260,8 @@ fn is_read(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Load(access) if access.is_plain())
 }
 
-/// Moves what `branch` does behind the loop to the end of its last part; `reads` stand for what the loop
-/// gives.
+/// Moves the code of `branch` after the loop to the end of the last chunk; `reads` are the loads of live-out
+/// values.
 fn do_last(
     unit: &mut Unit,
     body: &mut Body,

@@ -1,8 +1,8 @@
-//! What flang writes in another way than clang does, brought to one form before anything is raised.
+//! Normalisation of flang's IR to clang's shapes before raising.
 //!
-//! - It asks for each `threadprivate` block that a function declares, also where nothing uses it.
-//! - It allocates copies of descriptors (of arrays that are reduced) in branches.
-//! - An atomic update of a number in floating point is a loop that compares and exchanges.
+//! - flang requests every `threadprivate` block that a function declares, used or unused.
+//! - flang allocates copies of descriptors (of reduced arrays) in branches.
+//! - flang's atomic update of a float is a compare-exchange loop.
 
 use super::calls::Calls;
 use gradus_ir::known::OpenMpFn;
@@ -10,7 +10,7 @@ use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,
 };
 
-/// Brings one function's code to that form.
+/// Normalises the code of a function.
 pub(super) fn straighten(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     for op in calls.of_kind(unit, body, OpenMpFn::ThreadPrivate) {
         let address = body.results(op).first();
@@ -30,8 +30,8 @@ pub(super) fn straighten(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     }
 }
 
-/// Moves allocations of known size that stand in branches, and in no loop, to the beginning: they are made
-/// once there, too.
+/// Moves constant-size allocations in branches, outside of loops, to the entry: they are executed at most once
+/// anyway.
 fn allocations(body: &mut Body) {
     let in_branches = |op: &Op| {
         let size = matches!(body.kind(*op), OpKind::Alloca(info) if !info.inalloca)
@@ -50,7 +50,7 @@ fn allocations(body: &mut Body) {
     }
 }
 
-/// An update of a number in memory.
+/// An atomic update of a float in memory.
 struct Update {
     /// The load before the loop.
     load: Op,
@@ -60,7 +60,8 @@ struct Update {
     access: Access,
 }
 
-/// The update that a loop is: `old = load; do { new = old + value } while (place ≠ old, old = place; else place = new)`.
+/// Returns the update performed by a loop: `old = load; do { new = old + value } while (place ≠ old, old =
+/// place; else place = new)`.
 fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
     let region = *body.op_regions(op).first()?;
     let &[old] = body.region_params(region) else {
@@ -73,7 +74,7 @@ fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
         return None;
     };
     let place = body.operand(exchange, 0);
-    // All eight ops are those of the update.
+    // The eight ops of the update and no further op.
     if ops.len() != 8 || body.operand(exchange, 1) != old || access.volatile {
         return None;
     }
@@ -107,13 +108,13 @@ fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
     })
 }
 
-/// What a value has the bits of.
+/// Returns the operand of a bitcast.
 fn cast(body: &Body, value: Value) -> Option<Value> {
     let op = body.def_op(value)?;
     matches!(body.kind(op), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(op, 0))
 }
 
-/// Whether a loop goes on with what an exchange has found where it did not take place, and only there.
+/// Returns true if the loop repeats exactly on a failed exchange, with the value found.
 fn until_it_succeeds(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool {
     let part = |value: Value, index: u32| {
         body.def_op(value).is_some_and(|op| {
@@ -136,7 +137,7 @@ fn until_it_succeeds(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool
 }
 
 impl Update {
-    /// Puts the update in the loop's place.
+    /// Replaces the loop by the update.
     fn put(self, unit: &mut Unit, body: &mut Body, op: Op) {
         let mut b = Builder::new(unit, body);
         b.at_op(op);

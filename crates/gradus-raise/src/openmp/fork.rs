@@ -1,9 +1,9 @@
-//! Parallel regions become `spmd`, with the code of their function inside.
+//! Parallel regions: a fork becomes an `spmd` with the outlined function inlined.
 //!
-//! `__kmpc_fork_call` hands a function and what it captures to a team; here the function's code stands in
-//! the region of an `spmd team`. A branch between a fork and the same function on one thread (clang's `if`
-//! clause) becomes one `spmd` whose extent the condition chooses, and so does flang's call of
-//! `__kmpc_fork_call_if`; a call on one thread on its own becomes one of extent 1.
+//! `__kmpc_fork_call` passes an outlined function and its captured variables to a team. A branch between a fork
+//! and a serial call of the outlined function (clang's `if` clause) becomes one `spmd` whose extent is a select
+//! on the condition; flang's `__kmpc_fork_call_if` likewise. A serial call without a fork becomes an `spmd` of
+//! extent 1.
 
 use super::calls::{Calls, function, span_of};
 use super::ranks;
@@ -15,16 +15,16 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The bodies of the functions that regions run.
+/// The raised bodies of outlined functions.
 pub(super) type Bodies = HashMap<FuncId, Body>;
 
-/// Where a region begins: the function that its threads run, and what it is given.
+/// Returns the outlined function of a fork, if function and captures are recognised.
 pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
     captured(unit, body, fork)?;
     function(unit, body, *unit.call_args(body, fork).get(2)?)
 }
 
-/// What a fork hands to its function.
+/// Returns the captured values that a fork passes.
 fn captured(unit: &Unit, body: &Body, fork: Op) -> Option<Vec<Value>> {
     let args = unit.call_args(body, fork);
     if !is_conditional(unit, body, fork) {
@@ -37,14 +37,14 @@ fn captured(unit: &Unit, body: &Body, fork: Op) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether a fork takes a condition.
+/// Returns true if the fork has a condition argument.
 fn is_conditional(unit: &Unit, body: &Body, fork: Op) -> bool {
     let known = unit.callee(body, fork).and_then(|func| unit.known(func));
     known == Some(Known::OpenMp(OpenMpFn::ForkIf))
 }
 
-/// Raises the forks of a body; `bodies` holds the raised code of what they run. Those that run other
-/// functions stay. Gives the teams, and what each runs.
+/// Raises the forks of a body whose outlined functions are in `bodies`; other forks remain. Returns the teams
+/// and their outlined functions.
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
@@ -80,7 +80,7 @@ fn team(
         let (branch, _) = serial?;
         threads(unit, body, calls, branch)
     });
-    // Where the number is computed too late, the team stays in its arm.
+    // If the number is computed after the branch, the team stays in its arm.
     let serial = serial
         .filter(|(branch, _)| asked.is_none_or(|(number, _)| is_before(body, number, *branch)));
     let mut b = Builder::new(unit, body);
@@ -114,7 +114,7 @@ fn team(
     team
 }
 
-/// The extent where the condition of a fork holds; one thread where it does not.
+/// Emits the extent: `extent` if the fork's condition holds, else one.
 fn where_asked(b: &mut Builder, fork: Op, extent: Value) -> Value {
     let condition = b.unit.call_args(b.body, fork)[3];
     let one = b.i64(1);
@@ -130,7 +130,7 @@ fn where_asked(b: &mut Builder, fork: Op, extent: Value) -> Value {
     }
 }
 
-/// The location of a call of the run time, made from what it is told where the host states none.
+/// Returns the location of a runtime call, from the location argument if the host states none.
 fn located(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
     let stated = body.ops[op].loc;
     if stated.is_some() {
@@ -146,7 +146,7 @@ fn located(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
     Some(unit.locations.push(location))
 }
 
-/// Whether a value is known in front of `at`.
+/// Returns true if `value` is available before `at`.
 fn is_before(body: &Body, value: Value, at: Op) -> bool {
     match (body.as_const(value), body.region_of(value), body.parent(at)) {
         (Some(_), ..) => true,
@@ -155,7 +155,7 @@ fn is_before(body: &Body, value: Value, at: Op) -> bool {
     }
 }
 
-/// The number of threads asked for just before the fork, and the call that does so.
+/// Returns the number of threads pushed directly before the fork, and the pushing call.
 fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, Op)> {
     let mut at = body.prev(fork);
     while let Some(op) = at {
@@ -170,7 +170,7 @@ fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, 
     None
 }
 
-/// The branch whose other arm runs the same on one thread, and which arm that is.
+/// Returns the branch whose other arm calls the outlined function serially, and the index of the arm.
 fn serial_arm(
     unit: &Unit,
     body: &Body,
@@ -201,7 +201,7 @@ fn serial_arm(
                     runs += 1;
                     unit.call_args(body, op).get(2..) == Some(captured)
                 }
-                // What gives the serial call its thread numbers.
+                // The serial call's thread numbers.
                 None => matches!(body.kind(op), OpKind::Store(_) | OpKind::Yield),
             };
             if !fits {
@@ -212,8 +212,8 @@ fn serial_arm(
     (is_if && unused && runs == 1).then_some((branch, arm))
 }
 
-/// A region that one thread runs. Where that is not plain to see, the call stays: on one thread the
-/// function does the same either way.
+/// Raises a serialised region. A region of unrecognised shape remains a call: on one thread the function is
+/// equivalent.
 fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bodies) {
     if body.parent(begin).is_none() {
         return;
@@ -230,7 +230,7 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
         at = body.next(op);
     }
     let (Some(end), Some((call, func))) = (at, call) else {
-        // Not an error: the call stays, and does the same on one thread.
+        // Not an error: the call remains and is equivalent on one thread.
         return;
     };
     let captured = unit.call_args(body, call)[2..].to_vec();
@@ -244,7 +244,7 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
     }
 }
 
-/// The `spmd` with the function's code.
+/// Builds the `spmd` with the outlined function inlined.
 fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodies: &Bodies) -> Op {
     let (long, int) = (b.unit.types.int(64), b.unit.types.int(32));
     let kind = OpKind::Spmd {
@@ -264,7 +264,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
     let call = b.call(func, &args);
     b.yield_(&[]);
     if let Some(code) = bodies.get(&func) {
-        // Code that cannot be copied stays a call: it asks for its rank.
+        // Code that cannot be inlined remains a call, which queries its rank.
         let copied = take_in(b.unit, b.body, call, func, code);
         if copied.is_ok() {
             ranks::answer(b.unit, b.body, region);
@@ -286,7 +286,7 @@ fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {
     b.value(OpKind::Alloca(info), &[one], ptr)
 }
 
-/// Every rank has allocations of its own.
+/// Makes allocations of the region private to a rank.
 fn own_allocations(body: &mut Body, region: Region) {
     let ops: Vec<Op> = body.ops_in(region).collect();
     for op in ops {

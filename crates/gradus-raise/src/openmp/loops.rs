@@ -1,17 +1,16 @@
 //! Worksharing loops become `share.for`.
 //!
-//! A static loop asks once for its thread's part and runs it; a dynamic one asks again and again, at the top
-//! of each round ([`super::rotated`] sees to that). Steps, on a copy of the body that is given up as a whole
-//! where one of them fails:
-//! 1. what asks for a part is taken away, so that the part is the whole: a static loop then runs from
-//!    its lower to its upper bound, a dynamic one or one in chunks does so in its only round;
-//! 2. bounds become values (`promote_slots`), and the loop a `for` (`loop_to_for_with`), whose number is
-//!    that of its iteration and no count of what the thread has done;
-//! 3. the `for` becomes a `share.for`. What one iteration leaves to the next lies in memory of the rank.
-//!    What only the last iteration gives (`lastprivate`) is written at its end.
+//! A static loop requests its thread's range once; a dynamic loop requests chunks repeatedly, at the top of
+//! each trip ([`super::rotated`] normalises). Steps, on a clone of the body that is discarded if a step fails:
+//! 1. remove the request, and thereby make the range the whole iteration space: a static loop then runs from
+//!    lower to upper bound, a dynamic or chunked loop does so in its only trip;
+//! 2. promote bounds to values (`promote_slots`), and convert the loop to a `for` (`loop_to_for_with`) whose
+//!    index is the iteration number, not a count of the thread's trips;
+//! 3. convert the `for` to a `share.for`. Carried values go to memory of the rank. Code of the last iteration
+//!    (`lastprivate`) moves to its end.
 //!
-//! A loop of another shape (an optimiser was there before) keeps its code: a static one's part is computed
-//! from rank and size as the run time would ([`super::parts`]), a dynamic one's parts are what is shared
+//! A loop of a different shape (optimised IR) keeps its code. The range of a static loop is then computed from
+//! rank and size as in the runtime ([`super::parts`]). The chunks of a dynamic loop are shared
 //! ([`super::chunks`]).
 
 use super::calls::{Calls, Step, reason, slot};
@@ -27,30 +26,30 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// The most times that a body is begun anew because a loop's shape did not fit.
+/// The maximum number of restarts due to unrecognised loop shapes.
 const ATTEMPTS: usize = 200;
 
-/// Why a loop keeps the bounds of its part.
+/// The reason why a loop keeps the bounds of its range.
 const PART: &str =
     "the start of each thread's part matters to this loop (an optimiser was here before)";
 
-/// A loop that is being raised.
+/// A loop to be raised.
 struct Shared {
-    /// What asked for its part.
+    /// The request for the range.
     start: Op,
-    /// The loop itself.
+    /// The loop.
     body: Op,
-    /// Which of the values it carries are the thread's own.
+    /// The carried values private to the thread.
     own: Vec<usize>,
-    /// What its iterations are counted in.
+    /// The type of the iteration count.
     ty: TypeId,
     schedule: Schedule,
     chunk: Option<Value>,
-    /// Branches taken by whoever ran the last iteration.
+    /// The branches taken by the thread of the last iteration.
     last: Vec<Op>,
 }
 
-/// Why a loop did not become a `share.for`: which, and what to say if nothing else helps.
+/// An unrecognised loop, and the reason to report if the fallback fails, too.
 struct Unfit {
     start: Op,
     text: &'static str,
@@ -80,7 +79,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
     })
 }
 
-/// Raises the loops, those in `computed` by arithmetic on their parts; gives the first that does not fit.
+/// Raises the loops, loops in `computed` by the fallback; returns the first unrecognised loop.
 fn attempt(
     unit: &mut Unit,
     body: &mut Body,
@@ -129,9 +128,9 @@ fn attempt(
     Ok(None)
 }
 
-/// What the number that compilers pass for a schedule means; `None` for one that is not raised.
+/// Decodes a schedule number; `None` for an unsupported schedule.
 pub(super) fn schedule(number: i64) -> Option<(Schedule, bool)> {
-    // Bits 29 and 30 say whether parts come in order.
+    // Bits 29 and 30 are the monotonicity modifiers.
     match number & 0x1fff_ffff {
         33 => Some((Schedule::Static, true)),
         34 | 38 | 45 => Some((Schedule::Static, false)),
@@ -183,8 +182,8 @@ fn static_loop(
     })
 }
 
-/// The loop over a thread's chunks among `inside`. Compilers write it there; an optimiser puts it below a test whether
-/// there is a chunk at all, and tells it by then by what it counts on by.
+/// Returns the loop over a thread's chunks among `inside`. An optimiser guards the loop by a test for a first
+/// chunk; such a loop is recognised by its stride.
 fn round_of(body: &Body, inside: &[Op], lower: Op, stride: Op) -> Option<Op> {
     let plain = inside.iter().find(|&&op| is_loop(body, op));
     let below = inside.iter().flat_map(|&op| below_test(body, op));
@@ -192,7 +191,7 @@ fn round_of(body: &Body, inside: &[Op], lower: Op, stride: Op) -> Option<Op> {
     plain.copied().or_else(|| below.next())
 }
 
-/// The loops in a branch that has them in one of its arms only.
+/// Returns the loops directly in the arms of a branch.
 fn below_test(body: &Body, branch: Op) -> Vec<Op> {
     if !matches!(body.kind(branch), OpKind::If) {
         return Vec::new();
@@ -202,7 +201,8 @@ fn below_test(body: &Body, branch: Op) -> Vec<Op> {
     ops.filter(|op| is_loop(body, *op)).collect()
 }
 
-/// Whether a value that a loop hands on is what it was, or `lower` holds, and what `stride` holds.
+/// Returns true if a carried value is advanced by the content of `stride`, from its previous value or the
+/// content of `lower`.
 fn steps_by(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let repeats = |end: &Op| matches!(body.kind(*end), OpKind::Repeat);
@@ -279,7 +279,7 @@ fn dispatch_loop(
     })
 }
 
-/// The loop behind `start` that asks for a part at its top, and what asks.
+/// Returns the loop after `start` that requests a chunk at its top, and the request.
 pub(super) fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<(Op, Op)> {
     let mut at = body.next(start);
     while let Some(op) = at {
@@ -297,7 +297,7 @@ pub(super) fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Opti
     None
 }
 
-/// The loops among `ops` that stand in no other of them.
+/// Returns the loops among `ops` without an enclosing loop in `ops`.
 fn outermost_loops(body: &Body, ops: &[Op]) -> Vec<Op> {
     let loops: HashSet<Op> = ops.iter().copied().filter(|&o| is_loop(body, o)).collect();
     let mut found = Vec::new();
@@ -313,7 +313,7 @@ fn outermost_loops(body: &Body, ops: &[Op]) -> Vec<Op> {
     found
 }
 
-/// The call that ends what `start` began, in the same region.
+/// Returns the call that ends the construct begun by `start`, in one region.
 fn end_of(unit: &Unit, body: &Body, calls: &Calls, start: Op, id: OpenMpFn) -> Option<Op> {
     let mut at = body.next(start);
     while let Some(op) = at {
@@ -330,7 +330,7 @@ fn is_loop(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Loop { .. })
 }
 
-/// The only loop among `ops` and in the branches among them.
+/// Returns the only loop among `ops` and in branches among `ops`.
 fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
     let mut found = None;
     let mut open = ops.to_vec();
@@ -353,8 +353,8 @@ pub(super) fn slot_of(body: &Body, args: &[Value], index: usize) -> Result<Op, &
     found.ok_or("the loop's bounds lie in memory that is not the thread's own")
 }
 
-/// The branches on the slot that says whether this thread ran the last iteration. Afterwards they are
-/// always taken: their places are marked by that until they move into the loop.
+/// Returns the branches on the slot that flags the thread of the last iteration. Their conditions become true,
+/// which marks their positions until the branches move into the loop.
 pub(super) fn last_branches(
     unit: &mut Unit,
     body: &mut Body,
@@ -401,7 +401,7 @@ pub(super) fn last_branches(
     Ok(branches)
 }
 
-/// Puts a branch with its arms in the other order in the place of one; its condition is for the caller to set.
+/// Replaces a branch by one with swapped arms; the caller sets the condition.
 fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
     let condition = body.operand(branch, 0);
     let old: Vec<Value> = body.results(branch).to_vec();
@@ -426,7 +426,7 @@ pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
     matches!(known, Some(gradus_ir::known::Known::Marker(_)))
 }
 
-// ---- the loop becomes a share.for --------------------------------------------------------------
+// ---- conversion to share.for --------------------------------------------------------------------
 
 fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'static str> {
     move_fixed(unit, body, shared.body);
@@ -467,8 +467,8 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
     Ok(())
 }
 
-/// The iterations of a loop fit the type that they are counted in, without a sign where the loop runs backwards: what
-/// counts them from zero, one by one, does not come round.
+/// Sets NUW on the increment of an iteration count from zero by one: iteration numbers fit their type, unsigned
+/// for a downward loop.
 fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
     let region = body.op_regions(shared.body)[0];
     let mut steps = Vec::new();
@@ -488,7 +488,7 @@ fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
     }
 }
 
-/// What gives the carried value `at` for another run of a loop, in its region or in an arm of the test there.
+/// Returns the ops that compute the next value of carried value `at`, directly or in an arm of the top test.
 fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op> {
     let next = body
         .last(region)
@@ -502,7 +502,7 @@ fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op>
     made.into_iter().chain(yields)
 }
 
-/// Moves what does not change in a loop, and may be computed in front of it, there: its bound.
+/// Hoists speculatable invariant ops, i.e. the bound, out of a loop.
 fn move_fixed(unit: &Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     let ops: Vec<Op> = body.ops_in(region).collect();
@@ -518,7 +518,7 @@ fn move_fixed(unit: &Unit, body: &mut Body, op: Op) {
     }
 }
 
-/// An integer as one of type `ty`; those that are converted are small and positive.
+/// Converts an integer to type `ty`; converted values are small and positive.
 pub(super) fn resized(b: &mut Builder, value: Value, ty: gradus_ir::TypeId) -> Value {
     let (from, to) = (b.body.ty(value), ty);
     let bits = |ty| match b.unit.types.get(ty) {
@@ -532,8 +532,7 @@ pub(super) fn resized(b: &mut Builder, value: Value, ty: gradus_ir::TypeId) -> V
     }
 }
 
-/// Carried value `index` lies in memory of the rank from now on; nothing where no iteration needs it of
-/// another.
+/// Moves carried value `index` to memory of the rank, unless no iteration uses another iteration's value.
 fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     let region = body.op_regions(op)[0];
     let (result, param) = (
@@ -566,7 +565,7 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     }
     let now = b.load(ty, slot);
     b.body.replace_uses(param, now);
-    // What the iteration gives may be what it took.
+    // The yielded value may be the parameter.
     let next = b.body.operand(end, index);
     b.at_op(end);
     b.store(next, slot);
@@ -580,19 +579,19 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     }
 }
 
-/// A loop stands in a branch that it needs not to run at all. Where the other arm gives what the memory
-/// holds at first, it is first written in front of the branch and last read behind it.
+/// Moves the initial store before, and the final load after, branches around the loop whose other arm yields
+/// the initial value.
 fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: Value) {
     loop {
         let initial = body.operand(write, 0);
         let uses: Vec<_> = body.uses(last).take(2).collect();
         let [at] = uses[..] else {
-            // Not an error: other code uses the value where the loop stands.
+            // Not an error: the use is in the loop's region.
             return;
         };
         let region = body.parent(at.op);
         let Some((region, branch)) = region.and_then(|r| Some((r, body.owner(r)?))) else {
-            // Not an error: the value is used in the function's own region.
+            // Not an error: the use is in the root region.
             return;
         };
         let is_end = matches!(body.kind(at.op), OpKind::Yield)
@@ -626,8 +625,9 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
     }
 }
 
-/// Whether what `branch` does behind the loop may be done when its last iteration ends. Not where it reads a
-/// variable of the program's: other iterations may still write it (`lastprivate(conditional: x)`).
+/// Checks that the code of `branch` after the loop may run at the end of the last iteration. A load of a
+/// program variable forbids the move: other iterations may still write the variable (`lastprivate(conditional:
+/// x)`).
 pub(super) fn is_own(unit: &Unit, body: &Body, branch: Op) -> Result<(), &'static str> {
     if body.results(branch).iter().any(|r| body.has_uses(*r)) {
         return Err("what the last iteration gives is a value of the thread's own");
@@ -646,7 +646,7 @@ pub(super) fn is_own(unit: &Unit, body: &Body, branch: Op) -> Result<(), &'stati
     }
 }
 
-/// Moves what `branch` does behind the loop to the end of its last iteration.
+/// Moves the code of `branch` after the loop to the end of the last iteration.
 fn write_last(
     unit: &mut Unit,
     body: &mut Body,
@@ -709,15 +709,15 @@ fn write_last(
     Ok(())
 }
 
-/// What stands behind a loop in its region.
+/// The code after a loop in its region.
 struct Behind {
     ops: Vec<Op>,
-    /// The test that the loop is below, and the end of its arm.
+    /// The test that guards the loop, and the end of its arm.
     test: Option<(Op, Op)>,
 }
 
 impl Behind {
-    /// The results of the test, and what they are where the loop ran.
+    /// Returns the results of the test, with their values if the loop ran.
     fn given<'a>(&self, body: &'a Body) -> impl Iterator<Item = (Value, Value)> + use<'a> {
         let test = self.test.into_iter();
         test.flat_map(|(test, end)| {
@@ -726,7 +726,7 @@ impl Behind {
         })
     }
 
-    /// Takes from the test what nobody asks it for any more, and what was `needed` for that.
+    /// Poisons unused results of the test in the loop's arm, and erases dead `needed` ops.
     fn forget(&self, b: &mut Builder<'_>, needed: &HashSet<Op>) {
         if let Some((test, end)) = self.test {
             for (index, result) in b.body.results(test).to_vec().into_iter().enumerate() {
@@ -749,7 +749,7 @@ impl Behind {
     }
 }
 
-/// What stands between a loop and `branch`, which may stand behind tests that the loop is below.
+/// Returns the code between a loop and `branch`, which may follow tests that guard the loop.
 fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
     let (mut at, mut found) = (counted, Vec::new());
     while body.parent(at) != body.parent(branch) {
@@ -773,7 +773,7 @@ fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
     Some(found)
 }
 
-/// Copies of the ops of an arm, up to its yield, where a condition holds.
+/// Clones the ops of an arm, up to its yield, under a condition.
 pub(super) fn clone_under(b: &mut Builder<'_>, condition: Value, ops: Vec<Op>, map: &mut ValueMap) {
     let (_, yes, no) = b.if_(condition, &[]);
     b.at_end(no);

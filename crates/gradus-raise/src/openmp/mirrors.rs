@@ -1,14 +1,14 @@
-//! Carried values that stand for memory of the thread's own.
+//! Memory mirrors: carried values that duplicate private memory of the thread.
 //!
-//! An optimiser keeps a sum in a register and still writes it to memory in every iteration, where the
-//! code behind the loop finds it. As a read of that memory it is again what the source said: a variable
-//! in which iterations gather, and which ranks combine.
+//! An optimiser keeps a sum in a register and still stores it to memory in every iteration, for the code after
+//! the loop. Replacing the carried value by a load of the memory restores the source: an accumulation variable
+//! that ranks combine.
 
 use super::loops::is_marker;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-/// Makes reads of memory of those values carried by `lp`, a `for`, that the memory holds, too.
+/// Replaces values carried by the `for` loop `lp` by loads of memory that mirrors them.
 pub(super) fn to_memory(unit: &mut Unit, body: &mut Body, lp: Op) {
     for index in 0..body.operand_count(lp) - 1 {
         if let Some(slot) = mirrored(unit, body, lp, index) {
@@ -17,8 +17,8 @@ pub(super) fn to_memory(unit: &mut Unit, body: &mut Body, lp: Op) {
     }
 }
 
-/// The slot that holds carried value `index` whenever an iteration begins: what the loop starts from was
-/// written there last, and each iteration leaves the next value there.
+/// Returns the slot that holds carried value `index` at the start of every iteration: the initial value was
+/// stored last before the loop, and each iteration stores the next value.
 fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
     let region = body.op_regions(lp)[0];
     let next = body.operand(body.last(region)?, index);
@@ -46,13 +46,13 @@ fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
     (mirrors && holds_before(unit, body, slot, lp, initial)).then_some(slot)
 }
 
-/// The op itself is left out.
+/// `op` is excluded.
 fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> {
     let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
     std::iter::successors(owner(op), move |op| owner(*op))
 }
 
-/// The slot that a value is written to, where it is computed or in a branch or loop that gives it.
+/// Returns the slot to which a value is stored, at its definition or in the branch or loop that yields it.
 fn written_with(body: &Body, value: Value) -> Option<Op> {
     let mut open = vec![value];
     let mut seen: HashSet<Value> = HashSet::new();
@@ -83,18 +83,18 @@ fn written_with(body: &Body, value: Value) -> Option<Op> {
     None
 }
 
-/// What a slot holds in the course of an iteration.
+/// The content of a slot during an iteration.
 struct Held<'a> {
     body: &'a Body,
-    /// The writes of the slot, and the branches and loops with writes in them.
+    /// The stores to the slot, and branches and loops that contain stores.
     writers: HashSet<Op>,
 }
 
-/// Deeper nests are not followed.
+/// The maximum nesting depth.
 const DEPTH_MAX: u32 = 64;
 
 impl Held<'_> {
-    /// The value that the slot holds at the end of a region, where it holds `now` at its beginning.
+    /// Returns the slot's content at the end of a region entered with content `now`.
     fn after(&self, region: Region, mut now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         for op in body.ops_in(region).filter(|op| self.writers.contains(op)) {
@@ -109,7 +109,7 @@ impl Held<'_> {
         Some(now)
     }
 
-    /// The result of a branch that is what the slot holds at the end of either arm.
+    /// Returns the branch result equal to the slot's content at the end of both arms.
     fn after_branch(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         let mut fitting: Vec<Value> = body.results(op).to_vec();
@@ -126,7 +126,7 @@ impl Held<'_> {
         fitting.first().copied()
     }
 
-    /// The result of a loop that is what the slot holds at the end of its last run.
+    /// Returns the loop result equal to the slot's content at the end of the last trip.
     fn after_loop(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         let region = body.op_regions(op)[0];
@@ -142,8 +142,8 @@ impl Held<'_> {
     }
 }
 
-/// Whether a slot surely holds a value when `lp` begins: the value was written or read there, and nothing
-/// was written since. Whoever else may know the address learns it later.
+/// Returns true if the slot must contain `value` before `lp`: stored or loaded there, without a later store.
+/// The address escapes at most later.
 fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> bool {
     let address = body.result(slot);
     let users: HashSet<Op> = body.uses(address).map(|at| at.op).collect();
@@ -163,15 +163,15 @@ fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> boo
     let Some(around) = arms_around(body, lp) else {
         return false;
     };
-    // What is carried into the loop was computed on every way there; what was written perhaps not.
+    // A carried value is available on all paths; a store may be conditional.
     read || written.is_some_and(|write| {
         let surely = body.parent(write).is_some_and(|r| around.contains(&r));
         surely && body.operand(write, 0) == value
     })
 }
 
-/// The region that an op stands in and those around; `None` in a loop, which could come back with an
-/// address known.
+/// Returns the regions around an op; `None` inside of a loop, in which the address may have escaped in an
+/// earlier trip.
 fn arms_around(body: &Body, op: Op) -> Option<Vec<Region>> {
     let mut around = vec![body.parent(op)?];
     while let Some(owner) = body.owner(*around.last()?) {
@@ -183,7 +183,7 @@ fn arms_around(body: &Body, op: Op) -> Option<Vec<Region>> {
     Some(around)
 }
 
-/// Puts reads of `address` in the place of carried value `index`.
+/// Replaces carried value `index` by loads of `address`.
 fn read(unit: &mut Unit, body: &mut Body, lp: Op, index: usize, address: Value) {
     let region = body.op_regions(lp)[0];
     let param = body.region_params(region)[1 + index];

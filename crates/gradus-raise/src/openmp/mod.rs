@@ -1,11 +1,11 @@
-//! OpenMP as clang emits it: what is raised, and in what order.
+//! Raising of OpenMP as emitted by clang: the order of steps.
 //!
-//! 1. [`survey`]: which functions hold constructs, what regions reach, and what forbids to raise.
-//! 2. Every function with constructs gets them raised on a copy of its body: worksharing loops
-//!    ([`loops`]), turns ([`turns`]), tasks ([`tasks`], [`task_loops`]). One that fails is an obstacle.
-//! 3. A region that reaches an obstacle stays, and with it all constructs that it reaches, since threads
-//!    of the one kind cannot meet in the other's loops; until nothing more must stay.
-//! 4. What is left is put together, callees first: tasks and regions take in their functions ([`put`]).
+//! 1. [`survey`]: functions with constructs, reachability of regions, and obstacles.
+//! 2. The constructs of every function are raised on a clone of its body: worksharing loops ([`loops`]),
+//!    synchronisation constructs ([`turns`]), tasks ([`tasks`], [`task_loops`]). A failure is an obstacle.
+//! 3. A region that reaches an obstacle remains unchanged, with all constructs it reaches, because threads of
+//!    one library cannot meet in worksharing of the other; to a fixpoint.
+//! 4. The remaining functions are assembled, callees first: tasks and regions inline their functions ([`put`]).
 
 mod bounds;
 mod calls;
@@ -34,14 +34,14 @@ use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
 use survey::Survey;
 
-/// A function whose own constructs are raised; regions and tasks still call their functions.
+/// A function with raised constructs; regions and tasks still call their functions.
 pub(crate) struct Converted {
     pub body: Body,
     /// The functions of its tasks.
     pub entries: Vec<FuncId>,
 }
 
-/// Raises what is understood of a unit's OpenMP.
+/// Raises the OpenMP constructs of a unit.
 pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let calls = Calls::of(unit);
     if calls.is_empty() {
@@ -73,8 +73,8 @@ pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     }
 }
 
-/// The library throws nothing, which the declarations of what programs ask it do not say to C++; and what flang
-/// writes in its own way becomes what clang writes.
+/// Turns invokes of runtime functions into calls, because the declarations of OpenMP queries lack `nounwind` in
+/// C++, and normalises flang's IR.
 fn call_the_library(unit: &mut Unit, calls: &Calls) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
@@ -88,7 +88,7 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
     }
 }
 
-/// What shares the work of a team can only stand in its region: the code must be such as can be taken in.
+/// Checks that a function with worksharing of an enclosing team can be inlined into the region.
 fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<Converted> {
     let body = &done.body;
     let shares = |op: &Op| {
@@ -105,8 +105,8 @@ fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<
     }
 }
 
-/// Answers what a function asks for the number of its thread, where only what was raised would use it. What
-/// stays with the library is told the number by the library, which begins its own work when it is asked.
+/// Replaces thread numbers by zero if only raised calls use them. Calls that stay with libomp need the
+/// library's number, whose query initialises the library.
 fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let stays = |id: Option<OpenMpFn>| {
         use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads, ThreadPrivate};
@@ -128,9 +128,9 @@ fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     }
 }
 
-/// Compilers hand numbers to the function of a region in words, and say of the memory that each is put into that it
-/// holds a word; who is given its address reads the number. That is harmless only as long as they stay two functions:
-/// nothing is said of the type of such a store.
+/// Drops the TBAA tag of stores of captured parameters. Compilers pass numbers to an outlined function as
+/// 64-bit integers and tag the slot accordingly, whereas a callee with the slot's address loads the number's
+/// type. The tag is harmless only without inlining.
 fn untype_words(body: &mut Body) {
     let stores: Vec<Op> = body
         .walk(body.root())
@@ -145,7 +145,8 @@ fn untype_words(body: &mut Body) {
     }
 }
 
-/// Raises the constructs of one function but for its regions; `orphaned` where it may run outside of all.
+/// Raises the constructs of a function except for its regions; `orphaned` if the function may run outside of
+/// all regions.
 fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step<Converted> {
     let Some(original) = unit.functions[func].body.take() else {
         return Err(crate::report::Reason {

@@ -1,18 +1,18 @@
-//! A rank's part of a static loop, computed as the run time would.
+//! Static schedule: a rank's range of a static loop by arithmetic, as in the runtime.
 //!
-//! For loops whose code an optimiser has reshaped: the call that asks for the part becomes arithmetic on
-//! rank and size, everything else stays. The parts are those of `share.for static`, so that loops which
-//! rely on meeting the same iterations in the same rank still do.
+//! For loops reshaped by an optimiser: the request for the range becomes arithmetic on rank and size, and the
+//! loop remains. The ranges equal the ranges of `share.for static`; loops that rely on equal iterations per
+//! rank remain correct.
 
 use super::calls::{Step, reason};
 use super::loops::{resized, schedule};
 use super::ranks;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
 
-/// Schedules from here on deal out between teams.
+/// Schedules from this number distribute between teams.
 const DISTRIBUTE: i64 = 91;
 
-/// Replaces a static loop's question for its part by the answer.
+/// Replaces the request of a static loop by computed bounds.
 pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     let args = unit.call_args(body, start);
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
@@ -54,7 +54,7 @@ struct Part {
     last: Value,
 }
 
-/// `[lower + rank · part, lower + (rank + 1) · part)` with `part = ⌈count / size⌉`, cut at the end.
+/// Emits `[lower + rank · part, lower + (rank + 1) · part)` with `part = ⌈count / size⌉`, clipped to the end.
 fn contiguous(
     b: &mut Builder,
     (lower, upper): (Value, Value),
@@ -88,7 +88,7 @@ fn contiguous(
     }
 }
 
-/// The first of the rank's chunks, and how far it is to the next.
+/// Emits the first chunk of the rank, and the stride to the next chunk.
 fn round_robin(
     b: &mut Builder,
     (lower, upper): (Value, Value),

@@ -1,8 +1,8 @@
-//! Puts together what was raised function by function: tasks and regions take in the code that they run.
+//! Assembly: tasks and regions inline the raised code of their functions.
 //!
-//! Order: a function after those that it takes in. A task's function is two in compilers' output, one
-//! that unpacks and one with the user's code; both are taken in. Then captured variables, which the
-//! compiler passed by address, become values.
+//! A function follows the functions it inlines. A task has two functions in compiler output: one unpacks the
+//! captures, one has the user's code; both are inlined. Then captured variables, passed by address, are
+//! promoted to values.
 
 use super::calls::Calls;
 use super::fork::{self, Bodies};
@@ -16,18 +16,18 @@ use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// What was put together.
+/// The result of the assembly.
 #[derive(Debug, Default)]
 pub(super) struct Together {
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
-    /// The regions that have no ranks any more: the function that began each, and what it runs.
+    /// The folded regions: the function with the fork, and the outlined function.
     pub folded: HashSet<(FuncId, FuncId)>,
-    /// Why the others have some.
+    /// The remaining teams, and the reason why their ranks are distinguished.
     pub told_apart: HashMap<(FuncId, FuncId), Reason>,
 }
 
-/// Finishes all bodies that may change and puts them into the unit.
+/// Completes all changed bodies and stores them in the unit.
 pub(super) fn together(
     unit: &mut Unit,
     calls: &Calls,
@@ -40,7 +40,7 @@ pub(super) fn together(
     for func in order(survey) {
         let own = converted.remove(&func).or_else(|| left(unit, survey, func));
         let Some(own) = own else {
-            // A region's or task's function without constructs of its own is taken in as it is.
+            // The function of a region or task without constructs is inlined unchanged.
             if survey.is_part(func) && !survey.is_held(func) && !survey.is_kept(func) {
                 let body = unit.functions[func].body.as_deref().cloned();
                 if let Some(body) = body.map(|b| unpacked(unit, &bodies, func, b)) {
@@ -83,8 +83,8 @@ pub(super) fn together(
     done
 }
 
-/// Whether a final task runs it is asked of our library: an optimiser takes the other one's answer to be the same all
-/// over a function, where tasks are functions.
+/// Replaces `omp_in_final` by our runtime's query: an optimiser assumes one result of libomp's query per
+/// function, where tasks are separate functions.
 fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut Vec<FuncId>) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
@@ -110,8 +110,8 @@ fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut V
     }
 }
 
-/// A function that is left to the team which calls it, with regions of its own: these are raised, and what it shares
-/// between the ranks of that team stays with the run time.
+/// Returns the body of a function left to its calling team but with raised regions: the regions are raised, and
+/// worksharing stays with libomp.
 fn left(unit: &Unit, survey: &Survey, func: FuncId) -> Option<Converted> {
     let raised = survey.is_left(func) && !survey.is_held(func) && survey.has_raised(func);
     let body = unit.functions[func].body.as_deref().filter(|_| raised)?;
@@ -123,7 +123,7 @@ fn left(unit: &Unit, survey: &Survey, func: FuncId) -> Option<Converted> {
     })
 }
 
-/// Functions of regions and tasks that could not be taken in are called: they get their bodies.
+/// Stores the bodies of region and task functions that could not be inlined and are still called.
 fn called(unit: &mut Unit, changed: &mut Vec<FuncId>, mut bodies: Bodies) {
     let mut known: HashSet<FuncId> = changed.iter().copied().collect();
     let mut next = 0;
@@ -147,7 +147,7 @@ fn called(unit: &mut Unit, changed: &mut Vec<FuncId>, mut bodies: Bodies) {
     }
 }
 
-/// All functions with constructs, and those taken in, callees first.
+/// Returns all functions with constructs and their inlined functions, callees first.
 fn order(survey: &Survey) -> Vec<FuncId> {
     let mut done = Vec::new();
     let mut begun: HashSet<FuncId> = HashSet::new();
@@ -165,9 +165,9 @@ fn order(survey: &Survey) -> Vec<FuncId> {
     done
 }
 
-/// The functions of tasks take in what they call to do the work.
+/// Inlines the wrapped functions called by a task or region function.
 fn unpacked(unit: &mut Unit, bodies: &Bodies, func: FuncId, mut body: Body) -> Body {
-    // What is called in turn is only known once the caller is taken in.
+    // A callee's calls are known after inlining only.
     for _ in 0..3 {
         let calls: Vec<(Op, FuncId)> = body
             .walk(body.root())
@@ -203,9 +203,9 @@ fn take_in_tasks(unit: &mut Unit, body: &mut Body, bodies: &Bodies, entries: &[F
     }
 }
 
-/// Captured variables become values, and what nobody uses goes.
+/// Promotes captured variables to values and removes dead code.
 fn tidy(unit: &mut Unit, body: &mut Body) {
-    // What is promoted may hold the address of what can be promoted next.
+    // A promoted slot may hold the address of the next promotable slot.
     for _ in 0..4 {
         split_allocas(unit, body);
         let promoted = promote_slots(unit, body);

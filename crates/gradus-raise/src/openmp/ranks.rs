@@ -1,23 +1,22 @@
-//! Numbers of threads: calls that ask for them, until the code stands in the region that has them.
+//! Thread numbers: runtime queries until the code is inlined into its region.
 //!
-//! In a function of its own `omp_get_thread_num()` is how code asks for its rank. Once the code stands
-//! inside an `spmd`, the region's parameters are the answer; inside a task they are not, since another
-//! thread may run it.
+//! In an outlined function `omp_get_thread_num()` yields the rank. After inlining into an `spmd`, the region's
+//! parameters replace the query; not inside of a task, which another thread may run.
 
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
 
-/// A call that asks for the rank, an `i32`.
+/// Emits a query of the rank, an `i32`.
 pub(super) fn rank(b: &mut Builder) -> Value {
     ask(b, "omp_get_thread_num")
 }
 
-/// A call that asks for the number of ranks, an `i32`.
+/// Emits a query of the number of ranks, an `i32`.
 pub(super) fn size(b: &mut Builder) -> Value {
     ask(b, "omp_get_num_threads")
 }
 
-/// A call that asks for a number, an `i32`.
+/// Emits a call of an `i32` query.
 pub(super) fn ask(b: &mut Builder, name: &str) -> Value {
     let int = b.unit.types.int(32);
     let ty = b.unit.types.func(int, Vec::new());
@@ -26,8 +25,8 @@ pub(super) fn ask(b: &mut Builder, name: &str) -> Value {
     b.body.result(call)
 }
 
-/// Makes questions in the region of an `spmd` take its parameters; in tasks, and in the regions of
-/// other `spmd`s, they stay.
+/// Replaces queries in the region of an `spmd` by its parameters. Queries in tasks and in nested `spmd`s
+/// remain.
 pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
     let mut open = vec![region];
@@ -56,7 +55,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
     }
 }
 
-/// The question that `op` asks of the run time.
+/// Returns the OpenMP function that `op` calls.
 pub(crate) fn asked(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
         Some(Known::OpenMp(id)) => Some(id),

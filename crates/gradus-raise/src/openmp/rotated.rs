@@ -1,7 +1,7 @@
-//! Loops that ask for their next part at the end of a round.
+//! Loop unrotation: loops that request their next chunk at the end of a trip.
 //!
-//! Compilers write `while (next()) round`; an optimiser makes `if (next()) do round while (next())` of it.
-//! Here it becomes again what it was, so that there is one shape to raise.
+//! Compilers emit `while (next()) round`; loop rotation turns the loop into `if (next()) do round while
+//! (next())`. Unrotation restores the single shape that raising recognises.
 
 use super::calls::Calls;
 use super::turns::tested;
@@ -10,7 +10,7 @@ use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
-/// The loop behind `start` asks for a part at its top from now on, if it asked at its end.
+/// Unrotates the loop after `start`, if rotated.
 pub(super) fn turn_back(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) {
     if let Some(found) = Rotated::find(unit, body, calls, start) {
         found.turn(unit, body);
@@ -18,15 +18,15 @@ pub(super) fn turn_back(unit: &mut Unit, body: &mut Body, calls: &Calls, start: 
 }
 
 struct Rotated {
-    /// What asks for the first part, and the branch that is taken where there is one.
+    /// The request for the first chunk, and the branch taken if a chunk exists.
     first: Op,
     branch: Op,
-    /// What is computed in front of the loop.
+    /// The ops before the loop in the branch.
     before: Vec<Op>,
     lp: Op,
-    /// What asks for the next part, and how its answer decides: the loop's last ops.
+    /// The request for the next chunk and the loop condition: the last ops of the loop.
     asks: Vec<Op>,
-    /// For each result of the branch: what it is behind a round, and where there is no part.
+    /// For each result of the branch: its value after a trip, and without a chunk.
     results: Vec<(Value, Value)>,
 }
 
@@ -126,8 +126,8 @@ impl Rotated {
     }
 }
 
-/// The last ops of a loop's region, where they are a question for a part, the test of its answer, and the end
-/// that goes on where there is one.
+/// Returns the last ops of a loop's region, if they are a request for a chunk, its test, and a repeat on
+/// success.
 fn asks_at_end(
     unit: &Unit,
     body: &Body,
@@ -173,7 +173,7 @@ fn asks_at_end(
     (asked && goes_on && repeats && used_once).then_some(asks)
 }
 
-/// For each value that the arms' `ends` give: what it is behind a round, and where there is no part.
+/// Returns, for each value yielded by `ends`, its value after a trip, and without a chunk.
 fn results(body: &Body, lp: Op, ends: [Op; 2], arm: Region) -> Option<Vec<(Value, Value)>> {
     let last = body.last(body.op_regions(lp)[0])?;
     let carried = body.operand_count(lp);

@@ -1,4 +1,4 @@
-//! Which functions hold OpenMP's constructs, who reaches whom, and what must stay as it is.
+//! Survey of OpenMP constructs: functions with constructs, reachability, and rejections.
 
 use super::calls::{Calls, function, reason, span_of};
 use super::fork;
@@ -14,56 +14,56 @@ use gradus_ir::{
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What is known of one function with a body.
+/// The facts of a function with a body.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Functions that it calls or mentions, in order.
+    /// Functions called or referenced, sorted.
     mentions: BTreeSet<FuncId>,
-    /// Those of which it does something else with the address than to call it.
+    /// Functions referenced other than as a callee.
     points_to: BTreeSet<FuncId>,
-    /// Its constructs.
+    /// The constructs of the function.
     constructs: Vec<Construct>,
-    /// The regions that it begins: the function that runs there, and where.
+    /// The regions begun by the function: outlined function, location and source function.
     regions: Vec<(FuncId, Option<SourceSpan>, String)>,
     /// The functions of its tasks.
     entries: Vec<FuncId>,
-    /// Functions that it mentions and that their compiler wants inlined.
+    /// Referenced functions that their compiler marks for inlining.
     wrapped: Vec<FuncId>,
-    /// Whether it calls the run time for a construct.
+    /// True if the function calls the runtime for a construct.
     holds: bool,
-    /// Whether it asks for the number of the thread or of all, or shares work between them.
+    /// True if the function queries rank or size, or shares work between ranks.
     asks: bool,
-    /// Whether it shares the work of a team that is not its own.
+    /// True if the function has worksharing of an enclosing team in a caller.
     shares: bool,
-    /// Whether it calls code that is neither seen nor known by name.
+    /// True if the function calls code without a body and without a known name.
     calls_unseen: bool,
-    /// Whether it calls what may wait for another thread.
+    /// True if the function calls code that may wait for another thread.
     calls_waiting: bool,
-    /// Whether a loop of it waits for what another thread writes.
+    /// True if a loop of the function spins on memory written by another thread.
     watches: bool,
-    /// Whether it updates memory at once with others, or locks.
+    /// True if the function has atomic updates or locks.
     meets: bool,
-    /// Whether it allocates on the heap.
+    /// True if the function allocates heap memory.
     allocates: bool,
-    /// Why it must stay as it is.
+    /// The reason why the function must remain unchanged.
     held: Option<Reason>,
-    /// Why regions that reach it must stay, though it may begin others: it uses a variable of which each
-    /// thread of the library has its own.
+    /// The reason why regions that reach the function must remain, although the function may begin other
+    /// regions: it uses a `threadprivate` variable of the library.
     owns: Option<Reason>,
 }
 
-/// What is known of a unit.
+/// The facts of a unit.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     seen: HashMap<FuncId, Seen>,
     order: Vec<FuncId>,
-    /// Functions that are a region's or a task's code.
+    /// Functions that are the code of a region or task.
     parts: HashSet<FuncId>,
-    /// Functions whose code is not that of a region alone.
+    /// Functions with code outside of regions.
     orphaned: HashSet<FuncId>,
-    /// Regions that stay, by the function that runs there.
+    /// Regions that remain, by outlined function, with the reason.
     kept: HashMap<FuncId, Reason>,
-    /// What is done with functions that share the work of a team that calls them.
+    /// The treatment of functions with worksharing of a caller's team.
     orphans: &'a Orphans,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Survey<'a> {
         found
     }
 
-    /// The functions that hold constructs, in the order of the unit.
+    /// Returns the functions with constructs, in the order of the unit.
     pub fn functions(&self) -> Vec<FuncId> {
         let holds = |func: &&FuncId| self.holds_any(**func);
         self.order.iter().filter(holds).copied().collect()
@@ -122,21 +122,20 @@ impl<'a> Survey<'a> {
     fn holds_any(&self, func: FuncId) -> bool {
         self.seen.get(&func).is_some_and(|seen| seen.holds)
     }
-    /// Whether a function must stay as it is.
+    /// Returns true if a function must remain unchanged.
     pub fn is_held(&self, func: FuncId) -> bool {
         self.seen.get(&func).is_some_and(|seen| seen.held.is_some())
     }
-    /// Whether a function is code of a region or task, which others take in.
+    /// Returns true if a function is the code of a region or task, to be inlined.
     pub fn is_part(&self, func: FuncId) -> bool {
         self.parts.contains(&func)
     }
-    /// Whether there may be no region around the code of a function.
+    /// Returns true if the function's code may run without an enclosing region.
     pub fn is_orphaned(&self, func: FuncId) -> bool {
         self.orphaned.contains(&func)
     }
-    /// Returns true if a function is left to the team that calls it, which may belong to either library. No
-    /// function has only known callers: `alwaysinline` functions are inlined already, and any code may call the
-    /// others.
+    /// Returns true if a function is left to its calling team, which may belong to either library. No function
+    /// has known callers only: `alwaysinline` functions are inlined already, and any code may call the others.
     pub fn is_left(&self, func: FuncId) -> bool {
         let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
         let stays = match self.orphans {
@@ -147,20 +146,20 @@ impl<'a> Survey<'a> {
         let forgotten = planted(Mutant::CallersTeamForgotten) && self.is_called_here(func);
         shares && stays && !self.is_part(func) && !forgotten
     }
-    /// Returns true if a function of this file calls `func` or has its address.
+    /// Returns true if a function of the unit references `func`.
     fn is_called_here(&self, func: FuncId) -> bool {
         self.seen.values().any(|seen| seen.mentions.contains(&func))
     }
-    /// Whether a function begins regions that do not stay.
+    /// Returns true if a function begins raised regions.
     pub fn has_raised(&self, func: FuncId) -> bool {
         let seen = self.seen.get(&func);
         seen.is_some_and(|seen| seen.regions.iter().any(|region| !self.is_kept(region.0)))
     }
-    /// Whether the region that runs `func` stays.
+    /// Returns true if the region of outlined function `func` remains.
     pub fn is_kept(&self, func: FuncId) -> bool {
         self.kept.contains_key(&func)
     }
-    /// The functions that `func` takes in: those of its regions and tasks, and what is made to be inlined.
+    /// Returns the functions that `func` inlines: of regions, of tasks, and wrapped functions.
     pub fn takes_in(&self, func: FuncId) -> Vec<FuncId> {
         let Some(seen) = self.seen.get(&func) else {
             return Vec::new();
@@ -170,21 +169,21 @@ impl<'a> Survey<'a> {
         regions.chain(others).collect()
     }
 
-    /// From now on a function must stay as it is.
+    /// Rejects a function: it must remain unchanged.
     pub fn hold(&mut self, func: FuncId, why: Reason) {
         if let Some(seen) = self.seen.get_mut(&func) {
             seen.held.get_or_insert(why);
         }
     }
 
-    /// Finds everything that must stay because of what must.
+    /// Propagates rejections to a fixpoint.
     pub fn settle(&mut self) {
         loop {
             let mut news: Vec<(FuncId, Reason)> = Vec::new();
             let mut kept: Vec<(FuncId, Reason)> = Vec::new();
             for &func in &self.order {
                 let seen = &self.seen[&func];
-                // A region that stays is still called.
+                // A region that remains is still called.
                 let is_region = |f: &&FuncId| seen.regions.iter().any(|r| r.0 == **f);
                 let wrapped = seen.wrapped.iter().filter(|f| !is_region(f));
                 let taken = seen.entries.iter().chain(wrapped);
@@ -192,7 +191,7 @@ impl<'a> Survey<'a> {
                 if let (None, Some(why)) = (&seen.held, entry) {
                     news.push((func, why.clone()));
                 }
-                // The library runs tasks that are left with it, and regions that these begin.
+                // libomp runs tasks left to it, and regions that the tasks begin.
                 let left = || (self.is_left(func) && !seen.entries.is_empty()).then(left);
                 for (target, ..) in &seen.regions {
                     let held = seen.held.clone().or_else(left);
@@ -223,19 +222,19 @@ impl<'a> Survey<'a> {
         self.seen.get(&func)?.held.as_ref()
     }
 
-    /// Why a function cannot be code of ours.
+    /// Returns the reason why a function cannot be raised code.
     fn barred(&self, func: FuncId) -> Option<&Reason> {
         let owns = || self.seen.get(&func)?.owns.as_ref();
         self.held(func).or_else(owns)
     }
 
-    /// What a region's function reaches that must stay.
+    /// Returns the first obstacle reachable from a region's function.
     fn obstacle(&self, target: FuncId) -> Option<Reason> {
         let reached = self.reached(target);
         reached.iter().find_map(|func| self.barred(*func)).cloned()
     }
 
-    /// The functions that `from` reaches, itself first.
+    /// Returns the functions reachable from `from`, beginning with `from`.
     fn reached(&self, from: FuncId) -> Vec<FuncId> {
         let mut found = vec![from];
         let mut known = HashSet::from([from]);
@@ -250,7 +249,7 @@ impl<'a> Survey<'a> {
         found
     }
 
-    /// What functions reach, themselves included.
+    /// Returns the call graph summaries.
     pub fn reach(&self, unit: &Unit) -> Reach {
         let speaking = self.reaching(|func| self.seen[&func].asks || self.is_held(func));
         Reach {
@@ -265,7 +264,8 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The functions that a pointer may point to, but for those that the run time calls.
+    /// Returns the functions that a function pointer may point to, without functions called by the runtime
+    /// only.
     fn pointed<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
         let targets = unit.globals.iter().flat_map(|(_, global)| global.named());
         let in_memory = targets.filter_map(|target| match target {
@@ -296,8 +296,8 @@ impl<'a> Survey<'a> {
         found
     }
 
-    /// The functions that hold the code of a region or task: its own, and those that compilers write for debuggers and
-    /// want inlined.
+    /// Returns the functions with the code of a region or task: the outlined function and the inner functions
+    /// that compilers emit for debuggers and mark for inlining.
     fn unwrapped(&self, part: FuncId) -> Vec<FuncId> {
         let mut found = Vec::new();
         let mut open = vec![part];
@@ -312,7 +312,7 @@ impl<'a> Survey<'a> {
         found
     }
 
-    /// What became of every region, in the order of the unit.
+    /// Returns the outcome of every region, in the order of the unit.
     pub fn records(&self, unit: &Unit, done: &Together) -> Vec<RegionRecord> {
         let mut records = Vec::new();
         let parts = self.parts.iter().flat_map(|part| self.unwrapped(*part));
@@ -354,9 +354,9 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// What is known of a function whose body is in the program and was not read. Of one that import leaves out, as no
-/// derivative needs it (text, and what is met only on the way to the program's end), that is as much as of another
-/// file's; else it cannot be read.
+/// Returns the facts of a defined function without an imported body. A function that import omits because no
+/// derivative requires it (text output, code on no-return paths) counts as unknown code; any other function is
+/// rejected.
 fn unread_function(unit: &Unit, func: FuncId) -> Seen {
     if unit.is_stated(func) || is_text_object(&unit.functions[func].name) {
         return Seen {
@@ -375,7 +375,7 @@ fn unread_function(unit: &Unit, func: FuncId) -> Seen {
     }
 }
 
-/// Why regions stay in a function that is left, with its tasks, to the team that calls it.
+/// Returns the reason why regions remain in a function left, with its tasks, to its calling team.
 fn left() -> Reason {
     Reason {
         text: "its function makes tasks and shares the work of a team that calls it".into(),
@@ -383,7 +383,7 @@ fn left() -> Reason {
     }
 }
 
-/// Reads one function's body.
+/// Collects the facts of a function.
 fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
     let body = unit.functions[func].body.as_ref()?;
     let mut seen = Seen::default();
@@ -418,7 +418,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                 _ => {}
             }
         }
-        // What compilers make for tasks calls functions of theirs that it is handed.
+        // Compiler-generated task functions call functions passed to them.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
         seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(unit, body, op);
         seen.watches |= watches(unit, body, op);
@@ -468,13 +468,13 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
     Some(seen)
 }
 
-/// Whether an op asks for a function's derivative.
+/// Returns true if `op` requests a derivative.
 fn asks_for_derivative(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|func| differentiation_call(&unit.functions[func].name).is_some())
 }
 
-/// Whether an op calls code that is neither seen nor known by name: it may ask for anything.
+/// Returns true if `op` calls code without a body and without a known name: any query is possible.
 pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
     body.kind(op).call_info().is_some()
         && unit
@@ -482,7 +482,7 @@ pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
             .is_none_or(|func| unit.functions[func].body.is_none() && unit.known(func).is_none())
 }
 
-/// Whether an op calls a function of the system, or a message's, that may wait for what another thread does.
+/// Returns true if `op` calls a system or MPI function that may wait for another thread.
 pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
     let waits = |func| {
         matches!(unit.known(func), Some(Known::System(_) | Known::Mpi))
@@ -493,8 +493,8 @@ pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
     unit.callee(body, op).is_some_and(waits)
 }
 
-/// Whether an op reads in a loop what another thread may write meanwhile: the loop may wait for that. So may one that
-/// goes by what it reads in a critical region, or in a function that reads atomically.
+/// Returns true if `op` reads in a loop a location that another thread may write: a possible spin wait.
+/// Included are loops controlled by values read in a critical region or by a callee with atomic loads.
 pub(crate) fn looks_again(unit: &Unit, body: &Body, op: Op) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. });
@@ -512,7 +512,8 @@ pub(crate) fn looks_again(unit: &Unit, body: &Body, op: Op) -> bool {
     asks && around.any(|lp| goes_by_memory(unit, body, lp))
 }
 
-/// Whether a loop may wait for what another thread writes: by itself, or by a function that reads atomically.
+/// Returns true if a loop may spin on memory written by another thread, directly or by a callee with atomic
+/// loads.
 pub(crate) fn watches(unit: &Unit, body: &Body, lp: Op) -> bool {
     let reads_atomically = |op: Op| {
         let callee = unit.callee(body, op);
@@ -534,7 +535,7 @@ fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
         || known() == Some(Known::OpenMp(OpenMpFn::Critical))
 }
 
-/// Whether a loop ends by more than arithmetic on numbers of its own.
+/// Returns true if the loop condition depends on more than arithmetic on local values.
 fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let end = body.last(region);
@@ -568,7 +569,7 @@ fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
     false
 }
 
-/// Whether a function is one that its compiler made to be inlined.
+/// Returns true for a function that its compiler generated for inlining.
 pub(super) fn is_wrapped(unit: &Unit, func: FuncId) -> bool {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
@@ -584,7 +585,7 @@ fn function_name(unit: &Unit, func: FuncId) -> String {
         .to_string()
 }
 
-/// What in a call forbids to raise; `None` for what does not.
+/// Returns the reason why a call forbids raising, if any.
 fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> {
     let text = match id {
         OpenMpFn::Lock => "a lock of the program's own is used",
@@ -605,7 +606,7 @@ fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> 
     Some(text.to_owned())
 }
 
-/// Whether a call means something else when a team has one rank: threads are told apart, or meet.
+/// Returns true if the call has a different meaning in a team of one rank: ranks are distinguished, or meet.
 fn is_for_ranks(id: OpenMpFn) -> bool {
     matches!(
         id,
@@ -626,7 +627,7 @@ fn is_for_ranks(id: OpenMpFn) -> bool {
     )
 }
 
-/// The construct that a call begins, in the source's words.
+/// Returns the source name of the construct that a call begins.
 fn construct(id: OpenMpFn) -> Option<&'static str> {
     Some(match id {
         OpenMpFn::StaticInit => "for",

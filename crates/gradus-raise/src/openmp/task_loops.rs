@@ -1,16 +1,16 @@
-//! Loops of tasks become parallel loops over their pieces.
+//! Taskloops become parallel loops over chunks.
 //!
-//! Each piece is a task: it runs the task's function for a range of iterations, with what the task takes along in
-//! memory of its own. Without a clause there are as many as leave something to share, and the parallel loop is split
-//! as is worth it. With one the pieces are what the program asks for, each of them worth a task, since it may rely on
-//! them: what a piece has of its own (`firstprivate`) goes on from one iteration to the next, and iterations of one
-//! piece may meet in memory. So many iterations have a piece:
-//! - `grainsize(g)`: `g` or more, in as many pieces as have that, alike but for one iteration; `strict`: `g`, and the
-//!   last piece what is left;
-//! - `num_tasks(m)`: what makes `m` pieces, alike but for one iteration.
+//! Each chunk is a task: it calls the task's function for a range of iterations, with the captures in private
+//! memory. Without a clause the number of chunks is large enough for sharing, and the parallel loop is
+//! partitioned by profitability. With a clause the chunks are as requested, each a task, because the program
+//! may rely on them. `firstprivate` copies of a chunk persist from iteration to iteration, and iterations of a
+//! chunk may conflict in memory. The iterations of a chunk:
+//! - `grainsize(g)`: `g` or more, in the maximum number of chunks, equal up to one iteration; `strict`: `g`,
+//!   and the remainder in the last chunk;
+//! - `num_tasks(m)`: `m` chunks, equal up to one iteration.
 //!
-//! Where the `if` clause says no, and where no region is around, pieces run in their order. A `final` clause is for
-//! what is made inside of the pieces.
+//! With a false `if` clause, or without an enclosing region, chunks run in order. A `final` clause affects
+//! tasks created inside of the chunks.
 
 use super::calls::{Step, reason};
 use super::tasks::{
@@ -19,10 +19,10 @@ use super::tasks::{
 };
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
-/// Which iterations are a piece.
+/// The partition clause.
 #[derive(Clone, Copy)]
 enum Clause {
-    /// Any.
+    /// No clause.
     None,
     /// `grainsize`.
     Grain(Value),
@@ -32,38 +32,38 @@ enum Clause {
     Pieces(Value),
 }
 
-/// So many pieces has a loop that does not say how many.
+/// The maximum number of chunks of a loop without a clause.
 const PIECES: i128 = 1024;
 
-/// A loop of tasks as it is handed over.
+/// A taskloop.
 struct TaskLoop {
     alloc: Op,
     made: Made,
-    /// The ops that fill in the task.
+    /// The ops that initialise the task.
     fill: Vec<Op>,
-    /// Where the task's bounds lie.
+    /// The addresses of the task's bounds.
     bounds: [Value; 2],
     lower: Value,
     upper: Value,
     stride: Value,
     clause: Clause,
-    /// Whether a task is told that it has the last iteration.
+    /// True if a task has a flag for the last iteration.
     tells_last: bool,
 }
 
-/// How pieces are run.
+/// The execution of chunks.
 #[derive(Clone, Copy)]
 enum Way {
-    /// As iterations of a parallel loop.
+    /// Iterations of a parallel loop.
     AtOnce,
-    /// As tasks, that no region may be around.
+    /// Tasks, possibly without an enclosing region.
     Tasks,
     /// One after the other.
     InOrder,
 }
 
-/// Raises the loop that `call` hands over; an `orphaned` one may stand outside of all regions. Gives the function that
-/// it calls now.
+/// Raises the taskloop of `call`; `orphaned` if the loop may run outside of all regions. Returns the task's
+/// function.
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
@@ -109,7 +109,7 @@ pub(super) fn raise(
     Ok(found.made.entry)
 }
 
-/// What is handed over.
+/// Decodes a taskloop.
 fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'static str> {
     let given = unit.call_args(body, call);
     const UNKNOWN: &str = "this loop of tasks is made in a way that is not understood";
@@ -140,7 +140,7 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     if !fill.iter().all(|&op| is_plain_filling(unit, body, op)) {
         return Err(TAKEN);
     }
-    // What copies a task for a part of the loop also says to it whether it is the last one.
+    // The function that duplicates a task for a chunk also sets the flag for the last chunk.
     let tells_last = !is_null(unit, body, duplicate);
     if tells_last && !leads_to(body, given[5], body.result(alloc)) {
         return Err("where this loop of tasks says which part is the last is not understood");
@@ -174,20 +174,20 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     })
 }
 
-// ---- which iterations a piece has --------------------------------------------------------------
+// ---- partition into chunks ----------------------------------------------------------------------
 
-/// The pieces of a loop.
+/// The partition of a loop into chunks.
 struct Pieces {
     count: Value,
     of_each: OfEach,
 }
 
-/// How many iterations a piece has.
+/// The number of iterations of a chunk.
 #[derive(Clone, Copy)]
 enum OfEach {
-    /// So many, or one more: the first so many pieces.
+    /// The shorter length, the longer length, and the number of longer chunks, which come first.
     Even(Value, Value, Value),
-    /// So many, as long as there are, of so many in all.
+    /// The chunk length, and the trip count that clips the last chunk.
     Fixed(Value, Value),
 }
 
@@ -235,7 +235,7 @@ impl Pieces {
         }
     }
 
-    /// The number of the first iteration of a piece, and of its last one.
+    /// Emits the numbers of the first and last iteration of a chunk.
     fn range(&self, b: &mut Builder<'_>, piece: Value) -> (Value, Value) {
         let ty = b.body.ty(piece);
         let one = b.int(ty, 1);
@@ -257,7 +257,7 @@ impl Pieces {
     }
 }
 
-/// How many iterations there are.
+/// Emits the trip count.
 fn trips(b: &mut Builder<'_>, lp: &TaskLoop) -> Value {
     let ty = b.body.ty(lp.lower);
     let zero = b.int(ty, 0);
@@ -281,18 +281,18 @@ fn one_at_least(b: &mut Builder<'_>, value: Value) -> Value {
     b.select(none, one, value)
 }
 
-/// The lesser of two numbers without signs.
+/// Emits the unsigned minimum.
 fn least(b: &mut Builder<'_>, first: Value, second: Value) -> Value {
     let is_first = b.icmp(IntPredicate::Ult, first, second);
     b.select(is_first, first, second)
 }
 
-// ---- the loop ----------------------------------------------------------------------------------
+// ---- the loop over chunks -----------------------------------------------------------------------
 
 impl TaskLoop {
-    /// Puts the loop over the pieces at the builder's place.
+    /// Emits the loop over chunks at the builder's position.
     fn put(&self, b: &mut Builder<'_>, pieces: &Pieces, way: Way, serial: Option<Value>) {
-        // A piece that the program names is worth a task.
+        // A requested chunk is large enough for a task.
         let worth = (!matches!(self.clause, Clause::None)).then_some(1);
         let piece = over(b, pieces.count, way, serial, worth);
         let (memory, map) = filled(b, self.alloc, self.made.size, self.made.shared, &self.fill);
@@ -304,7 +304,7 @@ impl TaskLoop {
             b.store(bound, at);
         }
         if self.tells_last {
-            // Behind the bounds: the stride, and whether this is the last piece.
+            // After the bounds: the stride and the flag for the last chunk.
             let offset = b.i64(16);
             let flag = b.byte_addr(high, offset);
             let ty = b.body.ty(piece);
@@ -320,7 +320,7 @@ impl TaskLoop {
     }
 }
 
-/// A loop over pieces; the builder goes to where the code of one stands. Gives its number.
+/// Emits a loop over chunks and moves the builder to the code of a chunk. Returns the chunk's number.
 fn over(
     b: &mut Builder<'_>,
     count: Value,

@@ -1,13 +1,12 @@
 //! Tasks become `spawn`, `sync` and `scope`.
 //!
-//! A compiler allocates a task, fills in what it takes along and hands it over. Here the task's memory
-//! lies in the spawned region, which fills it in itself: what is taken along are values, which a region
-//! may use. Where a task takes whole objects along, its memory is a heap block that is filled before; their destructors
-//! run behind its code.
+//! A compiler allocates a task, stores the captures and enqueues the task. In raised form the task's memory is
+//! in the spawned region, which stores the captures, because a region may use outer values. If a task captures
+//! whole objects, its memory is a heap block filled before the spawn; destructors run after the task's code.
 //!
-//! OpenMP lets tasks outlive the function that made them, until the next barrier; a `scope` waits at its
-//! end. To wait early is always allowed. Scopes go from the first task to the last wait where all is
-//! waited for there, else to the end of the task, rank or function around.
+//! OpenMP lets tasks outlive the creating function until the next barrier, whereas a `scope` waits at its end.
+//! An earlier wait is always legal. Scopes extend from the first task to the last wait, if no task follows,
+//! else to the end of the enclosing task, rank or function.
 
 use super::calls::{Calls, Step, function, reason};
 use super::task_loops;
@@ -24,10 +23,10 @@ use std::collections::HashSet;
 const FINAL: i64 = 2;
 pub(super) const DESTRUCTORS: i64 = 8;
 pub(super) const DETACHABLE: i64 = 64;
-/// What a task takes along lies 40 bytes behind its start, and compilers take it to be aligned to 16.
+/// Captures start at byte 40 of a task, and compilers assume an alignment of 16.
 const HEAP_SHIFT_BYTES: i64 = 8;
-/// Raises all tasks of a body; `orphaned` ones may be made outside of all regions. Gives the functions that it calls
-/// now for them.
+/// Raises all tasks of a body; `orphaned` if the tasks may be created outside of all regions. Returns the task
+/// functions now called.
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
@@ -61,7 +60,7 @@ pub(super) fn raise(
     Ok(entries)
 }
 
-/// Says of all tasks of a body that no region may be around.
+/// Marks all tasks of a body as orphans.
 fn orphan(body: &mut Body) {
     let spawns = |op: &Op| matches!(body.kind(*op), OpKind::Spawn { .. });
     let spawns: Vec<Op> = body.walk(body.root()).filter(spawns).collect();
@@ -72,17 +71,17 @@ fn orphan(body: &mut Body) {
 
 // ---- one task ----------------------------------------------------------------------------------
 
-/// How a task is handed over.
+/// The enqueueing of a task.
 struct Launch {
-    /// The op that does so, for which the `spawn` stands.
+    /// The op that enqueues, which the `spawn` replaces.
     op: Op,
-    /// What says that it may be deferred, and what of it: `None` for always.
+    /// The condition for deferral and its required value; `None` for always.
     when: Option<(Value, bool)>,
-    /// Whether it never is.
+    /// True if the task is never deferred.
     at_once: bool,
 }
 
-/// What a task is made of: its function, its bytes, and those of what it shares.
+/// A task allocation: the task's function, the size of the task, and the size of the shared block, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Made {
     pub entry: FuncId,
@@ -159,8 +158,8 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     Ok(made.entry)
 }
 
-/// Whether the flags of a task may have one of `bits`: that destructors of what it takes along are to run, or that it
-/// is detached. A `final` clause adds to the others when the task is made.
+/// Returns true if the flags of a task may contain one of `bits`: destructors of captures, or detached. A
+/// `final` clause adds a flag at run time.
 pub(super) fn may_have(unit: &Unit, body: &Body, flags: Value, bits: i64) -> bool {
     let mut open = vec![flags];
     while let Some(flags) = open.pop() {
@@ -182,10 +181,10 @@ pub(super) fn may_have(unit: &Unit, body: &Body, flags: Value, bits: i64) -> boo
     false
 }
 
-/// When a task may be deferred, and when what it makes runs where it stands; `None` for always, and for never.
+/// The condition for deferral (`None`: always) and for final tasks (`None`: never).
 pub(super) type Conditions = (Option<Value>, Option<Value>);
 
-/// A `spawn` at the builder's place; the builder goes into its region.
+/// Emits a `spawn` and moves the builder into its region.
 pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
     let operands: Vec<Value> = when.into_iter().chain(serial).collect();
     let kind = OpKind::Spawn {
@@ -197,7 +196,7 @@ pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
     b.at_end(region);
 }
 
-/// A task that fills its memory in itself.
+/// Emits a task that initialises its memory itself.
 fn spawn_filled(
     b: &mut Builder,
     alloc: Op,
@@ -213,7 +212,7 @@ fn spawn_filled(
     b.yield_(&[]);
 }
 
-/// A task whose memory is a heap block that was filled before.
+/// Emits a task whose memory is a heap block initialised before.
 fn spawn_block(
     b: &mut Builder,
     alloc: Op,
@@ -237,7 +236,7 @@ fn spawn_block(
     b.yield_(&[]);
 }
 
-/// Where the task made by `alloc` is handed over: by one call, by running it at once, or by a branch
+/// Returns the enqueueing of the task allocated by `alloc`: one call, an undeferred execution, or a branch
 /// between the two.
 fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> Option<Launch> {
     let task = body.result(alloc);
@@ -290,8 +289,8 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
     }
 }
 
-/// Whether a region does nothing but to run a task between its marks: its code stands there where an optimiser took it
-/// in, and is the task's function all the same.
+/// Returns true if a region only runs a task between its begin and end calls: inlined code there is equivalent
+/// to the task's function.
 fn runs_here(unit: &Unit, body: &Body, calls: &Calls, region: Region, begin: Op) -> bool {
     let is_end = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::TaskCompleteIf0);
     let own = |op: &Op| calls.id(unit, body, *op).is_some() || body.kind(*op).is_terminator();
@@ -308,7 +307,7 @@ pub(super) fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
     matches!(constant, Some(ConstKind::Zero))
 }
 
-/// Whether an address is computed from that of the task alone: it is not in what the task shares.
+/// Returns true if the address is computed from the task's address alone, without a load of the shared block.
 pub(super) fn leads_to(body: &Body, address: Value, task: Value) -> bool {
     let mut at = address;
     while at != task {
@@ -320,7 +319,7 @@ pub(super) fn leads_to(body: &Body, address: Value, task: Value) -> bool {
     true
 }
 
-/// Whether an op only says that a task which comes in parts begins with the first one.
+/// Returns true if `op` only sets the initial part number of an untied task.
 fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
     let leads = |address: Value| leads_to(body, address, task);
     match body.kind(op) {
@@ -332,12 +331,12 @@ fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
     }
 }
 
-/// The ops between a task's allocation and its launch that write into it, with what they need for that
-/// alone; `None` where the task goes elsewhere.
+/// Returns the ops between a task's allocation and its launch that initialise the task, with ops computed only
+/// for them; `None` if the task's address escapes.
 pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
     let between = between(body, alloc, launch)?;
     let task = body.result(alloc);
-    // Addresses in the task: itself, what is computed from it, and the pointer to what it shares.
+    // Addresses of the task: the task, derived addresses, and the pointer to the shared block.
     let mut addresses: HashSet<Value> = HashSet::from([task]);
     let mut fill = Vec::new();
     for op in between {
@@ -378,16 +377,17 @@ pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option
     all_seen.then_some(fill)
 }
 
-/// What a task takes along in a block that any code between its allocation and its launch may fill.
+/// Captures in a block that arbitrary code between allocation and launch may initialise.
 struct TakenAlong {
-    /// What ends the objects among it: it takes the task as the task's function does.
+    /// The destructor thunk, which has the signature of the task's function.
     destructor: Option<FuncId>,
 }
 
-/// Where a task keeps what ends its objects, in bytes from its start.
+/// The offset of the destructor thunk in a task, in bytes.
 const DESTRUCTOR_BYTES: i64 = 24;
 
-/// What the task made by `alloc` takes along; `None` where its address goes elsewhere than into what fills it.
+/// Returns the captures of the task allocated by `alloc`; `None` if the address escapes other than to
+/// initialising code.
 fn taken_along(
     unit: &Unit,
     body: &Body,
@@ -455,7 +455,7 @@ pub(super) fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
     !matches!(body.kind(op), OpKind::Call(_)) || word_cleared(unit, body, op).is_some()
 }
 
-/// The bits of the word that a fill with zeros clears.
+/// Returns the bits of the integer cleared by a small `memset` to zero.
 fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
     let known = unit.known(unit.callee(body, op)?)?;
     let args = unit.call_args(body, op);
@@ -470,7 +470,7 @@ fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
     }
 }
 
-/// What says that tasks made inside run where they stand.
+/// Emits the condition for a final task.
 pub(super) fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> Option<Value> {
     match known {
         Some(flags) if flags & FINAL == 0 => None,
@@ -484,7 +484,7 @@ pub(super) fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> O
     }
 }
 
-/// Memory of the spawned region's own.
+/// Allocates private memory in the spawned region.
 fn own_memory(b: &mut Builder, size: i64) -> Value {
     let byte = b.unit.types.int(8);
     let ty = b.unit.types.array(byte, size as u64);
@@ -515,7 +515,7 @@ fn free(b: &mut Builder, memory: Value) {
     b.call(free, &[memory]);
 }
 
-/// Makes `memory` the task for all who use it; what it shares lies behind it.
+/// Replaces the task by `memory`; the shared block follows the task.
 fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
     if shared > 0 {
         let offset = b.i64(size);
@@ -526,7 +526,8 @@ fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
     b.body.replace_uses(task, memory);
 }
 
-/// A task in memory of the builder's region, filled in as the ops of `fill` do, and what stands for what.
+/// Emits a task in memory of the builder's region, initialised by clones of `fill`; returns the memory and the
+/// value map.
 pub(super) fn filled(
     b: &mut Builder,
     alloc: Op,
@@ -557,10 +558,10 @@ pub(super) fn filled(
     (memory, map)
 }
 
-/// Where a task that is not tied keeps which of its parts is next, in bytes from its start.
+/// The offset of an untied task's part number, in bytes.
 const PART_BYTES: i64 = 16;
-/// Where nothing lies between that number and what follows it: here it says whether a part has handed the task
-/// over again. The number alone does not: in a loop a part may be followed by itself.
+/// The offset of padding after the part number, used as a flag that a part has re-enqueued the task. The number
+/// alone is not enough: in a loop a part may be followed by the same part.
 const AGAIN_BYTES: i64 = 20;
 
 fn set_again(b: &mut Builder, task: Value, again: i128) {
@@ -571,9 +572,9 @@ fn set_again(b: &mut Builder, task: Value, again: i128) {
     b.store(again, at);
 }
 
-/// A task that is not tied comes in parts: each but the last ends by handing the task over again, and what calls its
-/// function comes back with the next part. Here the function goes through all of its parts, and what it makes is
-/// waited for behind the last one.
+/// Fuses the parts of an untied task. Each part but the last ends by re-enqueueing the task, and the runtime
+/// calls the function again for the next part. After fusion the function runs all parts, and child tasks are
+/// waited for after the last part.
 fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let mut parted = None;
     for op in calls.of_kind(unit, body, OpenMpFn::Task) {
@@ -594,7 +595,7 @@ fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     }
 }
 
-/// Puts all of a body but its `end` into a loop over the parts of its task.
+/// Wraps all ops of a body, except `end`, into a loop over the parts of the task.
 fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
     let root = b.body.root();
     let ops: Vec<Op> = b.body.ops_in(root).filter(|op| *op != end).collect();
@@ -624,7 +625,7 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
     b.repeat(again, &[], &given);
 }
 
-/// Calls the task's function; flang's has no task among its parameters where that takes nothing along.
+/// Calls the task's function. flang's function lacks the task parameter if the task captures nothing.
 pub(super) fn run(b: &mut Builder, entry: FuncId, memory: Value) {
     let int = b.unit.types.int(32);
     let thread = b.int(int, 0);
@@ -666,7 +667,7 @@ fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
     ))
 }
 
-/// Waits become `sync`; those that wait for nothing go.
+/// Turns waits into `sync`; waits without tasks are removed.
 fn waits(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
     for op in calls.of_kind(unit, body, OpenMpFn::TaskWait) {
         let strand = strand(body, op);

@@ -1,8 +1,8 @@
-//! What threads do one at a time, or one for all: `critical`, `single`, `master`, `masked`, the combining
-//! of reductions; and where they meet.
+//! Synchronisation constructs: `critical`, `single`, `master`, `masked`, the combination of reductions,
+//! barriers and `flush`.
 //!
-//! Compilers put a call in front and one behind. Both must stand in one region here; then what lies
-//! between them becomes the region of an op.
+//! Compilers emit a begin call and an end call. Both must be in one region; the ops in between become the
+//! region of an op.
 
 use super::calls::{Calls, Step, global, reason};
 use super::ranks;
@@ -16,7 +16,7 @@ use gradus_ir::{
 /// The name of the lock under which reductions combine.
 pub(crate) const REDUCTION_LOCK: &str = ".reduction";
 
-/// Raises all of these in a body.
+/// Raises the synchronisation constructs of a body.
 pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
     for (op, id) in calls.list(unit, body) {
         if body.parent(op).is_none() {
@@ -53,7 +53,7 @@ fn replace(unit: &mut Unit, body: &mut Body, op: Op, kind: OpKind) {
     body.erase(op);
 }
 
-/// The next call of `id` behind `start` in the same region, and what lies between.
+/// Returns the next call of `id` after `start` in its region, and the ops in between.
 fn until(
     unit: &Unit,
     body: &Body,
@@ -89,7 +89,7 @@ fn critical(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step 
     locked(unit, body, calls, start, OpenMpFn::EndCritical, name)
 }
 
-/// A critical section's name in the source, from its lock's symbol.
+/// Returns the source name of a critical section from the symbol of its lock.
 fn lock_name(symbol: &str) -> String {
     let inner = symbol
         .strip_prefix(".gomp_critical_user_")
@@ -119,7 +119,7 @@ fn locked(
     Ok(())
 }
 
-/// Every thread combines under the lock: the first of the ways that the compiler prepared.
+/// Every thread combines under the lock, the first method that the compiler offers.
 fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: OpenMpFn) -> Step {
     let answer = body.result(start);
     settle(unit, body, answer, 1);
@@ -140,10 +140,9 @@ fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: Ope
     locked(unit, body, calls, start, end, REDUCTION_LOCK.into())
 }
 
-// ---- one for all -------------------------------------------------------------------------------
+// ---- single, master, masked ---------------------------------------------------------------------
 
-/// The branch that only those take who are told so by `answer`, with nothing but values in its other
-/// arm.
+/// Returns the branch taken by threads with a non-zero `answer`, if the else-arm only yields.
 fn branch_on(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
     let (test, branch) = tested(unit, body, answer)?;
     let turned = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq));
@@ -157,7 +156,8 @@ fn branch_on(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
     Some(branch)
 }
 
-/// The comparison of `answer` with zero, and the branch beside it that is all they are used for.
+/// Returns the comparison of `answer` with zero and the branch, in the region of the call, if both have a
+/// single use.
 pub(super) fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
     let mut uses = body.uses(answer);
     let test = uses.next()?.op;
@@ -176,8 +176,7 @@ pub(super) fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)
     fits.then_some((test, branch))
 }
 
-/// Makes a branch that is taken where a number is zero, as optimisers like it, one that is taken where
-/// it is not.
+/// Normalises a branch on equality with zero to a branch on inequality.
 fn turn(body: &mut Body, test: Op, branch: Op) {
     body.ops[test].kind = OpKind::ICmp(IntPredicate::Ne);
     let (yes, no) = (body.op_regions(branch)[0], body.op_regions(branch)[1]);
@@ -243,7 +242,8 @@ fn erase_test(body: &mut Body, start: Op) {
     body.erase(start);
 }
 
-/// The calls behind a `single` that copy its values to the other threads: clang writes one, flang one for each.
+/// Returns the calls after a `single` that broadcast its values: clang emits a single call, flang a call per
+/// variable.
 fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op> {
     let mut copies: Vec<Op> = Vec::new();
     let did = |copy: Op| unit.call_args(body, copy).get(5).copied();
@@ -253,7 +253,7 @@ fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op>
             Some(OpenMpFn::CopyPrivate) if copies.first().is_none_or(|&c| did(c) == did(op)) => {
                 copies.push(op);
             }
-            // flang asks for the thread's number anew.
+            // flang queries the thread number again.
             Some(OpenMpFn::GlobalThread) | None => {}
             Some(_) => break,
         }
@@ -262,7 +262,7 @@ fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op>
     copies
 }
 
-/// A copy of what one thread has to the others: its list, and the function that copies from one list to another.
+/// A copyprivate call: the thread's list of addresses, and the function that copies from list to list.
 struct Copy {
     call: Op,
     list: Value,
@@ -284,10 +284,10 @@ impl Copy {
         }
     }
 
-    /// Copies from the list `from` where that is another thread's; the threads meet before, and behind.
+    /// Emits the copy from the list `from`, if of another thread, between two barriers.
     fn put(&self, b: &mut Builder, from: Value) {
         b.at_op(self.call);
-        // The list is written behind what is done once.
+        // The list is stored after the single region.
         b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
         let other = b.icmp(IntPredicate::Ne, from, self.list);
         let (_, yes, no) = b.if_(other, &[]);
@@ -297,7 +297,7 @@ impl Copy {
         let call = b.call(self.copier, &[self.list, from]);
         b.yield_(&[]);
         if let Some(code) = b.unit.functions[self.copier].body.clone() {
-            // What cannot be taken in is called.
+            // Code that cannot be inlined is called.
             let _ = take_in(b.unit, b.body, call, self.copier, &code);
         }
         b.at_op(self.call);
@@ -306,7 +306,7 @@ impl Copy {
     }
 }
 
-/// All get the addresses of the one's lists, and copy from them.
+/// Broadcasts the addresses of the selected thread's lists, from which every thread copies.
 fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> Step {
     let copies = calls.iter().map(|call| Copy::of(unit, body, *call));
     let copies = copies.collect::<Step<Vec<Copy>>>()?;
@@ -349,7 +349,7 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> S
     Ok(())
 }
 
-/// `master` and `masked`: a comparison with the rank.
+/// Raises `master` and `masked` to a comparison with the rank.
 fn first_rank(
     unit: &mut Unit,
     body: &mut Body,

@@ -1,4 +1,4 @@
-//! C programs: compiled with and without OpenMP, raised, run by the interpreter.
+//! Test support: C programs compiled with and without OpenMP, raised, and run by the interpreter.
 
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Op, OpKind, Unit};
@@ -7,25 +7,25 @@ use gradus_raise::{Orphans, Outcome, Raised, raise};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// A program: its name, what becomes of its region, and the body of a function with an `n` of 43 and the
-/// arrays `a`, `b` and `c`.
+/// A program: name, expected outcome of its region, and the body of a function with `n` = 43 and the arrays
+/// `a`, `b` and `c`.
 pub struct Program(pub &'static str, pub Expected, pub &'static str);
 
-/// What becomes of a program's first region.
+/// The expected outcome of a program's first region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
     /// No ranks are left.
     Loops,
     /// A team is left.
     Team,
-    /// It stays, for this reason.
+    /// The region remains, for the given reason.
     Kept(&'static str),
 }
 
-/// How `gradus cc` compiles.
+/// The flags of `gradus cc`.
 pub const AS_BUILT: &[&str] = &["-O2", "-Xclang", "-disable-llvm-passes"];
 
-/// What programs may use: without OpenMP every directive is nothing, and there is one thread.
+/// Declarations for the programs. Without OpenMP directives have no effect, and one thread exists.
 const BEFORE: &str = "
 #include <stdlib.h>
 #ifdef _OPENMP
@@ -87,7 +87,7 @@ static void orphan(double *a, int n) {
 }
 ";
 
-/// The numbers that the arrays hold: whole ones, so that sums are exact in every order.
+/// The initial contents of the arrays: integers, hence sums are exact in every order.
 const AROUND: &str = "
 double test(void) {
   double a[64], b[64], c[64];
@@ -128,7 +128,7 @@ pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The unit of a program on the parallel route.
+/// Imports a program as on the parallel path.
 pub fn imported(bytes: &[u8]) -> Unit {
     let mut host = Host::parse(bytes, "program.bc").expect("bitcode");
     host.run(Pipeline::EarlyPlain).expect("the pipeline");
@@ -137,7 +137,7 @@ pub fn imported(bytes: &[u8]) -> Unit {
     imported.unit
 }
 
-/// Raises, and holds what comes out to the verifier.
+/// Raises a unit and verifies the result.
 pub fn raised(unit: &mut Unit) -> Raised {
     let raised = raise(unit, &Orphans::Raise);
     let findings = gradus_ir::verify(unit);
@@ -147,7 +147,8 @@ pub fn raised(unit: &mut Unit) -> Raised {
     raised
 }
 
-/// Why the first region of a body is a team of ranks, and the line of the body that says so, counted from 0.
+/// Returns the reason why the first region of a body is a team of ranks, and its line in the body, counted from
+/// 0.
 pub fn told_apart(body: &str) -> Option<(String, u32)> {
     let source = source(body);
     let flags: Vec<&str> = AS_BUILT.iter().copied().chain(["-fopenmp"]).collect();
@@ -161,7 +162,7 @@ pub fn told_apart(body: &str) -> Option<(String, u32)> {
     Some((why.text, why.span?.line.checked_sub(before)?))
 }
 
-/// The atomic updates that are left of a body of a function with `n`, `a`, `b` and `c`.
+/// Returns the number of atomic updates left in a body.
 pub fn atomics_left(body: &str) -> usize {
     let source = source(body);
     let flags: Vec<&str> = AS_BUILT.iter().copied().chain(["-fopenmp"]).collect();
@@ -173,7 +174,7 @@ pub fn atomics_left(body: &str) -> usize {
     body.walk(body.root()).filter(is_update).count()
 }
 
-/// The result of `test`, with so many ranks to a team, in an order.
+/// Returns the result of `test` with `team` ranks per team, in a random order if given.
 pub fn run(unit: &Unit, team: u64, random_order: Option<u64>) -> Result<f64, String> {
     let options = Options {
         team,
@@ -186,7 +187,7 @@ pub fn run(unit: &Unit, team: u64, random_order: Option<u64>) -> Result<f64, Str
     }
 }
 
-/// Checks all programs; with `shapes` also what became of their regions.
+/// Checks all programs; with `shapes` also the outcomes of their regions.
 pub fn check(programs: &[Program], flags: &[&str], shapes: bool) {
     let mut wrong = Vec::new();
     for program in programs {
@@ -205,7 +206,7 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
     let raised = raised(&mut unit);
     let first = raised.regions.iter().find(|r| r.function == "body");
     let Some(first) = first else {
-        // An optimiser found that nothing is left of it.
+        // An optimiser has removed the region.
         return if shapes {
             Err("no region is recorded".into())
         } else {
@@ -216,7 +217,7 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
         let line = reason.span.as_ref().map_or(0, |s| s.line);
         return match program.1 {
             Expected::Kept(text) if text == reason.text && line > 0 => Ok(()),
-            // An optimiser may have been there before.
+            // Earlier optimisation may prevent raising.
             _ if !shapes => Ok(()),
             _ => Err(format!("kept at line {line}: {}", reason.text)),
         };
@@ -240,7 +241,7 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
     }
 }
 
-/// Tests of the programs as an optimiser leaves them: the results are right, whatever became of the regions.
+/// Tests of the programs after optimisation: results are correct, whatever the outcome of the regions.
 #[allow(unused_macros, reason = "a test of other programs has its own levels")]
 macro_rules! at_levels {
     ($programs:expr) => {
