@@ -1,12 +1,11 @@
 //! Barrier removal: erases barriers that order no conflicting accesses.
 //!
 //! The meaning of a barrier is its memory effect: all accesses since the previous barrier complete before
-//! any thread starts the accesses up to the next barrier (the view of Moses et al., *High-performance
-//! GPU-to-CPU transpilation and optimization via high-level parallel constructs*, 2023). A barrier is
-//! redundant if no access of a thread on one side conflicts with an access of another thread on the other
-//! side; accesses of a single thread are ordered without the barrier. Removed are barriers at kernel ends,
-//! doubled barriers, barriers around per-thread memory, and barriers between uses of memory that is used
-//! once.
+//! any thread starts the accesses up to the next barrier. (Moses et al., *High-performance GPU-to-CPU
+//! transpilation and optimization via high-level parallel constructs*, 2023.) A barrier is redundant if no
+//! access of a thread on one side conflicts with an access of another thread on the other side. Accesses of
+//! a single thread are ordered without the barrier. Removed are barriers at kernel ends, doubled barriers,
+//! barriers around per-thread memory, and barriers between uses of memory that is used once.
 //!
 //! ```text
 //! s[t] = f(t); barrier; y[t] = s[t] + x[t]   →   s[t] = f(t); y[t] = s[t] + x[t]

@@ -1,10 +1,10 @@
 //! Thread disjointness: decides whether accesses of two different threads of a block may conflict.
 //!
-//! Place: queried by [`crate::barriers`]. Two accesses do not conflict in three cases: the accesses are to
-//! distinct objects (alias facts for any two iterations hold for any two threads), to memory allocated per
-//! thread, or to distinct *cells*. A cell is a uniform base address, plus a byte stride per rank, plus an
-//! offset within bounds. If the strides exceed the offset range and compose like the digits of a number,
-//! different threads have different cells.
+//! Place: queried by [`crate::barriers`]. Two accesses do not conflict if both are to distinct objects, to
+//! memory allocated per thread, or to distinct *cells*. Alias facts for any two iterations hold for any two
+//! threads. A cell is a uniform base address, plus a byte stride per rank, plus an offset within bounds. If
+//! the strides exceed the offset range and compose like the digits of a number, different threads have
+//! different cells.
 //!
 //! Type-based alias facts and `restrict` are not used. A block may reuse an array for another type after a
 //! barrier, and the promises of a thread about its pointers say little about other threads.

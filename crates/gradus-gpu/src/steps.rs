@@ -14,9 +14,9 @@
 //! for t { for k { s[t] += f(a[k], t) } }   →   for k { for t { s[t] += f(a[k], t) } }
 //! ```
 //!
-//! A divergent loop is a candidate if the trip counts of the threads are close. The loop continues while an
-//! index of thread stride 1 is below a uniform limit, or the trip count is the distance from an index of
-//! thread stride 1 to a limit, divided by a uniform stride.
+//! A divergent loop is a candidate if the trip counts of the threads are close. One form continues while an
+//! index of thread stride 1 is below a uniform limit. In the other form, the trip count is the distance from
+//! such an index to a limit, divided by a uniform stride.
 //!
 //! Place: before [`crate::spine`], which splits at these loops as at loops with a barrier. A GPU may run the
 //! threads in this order, unless a thread waits for another thread: kernels with atomics, volatile accesses

@@ -9,11 +9,11 @@
 //! the lowered code runs each thread to the next barrier. [`crate::lockstep`] inserts barriers if the memory
 //! is `volatile`; without `volatile`, the program does not request synchronization.
 //!
-//! Only certain races are reported: a thread of a warp stores an element that another thread of the warp
-//! loads, no barrier separates the accesses, both threads reach the accesses, and the reader has not stored
-//! the element itself. Conditions and addresses are evaluated for each of the first threads of a block; an
-//! unknown value counts as no race. In a block of unknown size, a test of the thread index must select the
-//! warp.
+//! Only certain races are reported. A thread of a warp stores an element that another thread of the warp
+//! loads, and both threads reach the accesses. No barrier separates the accesses, and the reader has not
+//! stored the element itself. Conditions and addresses are evaluated for each of the first threads of a
+//! block; an unknown value counts as no race. In a block of unknown size, a test of the thread index must
+//! select the warp.
 //!
 //! Place: called by [`crate::fission`], after barrier removal: a removed barrier separates no conflicting
 //! accesses.
