@@ -246,7 +246,7 @@ impl Sides<'_> {
         found
     }
 
-    /// The ops reachable from an op of the spine before a remaining barrier, with nested ops.
+    /// The ops reachable from an op of the skeleton before a remaining barrier, with nested ops.
     fn reached(&self, from: Op, way: Way) -> Vec<Op> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let mut found = Vec::new();
@@ -291,7 +291,7 @@ impl Sides<'_> {
         }
     }
 
-    /// The places that control reaches from the end of a spine region.
+    /// The places that control reaches from the end of a skeleton region.
     fn leave(&self, region: Region, way: Way) -> Vec<(Option<Region>, Option<Op>)> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let Some(owner) = body.owner(region).filter(|_| region != spine.root) else {

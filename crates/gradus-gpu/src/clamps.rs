@@ -82,7 +82,7 @@ struct Clamped {
     addr: Op,
     operand: usize,
     array: Array,
-    /// The op of a spine region that is or contains the load.
+    /// The op of a skeleton region that is or contains the load.
     anchor: Op,
     /// Byte offset of the limit's element in the array: a constant, and integers with strides.
     offset: i64,

@@ -1,6 +1,6 @@
-//! Emission of a split block: one thread loop per segment, nested like the spine.
+//! Emission of a split block: one thread loop per segment, nested like the skeleton.
 //!
-//! A walk over the spine with a stack of open regions. Uniform ops are copied at the insertion point.
+//! A walk over the skeleton with a stack of open regions. Uniform ops are copied at the insertion point.
 //! Per-thread ops are collected, and flushed as a loop over the threads at the end of the segment. Code
 //! under a divergent branch has a *mask*: a truth value per thread, true for active threads.
 
@@ -50,7 +50,7 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     b.body.erase(op);
 }
 
-/// A spine region during the walk.
+/// A skeleton region during the walk.
 #[derive(Debug)]
 pub(crate) struct Frame {
     next: Option<Op>,
@@ -122,8 +122,8 @@ impl Cut<'_> {
         slot
     }
 
-    /// Creates slots for the per-thread loop-carried values and results of a spine op. A result equal to the
-    /// last carried value shares the carried value's slot.
+    /// Creates slots for the per-thread loop-carried values and results of a structural op. A result equal
+    /// to the last carried value shares the carried value's slot.
     fn make_slots(&mut self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
         let is_own = |value: &Value| self.plan.levels.is_own(*value);

@@ -94,7 +94,7 @@ struct Find<'a> {
     reads: &'a Reads,
     race_free: bool,
     home: Op,
-    /// Spine and uniformity of a block that can be split.
+    /// Skeleton and uniformity of a block that can be split.
     block: Option<(Spine, Levels)>,
     /// Position of each op in the program.
     places: HashMap<Op, usize>,

@@ -4,7 +4,7 @@
 //! split are the sinks of a network in which values flow along cheap pure ops. Sources are values that can
 //! be computed only once (results of calls, of loads from written memory, of structured ops). The minimum
 //! cut is stored; values after the cut are recomputed in every segment that uses them. Ranks, uniform
-//! values, and the results and parameters of spine branches and loops cost nothing.
+//! values, and the results and parameters of skeleton branches and loops cost nothing.
 
 use crate::Options;
 use crate::flow::Network;
@@ -143,7 +143,8 @@ impl Plan<'_> {
                 segment = Some(here);
             }
         }
-        // If a spine loop lies between the allocation's region and the uses, each iteration ends a segment.
+        // If a skeleton loop lies between the allocation's region and the uses, each iteration ends a
+        // segment.
         let region = segment.flatten().map(|s| self.spine.region_of(s));
         region.is_some_and(|region| Some(region) != body.parent(alloca))
     }

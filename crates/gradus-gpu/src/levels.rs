@@ -1,10 +1,10 @@
 //! Uniformity analysis of a block: uniform values, and ops that run once per block.
 //!
-//! Place: after the spine, before the storage plan. A value is *uniform* if computed once for the block; in
-//! the code, *common*. An op of a spine region runs once if three conditions hold: the op writes nothing,
-//! all operands are uniform, and its loads are steady or early ([`crate::memory`]). Every other op runs per
-//! thread, and its results are per-thread values. A branch or loop of the spine is *divergent* if its
-//! condition is a per-thread value.
+//! Place: after the skeleton, before the storage plan. A value is *uniform* if computed once for the block;
+//! in the code, *common*. An op of a skeleton region runs once if three conditions hold: the op writes
+//! nothing, all operands are uniform, and its loads are steady or early ([`crate::memory`]). Every other op
+//! runs per thread, and its results are per-thread values. A branch or loop of the skeleton is *divergent*
+//! if its condition is a per-thread value.
 //!
 //! A worklist computes the greatest solution: every value is uniform until a per-thread value reaches the
 //! value.
@@ -21,9 +21,9 @@ use std::collections::HashSet;
 pub(crate) struct Levels {
     /// Per-thread values.
     own: HashSet<Value>,
-    /// Ops of spine regions that run per thread.
+    /// Ops of skeleton regions that run per thread.
     per_thread: HashSet<Op>,
-    /// Divergent branches and loops of the spine.
+    /// Divergent branches and loops of the skeleton.
     divergent: HashSet<Op>,
 }
 
@@ -53,7 +53,7 @@ impl Levels {
     pub fn is_own(&self, value: Value) -> bool {
         self.own.contains(&value)
     }
-    /// Returns whether an op of a spine region runs per thread.
+    /// Returns whether an op of a skeleton region runs per thread.
     pub fn is_per_thread(&self, op: Op) -> bool {
         self.per_thread.contains(&op)
     }
@@ -134,7 +134,7 @@ impl Find<'_> {
         }
     }
 
-    /// Returns whether an anchor is structural, or terminates a spine region.
+    /// Returns whether an anchor is structural, or terminates a skeleton region.
     fn is_of_spine(&self, anchor: Op) -> bool {
         self.spine.is_structural(anchor) || self.body.kind(anchor).is_terminator()
     }
@@ -164,7 +164,7 @@ impl Find<'_> {
         }
     }
 
-    /// Propagates a per-thread operand of a spine region's terminator.
+    /// Propagates a per-thread operand of a skeleton region's terminator.
     fn leave(&mut self, end: Op, index: usize) {
         let body = self.body;
         let Some(region) = body.parent(end) else {

@@ -1,10 +1,10 @@
-//! Normalizes a block before the split: moves shared allocations to the block's start and erases lifetime
+//! Normalises a block before the split: moves shared allocations to the block's start and erases lifetime
 //! markers.
 
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Code, Diagnostic, Op, OpKind, Unit};
 
-/// Normalizes a block.
+/// Normalises a block.
 ///
 /// # Errors
 /// Shared memory whose size is computed inside the block.

@@ -2,17 +2,17 @@
 //!
 //! Place: the first step of [`crate::fission`]; recomputed for each block and invalid after any edit.
 //!
-//! The *spine* of a block is the tree of regions that contain a barrier, directly or nested. An op is
-//! *structural* if it is a barrier or owns a spine region. A *segment* is a maximal run of a spine region's
-//! own ops between two structural ops; a segment runs as a single loop over the threads. The *anchor* of a
-//! nested op is the enclosing op of a spine region.
+//! The *skeleton* of a block is the tree of regions that contain a barrier, directly or nested. An op is
+//! *structural* if it is a barrier or owns a skeleton region. A *segment* is a maximal run of a skeleton
+//! region's own ops between two structural ops; a segment runs as a single loop over the threads. The
+//! *anchor* of a nested op is the enclosing op of a skeleton region.
 
 use crate::cut::is_idle;
 use crate::splits::{self, Split};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// The spine of a block.
+/// The skeleton of a block.
 #[derive(Debug)]
 pub(crate) struct Spine {
     /// The `spmd block`.
@@ -23,7 +23,7 @@ pub(crate) struct Spine {
     anchors: HashMap<Op, Op>,
     /// Position of each anchor in program order.
     places: HashMap<Op, usize>,
-    /// Segment of each op of a spine region; for a structural op, the segment that ends before the op.
+    /// Segment of each op of a skeleton region; for a structural op, the segment that ends before the op.
     segments: HashMap<Op, u32>,
     regions: Vec<Region>,
     /// Region of each segment.
@@ -31,7 +31,7 @@ pub(crate) struct Spine {
 }
 
 impl Spine {
-    /// Computes the spine of a block. Each loop of `in_step` counts as a loop with a barrier.
+    /// Computes the skeleton of a block. Each loop of `in_step` counts as a loop with a barrier.
     ///
     /// # Errors
     /// A barrier inside an op that cannot be split.
@@ -92,7 +92,7 @@ impl Spine {
         }
     }
 
-    /// Assigns an anchor to each op, and a segment to each op of a spine region.
+    /// Assigns an anchor to each op, and a segment to each op of a skeleton region.
     fn number(&mut self, body: &Body) {
         let mut present: HashMap<Region, u32> = HashMap::new();
         for op in body.walk(self.root) {
@@ -135,7 +135,7 @@ impl Spine {
         self.segments.get(&owner).copied().filter(|_| idle)
     }
 
-    /// Returns whether a region of the block is part of the spine.
+    /// Returns whether a region of the block is part of the skeleton.
     pub fn is_spine(&self, body: &Body, region: Region) -> bool {
         region == self.root
             || body
@@ -150,7 +150,7 @@ impl Spine {
     pub fn is_cut(&self) -> bool {
         !self.structural.is_empty()
     }
-    /// The anchor of an op of the block: the op itself, or the enclosing op in a spine region.
+    /// The anchor of an op of the block: the op itself, or the enclosing op in a skeleton region.
     pub fn anchor(&self, op: Op) -> Option<Op> {
         self.anchors.get(&op).copied()
     }
@@ -167,11 +167,11 @@ impl Spine {
     pub fn is_before(&self, one: Op, other: Op) -> bool {
         self.places.get(&one) < self.places.get(&other)
     }
-    /// The spine region of a segment.
+    /// The skeleton region of a segment.
     pub fn region_of(&self, segment: u32) -> Region {
         self.homes[segment as usize]
     }
-    /// The spine regions, in program order.
+    /// The skeleton regions, in program order.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }

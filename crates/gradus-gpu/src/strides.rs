@@ -1,4 +1,4 @@
-//! Grid-stride normalization: loops in which threads step by a uniform stride get a common counter.
+//! Grid-stride normalisation: loops in which threads step by a uniform stride get a common counter.
 //!
 //! ```text
 //! loop iter(i = t) { if i < n { … a[i] … } repeat i < n, i + s }

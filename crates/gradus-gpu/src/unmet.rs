@@ -7,7 +7,7 @@
 //!
 //! Reductions written before Volta rely on lockstep execution of a warp. CUDA no longer guarantees lockstep;
 //! the lowered code runs each thread to the next barrier. [`crate::lockstep`] inserts barriers if the memory
-//! is `volatile`; without `volatile`, the program does not request synchronization.
+//! is `volatile`; without `volatile`, the program does not request synchronisation.
 //!
 //! Only certain races are reported. A thread of a warp stores an element that another thread of the warp
 //! loads, and both threads reach the accesses. No barrier separates the accesses, and the reader has not
