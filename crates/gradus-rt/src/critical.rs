@@ -38,7 +38,7 @@ fn enter() {
     }
 }
 
-/// The lock of a critical section, initialized with zeros. OpenMP compilers reserve 32 bytes.
+/// The lock of a critical section, initialised with zeros. OpenMP compilers reserve 32 bytes.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Lock {

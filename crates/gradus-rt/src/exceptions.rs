@@ -12,7 +12,7 @@ use crate::tasks::{Scope, gr_sync};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A scope whose tasks may throw. Initialized with zeros.
+/// A scope whose tasks may throw. Initialised with zeros.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Keeping {

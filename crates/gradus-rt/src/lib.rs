@@ -46,7 +46,7 @@ use std::ffi::c_void;
 #[derive(Clone, Copy)]
 struct Carried(*mut c_void);
 
-// SAFETY: the program's own synchronization, preserved by the lowering, governs the pointee.
+// SAFETY: the program's own synchronisation, preserved by the lowering, governs the pointee.
 unsafe impl Send for Carried {}
 unsafe impl Sync for Carried {}
 

@@ -150,7 +150,7 @@ fn leaf_size(trips: i64, grain: i64, size_bytes: usize) -> i64 {
 }
 
 /// Runs `body` over subranges of `lo .. hi`. The partial results are combined, in iteration order, into
-/// `result`, which the caller has initialized. `grain` is the minimum number of iterations that is worth a
+/// `result`, which the caller has initialised. `grain` is the minimum number of iterations that is worth a
 /// task.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Body of a task.
 pub type Task = unsafe extern "C" fn(context: *mut c_void);
 
-/// A group of tasks with a common sync. Initialized with zeros; [`gr_sync`] must be the last call on the
+/// A group of tasks with a common sync. Initialised with zeros; [`gr_sync`] must be the last call on the
 /// scope before its memory is released.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn gr_spawn(
 
 /// Creates a stealable task.
 fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
-    // Uninitialized: the C library caches small blocks, but not zeroed ones.
+    // Uninitialised: the C library caches small blocks, but not zeroed ones.
     let mut copy = Vec::<u128>::with_capacity(size_bytes.div_ceil(size_of::<u128>()).max(1));
     // SAFETY: the context has `size_bytes` bytes, and so does the copy.
     unsafe {

@@ -57,7 +57,7 @@ fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
 /// # Safety
 /// The packed arguments match the format.
 unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Vec<u8>) {
-    // Each star is replaced by its number, and one argument remains; length modifiers are normalized.
+    // Each star is replaced by its number, and one argument remains; length modifiers are normalised.
     let mut format = Vec::new();
     for &c in &conversion.text[..conversion.text.len() - 1] {
         match c {

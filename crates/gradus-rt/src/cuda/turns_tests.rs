@@ -1,5 +1,5 @@
 //! Guarantees of cooperative threads: later threads progress while earlier threads wait, and barriers
-//! synchronize.
+//! synchronise.
 
 use super::*;
 use std::sync::atomic::AtomicI32;
