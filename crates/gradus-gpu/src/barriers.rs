@@ -1,24 +1,28 @@
-//! Barriers that order nothing are removed.
+//! Barrier removal: erases barriers that order no conflicting accesses.
 //!
-//! A barrier means no more than its memory effect: what threads did before it, up to the barrier before that,
-//! is done when any thread goes on to what comes behind it, up to the next one (the view of Moses and others,
-//! *High-performance GPU-to-CPU transpilation and optimization via high-level parallel constructs*, 2023). It
-//! is removed where no access of a thread on one side can meet an access of another thread on the other;
-//! accesses of one thread are in order without it. So go barriers at the ends of kernels, doubled ones, those
-//! around what each thread has for itself, and those that keep apart uses of memory that are used once.
+//! The meaning of a barrier is its memory effect: all accesses since the previous barrier complete before
+//! any thread starts the accesses up to the next barrier. (Moses et al., *High-performance GPU-to-CPU
+//! transpilation and optimization via high-level parallel constructs*, 2023.) A barrier is redundant if no
+//! access of a thread on one side conflicts with an access of another thread on the other side. Accesses of
+//! a single thread are ordered without the barrier. Removed are barriers at kernel ends, doubled barriers,
+//! barriers around per-thread memory, and barriers between uses of memory that is used once.
 //!
 //! ```text
 //! s[t] = f(t); barrier; y[t] = s[t] + x[t]   →   s[t] = f(t); y[t] = s[t] + x[t]
 //! ```
 //!
-//! Place: before [`crate::fission`]. Sides are found by following the structure, around loops, too. Barriers
-//! are decided on one after the other, and those decided on no longer end a side: two can justify each other.
-//! Where threads go different ways around a barrier, those that do not come to it may have left: what they do
-//! on their way counts as before it.
+//! Place: before [`crate::fission`].
 //!
-//! Only those go that cost something: where all barriers of a loop or branch go, it need not be cut; a cut that
-//! values cross keeps them for each thread. A cut across which nothing is kept makes two short loops of a long
-//! one, which are vectorised better, and stays.
+//! # Algorithm
+//! The sides of a barrier are found by walking the structure in both directions, also around loops, up to
+//! the next barrier. Barriers are decided in sequence, and a removed barrier no longer ends a side, because
+//! two barriers can justify each other. Threads that take another path at a divergent branch may have exited
+//! before the barrier: accesses on that path count as before the barrier.
+//!
+//! # Profitability
+//! Only costly barriers are removed. If all barriers of a loop or branch are redundant, the loop or branch
+//! need not be split. A split that values cross stores the values per thread. A split without stored values
+//! turns a long loop into two short loops, which vectorise better, and stays.
 
 use crate::cells::Cells;
 use crate::homes::{self, Homes};
@@ -31,7 +35,7 @@ use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, Object, Pla
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// Pairs of accesses that are compared at most for one barrier; one with more of them stays.
+/// Limit of access pairs compared per barrier; a barrier with more pairs stays.
 const PAIRS: usize = 1 << 18;
 
 /// Runs the pass.
@@ -63,7 +67,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     findings
 }
 
-/// The barriers of a block that can go, together.
+/// The barriers of a block that can be removed together.
 fn redundant_in(
     alias: &Alias,
     facts: &Facts,
@@ -72,7 +76,7 @@ fn redundant_in(
     reads: &Reads,
 ) -> Vec<Op> {
     let (unit, body) = (alias.unit, alias.body);
-    // A block that cannot be cut is told of by those who cut it.
+    // Not an error: fission reports a block that cannot be split.
     let Ok(spine) = Spine::of(unit, body, block, &[]) else {
         return Vec::new();
     };
@@ -91,7 +95,7 @@ fn redundant_in(
         accesses: HashMap::new(),
     };
     let mut regions: Vec<Region> = barriers.iter().filter_map(|op| body.parent(*op)).collect();
-    // Those that are run most often first.
+    // Nested regions first: descending program order of the owner.
     regions.sort_by_key(|region| {
         std::cmp::Reverse(body.owner(*region).map(|op| alias.nest.order(op)))
     });
@@ -119,7 +123,7 @@ fn redundant_in(
     gone
 }
 
-/// In which direction code is followed.
+/// Direction of the walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Back,
@@ -141,17 +145,17 @@ impl Way {
     }
 }
 
-/// What lies between the barriers of a block.
+/// Accesses between the barriers of a block.
 struct Sides<'a> {
     facts: &'a Facts<'a>,
     cells: Cells<'a>,
-    /// The barriers that are not removed.
+    /// Barriers that remain.
     stays: HashSet<Op>,
     accesses: HashMap<Op, Vec<MemoryAccess>>,
 }
 
 impl Sides<'_> {
-    /// Removes those of some barriers that order nothing, one after the other; gives them.
+    /// Decides on `barriers` in sequence; returns the redundant barriers.
     fn remove(&mut self, barriers: &[Op]) -> Vec<Op> {
         let mut gone = Vec::new();
         for &barrier in barriers {
@@ -163,7 +167,8 @@ impl Sides<'_> {
         gone
     }
 
-    /// Whether a cut at a barrier costs something, or parts nothing.
+    /// Returns whether a split at a barrier has a cost (stored values, or rows of private memory) or orders
+    /// nothing.
     fn is_costly(&mut self, barrier: Op, homes: &Homes) -> bool {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         !homes.kept.is_empty()
@@ -172,7 +177,7 @@ impl Sides<'_> {
             || self.parts_nothing(barrier, Way::On)
     }
 
-    /// Whether no memory is touched between a barrier and what ends the segment beside it.
+    /// Returns whether no memory is accessed between a barrier and the adjacent end of the segment.
     fn parts_nothing(&mut self, barrier: Op, way: Way) -> bool {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let next = |op: &Op| way.next(body, *op);
@@ -194,7 +199,7 @@ impl Sides<'_> {
             .any(|x| after.iter().any(|y| self.cells.may_meet(x, y)))
     }
 
-    /// The accesses of ops, each once.
+    /// The accesses of `ops`, each op once.
     fn touched(&mut self, ops: Vec<Op>) -> Vec<MemoryAccess> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -208,7 +213,8 @@ impl Sides<'_> {
         all
     }
 
-    /// What an op itself touches. One that other blocks may wait for orders all that both can reach.
+    /// The accesses of a single op. A fence, or an atomic or volatile access outside the stack, counts as a
+    /// write of all reachable memory: another block may wait for the op.
     fn accesses_of(&self, op: Op) -> Vec<MemoryAccess> {
         let alias = self.cells.alias;
         let mut found = self.facts.effects.of_op(alias.unit, alias.body, op);
@@ -240,7 +246,7 @@ impl Sides<'_> {
         found
     }
 
-    /// The ops that are reached from an op of the spine before a barrier is, with all that is in them.
+    /// The ops reachable from an op of the skeleton before a remaining barrier, with nested ops.
     fn reached(&self, from: Op, way: Way) -> Vec<Op> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let mut found = Vec::new();
@@ -276,7 +282,7 @@ impl Sides<'_> {
         found
     }
 
-    /// An op with all that is in it.
+    /// Adds an op and its nested ops.
     fn take(&self, op: Op, found: &mut Vec<Op>) {
         let body = self.cells.alias.body;
         found.push(op);
@@ -285,7 +291,7 @@ impl Sides<'_> {
         }
     }
 
-    /// Where control comes from or goes to at the end of a spine region.
+    /// The places that control reaches from the end of a skeleton region.
     fn leave(&self, region: Region, way: Way) -> Vec<(Option<Region>, Option<Op>)> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let Some(owner) = body.owner(region).filter(|_| region != spine.root) else {
@@ -298,7 +304,8 @@ impl Sides<'_> {
         places
     }
 
-    /// What threads do that go another way where those that come to a barrier part from them.
+    /// The ops executed by threads that diverge from a path to the barrier: the other arms of divergent ops,
+    /// and the code after the divergent ops.
     fn passed_by(&self, barrier: Op) -> Vec<Op> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let mut found = Vec::new();

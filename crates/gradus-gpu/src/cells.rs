@@ -1,38 +1,38 @@
-//! Whether accesses of two different threads of a block can meet.
+//! Thread disjointness: decides whether accesses of two different threads of a block may conflict.
 //!
-//! Place: asked by [`crate::barriers`]. Two accesses are kept apart by what they point into (alias facts that
-//! hold for any two iterations hold for any two threads), by memory that each thread has of its own, or by
-//! *cells*: an address is a start that all threads have in common, plus a number of bytes for each step of a
-//! rank, plus an offset between bounds. Where the steps leave room for the offsets, and go through the ranks
-//! like the digits of a number, different threads have different cells.
+//! Place: queried by [`crate::barriers`]. Two accesses do not conflict if both are to distinct objects, to
+//! memory allocated per thread, or to distinct *cells*. Alias facts for any two iterations hold for any two
+//! threads. A cell is a uniform base address, plus a byte stride per rank, plus an offset within bounds. If
+//! the strides exceed the offset range and compose like the digits of a number, different threads have
+//! different cells.
 //!
-//! Types and `restrict` keep nothing apart here: a block may use one array for numbers of another type behind
-//! a barrier, and what a thread promises of its pointers says little about other threads.
+//! Type-based alias facts and `restrict` are not used. A block may reuse an array for another type after a
+//! barrier, and the promises of a thread about its pointers say little about other threads.
 
 use crate::levels::Levels;
 use crate::spine::Spine;
 use gradus_analysis::{Alias, Linear, MemoryAccess, Monomial, Object, Place, Root};
 use gradus_ir::{AllocaPlace, Definition, MOST_THREADS, Op, OpKind, Value};
 
-/// The accesses of the threads of one block.
+/// Accesses of the threads of a block.
 pub(crate) struct Cells<'a> {
     pub alias: &'a Alias<'a>,
     pub spine: &'a Spine,
     pub levels: &'a Levels,
 }
 
-/// An address as a thread has it, without its start.
+/// The address of a thread relative to the base address.
 #[derive(Debug)]
 struct Cell {
-    /// What a step of a rank adds, by dimension.
+    /// Stride per rank, by dimension.
     steps: Vec<Step>,
-    /// What is the same for all threads, with coefficients.
+    /// Uniform terms with coefficients.
     common: Vec<(Monomial, i64)>,
-    /// The first byte and the one behind the last, at most, beside all that.
+    /// Bounds of the remaining byte range, end exclusive.
     bytes: (i128, i128),
 }
 
-/// `bytes` times the number of threads in some dimensions.
+/// A stride: `bytes` times the extents of the dimensions in `by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     dim: usize,
@@ -40,12 +40,11 @@ struct Step {
     by: Vec<usize>,
 }
 
-/// Distances beyond this are not looked at: sums of them are far from wrapping around.
+/// Limit of offsets, in bytes; sums below the limit cannot wrap.
 const FAR: i128 = 1 << 40;
 
 impl Cells<'_> {
-    /// Whether an access of one thread and an access of another one may touch the same memory, one of them
-    /// changing it.
+    /// Returns whether an access of a thread and an access of another thread may conflict.
     pub fn may_meet(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         // Every thread has its own `errno`.
         let reads = !x.destroys() && !y.destroys();
@@ -57,7 +56,7 @@ impl Cells<'_> {
             && !self.other_cells(x, y)
     }
 
-    /// Whether both touch only what a thread has allocated for itself.
+    /// Returns whether both accesses touch only memory that the thread itself allocated.
     fn each_its_own(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         let (Some(left), Some(right)) = (self.alias.objects(x), self.alias.objects(y)) else {
             return false;
@@ -85,7 +84,7 @@ impl Cells<'_> {
 
     // ---- cells -----------------------------------------------------------------------------
 
-    /// Whether different threads touch different cells.
+    /// Returns whether different threads access different cells.
     fn other_cells(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         let (Place::At(p), Place::At(q)) = (x.place, y.place) else {
             return false;
@@ -114,7 +113,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Whether a value is the same for all threads, and all the time that a block runs.
+    /// Returns whether a value is uniform and constant while a block runs.
     fn is_common(&self, value: Value) -> bool {
         let (body, block) = (self.alias.body, self.spine.block);
         match self.alias.nest.loop_of_value(body, value) {
@@ -153,11 +152,11 @@ impl Cells<'_> {
         (!twice && !far(cell.bytes.0) && !far(cell.bytes.1)).then_some(cell)
     }
 
-    /// The dimension whose rank a value is.
+    /// The dimension of a rank.
     fn rank(&self, value: Value) -> Option<usize> {
         self.of_block(value).filter(|number| *number < self.dims())
     }
-    /// The number of a value among the parameters of the block's region.
+    /// The parameter number of a value in the block's region.
     fn of_block(&self, value: Value) -> Option<usize> {
         match self.alias.body.values[value].def {
             Definition::Param(region, number) if region == self.spine.root => Some(number as usize),
@@ -167,13 +166,13 @@ impl Cells<'_> {
     fn dims(&self) -> usize {
         self.alias.body.operand_count(self.spine.block)
     }
-    /// The number of threads in a dimension, where it is known.
+    /// The number of threads in a dimension, if constant.
     fn extent(&self, dim: usize) -> Option<i128> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let extent = body.as_int(unit, body.operand(self.spine.block, dim));
         extent.filter(|n| *n > 0).map(i128::from)
     }
-    /// The dimension whose number of threads a value is.
+    /// The dimension whose extent a value is.
     fn size(&self, value: Value) -> Option<usize> {
         let of_region = self
             .of_block(value)
@@ -184,8 +183,7 @@ impl Cells<'_> {
         })
     }
 
-    /// What a product with a rank in it adds for each step; nothing where there is one thread only in that
-    /// dimension.
+    /// The stride of a product with a rank; `Some(None)` if the dimension has a single thread.
     fn step(&self, product: &Monomial, factor: i64) -> Option<Option<Step>> {
         let mut step = Step {
             dim: usize::MAX,
@@ -209,7 +207,7 @@ impl Cells<'_> {
         (step.bytes.abs() <= FAR).then_some(Some(step))
     }
 
-    /// Whether all bytes of one lie before all bytes of the other, whichever threads have them.
+    /// Returns whether all bytes of one cell precede all bytes of the other, for any threads.
     fn ranges_part(&self, a: &Cell, b: &Cell) -> bool {
         let (Some(a), Some(b)) = (self.range(a), self.range(b)) else {
             return false;
@@ -228,8 +226,8 @@ impl Cells<'_> {
         Some(range)
     }
 
-    /// Whether both go through the ranks alike, and every dimension steps over all that those below it
-    /// touch.
+    /// Returns whether both cells have equal strides, and the stride of every dimension covers all bytes of
+    /// the lower dimensions.
     fn steps_part(&self, a: &Cell, b: &Cell) -> bool {
         if a.steps != b.steps {
             return false;
@@ -237,7 +235,7 @@ impl Cells<'_> {
         let mut left: Vec<usize> = (0..self.dims())
             .filter(|dim| self.extent(*dim) != Some(1))
             .collect();
-        // What is touched with the dimensions that are done, as a number of bytes times sizes.
+        // Bytes covered by the processed dimensions, as a number times extents.
         let mut bytes = a.bytes.1.max(b.bytes.1) - a.bytes.0.min(b.bytes.0);
         let mut by: Vec<usize> = Vec::new();
         let mut steps: Vec<&Step> = a.steps.iter().collect();
@@ -248,7 +246,7 @@ impl Cells<'_> {
             }
             left.retain(|dim| *dim != step.dim);
             match self.extent(step.dim) {
-                // The last cell need not be filled up to the next step.
+                // The last cell need not extend to the next step.
                 Some(count) if by.is_empty() => bytes += step.bytes.abs() * (count - 1),
                 Some(count) => bytes = step.bytes.abs() * count,
                 None => {
@@ -265,7 +263,7 @@ impl Cells<'_> {
     }
 }
 
-/// Between which numbers a product lies.
+/// The bounds of a product.
 fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)> {
     let mut hull = (i128::from(factor), i128::from(factor));
     for &atom in product {
@@ -280,7 +278,7 @@ fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)
     Some(hull)
 }
 
-/// Between which numbers a sum lies.
+/// The bounds of a sum.
 pub(crate) fn hull(alias: &Alias, sum: &Linear) -> Option<(i128, i128)> {
     let mut hull = (i128::from(sum.constant), i128::from(sum.constant));
     for (product, factor) in &sum.terms {

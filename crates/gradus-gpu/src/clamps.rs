@@ -1,19 +1,19 @@
-//! Reads of shared memory at clamped places become reads side by side.
+//! Splits shared-memory loads at clamped indices into two loads.
 //!
-//! Where each thread reads its neighbour's element, but none beyond a limit, the elements that neighbouring
-//! threads read lie side by side but for the threads at the limit, which all read the same one.
+//! A stencil thread loads its neighbour's element, clamped to a limit. Neighbouring threads load contiguous
+//! elements, except threads at the limit, which all load the limit's element.
 //!
 //! ```text
 //! v = s[max(t - 1, low)]   →   u = s[low]; v = t - 1 >= low ? s[t - 1] : u
 //! ```
 //!
-//! A vector of the first is gathered, one of the second is read whole. Both elements are read by all threads:
-//! the limit's by an address that is kept within the array, the neighbour's where the array, made longer at
-//! both ends, is known to hold it.
+//! A vector of the first form is a gather; the second form is a contiguous load. Every thread loads both
+//! elements. The address of the limit's element is clamped to the array. The array is padded at both ends,
+//! and index bounds prove the neighbour's element inside the padded array.
 //!
-//! Place: before [`crate::fission`], which makes the loops over threads. A thread may read here what another
-//! one writes, but not use it. The limit's element is read before the anchor of the read, so that it leaves
-//! the loop over threads; nothing in the anchor may write it.
+//! Place: before [`crate::fission`], which emits the thread loops. A thread may load an element that another
+//! thread writes, but does not use the result. The limit's element is loaded before the load's anchor,
+//! outside the thread loop; no op in the anchor may write the element.
 
 use crate::cells::hull;
 use crate::spine::Spine;
@@ -27,7 +27,7 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The bytes by which an array is made longer at each end.
+/// Padding at each end of an array, in bytes.
 const MARGIN: u64 = 64;
 
 /// Runs the pass.
@@ -39,7 +39,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let mut found = Vec::new();
     for block in blocks {
-        // A block that cannot be cut is told of by those who cut it.
+        // Not an error: fission reports a block that cannot be split.
         if let Ok(spine) = Spine::of(unit, body, block, &[]) {
             let steps = Steps::of(unit, body, block);
             let find = Find {
@@ -61,30 +61,30 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     Findings::default()
 }
 
-/// Shared memory of a known size.
+/// A shared array of constant size.
 #[derive(Clone, Copy, Debug)]
 struct Array {
     op: Op,
     bytes: u64,
 }
 
-/// A read at a clamped place.
+/// A load at a clamped index.
 #[derive(Debug)]
 struct Clamped {
     load: Op,
     access: Access,
-    /// Whether the limit is the highest place.
+    /// The clamp is a minimum: the limit is an upper bound.
     upper: bool,
-    /// Where the thread would read, and the limit, both integers of one type.
+    /// The unclamped index and the limit, both integers of the same type.
     place: Value,
     limit: Value,
-    /// The address computation, and which of its operands is the clamped place.
+    /// The address computation, and the number of the clamped operand.
     addr: Op,
     operand: usize,
     array: Array,
-    /// The op of the spine that the load is or lies in.
+    /// The op of a skeleton region that is or contains the load.
     anchor: Op,
-    /// The bytes from the array's start to the limit's element: a number, and integers times numbers.
+    /// Byte offset of the limit's element in the array: a constant, and integers with strides.
     offset: i64,
     terms: Vec<(Value, i64)>,
 }
@@ -151,7 +151,7 @@ impl Find<'_> {
         })
     }
 
-    /// The shared memory that an address leads into.
+    /// The shared array that an address points into.
     fn array(&self, pointer: Value) -> Option<Array> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let Root::Value(root) = self.alias.forms.of_pointer(unit, body, pointer).root else {
@@ -167,8 +167,8 @@ impl Find<'_> {
         (usual && bytes < 1 << 30).then_some(Array { op, bytes })
     }
 
-    /// Whether an index is the least or greatest of the thread's own place and a limit that neighbouring
-    /// threads have in common: whether it is the upper one, the place, the limit.
+    /// Matches `min` or `max` of a thread's own index (stride 1) and a uniform limit. Returns whether the
+    /// limit is an upper bound, the index, and the limit.
     fn clamp(&self, index: Value) -> Option<(bool, Value, Value)> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let mut op = body.def_op(index)?;
@@ -190,7 +190,7 @@ impl Find<'_> {
         }
     }
 
-    /// The bytes from the array's start with another index in the place of one.
+    /// The byte offset in the array with `place` substituted for `index`.
     fn with(
         &self,
         offset: i64,
@@ -208,7 +208,7 @@ impl Find<'_> {
         Some(sum)
     }
 
-    /// An integer, or what it is extended from, where it is known before an op.
+    /// Returns an integer, or the operand of its sign extension, if defined before an op.
     fn at_hand(&self, value: Value, before: Op) -> Option<Value> {
         let body = self.alias.body;
         let Some(op) = body
@@ -228,7 +228,7 @@ impl Find<'_> {
         }
     }
 
-    /// Whether nothing in the anchor writes what a load reads.
+    /// Returns whether no op in the anchor writes the loaded memory.
     fn is_left_alone(&self, load: Op, anchor: Op) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let effects = self.facts.effects;
@@ -242,7 +242,7 @@ impl Find<'_> {
     }
 }
 
-/// Puts memory in the place of an array that goes on at both ends; gives where the array starts.
+/// Replaces an array by an array padded at both ends; returns the start of the original part.
 fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
     let b = &mut Builder::new(unit, body);
     b.at_op(array.op);
@@ -263,7 +263,7 @@ fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
     start
 }
 
-/// Reads both elements and chooses.
+/// Emits both loads and a select.
 fn part(unit: &mut Unit, body: &mut Body, read: &Clamped, array: Value) {
     let b = &mut Builder::new(unit, body);
     b.at_op(read.anchor);

@@ -1,9 +1,8 @@
-//! The new code of a block: loops over threads, one for each segment, in the structure of the spine.
+//! Emission of a split block: one thread loop per segment, nested like the skeleton.
 //!
-//! A walk over the spine with a stack of open regions. What is common to all threads is copied where the
-//! walk stands; what threads run for themselves is gathered, and flushed as one loop over the threads
-//! when the segment ends. Code under a divergent branch has a *mask*: a truth value for each thread that
-//! says whether it is there.
+//! A walk over the skeleton with a stack of open regions. Uniform ops are copied at the insertion point.
+//! Per-thread ops are collected, and flushed as a loop over the threads at the end of the segment. Code
+//! under a divergent branch has a *mask*: a truth value per thread, true for active threads.
 
 use crate::Options;
 use crate::homes::{Homes, count};
@@ -17,18 +16,18 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// What is known about a block that is cut.
+/// Analysis results for a block to be split.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub spine: &'a Spine,
     pub levels: &'a Levels,
     pub homes: &'a Homes,
-    /// The reads that give the same wherever they stand.
+    /// Loads and calls with the same result at any place in the kernel.
     pub steady: &'a HashSet<Op>,
     pub options: &'a Options,
 }
 
-/// Puts loops over threads in the place of a block.
+/// Replaces a block by loops over threads.
 pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     let op = plan.spine.block;
     let threads = Threads::of(unit, body, op, plan.options);
@@ -51,18 +50,18 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     b.body.erase(op);
 }
 
-/// A region of the spine that is being walked.
+/// A skeleton region during the walk.
 #[derive(Debug)]
 pub(crate) struct Frame {
     next: Option<Op>,
     place: Place,
-    /// Which threads are here; `None` for all.
+    /// Mask of active threads; `None` if all threads are active.
     pub mask: Option<Slot>,
-    /// What each thread is to run before the next cut.
+    /// Per-thread ops to be run before the next split.
     pub pending: Vec<Op>,
 }
 
-/// Where the copy of a region goes.
+/// Insertion point for the copy of a region.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Before(Op),
@@ -72,13 +71,13 @@ enum Place {
 pub(crate) struct Cut<'a> {
     pub plan: Plan<'a>,
     pub threads: Threads,
-    /// What stands for common values.
+    /// Copies of uniform values.
     pub map: ValueMap,
-    /// Where threads keep values that every segment can read.
+    /// Slots of per-thread values, readable in every segment.
     pub slots: HashMap<Value, Slot>,
-    /// The slots of values that are stored where they are made.
+    /// Slots of values that are stored at the definition.
     pub stored: HashMap<Value, Slot>,
-    /// The memory of allocations that live on.
+    /// Rows of allocations that live across segments.
     pub rows: HashMap<Op, Rows>,
     open: Vec<Frame>,
 }
@@ -112,7 +111,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The slot of a value, made where it is new.
+    /// The slot of a value, created on first use.
     fn slot(&mut self, b: &mut Builder<'_>, value: Value) -> Slot {
         if let Some(&slot) = self.slots.get(&value) {
             return slot;
@@ -123,8 +122,8 @@ impl Cut<'_> {
         slot
     }
 
-    /// Slots for what a branch or loop of the spine carries and gives, where threads have it of their
-    /// own. A result that is what was carried last is found in its slot.
+    /// Creates slots for the per-thread loop-carried values and results of a structural op. A result equal
+    /// to the last carried value shares the carried value's slot.
     fn make_slots(&mut self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
         let is_own = |value: &Value| self.plan.levels.is_own(*value);
@@ -180,7 +179,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Runs an op once for the block.
+    /// Runs an op once per block.
     fn common(&mut self, b: &mut Builder<'_>, op: Op) {
         match b.body.kind(op) {
             OpKind::Alloca(info) if info.place == AllocaPlace::Shared => {
@@ -202,7 +201,7 @@ impl Cut<'_> {
         });
     }
 
-    /// Ends the segment, and goes into a structural op; what follows it comes after.
+    /// Ends the segment and enters a structural op; the ops after it follow later.
     fn structural(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         b.loc = b.body.ops[op].loc;
         let divergent = self.plan.levels.is_divergent(op);
@@ -218,7 +217,7 @@ impl Cut<'_> {
         }
     }
 
-    /// What arms without code give is kept before the branch.
+    /// Stores the results of empty arms before the branch.
     fn idle_arms(&self, b: &Builder<'_>, op: Op, outs: &mut Outs) {
         let body = &*b.body;
         for &arm in body.op_regions(op) {
@@ -231,7 +230,7 @@ impl Cut<'_> {
         }
     }
 
-    /// A branch that all threads take alike.
+    /// Emits a uniform branch.
     fn branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let mut outs = Outs::default();
         self.idle_arms(b, op, &mut outs);
@@ -250,8 +249,8 @@ impl Cut<'_> {
         }
     }
 
-    /// A branch at which threads go different ways: the arms one after the other, each for those who
-    /// take it. Arms without a barrier come first: others wait until those that leave there have left.
+    /// Emits a divergent branch: the arms in sequence, each under its mask. Arms without a barrier come
+    /// first: threads that exit in such an arm must exit before the barriers of another arm.
     fn ways(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let condition = b.body.operand(op, 0);
         let arms = b.body.op_regions(op).to_vec();
@@ -290,7 +289,7 @@ impl Cut<'_> {
         }
     }
 
-    /// A counted loop.
+    /// Emits a counted loop.
     fn counted(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let region = b.body.op_regions(op)[0];
         let operands: Vec<Value> = b.body.operands(op).collect();
@@ -351,7 +350,7 @@ impl Cut<'_> {
         self.enter(b, region, into, mask);
     }
 
-    /// A loop that leaves at its bottom.
+    /// Emits a bottom-tested loop.
     fn repeated(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let region = b.body.op_regions(op)[0];
         let operands: Vec<Value> = b.body.operands(op).collect();
@@ -388,8 +387,8 @@ impl Cut<'_> {
 
     // ---- ends of regions -------------------------------------------------------------------
 
-    /// Ends a region: what it gives goes to slots, or to the end of the copy. A region that ends in `unreachable`
-    /// gives nothing, and neither does its copy.
+    /// Ends a region: per-thread results go to slots, uniform results to the terminator of the copy. A
+    /// region that ends in `unreachable` yields nothing, and neither does its copy.
     fn end(&mut self, b: &mut Builder<'_>, frame: &mut Frame, end: Op) {
         let region = b.body.parent(end);
         let owner = region.and_then(|region| b.body.owner(region));
@@ -480,7 +479,7 @@ impl Cut<'_> {
 
     // ---- small steps -----------------------------------------------------------------------
 
-    /// A value that threads have of their own goes to its slot; one that may be anything stays away.
+    /// Stores a per-thread value to its slot; undef and poison are not stored.
     fn keep(&self, b: &Builder<'_>, outs: &mut Outs, value: Value, what: Value) {
         if let Some(&slot) = self.slots.get(&value)
             && !is_arbitrary(b, what)
@@ -496,7 +495,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The results of a structural op that are common to all threads, with their types.
+    /// The uniform results of a structural op, with their types.
     fn common_results(&self, b: &Builder<'_>, op: Op) -> (Vec<Value>, Vec<TypeId>) {
         let results = b.body.results(op).iter().copied();
         let values: Vec<Value> = results.filter(|v| !self.plan.levels.is_own(*v)).collect();
@@ -510,23 +509,24 @@ impl Cut<'_> {
         }
     }
 
-    /// A loop keeps what is known of its original, independence apart, and but for what its source asks a
-    /// compiler to do with it (`#pragma unroll`): that was said of what one thread runs, and each copy would
-    /// bring along all the loops over threads that are inside now.
+    /// Copies the attributes of the original loop, except independence and source hints (`#pragma unroll`).
+    /// Such a hint refers to the loop of a single thread; unrolling the new loop would duplicate every
+    /// thread loop inside.
     fn like(&self, b: &mut Builder<'_>, op: Op, made: Op) {
         b.body.ops[made].kind = b.body.kind(op).clone();
         b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
     }
 }
 
-/// Whether a value may be anything.
+/// Returns whether a value is undef or poison.
 fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
     let constant = b.body.as_const(value).map(|id| &b.unit.constant(id).kind);
     matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
 
-/// Whether a region only ends, and is the first such of its op that gives something: what it gives can be kept before
-/// the op, and what the other regions give in its place. A region that is only `unreachable` gives nothing at all.
+/// Returns whether a region only terminates, and is the first such arm of its op that yields results: those
+/// are stored before the op, and the other arms overwrite them. An arm that consists of `unreachable` yields
+/// nothing and is always empty.
 pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
     let only_ends = |region: &Region| body.first(*region) == body.last(*region);
     let is_dead = |region: &Region| reached_end(body, *region).is_none();
@@ -535,12 +535,12 @@ pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
     only_ends(&region) && (is_dead(&region) || first == Some(&region))
 }
 
-/// The terminator of a region, unless it is `unreachable`: that has no operands.
+/// The terminator of a region, unless `unreachable` (which has no operands).
 pub(crate) fn reached_end(body: &Body, region: Region) -> Option<Op> {
     body.last(region).filter(|end| !is_dead_end(body, *end))
 }
 
-/// Whether a terminator is never reached.
+/// Returns whether a terminator is unreachable.
 fn is_dead_end(body: &Body, end: Op) -> bool {
     matches!(body.kind(end), OpKind::Unreachable)
 }
@@ -552,7 +552,7 @@ fn go_to(b: &mut Builder<'_>, place: Place) {
     };
 }
 
-/// The parameter of a loop's region that holds, when the loop is left, what its result `index` is.
+/// The region parameter that equals result `index` when the loop exits.
 fn carried_as(body: &Body, op: Op, index: usize) -> Option<Value> {
     let region = body.op_regions(op)[0];
     let params = body.region_params(region);

@@ -1,10 +1,11 @@
-//! Blocks become loops over threads, cut where the threads meet.
+//! Barrier fission: splits blocks at barriers into loops over threads.
 //!
-//! What comes before a barrier runs for all threads before what comes behind it. A branch with a barrier
-//! inside keeps its condition per thread; a loop with one runs as long as any thread is in it, with a
-//! flag per thread; where the condition is common to all threads, branch and loop stay what they are.
-//! The steps: [`crate::prepare`], [`crate::steps`] (loops that are cut without a barrier), [`crate::spine`] (where to cut), [`crate::levels`] (what is common),
-//! [`crate::homes`] (what is stored), [`crate::cut`] (the new code).
+//! Code before a barrier runs for all threads before code after the barrier. An `if` that contains a barrier
+//! keeps its condition per thread. A loop that contains a barrier runs while any thread is active, with a
+//! flag per thread. Branches and loops with a uniform condition keep their form.
+//!
+//! Steps: [`crate::prepare`], [`crate::steps`] (loops split without a barrier), [`crate::spine`] (split
+//! points), [`crate::levels`] (uniformity), [`crate::homes`] (stored values), [`crate::cut`] (the new code).
 
 use crate::cut::{self, Plan};
 use crate::homes;
@@ -76,8 +77,8 @@ fn block_to_loops(
     Ok((record, doubts))
 }
 
-/// Puts parallel loops over its ranks in the place of a team that is the code of one rank with barriers; whether it
-/// could. The number of ranks is made by the op before the team.
+/// Replaces a team (the code of one rank with barriers) by parallel loops over ranks, and returns whether
+/// the replacement succeeded. The op before the team computes the number of ranks.
 pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) -> bool {
     if prepare(unit, body, team).is_err() {
         return false;
@@ -106,8 +107,12 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
     true
 }
 
-/// Where a block is cut and what its threads have in common. Loops that gain from being run in step are cut
-/// at, too, where their threads leave them together.
+/// Computes the split points and the uniformity of a block. Loops that profit from thread interchange become
+/// split points, too, unless the loop or an enclosing loop is divergent; a loop with nearly equal trip
+/// counts may itself diverge.
+///
+/// # Errors
+/// A barrier inside an op that cannot be split (`KernelRefused`).
 fn cut_points(
     unit: &Unit,
     body: &Body,
@@ -139,8 +144,8 @@ fn cut_points(
     }
 }
 
-/// Branches by rank with barriers in several arms. On a GPU threads that wait at different barriers wait
-/// for ever; here those of one arm run before those of the other.
+/// Warns about thread-dependent branches with barriers in several arms. On a GPU, threads that wait at
+/// different barriers deadlock; the lowered code runs the arms in sequence.
 fn doubtful(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels) -> Vec<Diagnostic> {
     let splits = spine.splits(unit, body);
     let mut findings = Vec::new();

@@ -1,8 +1,8 @@
-//! The cheapest set of vertices that separates a source from a sink.
+//! Vertex min-cut: the cheapest set of vertices that separates a source from a sink.
 //!
-//! Maximum flow by blocking flows on level graphs (Dinic, *Algorithm for solution of a problem of
-//! maximum flow in networks with power estimation*, 1970); every vertex is split into an entry and an
-//! exit with its cost between them. Of all cheapest sets the one nearest to the sink is given.
+//! Maximum flow by blocking flows on level graphs (Dinic, *Algorithm for solution of a problem of maximum
+//! flow in networks with power estimation*, 1970). Every vertex is split into an entry and an exit,
+//! connected by an edge with the vertex's cost. The result is the minimum cut nearest to the sink.
 
 const INFINITE: u64 = u64::MAX / 4;
 
@@ -10,7 +10,7 @@ const INFINITE: u64 = u64::MAX / 4;
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     edges: Vec<Edge>,
-    /// By node: its edges. Node `2 v + 2` is the entry of vertex `v`, `2 v + 3` its exit.
+    /// Edges by node. Node `2 v + 2` is the entry of vertex `v`, `2 v + 3` its exit.
     from: Vec<Vec<usize>>,
 }
 
@@ -24,7 +24,7 @@ const SOURCE: usize = 0;
 const SINK: usize = 1;
 
 impl Network {
-    /// A network of vertices with these costs and no edges.
+    /// Creates a network of vertices with the given costs and no edges.
     pub fn new(costs: &[u64]) -> Self {
         let mut network = Network {
             edges: Vec::new(),
@@ -35,19 +35,19 @@ impl Network {
         }
         network
     }
-    /// The source reaches a vertex.
+    /// Connects the source to a vertex.
     pub fn begins(&mut self, vertex: usize) {
         self.begins_at(vertex, INFINITE);
     }
-    /// The source reaches a vertex, and may be kept from it at a cost.
+    /// Connects the source to a vertex by an edge that can be cut at `cost`.
     pub fn begins_at(&mut self, vertex: usize, cost: u64) {
         self.edge(SOURCE, entry(vertex), cost);
     }
-    /// A vertex reaches the sink.
+    /// Connects a vertex to the sink.
     pub fn ends(&mut self, vertex: usize) {
         self.edge(exit(vertex), SINK, INFINITE);
     }
-    /// One vertex reaches another.
+    /// Connects two vertices.
     pub fn connect(&mut self, from: usize, to: usize) {
         self.edge(exit(from), entry(to), INFINITE);
     }
@@ -62,7 +62,7 @@ impl Network {
         });
     }
 
-    /// By vertex: whether it is in the set.
+    /// Returns the min-cut: by vertex, whether the vertex is cut.
     pub fn cut(mut self) -> Vec<bool> {
         while let Some(levels) = self.levels() {
             let mut next = vec![0; self.from.len()];
@@ -74,7 +74,7 @@ impl Network {
             .collect()
     }
 
-    /// Distances from the source over edges with capacity left; `None` where the sink is cut off.
+    /// Distances from the source over edges with residual capacity; `None` if the sink is unreachable.
     fn levels(&self) -> Option<Vec<usize>> {
         let mut levels = vec![usize::MAX; self.from.len()];
         levels[SOURCE] = 0;
@@ -91,7 +91,7 @@ impl Network {
         (levels[SINK] != usize::MAX).then_some(levels)
     }
 
-    /// Sends flow along one path of the level graph.
+    /// Augments the flow along a path of the level graph; returns whether a path exists.
     fn augment(&mut self, levels: &[usize], next: &mut [usize]) -> bool {
         let mut path: Vec<usize> = Vec::new();
         loop {
@@ -126,7 +126,7 @@ impl Network {
         true
     }
 
-    /// The nodes from which the sink can still be reached.
+    /// The nodes from which the sink is reachable in the residual graph.
     fn reaches_sink(&self) -> Vec<bool> {
         let mut reaches = vec![false; self.from.len()];
         reaches[SINK] = true;

@@ -1,24 +1,24 @@
-//! Launches one after the other, of one size, become one where what one leaves is taken by the same thread.
+//! Launch fusion: consecutive launches of equal size become a single launch.
 //!
 //! ```text
 //! if can(a) { grid { A } }; if can(b) { grid { B } }
 //!     →   if can(a) && can with it(b) && apart(p, q)… { grid { A; B } } else { as before }
 //! ```
 //!
-//! Legal where no access of a thread of one launch can meet an access of another thread of the other: what both
-//! touch is told apart by its object, or it is a *place* that each thread has for itself
-//! ([`crate::places`]). Arrays that the program's text does not tell apart are asked of the run time when the
-//! launches come: it knows what was allocated. The run time is also asked whether the second launch can be at all,
-//! and says no where each kernel's time is wanted. Where it says no, the launches run as they stood, each with its
-//! own test and its own error. Atomic and volatile accesses, and calls that do something, keep launches apart.
+//! Legality: no access of a thread of one launch conflicts with an access of another thread of the other
+//! launch. Both accesses are to distinct objects, or to a location that is private to each thread
+//! ([`crate::places`]). Arrays that the program text does not prove distinct are tested at launch by the run
+//! time, which knows all allocations. The run time also decides whether the second launch is valid, and
+//! refuses if profiling requests a time per kernel. After a refusal the launches run unfused, each with its
+//! own test and error. Atomic and volatile accesses, and calls with side effects, prevent fusion.
 //!
-//! Kernels without barriers become one loop over threads, in which what one stores is at hand for the other. Others
-//! become a block with a barrier between them, and each keeps loops of its own: a block's part of an array is still in
-//! the cache for the second kernel. Kernels with loops stay apart: what they read in these is found to be the same for
-//! all threads, or side by side, by what their own kernel writes, and of another's writes only the run time knows that
-//! they are elsewhere.
+//! Kernels without barriers share one thread loop, with store-to-load forwarding between the kernels. Other
+//! kernels are separated by a barrier and keep their own thread loops; a block's part of an array is still
+//! in the processor's cache for the second kernel. Kernels with loops are not fused: optimisation of a loop
+//! relies on the writes of its own kernel, and only the run time knows that another kernel writes elsewhere.
 //!
-//! Place: before all other passes, which find one kernel. Two copies of the code are made; long ones are left alone.
+//! Place: before all other passes, which see a single kernel. The code is duplicated; long kernels are
+//! skipped.
 
 use crate::launches::{BEGIN, Launch, is_call_of};
 use crate::memory::is_seen;
@@ -32,15 +32,15 @@ use gradus_ir::{
     TypeId, Unit, Value,
 };
 
-/// The run time's question whether a launch can run together with the one that began.
+/// Run-time query: can a launch join the launch already begun?
 const WITH: &str = "__gr_launch_with";
-/// The run time's question whether two addresses are in memory allocated apart.
+/// Run-time query: are two addresses in distinct allocations?
 const APART: &str = "__gr_apart";
-/// Launches of more ops together are left alone.
+/// Limit of ops in all fused launches.
 const OPS: usize = 1_500;
-/// Pairs of accesses that are compared at most.
+/// Limit of compared access pairs.
 const PAIRS: usize = 1 << 14;
-/// Arrays that are told apart at run time at most, in pairs.
+/// Limit of array pairs tested at run time.
 const QUESTIONS: usize = 12;
 
 /// Runs the pass.
@@ -61,15 +61,15 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     findings
 }
 
-/// Launches that become one.
+/// Launches to be fused.
 struct Chain {
     links: Vec<Link>,
-    /// Where memory starts that must not be the same object.
+    /// Pairs of base addresses that must be in distinct objects.
     apart: Vec<(Root, Root)>,
 }
 
 impl From<Link> for Chain {
-    /// A first launch: what stood before it stays there.
+    /// Starts a chain; ops before the first launch stay in place.
     fn from(mut link: Link) -> Chain {
         link.between.clear();
         Chain {
@@ -79,14 +79,14 @@ impl From<Link> for Chain {
     }
 }
 
-/// One of them.
+/// A launch of a chain.
 struct Link {
     launch: Launch,
-    /// The ops between it and the launch before it, its own question and test aside.
+    /// The ops between the previous launch and this launch, without the launch's own query and test.
     between: Vec<Op>,
 }
 
-/// The launches of a body that can run together, from region to region.
+/// The fusible chains of a body, region by region.
 fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
     let is_question = |op: &Op| is_call_of(unit, body, *op, BEGIN);
     let questions = body.walk(body.root()).filter(is_question);
@@ -98,7 +98,7 @@ fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
         return Vec::new();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    // As between threads of a block: neither types nor `restrict` say anything about another kernel.
+    // Types and `restrict` give no guarantee between kernels, as between threads of a block.
     let bare = AliasOptions {
         tbaa: false,
         scopes: false,
@@ -120,9 +120,9 @@ fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
 
 struct Find<'a> {
     facts: &'a Facts<'a>,
-    /// What holds in the host's code.
+    /// Alias facts of the host code.
     alias: &'a Alias<'a>,
-    /// What holds between kernels.
+    /// Alias facts between kernels.
     bare: &'a Alias<'a>,
 }
 
@@ -163,7 +163,7 @@ impl Find<'_> {
         found
     }
 
-    /// Whether an op between launches may run before them, as far as it itself is concerned.
+    /// Returns whether an op between launches may move before the launches, judged by the op alone.
     fn may_go_before(&self, op: Op) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let waits = [
@@ -173,7 +173,7 @@ impl Find<'_> {
         ];
         match body.kind(op) {
             OpKind::Load(access) => access.is_plain(),
-            // Launches are done when they return.
+            // A launch is complete when the launching call returns.
             OpKind::Call(_) if waits.iter().any(|name| is_call_of(unit, body, op, name)) => body
                 .results(op)
                 .iter()
@@ -182,7 +182,7 @@ impl Find<'_> {
         }
     }
 
-    /// A chain with one launch more, if that can run together with its others; else both as they are.
+    /// Appends a launch to a chain if fusible; else returns both unchanged.
     fn joined(&self, mut chain: Chain, link: Link) -> Result<Chain, (Chain, Link)> {
         match self.all_told_apart(&chain, &link) {
             Some(apart) => {
@@ -194,8 +194,8 @@ impl Find<'_> {
         }
     }
 
-    /// What must be told apart when the program runs, so that a launch can run together with those of a chain;
-    /// `None` where it cannot.
+    /// The pairs of base addresses to be tested at run time if a launch joins a chain; `None` if not
+    /// fusible.
     fn all_told_apart(&self, chain: &Chain, link: &Link) -> Option<Vec<(Root, Root)>> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let first = chain.links.first()?;
@@ -239,7 +239,7 @@ impl Find<'_> {
         (apart.len() <= QUESTIONS).then_some(apart)
     }
 
-    /// Whether ops read nothing that a launch may write.
+    /// Returns whether `ops` read no memory that a launch may write.
     fn reads_before(&self, launch: &Launch, ops: &[Op]) -> bool {
         let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
         let Some(writes) = self.accesses(launch) else {
@@ -258,7 +258,7 @@ impl Find<'_> {
             })
     }
 
-    /// What the kernel of a launch touches; `None` where others may see when it does.
+    /// The memory accesses of a launch's kernel; `None` if the order of accesses is observable.
     fn accesses(&self, launch: &Launch) -> Option<Vec<MemoryAccess>> {
         let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
         let mut found = Vec::new();
@@ -272,8 +272,8 @@ impl Find<'_> {
         Some(found)
     }
 
-    /// The roots that must be told apart when the program runs, so that no thread of one launch meets
-    /// another thread of the other; `None` where it may.
+    /// The pairs of base addresses to be tested at run time for two launches without conflicts between
+    /// different threads; `None` if a conflict is possible.
     fn told_apart(&self, left: &Launch, right: &Launch) -> Option<Vec<(Root, Root)>> {
         let (first, second) = (self.accesses(left)?, self.accesses(right)?);
         if first.len().saturating_mul(second.len()) > PAIRS {
@@ -312,7 +312,7 @@ impl Find<'_> {
 
 // ---- edits -----------------------------------------------------------------------------------
 
-/// Makes one launch of some where they can run together; gives its block.
+/// Emits the fused launch and its run-time test; returns the fused block.
 fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
     let first = &chain.links[0].launch;
     for op in chain.links.iter().flat_map(|link| &link.between).copied() {
@@ -333,7 +333,7 @@ fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
     let end = b.yield_(&[]);
     for (index, link) in chain.links.iter().enumerate() {
         let launch = &link.launch;
-        // The first question stands before all of this.
+        // The first launch's query precedes the fused code.
         let question = [launch.begin, launch.test];
         let moved = question.iter().take(if index == 0 { 0 } else { 2 });
         for op in moved.copied().chain([launch.branch]) {
@@ -344,7 +344,7 @@ fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
     block
 }
 
-/// Whether the launches can run together.
+/// Emits the condition for the fused launch.
 fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
     let int = b.unit.types.int(32);
     let zero = b.int(int, 0);
@@ -373,7 +373,8 @@ fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
     together
 }
 
-/// What the run time is asked about two places: a variable stands in no memory that was allocated, which is null.
+/// Arguments of the query for two base addresses. A global variable lies in no allocation and is passed as
+/// null.
 fn starts(b: &mut Builder<'_>, p: Root, q: Root) -> Vec<Value> {
     match (p, q) {
         (Root::Value(p), Root::Value(q)) => vec![p, q],
@@ -389,7 +390,7 @@ fn starts(b: &mut Builder<'_>, p: Root, q: Root) -> Vec<Value> {
     }
 }
 
-/// A grid with one block, in which each thread does what the launches do one after the other; gives the block.
+/// Emits a grid with one block, in which each thread runs the kernels in sequence; returns the block.
 fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
     let launches: Vec<&Launch> = chain.links.iter().map(|link| &link.launch).collect();
     let mut map = ValueMap::new();
@@ -425,19 +426,19 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
     block
 }
 
-/// Whether a kernel has loops.
+/// Returns whether a kernel contains loops.
 fn has_loops(body: &Body, launch: &Launch) -> bool {
     let is_loop = |op: Op| matches!(body.kind(op), OpKind::Loop { .. } | OpKind::For { .. });
     body.walk(launch.code(body)).any(is_loop)
 }
 
-/// Whether the threads of a kernel wait for each other.
+/// Returns whether a kernel contains barriers.
 fn has_barriers(body: &Body, launch: &Launch) -> bool {
     let waits = |op: Op| matches!(body.kind(op), OpKind::Barrier(_));
     body.walk(launch.code(body)).any(waits)
 }
 
-/// An empty `spmd` of the extents of the first of some, with the parameters of which those of all are mapped.
+/// Emits an empty `spmd` with the extents of the first op of `ops`, and maps the parameters of all ops.
 fn spmd(b: &mut Builder<'_>, ops: &[Op], kind: SpmdKind, map: &mut ValueMap) -> (Op, Region) {
     let extents: Vec<Value> = b
         .body

@@ -1,7 +1,7 @@
-//! Grids become parallel loops over their blocks.
+//! Turns grids into parallel loops over blocks.
 //!
-//! Place: after [`crate::fission`], when no block is left. Memory that the threads of one block share
-//! becomes private to the run of the loop's body.
+//! Place: after [`crate::fission`], when no block is left. Memory shared by the threads of a block becomes
+//! private to an iteration of the parallel loop.
 
 use crate::threads::of_block;
 use crate::{Facts, Findings, Options, turns};
@@ -33,13 +33,13 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
     findings
 }
 
-/// What a grid holds that keeps it from being a loop.
+/// The error for an op in a grid that prevents a parallel loop.
 fn held(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
     let region = body.op_regions(grid)[0];
     let stays = |op: &Op| matches!(body.kind(*op), OpKind::Barrier(_) | OpKind::Spmd { .. });
     let op = body.walk(region).find(stays)?;
     if matches!(body.kind(op), OpKind::Spmd { .. }) {
-        // Its own finding is there already.
+        // The block already has a diagnostic.
         return Some(
             Diagnostic::error(Code::KernelRefused, "a block of this grid stays as it is")
                 .at(unit.span(body.ops[grid].loc), "the launch"),
@@ -71,7 +71,7 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
     if kept.is_empty() {
         kept.push(0);
     }
-    // Of a parallel loop the last index runs fastest, of a grid the first.
+    // The last index of a parallel loop is the fastest, the first rank of a grid.
     kept.reverse();
     let bounds: Vec<Value> = kept.iter().map(|i| extents[*i]).collect();
     let kind = OpKind::ParFor {
@@ -103,7 +103,7 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
     b.body.erase(grid);
 }
 
-/// Gives every block its own of the grid's allocations.
+/// Turns the allocations of a grid into private memory of each block.
 fn share(b: &mut Builder<'_>, options: &Options, grid: Op) {
     let region = b.body.op_regions(grid)[0];
     let of_grid = |op: &Op| match b.body.kind(*op) {

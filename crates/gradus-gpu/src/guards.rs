@@ -1,19 +1,20 @@
-//! Loops that give the same to all threads, but stand where only some of them come, are run once.
+//! Hoists uniform loops out of divergent branches: loops with the same result for all threads run once.
 //!
 //! ```text
 //! spmd grid { spmd block { if t < n { s = Σ x[i]; y[t] = x[t] / s } } }
 //!     →   any = some thread has t < n; s = any ? Σ x[i] : 0; spmd grid { spmd block { if t < n { y[t] = x[t] / s } } }
 //! ```
 //!
-//! They leave the grid where nothing of a block is needed, the block otherwise. As some thread does run them, they
-//! may do there what would be wrong if none did: read where nothing can be read if `n` is zero. Whether one does is
-//! found by asking thread after thread, most often the first one alone: conditions are computed from ranks and from
-//! memory that the kernel does not write.
+//! A loop leaves the grid if no value of a block is used, else the block. Some thread runs the loop in the
+//! original program, and the loop may therefore trap or read memory that is unmapped if `n` is zero. A
+//! search over the threads decides whether any thread reaches the loop, and mostly ends at the first thread.
+//! Branch conditions are computed from ranks and from memory that the kernel does not write.
 //!
-//! What they read is not written in the kernel; or not before them, and not by others while they read, as that
-//! would be a race.
+//! The loop reads memory that the kernel does not write, or does not write before the loop; a concurrent
+//! write by another thread would be a race.
 //!
-//! Place: before all other passes. Loops in common branches need none of this: they leave by themselves.
+//! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::levels`]
+//! makes such loops run once.
 
 use crate::levels::Levels;
 use crate::memory::Reads;
@@ -28,7 +29,7 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// How many ops outside of it a loop and a condition may need.
+/// Limit of ops in the slice of a loop and a condition.
 const OPS: usize = 256;
 
 /// Runs the pass.
@@ -70,36 +71,36 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     Findings::default()
 }
 
-/// Loops that leave one region, and what it takes.
+/// Loops hoisted out of a region, and the code required for the hoisting.
 #[derive(Debug)]
 struct Group {
-    /// The `spmd` whose ranks do not matter to them.
+    /// The `spmd` whose ranks the loops do not use.
     home: Op,
-    /// The op before which they go.
+    /// The insertion point.
     before: Op,
-    /// What leads to them from there, the outermost first: a branch, which of its regions, and the ops that give
-    /// its condition.
+    /// Path from the insertion point to the loops, outermost first: a branch, the number of its region, and
+    /// the ops that compute its condition.
     ways: Vec<(Op, usize, Vec<Op>)>,
-    /// In the order of the program.
+    /// The loops, in program order.
     loops: Vec<Op>,
-    /// The loops and all that they need, by their place in the program.
+    /// The loops and all ops of their slices, by position in the program.
     ops: BTreeMap<usize, Op>,
 }
 
-/// What looks for loops in one `spmd`.
+/// Search for uniform loops in an `spmd`.
 struct Find<'a> {
     unit: &'a Unit,
     body: &'a Body,
     reads: &'a Reads,
     race_free: bool,
     home: Op,
-    /// Of a block that can be cut: where, and what its threads have in common.
+    /// Skeleton and uniformity of a block that can be split.
     block: Option<(Spine, Levels)>,
-    /// By op: its place in the program.
+    /// Position of each op in the program.
     places: HashMap<Op, usize>,
-    /// The place of the first op that may not come back.
+    /// Position of the first op that may not return.
     leaves: usize,
-    /// The ranks of the `spmd` and of those inside of it.
+    /// Ranks of the `spmd` and of nested blocks.
     ranks: HashSet<Value>,
     sizes: HashSet<Value>,
 }
@@ -155,7 +156,7 @@ impl<'a> Find<'a> {
         )
     }
 
-    /// What can leave, by the region that it is in.
+    /// The hoistable loops, grouped by region.
     fn groups(&self) -> Vec<Group> {
         let mut found: Vec<Group> = Vec::new();
         let mut by_region: HashMap<Region, usize> = HashMap::new();
@@ -177,7 +178,8 @@ impl<'a> Find<'a> {
         found
     }
 
-    /// Whether an op is worth the question who comes to it.
+    /// Returns whether an op is worth a search over the threads: a loop, or a call of a function other than
+    /// a known library function. The op has results and precedes every op that may not return.
     fn is_costly(&self, op: Op) -> bool {
         let kind = match self.body.kind(op) {
             OpKind::For { .. } | OpKind::Loop { .. } => true,
@@ -234,7 +236,7 @@ impl<'a> Find<'a> {
         })
     }
 
-    /// Whether more than one thread of a block may come there, and all of them without waiting on their way.
+    /// Returns whether several threads of a block may reach the loops, without a barrier on the path.
     fn come_together(&self, spine: &Spine, ways: &[(Op, usize, Vec<Op>)]) -> bool {
         let own = |v: Value| self.slice(vec![v], false).is_none();
         let one = |op: Op, index: usize| {
@@ -251,7 +253,7 @@ impl<'a> Find<'a> {
         ways.iter().all(together)
     }
 
-    /// The op and all that it needs from inside of the `spmd`.
+    /// The op and its backward slice inside the `spmd`.
     fn needed_by(&self, op: Op) -> Option<BTreeMap<usize, Op>> {
         if !self.is_quiet(op, false) {
             return None;
@@ -261,7 +263,8 @@ impl<'a> Find<'a> {
         Some(ops)
     }
 
-    /// The ops inside of the `spmd` that give these values, which may be of one thread (`own`) or must be of all.
+    /// The backward slice of `open` inside the `spmd`; with `own`, values may depend on ranks. `None` if the
+    /// slice is too long, has side effects, or depends on other values.
     fn slice(&self, mut open: Vec<Value>, own: bool) -> Option<BTreeMap<usize, Op>> {
         let mut ops = BTreeMap::new();
         while let Some(value) = open.pop() {
@@ -281,7 +284,7 @@ impl<'a> Find<'a> {
         Some(ops)
     }
 
-    /// Whether a value is there where loops go.
+    /// Returns whether a value is available at the insertion point.
     fn is_outside(&self, value: Value) -> bool {
         let body = self.body;
         let root = body.op_regions(self.home)[0];
@@ -294,7 +297,7 @@ impl<'a> Find<'a> {
         common || !body.is_inside(region, root)
     }
 
-    /// Whether an op with all that is in it gives values and does nothing else, wherever it stands.
+    /// Returns whether an op, with nested ops, only computes values and yields the same result at any place.
     fn is_quiet(&self, op: Op, own: bool) -> bool {
         let body = self.body;
         let quiet = |op: Op| match body.kind(op) {
@@ -309,8 +312,8 @@ impl<'a> Find<'a> {
         quiet(op) && body.op_regions(op).iter().all(|r| body.walk(*r).all(quiet))
     }
 
-    /// Whether what all threads read at one address is read before any of them may write there. In a block:
-    /// between the same two barriers.
+    /// Returns whether no thread may write the loaded memory before a uniform load. In a block, only the
+    /// segment of the load counts.
     fn is_early(&self, load: Op) -> bool {
         let Some(writes) = self.reads.behind(load) else {
             return false;
@@ -326,7 +329,7 @@ impl<'a> Find<'a> {
     }
 }
 
-/// The blocks in a grid.
+/// The blocks nested in a grid.
 fn inner_blocks(body: &Body, home: Op) -> impl Iterator<Item = Op> + '_ {
     let is_block = |op: &Op| {
         matches!(
@@ -340,7 +343,7 @@ fn inner_blocks(body: &Body, home: Op) -> impl Iterator<Item = Op> + '_ {
     body.walk(body.op_regions(home)[0]).filter(is_block)
 }
 
-/// Whether a thread that comes to an op may not come to what is behind it.
+/// Returns whether control may not continue after an op.
 fn may_leave(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -352,7 +355,7 @@ fn may_leave(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     }
 }
 
-/// The values from outside that an op uses, with all that is in it.
+/// The values defined outside of an op and used by the op or its nested ops.
 fn used(body: &Body, op: Op) -> Vec<Value> {
     let mut all = vec![op];
     all.extend(body.op_regions(op).iter().flat_map(|r| body.walk(*r)));
@@ -368,7 +371,7 @@ fn used(body: &Body, op: Op) -> Vec<Value> {
     operands.filter(|value| !own(value)).collect()
 }
 
-/// Runs the loops of a group before what they were in, if any thread comes to them.
+/// Hoists the loops of a group, guarded by the search over the threads.
 fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<Op>) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[group.loops[0]].loc;
@@ -398,7 +401,7 @@ fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<
     gone.extend(&group.loops);
 }
 
-/// The sizes of an `spmd` and of those in it, by their extents.
+/// Maps the size parameters of an `spmd` and its nested blocks to the extents.
 fn sizes(body: &Body, home: Op) -> ValueMap {
     let mut map = ValueMap::new();
     for spmd in std::iter::once(home).chain(inner_blocks(body, home)) {
@@ -411,8 +414,8 @@ fn sizes(body: &Body, home: Op) -> ValueMap {
     map
 }
 
-/// Whether any thread comes to the loops: asks one after the other, the innermost rank first. Of threads that the
-/// conditions do not tell apart, one.
+/// Emits a search for a thread that reaches the loops, innermost rank first. Ranks that the conditions do
+/// not use are not enumerated.
 fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let spmds: Vec<Op> = inner_blocks(b.body, group.home)
         .chain([group.home])
@@ -473,7 +476,7 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     b.body.result(choice)
 }
 
-/// What the conditions on the way to the loops are computed from, and they themselves.
+/// The values used by the path conditions, and the conditions.
 fn asked(body: &Body, group: &Group) -> HashSet<Value> {
     let from = |(branch, _, ops): &(Op, usize, Vec<Op>)| {
         let mut values: Vec<Value> = ops.iter().flat_map(|op| used(body, *op)).collect();
@@ -483,7 +486,7 @@ fn asked(body: &Body, group: &Group) -> HashSet<Value> {
     group.ways.iter().flat_map(from).collect()
 }
 
-/// A 64-bit integer as one of the type.
+/// Converts a 64-bit integer to the type.
 fn narrow(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
     match b.unit.types.int_bits(ty) {
         Some(bits) if bits > 64 => b.cast(CastOp::ZExt, value, ty),
@@ -491,7 +494,8 @@ fn narrow(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
     }
 }
 
-/// Whether the thread whose ranks are in the map comes to the loops: it takes every branch that leads there.
+/// Emits whether the thread with the ranks in `map` reaches the loops: the thread takes every branch of the
+/// path.
 fn comes(b: &mut Builder<'_>, group: &Group, map: &mut ValueMap) -> Value {
     let truth = b.unit.types.int(1);
     let mut open = Vec::new();

@@ -1,11 +1,10 @@
-//! Where a thread's own values are while other threads run: what crosses from segment to segment is
-//! stored for each thread, or computed again.
+//! Storage of per-thread values: each value live across a split is stored per thread or recomputed.
 //!
-//! Place: after [`crate::levels`], before the cut. The values that cross are the sinks of a network in
-//! which values flow along cheap pure ops; its sources are what can only be had once (results of calls,
-//! of loads from memory that is written, of structured ops). The cheapest vertex cut is stored; what
-//! lies behind it is computed again in every segment that needs it. Ranks, values that the spine's own
-//! branches and loops give or carry, and what is common to all threads cost nothing.
+//! Place: after [`crate::levels`], before the split. The choice is a vertex min-cut. Values that cross a
+//! split are the sinks of a network in which values flow along cheap pure ops. Sources are values that can
+//! be computed only once (results of calls, of loads from written memory, of structured ops). The minimum
+//! cut is stored; values after the cut are recomputed in every segment that uses them. Ranks, uniform
+//! values, and the results and parameters of skeleton branches and loops cost nothing.
 
 use crate::Options;
 use crate::flow::Network;
@@ -16,31 +15,31 @@ use gradus_ir::known::{IntFn, Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What is done with values that cross.
+/// Storage plan for values that cross a split.
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
-    /// Values stored for each thread, in the order of the program.
+    /// Values stored per thread, in program order.
     pub stored: Vec<Value>,
-    /// Private allocations that live on from segment to segment, in the order of the program.
+    /// Private allocations that live across segments, in program order.
     pub kept: Vec<Op>,
-    /// Values that cross and are computed again.
+    /// Values that cross a split and are recomputed.
     pub recomputed: Vec<Value>,
 }
 
 impl Homes {
-    /// The first allocation that lives on and of which it is not known how much there is.
+    /// The first cross-segment allocation of unknown size.
     pub fn open(&self, unit: &Unit, body: &Body) -> Option<Op> {
         let mut kept = self.kept.iter().copied();
         kept.find(|op| count(unit, body, *op).is_none())
     }
 }
 
-/// How many values an allocation holds, where that is known.
+/// Number of elements of an allocation, if constant.
 pub(crate) fn count(unit: &Unit, body: &Body, alloca: Op) -> Option<u64> {
     u64::try_from(body.as_int(unit, body.operand(alloca, 0))?).ok()
 }
 
-/// Plans where the values of a block are kept.
+/// Plans the storage of a block's per-thread values.
 pub(crate) fn plan(
     unit: &Unit,
     body: &Body,
@@ -85,11 +84,11 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Enters what of an op's results is used in other segments.
+    /// Collects the results of `op` that are used in other segments.
     fn crossing(&self, op: Op, homes: &mut Homes, wanted: &mut Vec<Value>) {
         let body = self.body;
         if self.spine.is_structural(op) {
-            // The number of runs is compared with in every run.
+            // Every iteration compares its index with the trip count.
             if matches!(body.kind(op), OpKind::For { .. }) && self.levels.is_divergent(op) {
                 let trips = body.operand(op, 0);
                 if self.levels.is_own(trips) && !self.is_free(trips) {
@@ -116,7 +115,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether what a thread has in an allocation must survive the end of a segment.
+    /// Returns whether the contents of an allocation must survive the end of a segment.
     fn lives_on(&self, alloca: Op) -> bool {
         let body = self.body;
         let mut open = vec![body.result(alloca)];
@@ -144,12 +143,13 @@ impl Plan<'_> {
                 segment = Some(here);
             }
         }
-        // In a loop of the spine that is inside of the allocation's region, every run ends a segment.
+        // If a skeleton loop lies between the allocation's region and the uses, each iteration ends a
+        // segment.
         let region = segment.flatten().map(|s| self.spine.region_of(s));
         region.is_some_and(|region| Some(region) != body.parent(alloca))
     }
 
-    /// Whether every segment has a value at hand.
+    /// Returns whether a value is available in every segment at no cost.
     fn is_free(&self, value: Value) -> bool {
         match self.body.values[value].def {
             Definition::Const(_) => true,
@@ -163,13 +163,13 @@ impl Plan<'_> {
         self.spine.is_spine(self.body, region)
     }
 
-    /// The op that gives a value again at little cost.
+    /// The defining op, if cheap to rerun.
     fn again(&self, value: Value) -> Option<Op> {
         let op = self.body.def_op(value)?;
         is_cheap(self.unit, self.body, op, self.steady).then_some(op)
     }
 
-    /// Chooses the cheapest set of values that all that is wanted can be had from.
+    /// Chooses the min-cut from which all required values can be computed.
     fn choose(&self, wanted: &[Value], homes: &mut Homes) {
         let mut vertices: HashMap<Value, usize> = HashMap::new();
         let mut order: Vec<Value> = Vec::new();
@@ -196,7 +196,7 @@ impl Plan<'_> {
         for (vertex, &value) in order.iter().enumerate() {
             match self.again(value) {
                 None => network.begins(vertex),
-                // Reading again is half of storing and reading.
+                // A repeated load costs half of a store and a load.
                 Some(op) if matches!(self.body.kind(op), OpKind::Load(_)) => {
                     network.begins_at(vertex, costs[vertex] / 2);
                 }
@@ -216,14 +216,14 @@ impl Plan<'_> {
         homes.recomputed = wanted.iter().copied().filter(|v| !is_cut(v)).collect();
     }
 
-    /// What storing and reading a value costs, in bytes.
+    /// Cost of storing and loading a value, in bytes.
     fn cost(&self, value: Value) -> u64 {
         let ty = self.body.ty(value);
         2 * self.unit.layout.store_bytes(self.unit, ty).max(1)
     }
 }
 
-/// Whether an op is as cheap as reading its result from memory, and gives the same whenever it runs.
+/// Returns whether an op is as cheap as a load of its result, and yields the same result at any place.
 pub(crate) fn is_cheap(unit: &Unit, body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
     use BinaryOp::{FDiv, FRem, SDiv, SRem, UDiv, URem};
     match body.kind(op) {
@@ -235,7 +235,7 @@ pub(crate) fn is_cheap(unit: &Unit, body: &Body, op: Op, steady: &HashSet<Op>) -
     }
 }
 
-/// Whether a call is one instruction or two.
+/// Returns whether a call lowers to one or two instructions.
 fn is_short_call(unit: &Unit, body: &Body, op: Op) -> bool {
     use IntFn::{Abs, Smax, Smin, Umax, Umin};
     let known = unit.callee(body, op).and_then(|func| unit.known(func));

@@ -1,4 +1,4 @@
-//! Launches as they stand in a host's function: the question whether one can be, and the grid that runs where it can.
+//! Launches in host code: the run-time query for validity, and the grid under the query's result.
 //!
 //! ```text
 //! s = __gr_launch_begin(stub, sizes); if s == 0 { …; spmd grid { …; spmd block { … } }; __gr_activity_end() }
@@ -8,34 +8,35 @@ use gradus_analysis::Alias;
 use gradus_edit::is_speculatable;
 use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, SpmdKind, Unit, Value};
 
-/// The run time's question.
+/// The run-time query that begins a launch.
 pub(crate) const BEGIN: &str = "__gr_launch_begin";
-/// What ends a launch.
+/// The call that ends a launch.
 const END: &str = "__gr_activity_end";
-/// Arguments of the question: the kernel's stub, three sizes each of grid and block, bytes of shared memory.
+/// Argument positions of the query: the kernel's stub, three sizes each of grid and block, bytes of shared
+/// memory.
 const GRID: usize = 1;
 const BLOCK: usize = 4;
 const SHARED: usize = 7;
 
-/// One launch of a kernel that the body holds.
+/// A launch of a kernel whose code is in the body.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
-    /// The call that asks whether it can be.
+    /// The call of the query.
     pub begin: Op,
-    /// The comparison of what it answers.
+    /// The comparison of the query's result.
     pub test: Op,
-    /// What runs the grid where it can.
+    /// The branch that runs the grid.
     pub branch: Op,
     /// The grid.
     pub grid: Op,
-    /// Its block.
+    /// The block of the grid.
     pub block: Op,
-    /// The call that ends it.
+    /// The call that ends the launch.
     pub end: Op,
 }
 
 impl Launch {
-    /// The launch that a branch runs.
+    /// Matches the launch that a branch runs.
     pub fn of(unit: &Unit, body: &Body, branch: Op) -> Option<Launch> {
         if !matches!(body.kind(branch), OpKind::If) || !body.results(branch).is_empty() {
             return None;
@@ -76,11 +77,11 @@ impl Launch {
         })
     }
 
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub fn dims(&self) -> usize {
         BLOCK - GRID
     }
-    /// How many blocks there are, or threads in a block, in a dimension, where it is known.
+    /// The number of blocks in a dimension, or of threads per block, if constant.
     pub fn size(&self, alias: &Alias, kind: SpmdKind, dim: usize) -> Option<i128> {
         let first = if kind == SpmdKind::Block { BLOCK } else { GRID };
         let (unit, body) = (alias.unit, alias.body);
@@ -125,7 +126,7 @@ fn is_spmd(body: &Body, op: Op, kind: SpmdKind) -> bool {
     matches!(body.kind(op), OpKind::Spmd { kind: own, .. } if *own == kind)
 }
 
-/// Whether an op calls the function of a name.
+/// Returns whether an op calls the function with the given name.
 pub(crate) fn is_call_of(unit: &Unit, body: &Body, op: Op, name: &str) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|func| unit.functions[func].name == name)

@@ -1,13 +1,13 @@
-//! What all threads of a block have in common: values that are the same for all threads that run, and
-//! the ops that are therefore run once for the block.
+//! Uniformity analysis of a block: uniform values, and ops that run once per block.
 //!
-//! Place: after the spine, before values that cross are planned. A value is *common* if it is computed
-//! for the block as a whole; an op of a spine region is run for the block if it writes nothing, reads
-//! only memory that the kernel does not write, or no thread before it in its segment, and uses common values only. All else is each thread's
-//! own. A branch or loop of the spine is *divergent* if its condition is.
+//! Place: after the skeleton, before the storage plan. A value is *uniform* if computed once for the block;
+//! in the code, *common*. An op of a skeleton region runs once if three conditions hold: the op writes
+//! nothing, all operands are uniform, and its loads are steady or early ([`crate::memory`]). Every other op
+//! runs per thread, and its results are per-thread values. A branch or loop of the skeleton is *divergent*
+//! if its condition is a per-thread value.
 //!
-//! The greatest solution is found by a work list: all is common until something that differs reaches
-//! it.
+//! A worklist computes the greatest solution: every value is uniform until a per-thread value reaches the
+//! value.
 
 use crate::memory::Reads;
 use crate::spine::Spine;
@@ -16,19 +16,19 @@ use gradus_edit::is_pure;
 use gradus_ir::{AllocaPlace, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
-/// Who runs what.
+/// Uniformity of a block's values and ops.
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
-    /// The values that threads have of their own.
+    /// Per-thread values.
     own: HashSet<Value>,
-    /// The ops of spine regions that every thread runs for itself.
+    /// Ops of skeleton regions that run per thread.
     per_thread: HashSet<Op>,
-    /// The branches and loops of the spine whose condition threads have of their own.
+    /// Divergent branches and loops of the skeleton.
     divergent: HashSet<Op>,
 }
 
 impl Levels {
-    /// Finds what is common in a block.
+    /// Computes the uniformity of a block.
     pub fn of(unit: &Unit, body: &Body, spine: &Spine, reads: &Reads) -> Levels {
         let mut found = Find {
             unit,
@@ -49,15 +49,15 @@ impl Levels {
         found.run();
         found.levels
     }
-    /// Whether threads have a value of their own.
+    /// Returns whether a value is per-thread.
     pub fn is_own(&self, value: Value) -> bool {
         self.own.contains(&value)
     }
-    /// Whether every thread runs an op of a spine region for itself.
+    /// Returns whether an op of a skeleton region runs per thread.
     pub fn is_per_thread(&self, op: Op) -> bool {
         self.per_thread.contains(&op)
     }
-    /// Whether threads go different ways at a structural op.
+    /// Returns whether a structural op is divergent.
     pub fn is_divergent(&self, op: Op) -> bool {
         self.divergent.contains(&op)
     }
@@ -90,8 +90,7 @@ impl Find<'_> {
         }
     }
 
-    /// Whether an op with all that is in it may run once in place of once for every thread, if it uses
-    /// common values only.
+    /// Returns whether an op, with nested ops, may run once per block if all operands are uniform.
     fn is_quiet(&self, op: Op, reads: &Reads) -> bool {
         let body = self.body;
         let steady = |op: Op| reads.steady.contains(&op);
@@ -135,7 +134,7 @@ impl Find<'_> {
         }
     }
 
-    /// Whether an anchor is structural, or ends a spine region.
+    /// Returns whether an anchor is structural, or terminates a skeleton region.
     fn is_of_spine(&self, anchor: Op) -> bool {
         self.spine.is_structural(anchor) || self.body.kind(anchor).is_terminator()
     }
@@ -146,7 +145,7 @@ impl Find<'_> {
         }
     }
 
-    /// An operand of a structural op differs.
+    /// Propagates a per-thread operand of a structural op.
     fn enter(&mut self, op: Op, index: usize) {
         let param = |body: &Body| {
             let region = body.op_regions(op)[0];
@@ -165,14 +164,14 @@ impl Find<'_> {
         }
     }
 
-    /// What a region of a structural op ends with differs.
+    /// Propagates a per-thread operand of a skeleton region's terminator.
     fn leave(&mut self, end: Op, index: usize) {
         let body = self.body;
         let Some(region) = body.parent(end) else {
             unreachable!("a terminator stands in a region");
         };
         let Some(owner) = body.owner(region).filter(|op| *op != self.spine.block) else {
-            // Not an error: the block itself gives no results.
+            // Not an error: the block has no results.
             return;
         };
         let result = |number: usize| body.results(owner).get(number).copied();
@@ -192,7 +191,7 @@ impl Find<'_> {
     }
 }
 
-/// The first barriers of the block in each region of an op that has any.
+/// The first block-wide barrier in each region of an op.
 pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<Op> {
     let mut found: Vec<Op> = Vec::new();
     for &region in body.op_regions(op) {
@@ -205,10 +204,10 @@ pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<O
     found
 }
 
-/// How many ops [`is_by_rank`] looks at.
+/// Limit of ops inspected by [`is_by_rank`].
 const LOOKED_AT: usize = 64;
 
-/// Whether a value is computed from ranks without going through memory.
+/// Returns whether a value depends on ranks without passing through memory.
 pub(crate) fn is_by_rank(body: &Body, spine: &Spine, value: Value) -> bool {
     let dims = body.operand_count(spine.block);
     let ranks = &body.region_params(spine.root)[..dims];

@@ -1,20 +1,32 @@
-//! Kernels as loops: `spmd grid` and `spmd block` become parallel loops over blocks and plain loops over
-//! threads.
+//! Lowers GPU kernels to CPU loops: `spmd grid` becomes a parallel loop over blocks, `spmd block` becomes
+//! plain loops over threads.
 //!
 //! ```text
 //! spmd grid { spmd block { A; barrier; B } }   →   par.for blocks { for threads { A } for threads { B } }
 //! ```
 //!
-//! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`lockstep`] lets threads meet around volatile shared memory, [`turns`] finds those whose threads wait for each other in loops, and which stay grids for gradus-par, [`guards`] takes out what is common
-//! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
-//! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
-//! grids, [`multiples`] leaves out threads that do nothing,
-//! [`searches`] looks at many elements at once. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
-//! undefined, and threads that have left do not count.
+//! Place in the flow: after raising and simplification, before gradus-par, which lowers `par.for` to calls
+//! of the run-time library. Passes, in the order of [`PASSES`]:
 //!
-//! Invariants: a kernel that cannot be cut stays as it was, and the finding says where and why. Nothing
-//! recurses over nesting.
+//! - [`fusion`] fuses consecutive launches.
+//! - [`lockstep`] inserts warp barriers around volatile stores to shared memory.
+//! - [`turns`] selects kernels with spin loops for cooperative threads.
+//! - [`guards`] hoists uniform loops out of divergent branches.
+//! - [`barriers`] removes redundant barriers.
+//! - [`clamps`] splits loads at clamped indices.
+//! - [`strides`] rewrites grid-stride loops to a common counter.
+//! - [`widths`] widens index arithmetic to 64 bits.
+//! - [`fission`] splits blocks at barriers (barrier fission).
+//! - [`grid`] turns grids into parallel loops.
+//! - [`multiples`] strip-mines thread loops with sparse activity.
+//! - [`searches`] tests a whole stretch of elements per iteration of a search loop.
+//!
+//! No pass needs a proof of uniform barriers: CUDA leaves divergent barriers undefined, and exited threads
+//! do not count.
+//!
+//! # Invariants
+//! A function with a kernel that cannot be split keeps its old body, and the diagnostic states the place and
+//! the reason. Nothing recurses over nesting.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -52,38 +64,39 @@ pub use report::{KernelRecord, Meeting};
 use gradus_analysis::{AliasOptions, Effects};
 use gradus_ir::{Body, Diagnostic, FuncId, MOST_THREADS, Op, OpKind, Severity, SpmdKind, Unit};
 
-/// How kernels are lowered.
+/// Options of kernel lowering.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The greatest number of threads in a block whose size is not known.
+    /// Upper bound on the threads per block, for blocks of unknown size.
     pub max_threads: u64,
-    /// The greatest size of shared memory whose size is not known, in bytes.
+    /// Upper bound on shared memory of unknown size, in bytes.
     pub max_shared_bytes: u64,
-    /// Whether threads of a block are taken not to race between barriers (the axiom for vectorising
-    /// loops over threads). Where they are not, grids say that their blocks may share what they write.
+    /// Assumes that threads of a block do not race between barriers (the axiom for vectorising thread
+    /// loops). If false, the `par.for` of a grid is flagged `SHARING`: several blocks may write equal values
+    /// to a location.
     pub race_free: bool,
-    /// Whether barriers that order nothing are removed.
+    /// Enables removal of redundant barriers.
     pub remove_barriers: bool,
-    /// Whether values that cross a cut may be computed again.
+    /// Allows values that cross a split to be recomputed.
     pub recompute: bool,
-    /// Whether loops may be run in step.
+    /// Enables thread interchange (one iteration of all threads before the next).
     pub in_step: bool,
-    /// Whether reads at clamped places are parted in two.
+    /// Enables splitting of loads at clamped indices.
     pub part_clamps: bool,
-    /// Whether loops that give the same to all threads leave guards.
+    /// Enables hoisting of uniform loops out of divergent branches.
     pub leave_guards: bool,
-    /// Whether launches one after the other become one.
+    /// Enables launch fusion.
     pub fuse_launches: bool,
-    /// Whether searches look at many elements at once.
+    /// Enables speculative search loops.
     pub look_ahead: bool,
-    /// Whether loops over threads leave out those that do nothing.
+    /// Enables strip-mining of sparse thread loops.
     pub skip_threads: bool,
-    /// Whether threads that wait for each other in loops take turns.
+    /// Enables cooperative threads for kernels with spin loops.
     pub take_turns: bool,
 }
 
 impl Default for Options {
-    /// CUDA's limits.
+    /// CUDA's limits, with every pass enabled.
     fn default() -> Self {
         Options {
             max_threads: MOST_THREADS.into(),
@@ -102,43 +115,43 @@ impl Default for Options {
     }
 }
 
-/// What a pass may know beside the body: computed before, and still true after edits that keep the
-/// meaning.
+/// Analyses that a pass may use besides the body: computed beforehand, and valid after edits that preserve
+/// semantics.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Whose body it is, where it belongs to a function of the unit.
+    /// The function of the body; `None` for a body outside the unit.
     pub function: Option<FuncId>,
-    /// What other functions do.
+    /// Effects of the other functions.
     pub effects: &'a Effects,
-    /// Which alias facts may be used.
+    /// Enabled sources of alias facts.
     pub alias: &'a AliasOptions,
 }
 
-/// One pass.
+/// A lowering pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name on a command line and of its folder of cases.
+    /// Name on the command line and of the folder of cases.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// One-sentence description.
     pub about: &'static str,
-    /// Runs it.
+    /// The entry point.
     pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> Findings,
 }
 
-/// What a pass found.
+/// Outcome of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What could not be done, or is doubtful.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// What became of kernels, by the block.
+    /// Records of lowered kernels, by block.
     pub kernels: Vec<(Op, KernelRecord)>,
-    /// The lines of barriers that were removed, by the block.
+    /// Source lines of removed barriers, by block.
     pub removed: Vec<(Op, u32)>,
-    /// The lines of further launches that a block runs, by the block.
+    /// Source lines of the further launches that a block absorbed, by block.
     pub fused: Vec<(Op, Vec<u32>)>,
 }
 
-/// All passes, in the order in which [`lower`] runs them.
+/// All passes, in the order in which [`lower`] runs each.
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "fusion",
@@ -202,20 +215,20 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// What lowering came to.
+/// Outcome of lowering.
 #[derive(Clone, Debug, Default)]
 pub struct Lowered {
-    /// The functions with new bodies.
+    /// Functions with a new body.
     pub changed: Vec<FuncId>,
-    /// What could not be done, or is doubtful.
+    /// Errors and warnings.
     pub findings: Vec<Diagnostic>,
-    /// What became of kernels.
+    /// Records of kernels.
     pub kernels: Vec<KernelRecord>,
 }
 
 impl Lowered {
-    /// Adds a finding. A kernel stands in each function that launches it, and not in all of them its lines are known:
-    /// a warning about a place is told once.
+    /// Adds a diagnostic. Each function that launches a kernel holds a copy of the kernel, and not every
+    /// copy has line information. A warning is therefore reported once, with labels if a copy has labels.
     fn tell(&mut self, finding: Diagnostic, function: &str) {
         let doubt = finding.severity == Severity::Warning;
         let same = |told: &Diagnostic| doubt && told.message == finding.message;
@@ -231,8 +244,8 @@ impl Lowered {
     }
 }
 
-/// Lowers every grid and block of `functions`. Where an error is among the findings, the function stays
-/// as it was.
+/// Lowers every grid and block of `functions`. A function with an error among its diagnostics keeps its old
+/// body.
 pub fn lower(
     unit: &mut Unit,
     functions: &[FuncId],
@@ -285,9 +298,9 @@ pub fn lower(
     lowered
 }
 
-/// Puts parallel loops over its ranks in the place of a team of `func`, which is the code of one rank with barriers
-/// (`gradus-par`'s `deal`): cut where the ranks meet, as blocks are. Whether it could: code is not cut inside of all
-/// ops.
+/// Replaces a team of `func` by parallel loops over ranks, split at barriers like a block, and returns
+/// whether the replacement succeeded. The team holds the code of one rank with barriers (`gradus-par`'s
+/// `deal`). A split inside an op other than a plain loop or branch is not possible.
 pub fn team_to_loops(
     unit: &mut Unit,
     body: &mut Body,
@@ -303,7 +316,8 @@ pub fn team_to_loops(
     fission::team(unit, body, &facts, team)
 }
 
-/// The blocks of a body that become loops, in program order.
+/// The blocks of a body to be turned into loops, in program order. Blocks with cooperative threads are
+/// excluded.
 fn blocks_in(body: &Body) -> Vec<Op> {
     let is_block = |op: &Op| {
         let kind = SpmdKind::Block;
@@ -313,7 +327,7 @@ fn blocks_in(body: &Body) -> Vec<Op> {
     body.walk(body.root()).filter(is_block).collect()
 }
 
-/// Whether an op is a grid or a block.
+/// Returns whether an op is a grid or a block.
 fn is_kernel(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),

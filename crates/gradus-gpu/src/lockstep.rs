@@ -1,18 +1,19 @@
-//! Volatile shared memory is used in step, as code from before Volta takes it.
+//! Warp lockstep: inserts warp barriers around volatile stores to shared memory, for code written before
+//! Volta.
 //!
-//! Such code lets the threads of a warp speak through volatile shared memory without a barrier, and counts on all
-//! of them being at the same instruction:
+//! Threads of a warp communicate in such code through volatile shared memory without a barrier, on the
+//! assumption of lockstep execution:
 //!
 //! ```text
 //! volatile s; s[t] += s[t + 16]; s[t] += s[t + 8]   →   read; meet; write; meet; read; meet; write; meet
 //! ```
 //!
-//! CUDA leaves that open now, so that any order is allowed, this one too: before and behind each volatile store to
-//! shared memory the threads that come there meet. What stands between two stores needs no more: reads do not
-//! disturb each other. Where this orders nothing, [`crate::barriers`] takes it away again.
+//! CUDA no longer specifies the order, and every order is allowed. The pass inserts a warp barrier before
+//! and after each volatile store to shared memory. Loads between two stores need no barrier, because loads
+//! do not conflict. [`crate::barriers`] removes redundant barriers.
 //!
-//! Place: before [`crate::guards`], which must not move code across. Where a block cannot be cut
-//! ([`crate::spine`]), the barrier is refused.
+//! Place: before [`crate::guards`], which must not move code across the barriers. In a block that cannot be
+//! split ([`crate::spine`]), the barrier is refused.
 
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Object};
@@ -31,7 +32,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) 
     Findings::default()
 }
 
-/// The volatile stores of a block to memory that its threads share.
+/// The volatile stores of a block to shared memory.
 pub(crate) fn speaking(unit: &Unit, body: &Body, facts: &Facts, block: Op) -> Vec<Op> {
     let region = body.op_regions(block)[0];
     let stores = body.walk(region).filter(|op| is_volatile_store(body, *op));
@@ -47,7 +48,7 @@ fn is_volatile_store(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Store(access) if access.volatile)
 }
 
-/// Whether a store goes to memory that the threads of a block share.
+/// Returns whether a store may write shared memory of a block.
 fn is_to_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let is_shared = |object: &Object| match object {

@@ -1,5 +1,6 @@
-//! What a kernel's reads give: the same wherever in the kernel they stand, where the kernel does not write
-//! that memory; or the same to all threads, where no thread writes it before its own read.
+//! Invariance of a kernel's loads. A *steady* load yields the same result anywhere in the kernel, because
+//! the kernel does not write the memory. An *early* load yields the same result for all threads, because no
+//! thread writes the memory before its own load.
 
 use crate::Facts;
 use crate::spine::Spine;
@@ -8,21 +9,21 @@ use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// Pairs of accesses that are compared at most; with more of them no read counts as steady.
+/// Limit of compared access pairs; above the limit no load is steady.
 const PAIRS: usize = 1 << 20;
 
-/// What is known about the reads of blocks. Still true after edits elsewhere.
+/// Facts about the loads of kernels; valid after edits elsewhere.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// The loads and calls whose reads nothing in their block can change, whichever thread runs it: what
-    /// they read is written nowhere in it.
+    /// Loads and calls that read only memory that the kernel does not write, for any thread.
     pub steady: HashSet<Op>,
-    /// By other load: the ops of the block that may write what it reads, or behind which it must stay.
+    /// For other loads: the ops of the kernel that may write the loaded memory, or that the load may not
+    /// move across.
     after: HashMap<Op, Vec<Op>>,
 }
 
 impl Reads {
-    /// Finds them in all blocks of a body.
+    /// Analyses all given kernels of a body.
     pub fn of(unit: &Unit, body: &Body, facts: &Facts, blocks: &[Op]) -> Reads {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let mut reads = Reads::default();
@@ -32,9 +33,9 @@ impl Reads {
         reads
     }
 
-    /// Whether a load at an address that all threads have in common may be made once for all of them, before
-    /// the segment that it is in: threads may be run so that each comes to its load before any goes on, as
-    /// nothing that a thread does before it in the segment writes there or is seen by others.
+    /// Returns whether a load at a uniform address may run once for all threads, before its segment. Each
+    /// thread may be scheduled to its load before any thread continues. The reason: no earlier op of the
+    /// segment writes the memory or is observable.
     pub fn is_early(&self, spine: &Spine, load: Op) -> bool {
         let (Some(after), Some(anchor)) = (self.after.get(&load), spine.anchor(load)) else {
             return false;
@@ -49,8 +50,8 @@ impl Reads {
         !after.iter().any(earlier)
     }
 
-    /// The ops that may write what a load that is not steady reads, or behind which it must stay; `None` where that
-    /// was not looked into.
+    /// The ops that may write the memory of a load that is not steady, or that the load may not move across.
+    /// `None` if not analysed.
     pub fn behind(&self, load: Op) -> Option<&[Op]> {
         self.after.get(&load).map(Vec::as_slice)
     }
@@ -93,7 +94,8 @@ impl Reads {
     }
 }
 
-/// Whether others may see when an op runs: it is atomic, volatile, or a call that does something.
+/// Returns whether other threads may observe the execution of an op: atomics, volatile accesses, and calls
+/// with side effects.
 pub(crate) fn is_seen(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
@@ -104,7 +106,7 @@ pub(crate) fn is_seen(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether an op does nothing but read, and give a value of what it read.
+/// Returns whether an op only reads memory and computes a value from the result.
 fn reads_only(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) => access.is_plain(),

@@ -1,4 +1,4 @@
-//! Loops over threads of which only every so many-th does something go by as many threads.
+//! Strip-mines sparse thread loops: loops in which only every k-th thread is active step by k threads.
 //!
 //! ```text
 //! for t < n { if (t + c) & k == 0 { … } }
@@ -7,13 +7,13 @@
 //!         } else { as before }
 //! ```
 //!
-//! So sums of shared memory begin that add neighbours, then neighbours of these, and so on
-//! (`if (t % (2 * s) == 0) a[t] += a[t + s]`): over a block of 512 threads nine loops, which ask all threads each time
-//! and are passed by two of them at last. A remainder by a power of two is a mask when it comes here; by other numbers
-//! it is taken where nothing is added to the thread's number.
+//! The pattern is a tree reduction in shared memory, `if (t % (2 * s) == 0) a[t] += a[t + s]` with doubled
+//! `s`. A block of 512 threads runs nine such loops; each tests all threads, and the last test holds for a
+//! single thread. A remainder by a power of two arrives as a mask; a remainder by another divisor is
+//! accepted if nothing is added to the thread index.
 //!
-//! Place: after [`crate::grid`]. What is left out of the loop does nothing, as the test does not hold; the test itself
-//! stays.
+//! Place: after [`crate::grid`]. Skipped iterations have no effect, because the test does not hold. The test
+//! itself stays.
 
 use crate::{Facts, Findings, Options};
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
@@ -22,9 +22,9 @@ use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
 
-/// By fewer threads than these no loop goes: looking at all of them, many at once, takes no longer.
+/// Minimum step: below, testing all threads with vectors costs no more.
 const LEAST_STEP: i64 = 8;
-/// The most alternatives of a test that are looked into.
+/// Limit of inspected conjuncts.
 const MOST_TESTS: usize = 16;
 
 /// Runs the pass.
@@ -39,19 +39,19 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
     Findings::default()
 }
 
-/// A loop over threads in which those do nothing that are not so many apart.
+/// A thread loop with active threads at a constant distance.
 #[derive(Clone, Copy, Debug)]
 struct Sparse {
     lp: Op,
     apart: Apart,
 }
 
-/// Which threads do something.
+/// The active threads.
 #[derive(Clone, Copy, Debug)]
 enum Apart {
-    /// Those whose number and `plus` have none of the mask's bits.
+    /// Active if `(rank + plus) & mask == 0`.
     Masked { plus: Option<Value>, mask: Value },
-    /// The multiples of a number, which is less than zero for none if it is `signed`.
+    /// Active if the rank is a multiple of `of`. A negative `signed` divisor is not strip-mined.
     Multiples { of: Value, signed: bool },
 }
 
@@ -81,7 +81,7 @@ fn sparse(unit: &Unit, body: &Body, lp: Op) -> Option<Sparse> {
     Some(Sparse { lp, apart })
 }
 
-/// What all must hold for a truth value to.
+/// The conjuncts of a condition.
 fn conjuncts(unit: &Unit, body: &Body, condition: Value) -> Vec<Value> {
     let mut all = vec![condition];
     let mut next = 0;
@@ -124,7 +124,7 @@ fn apart(
         .types
         .int_bits(body.ty(left))
         .filter(|bits| matches!(bits, 32 | 64))?;
-    // The rank, or its low bits.
+    // The rank, or the rank truncated.
     let is_rank = |v: Value| {
         let cast = body
             .def_op(v)
@@ -162,7 +162,7 @@ fn apart(
     }
 }
 
-/// Has a loop go by the threads that do something, where these are far enough apart.
+/// Emits the loop with a step, under a run-time test of the step.
 fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     let lp = sparse.lp;
     let b = &mut Builder::new(unit, body);
@@ -175,7 +175,7 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
             let narrow = b.body.ty(mask);
             let (zero, one) = (b.zero(narrow), b.int(narrow, 1));
             let plus = plus.unwrap_or(zero);
-            // Where no thread runs, nobody has asked for them.
+            // Freezes both values: with a trip count of zero the original loop never evaluates the test.
             let [plus, mask] = [plus, mask].map(|v| b.value(OpKind::Freeze, &[v], narrow));
             let minus = b.sub(zero, plus);
             let first = match planted(Mutant::MultiplesFromZero) {
@@ -236,7 +236,7 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     b.body.insert_before(end, lp);
 }
 
-/// A number without sign in the type of the loop's count.
+/// Zero-extends an unsigned integer to the type of the loop's trip count.
 fn wide(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
     match b.body.ty(value) == ty {
         true => value,

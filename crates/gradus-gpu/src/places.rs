@@ -1,12 +1,13 @@
-//! Places in memory as sums over the numbers of blocks and threads, and whether each thread of a launch has its own.
+//! Launch addresses: addresses as polynomials in block and thread indices, and disjointness between the
+//! threads of two launches.
 //!
-//! A sum is over products of *atoms*: the number of a block in the grid and of a thread in its block, by dimension,
-//! their counts, what the launch has in common, and what a thread computes otherwise. Numbers that the two launches
-//! name alike are the same atom, so that a place in one can be held against a place in the other.
+//! A polynomial is a sum over products of *atoms*: block index and thread index by dimension, extents,
+//! launch-uniform values, and per-thread values. Values shared by two launches are the same atom. Addresses
+//! of one launch are therefore comparable with addresses of the other.
 //!
-//! CUDA counts in 32 bits without saying that nothing wraps (`blockIdx.x * blockDim.x + threadIdx.x` is unsigned).
-//! Here nothing does: a launch is only looked at under the condition that no dimension has more than
-//! [`MOST`] threads in all, which is tested when it runs.
+//! CUDA computes in 32 bits without no-wrap guarantees (`blockIdx.x * blockDim.x + threadIdx.x` is
+//! unsigned). No wrap occurs here: a launch is analysed under the condition that no dimension has more than
+//! [`MOST`] threads in total, which is tested at run time.
 
 use crate::launches::Launch;
 use gradus_analysis::{Alias, MemoryAccess, Place, Root};
@@ -16,29 +17,29 @@ use gradus_ir::{
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// The most threads of a dimension, over all blocks; `__gr_launch_with` tests it.
+/// Limit of threads per dimension, over all blocks; `__gr_launch_with` tests the limit.
 const MOST: i128 = 1 << 27;
-/// Sums of more products are not taken apart.
+/// Limit of products in a sum.
 const TERMS: usize = 12;
-/// Numbers beyond this are not computed with.
+/// Limit of coefficients.
 const FAR: i128 = 1 << 80;
-/// How deep operands are followed.
+/// Limit of operand depth.
 const DEPTH: usize = 24;
 
-/// What sums are made of.
+/// Factor of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Atom {
-    /// The number of the block in the grid, in a dimension.
+    /// Block index in the grid, by dimension.
     Block(usize),
-    /// The number of the thread in the block.
+    /// Thread index in the block.
     Thread(usize),
-    /// How many threads a block has.
+    /// Threads per block.
     Threads(usize),
-    /// How many blocks the grid has.
+    /// Blocks per grid.
     Blocks(usize),
-    /// What is known before the launch.
+    /// A value defined before the launch.
     Common(Value),
-    /// What a thread computes, or reads.
+    /// A value that a thread computes or loads.
     Own(Value),
 }
 
@@ -51,7 +52,7 @@ impl Atom {
     }
 }
 
-/// By product of atoms, sorted: what it counts. The empty product is what is added always.
+/// Coefficients by product of atoms, sorted. The empty product holds the constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum(BTreeMap<Vec<Atom>, i128>);
 
@@ -93,11 +94,11 @@ impl Sum {
             Some(_) => None,
         }
     }
-    /// Whether it is short, and computed without overflow.
+    /// Returns whether the sum is short, and computed without overflow.
     fn is_small(&self) -> bool {
         self.0.len() <= TERMS && self.0.values().all(|count| count.abs() < FAR)
     }
-    /// Whether it is negative for no thread.
+    /// Returns whether the sum is non-negative for all threads.
     fn is_count(&self) -> bool {
         let counts = |atom: &Atom| atom.is_rank() || atom.is_count();
         self.0
@@ -106,26 +107,26 @@ impl Sum {
     }
 }
 
-/// Where an access goes.
+/// The address of an access.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
-    /// Where the memory starts.
+    /// The base address.
     pub root: Root,
-    /// Bytes from there, by the ranks.
+    /// Byte strides of the products with ranks.
     steps: BTreeMap<Vec<Atom>, i128>,
-    /// What is added for all threads.
+    /// Launch-uniform byte terms.
     common: BTreeMap<Vec<Atom>, i128>,
-    /// The first byte beside that, and the one behind the last.
+    /// Remaining byte range, end exclusive.
     bytes: (i128, i128),
-    /// Below what the number of a thread in the whole grid stays where the access is, by dimension.
+    /// Upper bounds of the global thread index at the access, by dimension.
     below: Vec<(usize, Sum)>,
 }
 
-/// What the threads of a launch compute.
+/// Symbolic values of a launch's threads.
 pub(crate) struct Places<'a> {
     alias: &'a Alias<'a>,
     launch: &'a Launch,
-    /// By value: the sum that it is.
+    /// Polynomial of each analysed value.
     known: RefCell<HashMap<Value, Sum>>,
 }
 
@@ -138,7 +139,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Where an access goes, if that is a sum over ranks from a place that is known before the launch.
+    /// The address of an access, if a polynomial in ranks over a base address known before the launch.
     pub fn spot(&self, access: &MemoryAccess) -> Option<Spot> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let Place::At(pointer) = access.place else {
@@ -183,7 +184,7 @@ impl<'a> Places<'a> {
         Some(spot)
     }
 
-    /// Where the memory of an access starts, if that is known before the launch.
+    /// The base address of an access, if known before the launch.
     pub fn root(&self, access: &MemoryAccess) -> Option<Root> {
         let Place::At(pointer) = access.place else {
             return None;
@@ -196,7 +197,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Whether two accesses of two launches of one size, from one root, meet only where one thread makes both.
+    /// Returns whether two accesses, in two launches of equal size, touch the same memory only if made by
+    /// the same thread.
     pub fn one_thread_makes_both(&self, x: &Spot, y: &Spot) -> bool {
         if x.root != y.root || x.steps != y.steps || x.common != y.common {
             return false;
@@ -225,7 +227,7 @@ impl<'a> Places<'a> {
 
     // ---- sums ------------------------------------------------------------------------------
 
-    /// A value as a sum; what is not understood is an atom.
+    /// The polynomial of a value; an opaque value is an atom.
     fn sum(&self, value: Value, depth: usize) -> Sum {
         if let Some(known) = self.known.borrow().get(&value) {
             return known.clone();
@@ -281,7 +283,7 @@ impl<'a> Places<'a> {
         found.filter(Sum::is_small).unwrap_or_else(whole)
     }
 
-    /// The rank or count that a value is.
+    /// The polynomial of a rank or extent.
     fn rank(&self, value: Value) -> Option<Sum> {
         let body = self.alias.body;
         let Definition::Param(region, number) = body.values[value].def else {
@@ -311,11 +313,11 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// The number of blocks in a dimension, where it is known.
+    /// The number of blocks in a dimension, if constant.
     fn blocks(&self, dim: usize) -> Option<i128> {
         self.launch.size(self.alias, SpmdKind::Grid, dim)
     }
-    /// The number of threads of a block in a dimension, where it is known.
+    /// The number of threads per block in a dimension, if constant.
     fn threads(&self, dim: usize) -> Option<i128> {
         self.launch.size(self.alias, SpmdKind::Block, dim)
     }
@@ -323,7 +325,7 @@ impl<'a> Places<'a> {
         self.blocks(dim)?.checked_mul(self.threads(dim)?)
     }
 
-    /// Whether a value may differ between threads, or is made for the launch.
+    /// Returns whether a value may differ between threads, or is computed for the launch.
     fn is_inside(&self, value: Value) -> bool {
         let (body, nest) = (self.alias.body, &self.alias.nest);
         let branch = self.launch.branch;
@@ -336,7 +338,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Whether a sum is a signed number of so many bits, whatever the ranks are.
+    /// Returns whether a sum fits a signed integer of `bits` bits for all ranks.
     fn fits(&self, sum: &Sum, bits: u32) -> bool {
         let size = |(product, count): (&Vec<Atom>, &i128)| {
             let (low, high) = self.range(product, *count)?;
@@ -346,14 +348,14 @@ impl<'a> Places<'a> {
         (2..=64).contains(&bits) && whole.is_some_and(|whole| whole < 1 << (bits - 1))
     }
 
-    /// Between which numbers a product lies, both of them among these.
+    /// Bounds of a product, both inclusive.
     fn range(&self, product: &[Atom], count: i128) -> Option<(i128, i128)> {
         let mut range = (count, count);
         let mut left = product.to_vec();
         while let Some(atom) = left.pop() {
             let (low, high) = match atom {
                 Atom::Block(dim) | Atom::Blocks(dim) => {
-                    // All blocks' threads together are no more than `MOST`.
+                    // All blocks of a dimension have at most `MOST` threads in total.
                     let threads = left.iter().position(|other| *other == Atom::Threads(dim));
                     match (threads, self.threads(dim)) {
                         (Some(at), _) => {
@@ -393,8 +395,8 @@ impl<'a> Places<'a> {
 
     // ---- ranks as digits ---------------------------------------------------------------------
 
-    /// What each number of a thread in the whole grid adds to a place, by dimension; `None` where ranks are used
-    /// otherwise, or not all of them.
+    /// The stride of each global thread index, by dimension; `None` if ranks appear in another form, or a
+    /// rank is missing.
     fn digits(&self, steps: &BTreeMap<Vec<Atom>, i128>) -> Option<Vec<Digit>> {
         let mut left = steps.clone();
         let mut digits = Vec::new();
@@ -426,7 +428,7 @@ impl<'a> Places<'a> {
         left.is_empty().then_some(digits)
     }
 
-    /// Below what the numbers of threads in the whole grid stay where an op is, as the branches around it say.
+    /// Upper bounds of global thread indices at an op, implied by enclosing branches.
     fn below(&self, op: Op) -> Vec<(usize, Sum)> {
         let body = self.alias.body;
         let mut found = Vec::new();
@@ -444,7 +446,7 @@ impl<'a> Places<'a> {
         found
     }
 
-    /// What a condition says that holds, or does not.
+    /// Adds the bounds implied by a condition that holds, or does not hold.
     fn told(&self, condition: Value, holds: bool, found: &mut Vec<(usize, Sum)>) {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let mut open = vec![condition];
@@ -475,7 +477,7 @@ impl<'a> Places<'a> {
                     let signed = matches!(predicate, Slt | Sge | Sgt | Sle);
                     let low = self.sum(body.operand(op, low), 0);
                     let high = self.sum(body.operand(op, high), 0);
-                    // What is negative is a large number without sign.
+                    // A negative number is large as an unsigned number.
                     if signed || high.is_count() {
                         let dim = (0..self.launch.dims()).find(|dim| low == self.number(*dim));
                         found.extend(dim.map(|dim| (dim, high)));
@@ -486,7 +488,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The number of a thread in the whole grid.
+    /// The global thread index.
     fn number(&self, dim: usize) -> Sum {
         let one = |count: Option<i128>, atom| match count {
             Some(1) => Sum::default(),
@@ -501,7 +503,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What one more in a dimension adds to a place: `step` times values that are known before the launch.
+/// The stride of a global thread index: `step` times values defined before the launch.
 #[derive(Clone, Debug)]
 struct Digit {
     dim: usize,
@@ -510,7 +512,7 @@ struct Digit {
 }
 
 impl Spot {
-    /// Whether, where this access is, all that the lower digit adds is less than one step of the upper one.
+    /// Returns whether, at the access, the range of the lower digit is at most a step of the upper digit.
     fn stays_below(&self, lower: &Digit, upper: &Digit) -> bool {
         self.below.iter().any(|(dim, limit)| {
             let bound = match limit.0.iter().next() {

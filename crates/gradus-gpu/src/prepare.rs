@@ -1,13 +1,13 @@
-//! Brings a block into the form that it is cut in: memory that its threads share is made before
-//! everything else, and nothing says any more when private memory begins and ends to live.
+//! Normalises a block before the split: moves shared allocations to the block's start and erases lifetime
+//! markers.
 
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Code, Diagnostic, Op, OpKind, Unit};
 
-/// Prepares one block.
+/// Normalises a block.
 ///
 /// # Errors
-/// Shared memory whose size is only known inside.
+/// Shared memory whose size is computed inside the block.
 pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec<Diagnostic>> {
     let region = body.op_regions(block)[0];
     let ops: Vec<Op> = body.walk(region).collect();

@@ -1,8 +1,8 @@
-//! What became of every kernel: data for `--gpu-report`.
+//! Kernel records: data for `--gpu-report`.
 //!
-//! Place: taken from the facts of [`crate::fission`] before the cut, one record for each block that becomes
-//! loops. Positions are those of the program's text, so that what a loop carries around is told as what it
-//! carries, and not again at each barrier.
+//! Place: read from the facts of [`crate::fission`] before the split, with a record for each block that
+//! becomes loops. Positions follow the source order. A loop-carried value therefore counts as carried by the
+//! loop, not again at each barrier.
 
 use crate::homes::Homes;
 use crate::levels::Levels;
@@ -11,43 +11,43 @@ use crate::splits::{self, Split};
 use gradus_ir::{Body, Op, OpKind, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
-/// One block: a kernel where it is launched, or its entry for launches that are not known.
+/// Record of a block: a kernel at a launch, or the kernel entry for unknown launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelRecord {
-    /// The function that it stands in, as the linker names it.
+    /// Source name of the enclosing function, or the symbol if both agree or the source name is unknown.
     pub function: String,
-    /// The file of the kernel's code, and its first and last line.
+    /// File of the kernel's code, with the first and last line.
     pub lines: Option<(String, u32, u32)>,
-    /// The lines of further launches that run together with its own, where these can.
+    /// Lines of further launches that run fused with the kernel's launch, if the run-time checks pass.
     pub with: Vec<u32>,
-    /// The lines of the barriers that were removed.
+    /// Lines of removed barriers.
     pub removed: Vec<u32>,
-    /// Where its threads meet.
+    /// The remaining barriers.
     pub meetings: Vec<Meeting>,
-    /// The loops that are run in step, one iteration of all threads before the next.
+    /// Lines of interchanged loops: one iteration of all threads runs before the next.
     pub in_step: Vec<u32>,
-    /// The branches and loops around barriers that threads take differently, and of which each keeps a flag.
+    /// Lines of divergent branches and loops around barriers; each has a flag per thread.
     pub divergent: Vec<u32>,
-    /// The bytes that each thread has in arrays of its own that live on over a barrier.
+    /// Bytes per thread in private arrays that live across a barrier.
     pub array_bytes: u64,
 }
 
-/// One barrier, by what crosses it.
+/// A barrier and the values that cross the barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
-    /// Its line; 0 where unknown.
+    /// Source line; 0 if unknown.
     pub line: u32,
-    /// Whether only the threads of a warp meet.
+    /// The barrier has warp scope.
     pub of_warp: bool,
-    /// How many values are stored for each thread.
+    /// Number of values stored per thread.
     pub stored: usize,
-    /// How many bytes these are, for each thread.
+    /// Bytes stored per thread.
     pub bytes: u64,
-    /// How many values are computed again behind it.
+    /// Number of values recomputed after the barrier.
     pub recomputed: usize,
 }
 
-/// The record of a block that is about to be cut.
+/// Returns the record of a block that is about to be split.
 pub(crate) fn of(
     unit: &Unit,
     body: &Body,
@@ -93,7 +93,7 @@ pub(crate) fn of(
     record
 }
 
-/// The values that are made before a barrier and used behind it.
+/// The values defined before a barrier and used after the barrier, in another segment.
 pub(crate) fn crossing(body: &Body, spine: &Spine, values: &[Value], barrier: Op) -> Vec<Value> {
     let places: HashMap<Op, usize> = body.walk(spine.root).zip(0..).collect();
     let place = places[&barrier];
@@ -101,7 +101,7 @@ pub(crate) fn crossing(body: &Body, spine: &Spine, values: &[Value], barrier: Op
     values.iter().filter(crosses).copied().collect()
 }
 
-/// Whether a value is made before a place and used behind it.
+/// Returns whether a value is defined before a place and used after the place, in another segment.
 fn crosses(
     body: &Body,
     spine: &Spine,
@@ -118,7 +118,7 @@ fn crosses(
         })
 }
 
-/// The lines of a block in the file that most of its code stands in.
+/// The line range of a block, in the file with most of the block's ops.
 fn lines(unit: &Unit, body: &Body, spine: &Spine) -> Option<(String, u32, u32)> {
     let launcher = body.ops[spine.block].loc.map(|loc| &unit.locations[loc]);
     let mut files: HashMap<String, (usize, u32, u32)> = HashMap::new();
@@ -126,7 +126,7 @@ fn lines(unit: &Unit, body: &Body, spine: &Spine) -> Option<(String, u32, u32)> 
         let Some(SourceSpan { file, line, .. }) = unit.span(body.ops[op].loc) else {
             continue;
         };
-        // Arguments are taken where the launch is: in code of the function that launches.
+        // Launch arguments are evaluated at the launch, with locations of the launching function.
         let own = body.ops[op].loc.map(|loc| &unit.locations[loc]);
         let is_launch = own.zip(launcher).is_some_and(|(own, launcher)| {
             own.function == launcher.function && own.inlined_at == launcher.inlined_at

@@ -1,4 +1,4 @@
-//! Searches look at as many elements at once as lie in a stretch of memory that is there as a whole or not at all.
+//! Speculative search: search loops test a whole aligned stretch of elements per iteration.
 //!
 //! ```text
 //! loop iter(x = i) { if x < n { c = a[x] < v; … } repeat c, x + 1 }
@@ -6,14 +6,15 @@
 //!         loop iter(x = s) { … as before … }
 //! ```
 //!
-//! A compiler makes no vectors of a loop that ends where something is found: it would read elements that the loop may
-//! never come to, and these may not be there. Those of one stretch of 128 bytes, from a multiple of 128, are in one
-//! page of memory: where the first of them can be read, all can. So a search that starts at such a place first goes
-//! by stretches as long as it would go on after each element; what it does with what it finds is left to the loop as
-//! it was, which goes on from there. What was read beyond that decides nothing: `freeze` says so.
+//! A compiler does not vectorise a loop with a data-dependent exit: a vector would load elements that the
+//! loop may never reach, from pages that may be unmapped. An aligned stretch of 128 bytes lies in a single
+//! page. If its first element is readable, all elements are. From an aligned element, the new loop advances
+//! by stretches while the search would continue after every element. The original loop continues from the
+//! first stretch with a hit. Elements loaded beyond the hit do not affect the result; `freeze` removes
+//! poison.
 //!
-//! Place: after [`crate::grid`]. Only loops that carry nothing but their place, write nothing, and read one element
-//! for each place; and not in the functions that a sanitizer watches.
+//! Place: after [`crate::grid`]. Candidates are loops that carry only their index, write nothing, and load a
+//! single element per index. Functions with a sanitizer attribute are skipped.
 
 use crate::cut::reached_end;
 use crate::{Facts, Findings, Options};
@@ -25,7 +26,7 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// A stretch of memory within one page, in bytes: two cache lines.
+/// Size of a stretch, in bytes: two cache lines, within a page.
 const STRETCH_BYTES: u64 = 128;
 
 /// Runs the pass.
@@ -55,20 +56,20 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     Findings::default()
 }
 
-/// A loop that goes on from one place to the next as long as an element there is not what it looks for.
+/// A loop that advances while the element at its index is not a hit.
 #[derive(Debug)]
 struct Search {
     lp: Op,
-    /// The test of the place, and its limit.
+    /// The bound test of the index.
     predicate: IntPredicate,
     limit: Value,
-    /// What finds the element's address, and what else decides whether to go on, in the order of the code.
+    /// The ops of the element's address, and all ops of the continuation test, in program order.
     address: Vec<Op>,
     slice: Vec<Op>,
-    /// The address, and whether to go on.
+    /// The address, and the continuation test.
     at: Value,
     again: Value,
-    /// The elements of a stretch.
+    /// Elements per stretch.
     elements: i64,
 }
 
@@ -97,7 +98,7 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
     let is_test =
         matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == body.result(test);
     (is_test && body.operand(test, 0) == place && !is_made_inside(limit)).then_some(())?;
-    // What both arms give for what the loop goes by.
+    // The values yielded by both arms for the loop's condition and index.
     let &[then, other] = body.op_regions(branch) else {
         return None;
     };
@@ -144,7 +145,7 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
     })
 }
 
-/// Whether a place is the one behind another where the loop goes on.
+/// Returns whether `next` is `place + 1` if the loop continues.
 fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Value) -> bool {
     let next = where_it_goes_on(unit, body, next, again);
     let Some(add) = body
@@ -162,7 +163,8 @@ fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Va
     body.operand(add, 0) == place && (one(by) || chosen.is_some_and(is_chosen))
 }
 
-/// What a value is where `again` holds: what a branch on that, or on its contrary, gives then.
+/// The value of `value` if `again` holds: the result of an `if` on `again`, or on its negation, resolved to
+/// the arm taken.
 fn where_it_goes_on(unit: &Unit, body: &Body, value: Value, again: Value) -> Value {
     let Some(branch) = body
         .def_op(value)
@@ -190,7 +192,7 @@ fn where_it_goes_on(unit: &Unit, body: &Body, value: Value, again: Value) -> Val
     given.unwrap_or(value)
 }
 
-/// What of some ops a value is computed by, in their order.
+/// The ops of `ops` in the backward slice of `value`, in order.
 fn slice_of(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
     let mut wanted: HashSet<Value> = HashSet::from([value]);
     let mut slice: Vec<Op> = Vec::new();
@@ -208,8 +210,8 @@ fn slice_of(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
     slice
 }
 
-/// The one load that reads another element for each place, the next one for the next place; others read the same for
-/// all places.
+/// The only load whose address depends on the index, with a stride of one element. Loads at invariant
+/// addresses are allowed.
 fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Option<Op> {
     let (unit, body) = (alias.unit, alias.body);
     let mut varying: HashSet<Value> = HashSet::from([place]);
@@ -243,7 +245,8 @@ fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Optio
         .next()
         .is_some_and(|(v, n)| steps(*v) && *n == size as i64);
     (is_next && own.next().is_none() && !varying.contains(&address.base)).then_some(())?;
-    // Of memory of the program's own a compiler knows how long it is.
+    // Excludes local and global objects: the compiler knows their size, and could exploit an access out of
+    // bounds.
     let Root::Value(root) = alias.forms.of_pointer(unit, body, address.base).root else {
         return None;
     };
@@ -256,7 +259,7 @@ fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Optio
     (!own && !inside && body.as_const(root).is_none()).then_some(load)
 }
 
-/// Has a search begin behind the stretches in which it goes on after each element.
+/// Emits the speculative loop before the search, and starts the search at its result.
 fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
     let b = &mut Builder::new(unit, body);
     b.at_op(search.lp);
@@ -300,7 +303,7 @@ fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
     b.body.set_operand(search.lp, 0, start);
 }
 
-/// Whether the element at a place is the first of a stretch.
+/// Emits whether the element at an index is the first of a stretch.
 fn starts_stretch(b: &mut Builder<'_>, search: &Search, place: Value, from: Value) -> Value {
     let long = b.unit.types.int(64);
     let mut local = ValueMap::zip(&[place], &[from]);
@@ -314,7 +317,7 @@ fn starts_stretch(b: &mut Builder<'_>, search: &Search, place: Value, from: Valu
     b.icmp(IntPredicate::Eq, low, zero)
 }
 
-/// Whether the search goes on after each element of a stretch.
+/// Emits whether the search continues after each element of a stretch.
 fn stretch(
     b: &mut Builder<'_>,
     search: &Search,
@@ -332,7 +335,7 @@ fn stretch(
     let mut local = ValueMap::zip(&[place], &[here]);
     for &op in &search.slice {
         let copy = clone_op_within(op, b, &mut local);
-        // What is known of what the search comes to need not hold beyond.
+        // Metadata of the original ops need not hold for elements that the search does not reach.
         b.body.ops[copy].meta = None;
     }
     let (again, truth) = (local.get_or_same(search.again), b.unit.types.int(1));

@@ -1,5 +1,5 @@
-//! One segment as a loop over threads: what comes from other segments, the segment's own ops, what is
-//! kept for later ones, and which threads go which way from there.
+//! Emission of a segment as a loop over threads: values from other segments, the segment's ops, stores of
+//! live-out values, and masks for the following branches.
 
 use crate::cut::{Cut, Frame};
 use crate::homes::is_cheap;
@@ -10,36 +10,36 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// What a segment gives besides what its ops do.
+/// Outputs of a segment besides the effects of the ops.
 #[derive(Debug, Default)]
 pub(crate) struct Outs {
-    /// Values that threads keep.
+    /// Values stored per thread.
     pub stores: Vec<(Slot, Value)>,
-    /// Which threads pass a test; those that are not here do not.
+    /// Masks: the slot receives the result of the test for each thread, and false for inactive threads.
     pub masks: Vec<(Slot, Test)>,
-    /// The greatest of a number over the threads that are here is wanted.
+    /// Value whose maximum over the active threads is requested.
     pub most: Option<Value>,
 }
 
-/// A test of each thread.
+/// Predicate evaluated per thread.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
-    /// It is here.
+    /// True for each active thread.
     Always,
-    /// A truth value holds.
+    /// The value is true.
     Is(Value),
-    /// It does not.
+    /// The value is false.
     Not(Value),
-    /// A number is this one.
+    /// The value equals the case.
     Case(Value, u128),
-    /// A number is none of these.
+    /// The value equals none of the cases.
     Other(Value, Box<[u128]>),
-    /// A number that is common to all is below one of its own.
+    /// The first value (uniform) is less than the second (per thread), unsigned.
     Below(Value, Value),
 }
 
 impl Test {
-    /// Whether region `index` of a branch on `condition` is taken.
+    /// The test for entering region `index` of a branch on `condition`.
     pub fn way(body: &Body, op: Op, condition: Value, index: usize) -> Test {
         match body.kind(op) {
             OpKind::Switch(cases) => match cases.get(index) {
@@ -59,7 +59,7 @@ impl Test {
         }
     }
 
-    /// Whether it holds, with the values that `local` says.
+    /// Emits the test; `local` maps values to the copies of the current thread.
     pub fn value(&self, b: &mut Builder<'_>, local: &ValueMap) -> Value {
         let own = self.uses().map(|v| local.get_or_same(v));
         match (self, own) {
@@ -93,8 +93,8 @@ fn is_case(b: &mut Builder<'_>, value: Value, case: u128, predicate: IntPredicat
 }
 
 impl Cut<'_> {
-    /// Makes a loop over the threads of what is pending; gives for each mask whether any thread passed,
-    /// then the greatest number that was asked for.
+    /// Emits the pending ops as a loop over the threads. Returns, for each mask, whether any thread passed,
+    /// followed by the requested maximum.
     pub(crate) fn flush(
         &self,
         b: &mut Builder<'_>,
@@ -128,7 +128,7 @@ impl Cut<'_> {
         })
     }
 
-    /// How threads run a segment.
+    /// Chooses the thread order of a segment.
     fn run(&self, b: &Builder<'_>, segment: &Segment) -> Run {
         if let Some(dim) = self.only_first(b, segment) {
             return Run::First(dim);
@@ -142,7 +142,8 @@ impl Cut<'_> {
         }
     }
 
-    /// The dimension in which only the first threads do anything: all that is done is done `if (rank == 0)`.
+    /// The dimension in which only rank 0 has effects: every op with an effect is guarded by
+    /// `if (rank == 0)`.
     fn only_first(&self, b: &Builder<'_>, segment: &Segment) -> Option<usize> {
         if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
             return None;
@@ -165,7 +166,7 @@ impl Cut<'_> {
         first.filter(|_| segment.outs.most.is_none())
     }
 
-    /// The dimension whose rank a condition says to be 0.
+    /// The dimension whose rank `condition` compares with 0.
     fn is_first(&self, b: &Builder<'_>, condition: Value) -> Option<usize> {
         let body = &*b.body;
         let test = body.def_op(condition)?;
@@ -173,7 +174,7 @@ impl Cut<'_> {
             && body.as_int(b.unit, body.operand(test, 1)) == Some(0);
         let mut rank = is_test.then(|| body.operand(test, 0))?;
         if let Some(cast) = body.def_op(rank) {
-            // No rank is cut short by 16 bits.
+            // Truncation to 16 or more bits preserves a rank.
             let whole = b
                 .unit
                 .types
@@ -185,7 +186,7 @@ impl Cut<'_> {
         self.threads.ranks.iter().position(|own| *own == rank)
     }
 
-    /// What a segment uses and does not make, in the order of use.
+    /// The values used but not defined by a segment, in order of use.
     fn captured(&self, body: &Body, ops: &[Op], outs: &Outs) -> Vec<Value> {
         let mut known: HashSet<Value> = HashSet::new();
         let mut used = Vec::new();
@@ -206,8 +207,8 @@ impl Cut<'_> {
         used
     }
 
-    /// Whether threads may run a segment at once, as far as the kind of its ops tells: nothing in there
-    /// is volatile, or uses memory that one run after the other has.
+    /// Returns whether threads may run a segment in parallel, judged by the kinds of ops: no volatile
+    /// access, no critical section, and no private memory reused by successive threads.
     fn is_independent(&self, body: &Body, segment: &Segment) -> bool {
         let shared = |op: Op| !self.rows.contains_key(&op);
         let disturbs = |op: Op| match body.kind(op) {
@@ -227,8 +228,8 @@ impl Cut<'_> {
         !segment.ops.iter().copied().chain(inner).any(disturbs) && !makers.into_iter().any(taken)
     }
 
-    /// Whether threads only look for something, and the few that find it write where any would: a vector of
-    /// that is scattered, one thread after the other hardly waits.
+    /// Returns whether threads only search, and the few that succeed store to a uniform address. A
+    /// vectorised store would be a scatter; serial threads rarely reach the store.
     fn is_search(&self, body: &Body, segment: &Segment) -> bool {
         if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
             return false;
@@ -268,7 +269,7 @@ struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// What the loop carries at first: that no thread has passed, and zero.
+    /// Initial loop-carried values: false for each mask, zero for the maximum.
     fn initial(&self, b: &mut Builder<'_>) -> Vec<Value> {
         let mut initial: Vec<Value> = self.outs.masks.iter().map(|_| b.bool(false)).collect();
         if let Some(most) = self.outs.most {
@@ -278,7 +279,7 @@ impl Segment<'_> {
         initial
     }
 
-    /// The code of one thread.
+    /// Emits the code of a thread, guarded by the mask of the segment.
     fn thread(&self, b: &mut Builder<'_>, thread: &Thread, carried: &[Value]) -> Vec<Value> {
         let given = match self.mask {
             None => self.active(b, thread),
@@ -309,7 +310,7 @@ impl Segment<'_> {
         next
     }
 
-    /// The code of a thread that is here.
+    /// Emits the code of an active thread.
     fn active(&self, b: &mut Builder<'_>, thread: &Thread) -> Vec<Value> {
         let mut local = ValueMap::zip(&self.cut.threads.ranks, &thread.ranks);
         for &value in &self.captured {
@@ -335,7 +336,7 @@ impl Segment<'_> {
         given
     }
 
-    /// Has a value of another segment at hand: reads it, or computes it again.
+    /// Makes a value of another segment available: a uniform copy, a load from the slot, or a recomputation.
     fn materialise(
         &self,
         b: &mut Builder<'_>,
@@ -384,7 +385,7 @@ impl Segment<'_> {
         }
     }
 
-    /// A thread's own memory.
+    /// Makes private memory of a thread available: the thread's row, or a fresh private allocation.
     fn allocate(&self, b: &mut Builder<'_>, op: Op, thread: &Thread, local: &mut ValueMap) {
         let result = b.body.result(op);
         if local.get(result).is_some() {

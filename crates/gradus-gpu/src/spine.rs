@@ -1,41 +1,40 @@
-//! Where a block is cut: the ops at which all its threads meet, what they stand in, and the stretches
-//! of code between them.
+//! Split skeleton of a block: barriers, the enclosing ops, and the segments between.
 //!
-//! Place: the first step of [`crate::fission`]; computed anew for every block, never kept over an edit.
+//! Place: the first step of [`crate::fission`]; recomputed for each block and invalid after any edit.
 //!
-//! The *spine* of a block is the tree of regions that hold such an op, directly or further inside. A
-//! *segment* is a stretch of a spine region's own ops between two of its structural ops (those that
-//! are a meeting point or own a spine region); a segment runs as one loop over the threads. Everything
-//! else hangs on the op of a spine region that it lies in, its *anchor*.
+//! The *skeleton* of a block is the tree of regions that contain a barrier, directly or nested. An op is
+//! *structural* if it is a barrier or owns a skeleton region. A *segment* is a maximal run of a skeleton
+//! region's own ops between two structural ops; a segment runs as a single loop over the threads. The
+//! *anchor* of a nested op is the enclosing op of a skeleton region.
 
 use crate::cut::is_idle;
 use crate::splits::{self, Split};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// The spine of one block.
+/// The skeleton of a block.
 #[derive(Debug)]
 pub(crate) struct Spine {
     /// The `spmd block`.
     pub block: Op,
-    /// Its region.
+    /// Region of the block.
     pub root: Region,
     structural: HashSet<Op>,
     anchors: HashMap<Op, Op>,
-    /// By anchor: its place in the program's order.
+    /// Position of each anchor in program order.
     places: HashMap<Op, usize>,
-    /// By op of a spine region: the segment that it is in, or that ends before it.
+    /// Segment of each op of a skeleton region; for a structural op, the segment that ends before the op.
     segments: HashMap<Op, u32>,
     regions: Vec<Region>,
-    /// By segment: its region.
+    /// Region of each segment.
     homes: Vec<Region>,
 }
 
 impl Spine {
-    /// Finds the spine of a block, with the loops `in_step` on it as though each held a barrier.
+    /// Computes the skeleton of a block. Each loop of `in_step` counts as a loop with a barrier.
     ///
     /// # Errors
-    /// A meeting point inside an op that cannot be cut.
+    /// A barrier inside an op that cannot be split.
     pub fn of(
         unit: &Unit,
         body: &Body,
@@ -61,7 +60,7 @@ impl Spine {
         Ok(spine)
     }
 
-    /// Marks the ops on the way from each meeting point to the block.
+    /// Marks the ops on the path from each barrier to the block.
     fn mark(&mut self, unit: &Unit, body: &Body) -> Result<(), Vec<Diagnostic>> {
         for op in body.walk(self.root) {
             if splits::split(unit, body, op).is_none() {
@@ -82,7 +81,7 @@ impl Spine {
         Ok(())
     }
 
-    /// Marks a loop and what it stands in, where all of that can be cut.
+    /// Marks a loop and the enclosing ops, if all can be split.
     fn take_in(&mut self, body: &Body, lp: Op) {
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
         let chain: Vec<Op> = std::iter::successors(Some(lp), around)
@@ -93,7 +92,7 @@ impl Spine {
         }
     }
 
-    /// Gives every op its anchor, and the ops of spine regions their segments.
+    /// Assigns an anchor to each op, and a segment to each op of a skeleton region.
     fn number(&mut self, body: &Body) {
         let mut present: HashMap<Region, u32> = HashMap::new();
         for op in body.walk(self.root) {
@@ -127,7 +126,8 @@ impl Spine {
         }
     }
 
-    /// What an arm without code gives is taken before the branch.
+    /// Returns the segment before a branch, if `end` terminates an empty arm: the results of an empty arm
+    /// are stored before the branch.
     fn idle_end(&self, body: &Body, end: Op, region: Region) -> Option<u32> {
         let owner = body.owner(region).filter(|_| is_idle(body, region))?;
         let branch = matches!(body.kind(owner), OpKind::If | OpKind::Switch(_));
@@ -135,46 +135,47 @@ impl Spine {
         self.segments.get(&owner).copied().filter(|_| idle)
     }
 
-    /// Whether a region of the block is part of the spine.
+    /// Returns whether a region of the block is part of the skeleton.
     pub fn is_spine(&self, body: &Body, region: Region) -> bool {
         region == self.root
             || body
                 .owner(region)
                 .is_some_and(|owner| self.structural.contains(&owner))
     }
-    /// Whether an op is a meeting point or holds one, or a loop that is run in step.
+    /// Returns whether an op is a barrier, contains a barrier, or is an interchanged loop.
     pub fn is_structural(&self, op: Op) -> bool {
         self.structural.contains(&op)
     }
-    /// Whether the threads of the block meet at all.
+    /// Returns whether the block has any split point.
     pub fn is_cut(&self) -> bool {
         !self.structural.is_empty()
     }
-    /// The op of a spine region that an op of the block is or lies in.
+    /// The anchor of an op of the block: the op itself, or the enclosing op in a skeleton region.
     pub fn anchor(&self, op: Op) -> Option<Op> {
         self.anchors.get(&op).copied()
     }
-    /// The segment of an anchor; of a structural op, the one that ends before it.
+    /// The segment of an anchor; for a structural op, the segment that ends before the op.
     pub fn segment(&self, anchor: Op) -> Option<u32> {
         self.segments.get(&anchor).copied()
     }
-    /// The segment in which an op of the block runs, or before which it takes its operands.
+    /// The segment in which an op of the block runs; for a structural op, the segment that computes the
+    /// operands.
     pub fn segment_of(&self, op: Op) -> Option<u32> {
         self.segment(self.anchor(op)?)
     }
-    /// Whether one anchor stands before another in the program's order.
+    /// Returns whether anchor `one` precedes anchor `other` in program order.
     pub fn is_before(&self, one: Op, other: Op) -> bool {
         self.places.get(&one) < self.places.get(&other)
     }
-    /// The spine region that a segment is a part of.
+    /// The skeleton region of a segment.
     pub fn region_of(&self, segment: u32) -> Region {
         self.homes[segment as usize]
     }
-    /// The spine regions, in program order.
+    /// The skeleton regions, in program order.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
-    /// The structural ops that are meeting points, in program order.
+    /// The barriers, in program order.
     pub fn splits(&self, unit: &Unit, body: &Body) -> Vec<(Op, Split)> {
         let inside = self.regions.iter().flat_map(|region| body.ops_in(*region));
         inside
@@ -183,13 +184,13 @@ impl Spine {
     }
 }
 
-/// A new segment of a region.
+/// Starts a new segment of a region.
 fn begun(homes: &mut Vec<Region>, region: Region) -> u32 {
     homes.push(region);
     homes.len() as u32 - 1
 }
 
-/// Whether code may be cut inside of an op.
+/// Returns whether an op may be split inside.
 fn can_be_cut(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),

@@ -1,17 +1,17 @@
-//! The ops at which threads of a block meet.
+//! Synchronisation ops at which a block is split.
 
 use gradus_ir::{BarrierScope, Body, Op, OpKind, Unit};
 
-/// What happens where threads meet.
+/// Scope of a synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// Every thread of the block comes here before any goes on.
+    /// All threads of the block arrive before any thread continues.
     Barrier,
-    /// The same for the threads of a warp.
+    /// All threads of the warp arrive before any thread of the warp continues.
     WarpBarrier,
 }
 
-/// Whether threads meet at an op, and how.
+/// Returns the scope of a barrier; `None` for an op that does not synchronise.
 pub(crate) fn split(_unit: &Unit, body: &Body, op: Op) -> Option<Split> {
     match body.kind(op) {
         OpKind::Barrier(BarrierScope::Warp) => Some(Split::WarpBarrier),

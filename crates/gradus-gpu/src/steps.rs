@@ -1,26 +1,27 @@
-//! Loops that threads run in step: where threads that follow each other read what lies side by side, and
-//! one thread what lies far apart, all threads make one iteration before any makes the next.
+//! Selects loops for thread interchange: all threads run an iteration before any thread runs the next.
+//!
+//! Interchange pays off if neighbouring threads access contiguous memory, and successive iterations of a
+//! thread do not.
 //!
 //! ```text
 //! for t { for k { s[t] += a[k·n + t] } }   →   for k { for t { s[t] += a[k·n + t] } }
 //! ```
 //!
-//! So does a loop that adds up, for each thread, what all of them read: a compiler may not regroup such a sum and
-//! leaves it one number at a time, but the sums of many threads are a vector.
+//! A loop that sums uniform loads per thread also profits. A compiler may not reassociate a floating-point
+//! sum and emits scalar code, but the sums of neighbouring threads form a vector.
 //!
 //! ```text
 //! for t { for k { s[t] += f(a[k], t) } }   →   for k { for t { s[t] += f(a[k], t) } }
 //! ```
 //!
-//! Loops that threads leave one by one may be run in step, too, where all leave at about the same time: each goes on
-//! while its place, one further than its neighbour's, is below a limit that they have in common; or the number of
-//! its iterations is what is left behind its place, divided by the stride that they have in common.
+//! A divergent loop is a candidate if the trip counts of the threads are close. One form continues while an
+//! index of thread stride 1 is below a uniform limit. In the other form, the trip count is the distance from
+//! such an index to a limit, divided by a uniform stride.
 //!
-//! Place: before [`crate::spine`], which cuts at these loops as it does at loops that hold a barrier.
-//! This order of threads is one that a GPU may take, unless one thread waits for another: kernels with
-//! atomics, volatile accesses or calls that do something keep their order. Whether a loop gains is
-//! guessed from how its addresses change from thread to thread and from iteration to iteration; a wrong
-//! guess costs time alone.
+//! Place: before [`crate::spine`], which splits at these loops as at loops with a barrier. A GPU may run the
+//! threads in this order, unless a thread waits for another thread: kernels with atomics, volatile accesses
+//! or calls with side effects keep their order. Profitability is estimated from thread and iteration strides
+//! of the addresses; a wrong estimate costs time only.
 
 use crate::cut::reached_end;
 use gradus_edit::is_pure;
@@ -30,21 +31,21 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-/// The fewest threads side by side that a gain is expected from.
+/// Minimum number of threads in the first dimension.
 const LEAST_THREADS: i64 = 8;
-/// A loop of so many ops in all its iterations is unrolled instead.
+/// A loop with at most this many ops over all iterations is unrolled instead.
 const UNROLLED: i64 = 400;
 
-/// A loop that gains from being run in step.
+/// A loop that profits from interchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InStep {
     /// The loop.
     pub op: Op,
-    /// Whether its threads leave it at about the same time, if not together.
+    /// The trip counts of the threads are close, though not equal.
     pub nearly_common: bool,
 }
 
-/// The loops of a block that gain from being run in step; without nested loops.
+/// The loops of a block that profit from interchange; loops with nested loops are excluded.
 pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<InStep> {
     let region = body.op_regions(block)[0];
     let extent = body.operands(block).next();
@@ -64,7 +65,7 @@ pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<InStep> {
     gaining
 }
 
-/// Whether no thread can wait for another, and nobody sees the order in which threads run.
+/// Returns whether no thread can wait for another thread, and the thread order is not observable.
 fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
     body.walk(region).all(|op| match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
@@ -75,14 +76,14 @@ fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
     })
 }
 
-/// What one step adds to a value.
+/// Change of a value per step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// No change.
     None,
-    /// So much.
+    /// A constant.
     By(i64),
-    /// Something else.
+    /// Unknown.
     Other,
 }
 
@@ -105,16 +106,16 @@ impl Step {
             _ => Step::Other,
         }
     }
-    /// Whether it goes from one element to the next or to the last.
+    /// Returns whether the step is a single element, up or down.
     fn is_next(self, bytes: i64) -> bool {
         matches!(self, Step::By(n) if n.abs() == bytes)
     }
 }
 
-/// From thread to thread, and from iteration to iteration of the innermost loop.
+/// The change per thread, and per iteration of the innermost loop.
 type Both = [Step; 2];
 
-/// The steps of the values of a block.
+/// The thread and iteration strides of a block's values.
 pub(crate) struct Steps<'a> {
     unit: &'a Unit,
     body: &'a Body,
@@ -122,7 +123,7 @@ pub(crate) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Finds them.
+    /// Computes the strides.
     pub fn of(unit: &'a Unit, body: &'a Body, block: Op) -> Steps<'a> {
         let region = body.op_regions(block)[0];
         let mut steps = Steps {
@@ -138,12 +139,12 @@ impl<'a> Steps<'a> {
         }
         steps
     }
-    /// What one step adds to a value: from thread to thread, and from iteration to iteration.
+    /// The change of a value per thread, and per iteration.
     pub fn get(&self, value: Value) -> Both {
         self.of.get(&value).copied().unwrap_or([Step::None; 2])
     }
 
-    /// Enters what an op gives, and what its regions begin with.
+    /// Records the thread and iteration strides of `op`'s results and region parameters.
     fn enter(&mut self, op: Op) {
         let body = self.body;
         match body.kind(op) {
@@ -176,7 +177,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What an iteration of a loop adds to what it carries: a number, or something.
+    /// The change of a loop-carried value per iteration: a constant, or unknown.
     fn turn(&self, lp: Op, index: usize) -> Step {
         let body = self.body;
         let region = body.op_regions(lp)[0];
@@ -189,7 +190,7 @@ impl<'a> Steps<'a> {
         by.map_or(Step::Other, Step::By)
     }
 
-    /// Whether the threads of a loop leave it at about the same time.
+    /// Returns whether the trip counts of a loop's threads are close.
     fn leave_nearly_together(&self, lp: Op) -> bool {
         match self.body.kind(lp) {
             OpKind::For { .. } => self.is_share(self.body.operand(lp, 0)),
@@ -198,8 +199,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Whether a number of iterations is a place one further than its neighbour's, or that far from what all have in
-    /// common, divided by what they have in common; or that for some threads, and the same for all others.
+    /// Matches a trip count of the form `d / uniform ± uniform`, for a dividend `d` with thread stride 1 or
+    /// -1. A `select` may yield a uniform value for some threads.
     fn is_share(&self, mut trips: Value) -> bool {
         let body = self.body;
         let common = |value: Value| self.get(value)[0] == Step::None;
@@ -219,8 +220,8 @@ impl<'a> Steps<'a> {
         false
     }
 
-    /// Whether each thread goes on while a place one further than its neighbour's has not reached what all have
-    /// in common.
+    /// Returns whether each thread continues while an index of thread stride 1 compares with a uniform
+    /// bound.
     fn goes_on_below(&self, lp: Op) -> bool {
         let body = self.body;
         let again = reached_end(body, body.op_regions(lp)[0]).map(|end| body.operand(end, 0));
@@ -233,7 +234,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// What one step adds to the result of an op.
+    /// The change of an op's result per thread (`which` = 0) or iteration (1).
     fn result(&self, op: Op, which: usize) -> Step {
         let body = self.body;
         let operand = |i: usize| body.operand(op, i);
@@ -271,8 +272,9 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Whether more accesses of a loop lie side by side from thread to thread than do not, and none does
-    /// from iteration to iteration; or whether all threads read the same, and each adds up.
+    /// Returns whether interchange is profitable: more accesses are contiguous across threads than not, and
+    /// none is contiguous across iterations. A loop with uniform loads that carries a sum per thread is
+    /// profitable, too.
     fn gains(&self, lp: Op) -> bool {
         let (unit, body) = (self.unit, self.body);
         let region = body.op_regions(lp)[0];
@@ -311,7 +313,7 @@ impl<'a> Steps<'a> {
         gaining > scattered || adds_up()
     }
 
-    /// Whether a loop carries a floating-point sum that differs from thread to thread.
+    /// Returns whether a loop carries a floating-point sum that differs between threads.
     fn adds_up(&self, lp: Op) -> bool {
         let body = self.body;
         let region = body.op_regions(lp)[0];
@@ -326,7 +328,7 @@ impl<'a> Steps<'a> {
         body.operands(end).any(is_sum)
     }
 
-    /// Whether an address leads into what each thread has of its own.
+    /// Returns whether an address points into private memory of a thread.
     fn is_own_memory(&self, mut address: Value) -> bool {
         let body = self.body;
         while let Some(op) = body.def_op(address) {
@@ -340,7 +342,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Whether a call is one instruction, also of vectors.
+/// Returns whether a call is a single instruction, also for vectors.
 fn is_vector_call(unit: &Unit, body: &Body, op: Op) -> bool {
     use MathFn::{Ceil, Copysign, Fabs, Floor, Fma, Sqrt};
     match unit.callee(body, op).and_then(|func| unit.known(func)) {

@@ -1,15 +1,15 @@
-//! Loops in which threads stride over what all of them work on are counted in common.
+//! Grid-stride normalisation: loops in which threads step by a uniform stride get a common counter.
 //!
 //! ```text
 //! loop iter(i = t) { if i < n { … a[i] … } repeat i < n, i + s }
 //!     →   loop iter(k = 0) { i = t + k·s; if i < n { … a[i] … } repeat i < n, k + 1 }
 //! ```
 //!
-//! Each thread's place is then its first one and what all have in common, so that neighbouring threads are seen to
-//! read what lies side by side when they run in step. The arithmetic is that of the integers' width, wrapping as
-//! the sum did.
+//! Each thread's index is then the sum of its first index and a uniform value. The accesses of neighbouring
+//! threads are visibly contiguous after thread interchange. Arithmetic stays in the integer's width, and
+//! wraps like the original sum.
 //!
-//! Place: before [`crate::fission`], whose [`crate::steps`] chooses these loops.
+//! Place: before [`crate::fission`], which selects these loops in [`crate::steps`].
 
 use crate::cut::reached_end;
 use crate::steps::{Step, Steps};
@@ -35,11 +35,11 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
     Findings::default()
 }
 
-/// What a loop carries that grows by the same for all threads.
+/// A loop-carried value with a uniform increment.
 #[derive(Clone, Copy, Debug)]
 struct Stride {
     lp: Op,
-    /// Its number among what is carried.
+    /// Number of the carried value.
     index: usize,
     by: Value,
 }
@@ -72,7 +72,7 @@ fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
     (0..body.operand_count(lp)).filter_map(stride).collect()
 }
 
-/// What a choice gives where the loop goes on: `by` of `again ? by : 0`.
+/// The increment if the loop continues: `by` of `again ? by : 0`.
 fn taken(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
     let select = body
         .def_op(by)
@@ -83,7 +83,7 @@ fn taken(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
     chosen.map_or(by, |op| body.operand(op, 1))
 }
 
-/// Carries the number of the iteration in the place of the sum.
+/// Carries the iteration number instead of the sum.
 fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
     let region = body.op_regions(stride.lp)[0];
     let param = body.region_params(region)[stride.index];
@@ -95,7 +95,7 @@ fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
     b.loc = b.body.ops[stride.lp].loc;
     let ty = b.body.ty(param);
     b.at_op(first);
-    // The uses that are there already see the sum, the new ones the count.
+    // Existing uses are redirected to the sum; uses created below refer to the counter.
     let place = b.binary(BinaryOp::Add, initial, initial);
     b.body.replace_uses(param, place);
     if let Some(sum) = b.body.def_op(place) {

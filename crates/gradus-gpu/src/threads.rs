@@ -1,5 +1,5 @@
-//! Loops over the threads of a block, and the memory in which threads keep what is their own between
-//! two such loops. Ranks of a team are such threads: their loops are parallel ones.
+//! Loops over the threads of a block, and per-thread memory between two thread loops. Ranks of a team count
+//! as threads; their loops are parallel loops.
 
 use crate::Options;
 use gradus_ir::{
@@ -7,38 +7,38 @@ use gradus_ir::{
     OpKind, ReduceOp, SpmdKind, TypeId, Unit, Value,
 };
 
-/// The threads of one block.
+/// The threads of a block.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    /// By dimension, the fastest first: how many, and the number where it is known.
+    /// Number of threads per dimension, fastest first, with the constant if known.
     extents: Vec<(Value, Option<u64>)>,
-    /// The parameters of the block's region that are ranks, and those that are sizes.
+    /// Region parameters that are ranks. The remaining region parameters are `sizes`.
     pub ranks: Vec<Value>,
-    /// See `ranks`.
+    /// Region parameters that are sizes.
     pub sizes: Vec<Value>,
-    /// The number of threads that there is memory for.
+    /// Number of threads for which memory is allocated, a multiple of the warp size.
     capacity: u64,
-    /// The team whose ranks they are, if they are no block's.
+    /// The team, if the threads are ranks of a team.
     team: Option<Op>,
 }
 
-/// A thread that is running.
+/// A running thread.
 #[derive(Debug)]
 pub(crate) struct Thread {
-    /// Its rank in each dimension.
+    /// Rank in each dimension.
     pub ranks: Vec<Value>,
-    /// Its number in the block, 64 bits.
+    /// Linear thread index in the block, 64 bits.
     pub number: Value,
 }
 
-/// How the threads of a block run a segment.
+/// Thread order of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// One after the other.
+    /// Serial, in index order.
     InOrder,
-    /// In any order, or at once.
+    /// Any order, or in parallel.
     AtOnce,
-    /// Only those with rank 0 in this dimension.
+    /// Only threads with rank 0 in the given dimension.
     First(usize),
 }
 
@@ -66,9 +66,9 @@ impl Threads {
         self.extents.iter().map(|(extent, _)| *extent)
     }
 
-    /// A nest of loops over all threads, the first dimension innermost, which carries `initial`. The
-    /// builder is put into the innermost loop for `fill`, which gives what is carried on, and comes
-    /// back to its place. Gives what is carried at the end.
+    /// Emits a loop nest over all threads, first dimension innermost, that carries `initial`. `fill` emits
+    /// the innermost body and returns the next carried values. The builder returns to its place. Returns the
+    /// final carried values.
     pub fn each(
         &self,
         b: &mut Builder<'_>,
@@ -140,7 +140,7 @@ impl Threads {
     }
 }
 
-/// Whether an `spmd` is a team.
+/// Returns whether an `spmd` is a team.
 pub(crate) fn is_team(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
@@ -151,7 +151,7 @@ pub(crate) fn is_team(body: &Body, op: Op) -> bool {
     )
 }
 
-/// What loops over threads make of what their threads give: whether any passed, or the greatest number.
+/// The reduction of a carried value over a team's ranks: `or` for masks, unsigned maximum for numbers.
 fn gathered(b: &Builder<'_>, value: Value) -> ReduceOp {
     match b.unit.types.int_bits(b.body.ty(value)) {
         Some(1) => ReduceOp::Or,
@@ -159,10 +159,10 @@ fn gathered(b: &Builder<'_>, value: Value) -> ReduceOp {
     }
 }
 
-/// The threads of a warp.
+/// Threads per warp.
 pub(crate) const WARP: u64 = 32;
 
-/// An integer without sign as 64 bits.
+/// Zero-extends or truncates an unsigned integer to 64 bits.
 pub(crate) fn wide(b: &mut Builder<'_>, value: Value) -> Value {
     let long = b.unit.types.int(64);
     if let Some(n) = b.body.as_int(b.unit, value) {
@@ -174,18 +174,18 @@ pub(crate) fn wide(b: &mut Builder<'_>, value: Value) -> Value {
     }
 }
 
-/// Memory with a place for every thread of a block.
+/// Memory with an element for every thread of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     base: Value,
-    /// The type of the value kept.
+    /// Type of the stored value.
     ty: TypeId,
-    /// The type that it has in memory: a truth value takes a byte.
+    /// Type in memory: a truth value occupies a byte.
     memory: TypeId,
 }
 
 impl Slot {
-    /// Memory for one `ty` for each thread, where the builder stands.
+    /// Allocates a `ty` per thread at the insertion point (for a team, around the team).
     pub fn new(b: &mut Builder<'_>, threads: &Threads, ty: TypeId) -> Slot {
         let memory = match b.unit.types.int_bits(ty) {
             Some(1) => b.unit.types.int(8),
@@ -197,7 +197,7 @@ impl Slot {
         };
         Slot { base, ty, memory }
     }
-    /// As [`Slot::new`], at the beginning of the region that the block stands in.
+    /// Same as [`Slot::new`], but allocates at the start of the region that contains the block.
     pub fn above(b: &mut Builder<'_>, block: Op, threads: &Threads, ty: TypeId) -> Slot {
         if threads.team.is_some() {
             return Slot::new(b, threads, ty);
@@ -209,11 +209,11 @@ impl Slot {
         b.restore(back);
         slot
     }
-    /// Whether it is the same memory.
+    /// Returns whether both slots are the same memory.
     pub fn is(&self, other: &Slot) -> bool {
         self.base == other.base
     }
-    /// What a thread keeps there.
+    /// Loads the value of a thread.
     pub fn load(&self, b: &mut Builder<'_>, thread: &Thread) -> Value {
         let at = b.addr(self.memory, self.base, thread.number);
         let value = b.load(self.memory, at);
@@ -223,7 +223,7 @@ impl Slot {
         let zero = b.zero(self.memory);
         b.icmp(IntPredicate::Ne, value, zero)
     }
-    /// Keeps a value of a thread.
+    /// Stores the value of a thread.
     pub fn store(&self, b: &mut Builder<'_>, thread: &Thread, value: Value) {
         let value = b.cast(CastOp::ZExt, value, self.memory);
         let at = b.addr(self.memory, self.base, thread.number);
@@ -231,7 +231,7 @@ impl Slot {
     }
 }
 
-/// Private allocations of the threads of a block, side by side.
+/// Private allocations of all threads of a block, contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     base: Value,
@@ -239,7 +239,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// As much memory for each thread as `info` states for one, `count` times.
+    /// Allocates, for each thread, `count` times the memory of `info`.
     pub fn new(b: &mut Builder<'_>, threads: &Threads, info: &AllocaInfo, count: u64) -> Rows {
         let row = match count {
             1 => info.ty,
@@ -256,13 +256,13 @@ impl Rows {
         let base = private(b, row, threads.capacity, Some(info.align_bytes));
         Rows { base, row }
     }
-    /// The address of a thread's own.
+    /// The address of a thread's row.
     pub fn at(&self, b: &mut Builder<'_>, thread: &Thread) -> Value {
         b.addr(self.row, self.base, thread.number)
     }
 }
 
-/// Memory for `count` elements that every run of the parallel loop around has for itself.
+/// Emits a private allocation of `count` elements for each iteration of the enclosing parallel loop.
 pub(crate) fn private(
     b: &mut Builder<'_>,
     element: TypeId,
@@ -281,8 +281,8 @@ pub(crate) fn private(
     b.value(OpKind::Alloca(info), &[one], ptr)
 }
 
-/// Memory for an element for each rank of a team, from its beginning to its end: a block of the heap, as the number of
-/// ranks is known when it begins. It begins with a cache line.
+/// Allocates an element per rank of a team, live from the team's start to its end. The memory comes from the
+/// heap, aligned to a cache line, because the number of ranks is known at run time only.
 fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -> Value {
     let (extent, _) = threads.extents[0];
     let number = b.body.def_op(extent).and_then(|op| b.body.next(op));
@@ -316,11 +316,11 @@ fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -
     base
 }
 
-/// A cache line, in bytes: what threads keep is read and written in whole vectors.
+/// A cache line, in bytes: stored values are accessed as whole vectors.
 const LINE: u32 = 64;
 
-/// The memory of one block in the place of an allocation that its threads share: as much as it has, or
-/// the most that there can be where that is not known.
+/// Replaces an allocation shared by the threads of a block by private memory of one block: the known size,
+/// or the upper bound for an unknown size.
 pub(crate) fn of_block(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
     let OpKind::Alloca(info) = *b.body.kind(alloca) else {
         unreachable!("threads share allocations");

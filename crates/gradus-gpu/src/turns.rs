@@ -1,21 +1,21 @@
-//! Kernels whose threads wait for each other in loops stay grids, whose threads take turns.
+//! Cooperative threads: kernels with spin loops stay grids, and each thread runs as a fiber.
 //!
 //! ```text
 //! spmd grid { spmd block { loop { …; repeat again } } }
 //!   →   spmd grid turns { spmd block { loop { …; if again { gr_turn_wait() }; repeat again } } }
 //! ```
 //!
-//! A block that is cut into loops runs each thread from barrier to barrier before the next one: a thread that waits
-//! in a loop ([`gradus_edit::may_wait`]) for a later one waits for ever, and so does one that waits for a later block. In such
-//! a kernel each thread gets a stack of its own, and lets the others have their turn where it is about to look again.
-//! gradus-par makes that of the grid; all other passes of this crate leave it alone.
+//! A block that is split into loops runs each thread from barrier to barrier before the next thread starts.
+//! A thread that spins ([`gradus_edit::may_wait`]) on a later thread or a later block would never end. In
+//! such a kernel each thread gets its own stack, and yields before the next iteration of the spin loop.
+//! gradus-par lowers the grid to fibers; all other passes of this crate skip the grid.
 //!
-//! Where threads meet inside of such a loop, its rounds are run by all threads that are still in it anyway, and the
-//! kernel becomes loops like any other. Where it cannot take turns a warning says what it counts on: threads of one
-//! stack meet in their order, so that those who go another way round a meeting must end without a further one, and
-//! threads that speak through volatile shared memory count on being at the same instruction.
+//! A spin loop with a barrier needs no fibers: all threads still in the loop run each iteration together,
+//! and the kernel is split into loops. If a kernel cannot use cooperative threads, a warning states the
+//! assumption. Fibers pass barriers in thread order, and threads that bypass a barrier must exit without a
+//! further barrier. Threads that communicate through volatile shared memory assume lockstep.
 //!
-//! Place: after [`crate::lockstep`], before what makes threads have anything in common.
+//! Place: after [`crate::lockstep`], before the passes that exploit uniformity.
 
 use crate::cut::reached_end;
 use crate::levels::Levels;
@@ -30,7 +30,7 @@ use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
 };
 
-/// What a thread calls that is about to look again.
+/// The run-time call that yields to other threads.
 const WAIT: &str = "gr_turn_wait";
 
 /// Runs the pass.
@@ -62,7 +62,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     findings
 }
 
-/// Whether the threads of a grid, or of the grid around a block, take turns.
+/// Returns whether the threads of a grid, or of the grid around a block, are cooperative.
 pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
     let takes = |op: Op| body.ops[op].flags.has(Flags::TURNS);
     takes(op) || grid_of(body, op).is_some_and(takes)
@@ -79,7 +79,7 @@ fn doubt(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
         .help("it ends where a thread only waits for earlier blocks, or for threads before it in its block; give the work behind the loop to another kernel where it does not")
 }
 
-/// The loops of a block in which a thread may wait, and threads do not meet.
+/// The spin loops of a block without barriers.
 fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     let region = body.op_regions(block)[0];
     let meets = |lp: &Op| {
@@ -90,7 +90,8 @@ fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     loops.filter(|lp| !meets(lp)).collect()
 }
 
-/// What keeps the threads of a block from taking turns. Brings the block's memory to its beginning.
+/// The reason against cooperative threads in a block; `None` if there is none. Moves the block's shared
+/// allocations to its start.
 fn hindrance(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
     if prepare(unit, body, block).is_err() || !is_plain(unit, body, block) {
         return Some("cannot take turns, as what their block has is computed inside of the kernel");
@@ -110,8 +111,8 @@ fn hindrance(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&
     (!alike).then_some("of this kernel meet under conditions that differ from thread to thread")
 }
 
-/// Whether a grid has nothing beside its block but what each thread may compute, and memory of sizes that the launch
-/// gives.
+/// Returns whether a grid contains, besides its block, only speculatable ops and shared memory with sizes
+/// given by the launch.
 fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
     let Some(grid) = grid_of(body, block) else {
         return false;
@@ -135,8 +136,8 @@ fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
         && memory.all(|op| is_first(op) && outside(body.operand(op, 0)))
 }
 
-/// Whether all threads come to a meeting that have not ended when the last comes there: where some go another way,
-/// they do not meet any more.
+/// Returns whether all threads that have not exited reach a barrier: threads that take another path reach no
+/// later barrier.
 fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting: Op) -> bool {
     let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
     let chain: Vec<Op> = std::iter::successors(Some(meeting), around)
@@ -160,11 +161,11 @@ fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting:
     })
 }
 
-/// Lets others have their turn before a loop's next round.
+/// Inserts a yield before the next iteration of a loop.
 fn look_again(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let Some(end) = reached_end(body, region) else {
-        // Not an error: such a loop has no next round.
+        // Not an error: such a loop has no next iteration.
         return;
     };
     let void = unit.types.void();

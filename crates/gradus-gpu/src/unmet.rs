@@ -1,19 +1,22 @@
-//! Threads of a warp that speak through shared memory without meeting: told as a warning.
+//! Race detection in warps: warns about shared-memory communication between threads of a warp without a
+//! barrier.
 //!
 //! ```text
 //! if (t < 32) { s[t] += s[t + 16]; s[t] += s[t + 8]; … }
 //! ```
 //!
-//! So code from before Volta adds up the last numbers of a block: all threads of a warp were at the same instruction.
-//! CUDA leaves this open now; here each thread runs to the next barrier. Where the memory is `volatile`,
-//! [`crate::lockstep`] has them meet; where it is not, nothing says that they should.
+//! Reductions written before Volta rely on lockstep execution of a warp. CUDA no longer guarantees lockstep;
+//! the lowered code runs each thread to the next barrier. [`crate::lockstep`] inserts barriers if the memory
+//! is `volatile`; without `volatile`, the program does not request synchronisation.
 //!
-//! Told is only what is sure, from the numbers of threads: one thread of a warp stores what another one reads, there
-//! is no barrier between, both come there, and the reader has not stored there itself. Conditions and addresses are
-//! computed for each of the first threads of a block; what cannot be computed is taken for kept apart. Where the
-//! size of the block is not known, a test of the thread's number must be what chooses the warp.
+//! Only certain races are reported. A thread of a warp stores an element that another thread of the warp
+//! loads, and both threads reach the accesses. No barrier separates the accesses, and the reader has not
+//! stored the element itself. Conditions and addresses are evaluated for each of the first threads of a
+//! block; an unknown value counts as no race. In a block of unknown size, a test of the thread index must
+//! select the warp.
 //!
-//! Place: asked by [`crate::fission`], when superfluous barriers are gone: these part nothing that meets.
+//! Place: called by [`crate::fission`], after barrier removal: a removed barrier separates no conflicting
+//! accesses.
 
 use crate::levels::Levels;
 use crate::spine::Spine;
@@ -23,15 +26,15 @@ use gradus_ir::{
     Region, Unit, Value,
 };
 
-/// The threads that are looked at, and those of a warp.
+/// Number of evaluated threads, and threads per warp.
 const THREADS: i64 = 64;
 const WARP: usize = 32;
-/// Blocks with more accesses of shared memory are not looked into.
+/// Limit of shared-memory accesses per block.
 const MOST_ACCESSES: usize = 256;
-/// How deep operands are followed.
+/// Limit of operand depth.
 const DEPTH: usize = 24;
 
-/// The first such pair of a block, if there is one.
+/// Reports the first race of a block.
 pub(crate) fn find(
     unit: &Unit,
     body: &Body,
@@ -71,20 +74,21 @@ pub(crate) fn find(
     None
 }
 
-/// A plain access of shared memory that every thread can be asked for.
+/// A plain access of shared memory whose address is known for every evaluated thread.
 struct Access {
     op: Op,
     array: Op,
-    /// What all threads have in common of the address.
+    /// Uniform part of the address.
     common: Vec<(Monomial, i64)>,
-    /// By thread: the first byte beside that and the one behind the last; nothing for threads that do not come there.
+    /// Remaining byte range by thread, end exclusive; `None` for threads that do not reach the access.
     bytes: Vec<Option<(i64, i64)>>,
-    /// The branches and loops around it that all threads go through alike.
+    /// Enclosing uniform branches and loops.
     ways: Vec<(Op, Region)>,
 }
 
 impl Access {
-    /// Whether a thread of a warp stores what another one reads, and does not store there.
+    /// Returns whether a thread of a warp stores an element that another thread loads and does not store
+    /// itself.
     fn meets(&self, load: &Access) -> bool {
         let same = self.array == load.array && self.common == load.common;
         let implied = |a: &[(Op, Region)], b: &[(Op, Region)]| a.iter().all(|way| b.contains(way));
@@ -113,7 +117,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// A plain access of shared memory, with the memory.
+    /// A plain access of shared memory, with the allocation.
     fn shared(&self, op: Op) -> Option<(Op, Op)> {
         let (OpKind::Load(info) | OpKind::Store(info)) = self.body.kind(op) else {
             return None;
@@ -173,7 +177,7 @@ impl Look<'_> {
             }
             bytes.push(comes.then_some((first, first.checked_add(size)?)));
         }
-        // Of a block of unknown size a test must say that there is a warp, and who is in it.
+        // In a block of unknown size, a test must establish that the warp exists and select its threads.
         let chosen = total.is_some() || bytes.iter().any(Option::is_none);
         chosen.then_some(Access {
             op,
@@ -193,7 +197,7 @@ impl Look<'_> {
         self.body.as_int(self.unit, size).filter(|n| *n > 0)
     }
 
-    /// The numbers of a thread by dimension, as far as they are known.
+    /// The ranks of a thread by dimension, if known.
     fn ranks(&self, thread: i64, sizes: &[Option<i64>]) -> Vec<Option<i64>> {
         let mut rest = Some(thread);
         let rank = |size: &Option<i64>| match (*size, rest) {
@@ -211,7 +215,7 @@ impl Look<'_> {
         sizes.iter().map(rank).collect()
     }
 
-    /// The branches and loops around an op: those that all threads go through alike, and the conditions of the others.
+    /// The branches and loops around an op: the uniform ones, and the conditions of divergent branches.
     #[allow(clippy::type_complexity)]
     fn around(&self, op: Op) -> Option<(Vec<(Op, Region)>, Vec<(Value, bool)>)> {
         let body = self.body;
@@ -237,7 +241,7 @@ impl Look<'_> {
         Some((ways, tests))
     }
 
-    /// Whether a value is the same for all threads, and all the time that a block runs.
+    /// Returns whether a value is uniform and constant while a block runs.
     fn is_common(&self, value: Value, depth: usize) -> bool {
         let body = self.body;
         let Some(region) = body.region_of(value) else {
@@ -262,7 +266,7 @@ impl Look<'_> {
             || computed && operands.all(|v| self.is_common(v, depth - 1))
     }
 
-    /// Whether an op of the block stands in a loop of it.
+    /// Returns whether an op of the block is inside a loop of the block.
     fn is_in_loop(&self, op: Op) -> bool {
         let body = self.body;
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
@@ -271,7 +275,7 @@ impl Look<'_> {
             .any(|owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. }))
     }
 
-    /// An integer as a thread has it.
+    /// The value of an integer for a thread.
     fn number(&self, value: Value, ranks: &[Option<i64>], depth: usize) -> Option<i64> {
         let (unit, body) = (self.unit, self.body);
         let bits = unit.types.int_bits(body.ty(value))?;
@@ -293,7 +297,7 @@ impl Look<'_> {
         let exact = match body.kind(op) {
             OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => {
                 let from = operand(0)?;
-                // Numbers of threads are small, and none is negative.
+                // Thread indices are small and non-negative.
                 (from >= 0).then_some(from)?
             }
             OpKind::Binary(binary) => binary_of(*binary, operand(0)?, operand(1)?)?,
@@ -310,7 +314,7 @@ impl Look<'_> {
         fits.then_some(exact)
     }
 
-    /// The number of the last iteration of a loop, which all threads that come there run.
+    /// The index of a loop's last iteration, which all threads in the loop execute.
     fn last_index(&self, region: Region) -> Option<i64> {
         let body = self.body;
         let owner = body.owner(region)?;
@@ -319,7 +323,8 @@ impl Look<'_> {
         (trips > 0).then_some(trips - 1)
     }
 
-    /// Whether threads meet between two ops of which the first comes first, or not both come one after the other.
+    /// Returns whether a barrier may separate two ops, of which `first` comes first; also true if the ops
+    /// are not in sequence.
     fn meet_between(&self, first: Op, second: Op) -> bool {
         let body = self.body;
         let chain = |op: Op| {
@@ -381,7 +386,7 @@ fn binary_of(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
 fn compared(predicate: IntPredicate, a: i64, b: i64) -> Option<bool> {
     use IntPredicate::*;
     let unsigned = matches!(predicate, Ult | Ule | Ugt | Uge);
-    // A negative number is a great one without sign.
+    // A negative number is large as an unsigned number.
     let (a, b) = match unsigned {
         true => (a as u64 as i128, b as u64 as i128),
         false => (a.into(), b.into()),

@@ -1,18 +1,18 @@
-//! Places that threads compute from their ranks are computed in the width of addresses.
+//! Index widening: index arithmetic on ranks is computed in 64 bits, the width of addresses.
 //!
 //! ```text
 //! sext (x + trunc t)   →   sext x + t
 //! ```
 //!
-//! A rank is a number of 64 bits, CUDA's a number of 32: what kernels compute from it is cut short, added to, and
-//! made long again. An optimiser that moves such sums about forgets that they do not wrap, and no longer sees
-//! that neighbouring threads touch what lies side by side unless a test at run time says so. (Compilers widen the
-//! counters of narrow loops; here the counter is wide already.)
+//! A rank has 64 bits here and 32 bits in CUDA: kernels truncate a rank, add to the result, and extend the
+//! sum. An optimiser that reassociates such sums drops the no-wrap flags, and then needs a run-time test to
+//! prove contiguous accesses of neighbouring threads. (Compilers widen narrow induction variables; here the
+//! induction variable is wide already.)
 //!
-//! Place: before [`crate::fission`]. Only rows of few threads are made wide: over many, the test costs less than what
-//! else becomes wide with the places, such as comparisons of ranks. For the same reason a rank plus or minus a
-//! constant is left, of which compilers keep hold by themselves. So is what does not grow by the same from thread to
-//! thread: such addresses are gathered, and short numbers gather better.
+//! Place: before [`crate::fission`]. Only blocks with few threads in the first dimension are widened: with
+//! many threads the run-time test is cheaper than the other widened code, such as comparisons of ranks. A
+//! rank plus or minus a constant stays, because compilers track such sums. Addresses without a constant
+//! thread stride stay: such accesses are gathers, and narrow indices gather faster.
 
 use crate::steps::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
@@ -56,31 +56,31 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _options: &Op
     Findings::default()
 }
 
-/// The most threads side by side for which a test at run time does not pay.
+/// Limit of threads in the first dimension for which a run-time test is not worthwhile.
 const MOST_THREADS: i64 = 64;
-/// The width of addresses, in bits.
+/// Width of addresses, in bits.
 const LONG: u32 = 64;
 
-/// How a short signed number is had as a long one.
+/// Derivation of the wide form of a narrow signed integer.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// It was cut from this one, and lost nothing.
+    /// The operand of a lossless truncation.
     From(Value),
-    /// By the same operation on its operands, which does not wrap.
+    /// The same operation on wide operands; the operation does not wrap.
     Again {
         op: Op,
-        /// Whether it is one such number with constants.
+        /// The value is a single narrow value combined with constants only.
         constant: bool,
     },
 }
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// By short number that is computed from one that was cut.
+    /// Narrow values derived from a truncated wide value.
     known: HashMap<Value, How>,
-    /// The casts that make such a number long again.
+    /// The extensions of such values.
     casts: Vec<Op>,
-    /// By short number: the long one, where it is made.
+    /// Emitted wide values, by narrow value.
     made: HashMap<Value, Value>,
 }
 
@@ -123,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// Whether an op makes a planned number long, and does not change it.
+    /// Returns whether an op extends a planned value to 64 bits without changing the value.
     fn lengthens(&self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) -> bool {
         let OpKind::Cast(cast) = *body.kind(op) else {
             return false;
@@ -147,7 +147,7 @@ impl Plan {
         signed && long && mixed
     }
 
-    /// The long number of a short one.
+    /// Emits the wide form of a narrow value.
     fn wide(&mut self, b: &mut Builder<'_>, value: Value, long: TypeId) -> Value {
         let mut open = vec![value];
         while let Some(&value) = open.last() {
@@ -176,7 +176,7 @@ impl Plan {
         self.made[&value]
     }
 
-    /// The same operation on long numbers, where the short one stands.
+    /// Emits the operation on wide operands, at the narrow operation.
     fn again(&self, b: &mut Builder<'_>, op: Op, long: TypeId) -> Value {
         b.at_op(op);
         b.loc = b.body.ops[op].loc;

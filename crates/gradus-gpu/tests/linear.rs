@@ -1,12 +1,12 @@
-//! What kernels cost, in steps of the interpreter: code that all threads have in common is run once.
+//! Cost of kernels in interpreter steps: uniform code runs once.
 
 use gradus_analysis::{Closure, Effects};
 use gradus_gpu::{Options, lower};
 use gradus_interp::{Machine, Value};
 use gradus_ir::Unit;
 
-/// Steps of a kernel that divides each of `n` elements by the sum of all, in blocks of 8 threads of which the last
-/// ones have no element.
+/// Steps of a kernel that divides each of `n` elements by the sum of all. Blocks have 8 threads, and the
+/// last blocks have no elements.
 fn steps_of_norm(n: u64) -> u64 {
     let page = include_str!("../cases/guards/norm.md");
     let program = page

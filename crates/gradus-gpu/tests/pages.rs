@@ -1,5 +1,4 @@
-//! The case pages of the passes: what each does, and that kernels mean the same afterwards, whatever the
-//! order of their threads.
+//! Case pages of the passes: the output of each pass, and unchanged kernel semantics for any thread order.
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_gpu::{Facts, Findings, Options, PASSES, lower};

@@ -1,19 +1,19 @@
-//! The programs of `bench/parallel/cilk` in Rust, with rayon's `join` and `scope`: the column of
-//! `cargo xtask bench --parallel` for people who write their forks with rayon.
+//! The programs of `bench/parallel/cilk` in Rust, with rayon's `join` and `scope`: the rayon column of
+//! `cargo xtask bench --parallel`.
 //!
-//! `rayon NAME` runs one and prints what the C program prints: a line with its name, the smallest time and
-//! the smallest processor time of three runs in microseconds, and one with its result. `RAYON_NUM_THREADS`
-//! is the number of workers. Loops, leaf sizes and the order of operations are those of the C programs, so
-//! the numbers are, too.
+//! `rayon NAME` runs a program and prints the output of the C version. The first line has the name, and the
+//! minimum wall time and processor time of three runs in microseconds. The second line has the result.
+//! `RAYON_NUM_THREADS` sets the number of workers. Loops, leaf sizes and the order of operations equal those
+//! of the C programs, and so do the results.
 
 use rayon_core::{join, scope};
 use std::ffi::{c_int, c_void};
 
-/// The first of some numbers that several tasks share, each its own part of them.
+/// Pointer to numbers shared by several tasks, each with its own part.
 #[derive(Clone, Copy)]
 struct At(*mut f64);
 
-// SAFETY: each program hands disjoint parts to tasks that run at once, or parts that are only read.
+// SAFETY: each program passes disjoint or read-only parts to concurrent tasks.
 unsafe impl Send for At {}
 unsafe impl Sync for At {}
 
@@ -25,7 +25,7 @@ impl At {
         At(self.0.wrapping_add(n))
     }
     fn get(self, n: usize) -> f64 {
-        // SAFETY: the programs stay inside of what they allocated.
+        // SAFETY: the programs stay within the allocated memory.
         unsafe { *self.0.add(n) }
     }
     fn set(self, n: usize, value: f64) {
@@ -42,12 +42,12 @@ fn now(clock: libc::clockid_t) -> f64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: it fills the structure.
+    // SAFETY: the call fills the structure.
     unsafe { libc::clock_gettime(clock, &raw mut t) };
     t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 * 1e-3
 }
 
-/// What all threads of the program have worked; `bench/parallel/clocks.h` says why it is added up.
+/// Processor time of all threads; `bench/parallel/clocks.h` gives the reason for the sum.
 fn worked() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task")
         .into_iter()
@@ -57,7 +57,7 @@ fn worked() -> f64 {
     threads.map(|thread| now(!thread << 3 | 6)).sum()
 }
 
-/// Numbers that look random, the same in each run of the program.
+/// Deterministic pseudo-random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -75,7 +75,7 @@ impl Chance {
     }
 }
 
-/// Runs a program three times on what `setup` makes of its data.
+/// Runs a program three times on the data of `setup`.
 fn bench<D: Send>(name: &str, data: &mut D, setup: impl Fn(&mut D), run: impl Fn(&mut D) + Sync) {
     let (mut best, mut least) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..3 {
@@ -89,10 +89,10 @@ fn bench<D: Send>(name: &str, data: &mut D, setup: impl Fn(&mut D), run: impl Fn
     println!("{name} {best:.3} us {least:.3} us");
 }
 
-/// As C's `%.12g`.
+/// Formats like C's `%.12g`.
 fn print(value: f64) {
     let mut text = [0_u8; 64];
-    // SAFETY: the text has room for any number in this form.
+    // SAFETY: the buffer is large enough for any number in this form.
     unsafe { libc::snprintf(text.as_mut_ptr().cast(), 64, c"%.12g".as_ptr(), value) };
     let end = text.iter().position(|c| *c == 0).unwrap_or(0);
     println!("{}", String::from_utf8_lossy(&text[..end]));
@@ -141,7 +141,7 @@ fn queens(n: usize, row: usize, board: &[u8; 16]) -> i64 {
 // ---- cilksort ------------------------------------------------------------------------------------
 
 extern "C" fn before(a: *const c_void, b: *const c_void) -> c_int {
-    // SAFETY: `qsort` hands it elements.
+    // SAFETY: `qsort` passes pointers to elements.
     let (x, y) = unsafe { (*a.cast::<i32>(), *b.cast::<i32>()) };
     c_int::from(x > y) - c_int::from(x < y)
 }
@@ -169,7 +169,7 @@ fn merge<'a>(mut a: &'a [i32], mut b: &'a [i32], out: &mut [i32]) {
 
 fn sort(a: &mut [i32], t: &mut [i32]) {
     if a.len() < 512 {
-        // SAFETY: so many elements of that size.
+        // SAFETY: the count and the element size match the memory.
         unsafe { libc::qsort(a.as_mut_ptr().cast(), a.len(), 4, Some(before)) };
         return;
     }
@@ -291,7 +291,7 @@ fn block(a: At, b: At, c: At) -> f64 {
     flops
 }
 
-/// Matrices with so many blocks in a row.
+/// Matrices with the given number of blocks per row.
 #[derive(Clone, Copy)]
 struct Blocks(At, usize);
 
@@ -664,7 +664,7 @@ fn run_strassen() {
     print(folded(c));
 }
 
-/// A matrix with a factor, by way of `run`.
+/// Factors a matrix by `run`.
 fn factored(name: &str, n: usize, run: impl Fn(At) + Sync) -> Vec<f64> {
     let mut given = Chance::new().numbers(n * n);
     for i in 0..n {

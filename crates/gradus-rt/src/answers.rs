@@ -1,22 +1,23 @@
-//! Questions about threads that a program asks of OpenMP's library, answered where the work is ours.
+//! OpenMP thread queries (`omp_get_thread_num`, …), answered for work of this library.
 //!
-//! On a worker a thread's number is the worker's and there are as many threads as workers; a rank of a
-//! team has its rank. Two pieces of work that run at once never get the same number. Everywhere else
-//! the other library answers, or what holds for one thread. How many threads there may be is the same
-//! for both ([`pool`] sees to it): a program makes room for each of them, and reads what each left.
+//! On a worker, the thread number is the worker's index, and the number of threads is the number of workers;
+//! a rank of a team has its rank. Two pieces of work that run concurrently never have equal numbers.
+//! Everywhere else the OpenMP library answers, or the defaults for a single thread apply. Both libraries
+//! report the same maximum number of threads ([`pool`] ensures agreement): a program allocates an element
+//! per thread, and reads all elements.
 
 use crate::foreign::{self, Function, call};
 use crate::team::{Around, Begun};
 use crate::{pool, strand};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The number of this thread and how many there are, where the work is ours.
+/// The thread number and the number of threads, for work of this library.
 fn place() -> Option<(i32, i32)> {
     let here = strand::here();
     if !here.inside || here.foreign_level != foreign::level() {
         return None;
     }
-    // SAFETY: a member lives as long as it is somebody's place.
+    // SAFETY: a member lives while any thread's context refers to it.
     match unsafe { here.member.as_ref() } {
         Some(member) => {
             let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
@@ -26,15 +27,15 @@ fn place() -> Option<(i32, i32)> {
     }
 }
 
-/// [`place`], for a program that may keep something under the number.
+/// [`place`], for a program that may store data under the number.
 fn standing() -> Option<(i32, i32)> {
     let place = place()?;
     strand::numbered();
     Some(place)
 }
 
-/// The number of this thread and how many there are in the region around it. A region without ranks in a rank of
-/// another is that rank's alone.
+/// The thread number and the number of threads in the innermost region. A region without ranks inside a rank
+/// has a single thread.
 fn innermost() -> Option<(i32, i32)> {
     let place = standing()?;
     Some(if strand::here().alone { (0, 1) } else { place })
@@ -52,9 +53,9 @@ fn threads(function: Function) -> i32 {
     innermost().map_or_else(|| asked(function, 1), |(_, threads)| threads)
 }
 
-/// Of a rank, what was set for regions that begin there. Elsewhere what runs next may be told any worker's number,
-/// and a program may have made room for as many threads as it is told here: loops inside of loops and tasks may have
-/// all workers, whatever was set there.
+/// The maximum number of threads of a region begun here. A rank returns the number set for its nested
+/// regions. Elsewhere, later work may get any worker's number, and a program may have allocated as many
+/// elements as reported here. Nested loops and tasks may use all workers, whatever number was set.
 fn most_threads(function: Function) -> i32 {
     let set = || i32::try_from(wanted_inside()).unwrap_or(i32::MAX);
     match place() {
@@ -72,12 +73,12 @@ fn is_parallel(function: Function) -> i32 {
     standing().map_or_else(|| asked(function, 0), |_| i32::from(around().active > 0))
 }
 
-/// The regions of ours around this place.
+/// The enclosing regions of this library.
 pub(crate) fn around() -> Around {
     let Some((_, threads)) = place() else {
         return Around::default();
     };
-    // SAFETY: a member lives as long as it is somebody's place.
+    // SAFETY: a member lives while any thread's context refers to it.
     let member = unsafe { strand::here().member.as_ref() };
     let further = member
         .map(|member| member.team().around)
@@ -92,7 +93,8 @@ pub(crate) fn around() -> Around {
     }
 }
 
-/// The number of threads that a region may have here, so that all together are no more than the program may have.
+/// Upper bound on the threads of a region begun here, so that all nested regions together stay within the
+/// thread limit.
 pub(crate) fn room() -> u32 {
     let limit = u32::try_from(pool::limit()).unwrap_or(u32::MAX);
     match limit {
@@ -101,7 +103,7 @@ pub(crate) fn room() -> u32 {
     }
 }
 
-/// Of our regions the one whose threads are the other library's is counted by that.
+/// Subtracts the region that runs on OpenMP threads: the OpenMP library counts that region itself.
 fn counted(ours: i32) -> i32 {
     match pool::is_in_foreign_region() {
         true => (ours - 1).max(0),
@@ -117,8 +119,8 @@ fn active_level(function: Function) -> i32 {
     asked(function, 0) + counted(around().active)
 }
 
-/// What the program set last; negative where it did not. The other library keeps one number for each thread that is
-/// not its own, and ours are not.
+/// The program's last setting of the maximum number of active levels; negative if unset. The OpenMP library
+/// stores the setting per thread, and workers are not threads of the OpenMP library.
 static LEVELS: AtomicI32 = AtomicI32::new(-1);
 
 fn most_levels(function: Function) -> i32 {
@@ -128,12 +130,12 @@ fn most_levels(function: Function) -> i32 {
     }
 }
 
-/// Whether no region has several threads.
+/// Returns whether no region may have several threads.
 pub(crate) fn is_serial() -> bool {
     LEVELS.load(Ordering::Relaxed) == 0
 }
 
-/// Sets how many regions around each other may have several threads.
+/// Sets the maximum number of nested regions with several threads.
 fn set_levels(function: Function, argument: i32, levels: i32) {
     if levels >= 0 {
         LEVELS.store(levels, Ordering::Relaxed);
@@ -150,7 +152,7 @@ fn is_final(function: Function) -> i32 {
     }
 }
 
-/// Sets how many threads later regions have: in a region, those that begin in the same task of it.
+/// Sets the thread count of later regions; inside a region, of regions begun in the same task.
 fn set(function: Function, threads: i32) {
     if strand::depth() > 0 && place().is_some() {
         return strand::want(u32::try_from(threads).unwrap_or(0));
@@ -163,7 +165,7 @@ fn set(function: Function, threads: i32) {
     }
 }
 
-/// Entries that take nothing and give a number.
+/// Defines entries without arguments that return a number.
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident: $answer:ident($function:ident);)*) => {$(
         $(#[$doc])*
@@ -175,50 +177,50 @@ macro_rules! entries {
 }
 
 entries! {
-    /// The number of this thread.
+    /// Thread number (`omp_get_thread_num`).
     __wrap_omp_get_thread_num: thread_number(ThreadNum);
-    /// The number of threads at work together.
+    /// Number of threads of the innermost region.
     __wrap_omp_get_num_threads: threads(NumThreads);
-    /// How many threads a region may have.
+    /// Maximum number of threads of a region.
     __wrap_omp_get_max_threads: most_threads(MaxThreads);
-    /// Whether several threads are at work.
+    /// Non-zero inside a region with several threads.
     __wrap_omp_in_parallel: is_parallel(InParallel);
-    /// The number of regions around this.
+    /// Number of enclosing regions.
     __wrap_omp_get_level: level(Level);
-    /// The number of regions with several threads around this.
+    /// Number of enclosing regions with several threads.
     __wrap_omp_get_active_level: active_level(ActiveLevel);
-    /// How many regions around each other may have several threads.
+    /// Maximum number of nested regions with several threads.
     __wrap_omp_get_max_active_levels: most_levels(MostLevels);
-    /// Whether what runs is a final task.
+    /// Non-zero in a final task.
     __wrap_omp_in_final: is_final(InFinal);
-    /// How many teams there are, which are the other library's.
+    /// Number of teams; teams belong to the OpenMP library.
     __wrap_omp_get_num_teams: one_or_more(NumTeams);
-    /// As asked by Fortran.
+    /// Fortran interface.
     __wrap_omp_get_thread_num_: thread_number(ThreadNumF);
-    /// As asked by Fortran.
+    /// Fortran interface.
     __wrap_omp_get_num_threads_: threads(NumThreadsF);
-    /// As asked by Fortran.
+    /// Fortran interface.
     __wrap_omp_get_max_threads_: most_threads(MaxThreadsF);
-    /// As asked by Fortran.
+    /// Fortran interface.
     __wrap_omp_in_parallel_: is_parallel(InParallelF);
-    /// As asked by Fortran.
+    /// Fortran interface.
     __wrap_omp_get_level_: level(LevelF);
 }
 
-/// Whether what runs is a final task, asked by code that we made.
+/// Non-zero in a final task; called by lowered code.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_in_final() -> i32 {
     is_final(Function::InFinal)
 }
 
-/// Whether a region inside of those around this may have several threads.
+/// Returns whether a nested region begun here may have several threads.
 pub(crate) fn may_nest() -> bool {
     let folded = i32::from(strand::is_one_for_all());
     !foreign::is_one_of_teams()
         && active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
 }
 
-/// The number of threads of a region inside of those around this that does not say it itself.
+/// The default thread count of a nested region begun here.
 pub(crate) fn wanted_inside() -> u32 {
     match strand::here().wanted {
         0 => u32::try_from(pool::wanted_at(
@@ -229,19 +231,19 @@ pub(crate) fn wanted_inside() -> u32 {
     }
 }
 
-/// The number of threads of the region around this that has this level.
+/// Number of threads of the enclosing region at a level.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_team_size(level: i32) -> i32 {
     of_level(level, Function::TeamSize, 1, |(_, threads)| threads)
 }
 
-/// The number that this thread or the one that began its region has at this level.
+/// Thread number, at a level, of the calling thread or of its ancestor.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_ancestor_thread_num(level: i32) -> i32 {
     of_level(level, Function::Ancestor, 0, |(number, _)| number)
 }
 
-/// What holds of this place, or of that which began the region around it, and so on, at a level.
+/// Evaluates `own` for the enclosing region at `level`, following the chain of beginning threads.
 fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i32) -> i32 {
     let mut here = Begun {
         place: standing(),
@@ -255,7 +257,7 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
         if at == level {
             return own(place);
         }
-        // SAFETY: a member lives as long as it is somebody's place, and a team as long as its ranks.
+        // SAFETY: a member lives while any thread's context refers to it, and a team as long as its ranks.
         let member = unsafe { here.member.as_ref() };
         here = member.map_or(NOWHERE, |member| member.team().begun);
         at -= 1;
@@ -266,14 +268,14 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
         .map_or(otherwise, |f| call!(f, (i32) -> i32, level))
 }
 
-/// No place of ours.
+/// Context outside this library's work.
 const NOWHERE: Begun = Begun {
     place: None,
     member: std::ptr::null(),
     wanted: 0,
 };
 
-/// This place, for a team that begins here.
+/// The current context, for a team that begins here.
 pub(crate) fn begun() -> Begun {
     Begun {
         place: place(),
@@ -285,51 +287,51 @@ pub(crate) fn begun() -> Begun {
     }
 }
 
-/// Sets how many threads later regions have.
+/// Sets the thread count of later regions.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_num_threads(threads: i32) {
     set(Function::SetNumThreads, threads);
 }
 
-/// Sets how many regions around each other may have several threads.
+/// Sets the maximum number of nested regions with several threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_max_active_levels(levels: i32) {
     set_levels(Function::SetLevels, levels, levels);
 }
 
-/// Lets all regions around each other have several threads, or one only.
+/// Enables or disables several threads in nested regions.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_nested(nested: i32) {
     let levels = if nested == 0 { 1 } else { i32::MAX };
     set_levels(Function::SetNested, nested, levels);
 }
 
-/// As asked by Fortran.
+/// Fortran interface.
 ///
 /// # Safety
-/// `levels` can be read.
+/// `levels` is readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_omp_set_max_active_levels_(levels: *const i32) {
-    // SAFETY: promised by the caller. The C function takes a number.
+    // SAFETY: promised by the caller. The C function takes the value.
     __wrap_omp_set_max_active_levels(unsafe { *levels });
 }
 
-/// As asked by Fortran, whose truth values are not zero.
+/// Fortran interface; a true logical is non-zero.
 ///
 /// # Safety
-/// `nested` can be read.
+/// `nested` is readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_omp_set_nested_(nested: *const i32) {
-    // SAFETY: promised by the caller. The C function takes a number.
+    // SAFETY: promised by the caller. The C function takes the value.
     __wrap_omp_set_nested(unsafe { *nested });
 }
 
-/// As asked by Fortran.
+/// Fortran interface.
 ///
 /// # Safety
-/// `threads` can be read.
+/// `threads` is readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_omp_set_num_threads_(threads: *const i32) {
-    // SAFETY: promised by the caller. The C function takes a number.
+    // SAFETY: promised by the caller. The C function takes the value.
     set(Function::SetNumThreads, unsafe { *threads });
 }

@@ -1,49 +1,49 @@
-//! Critical sections: one thread of the program at a time.
+//! Critical sections: mutual exclusion between all threads of the program.
 //!
-//! A thread that takes the lock again as soon as it has given it back leaves no moment for who waits: between the two
-//! the others hardly see it free. So a thread that has waited long says so, and others, who have just come, then wait
-//! as long themselves before they take it. And who looks, in one section after the other, whether another thread has
-//! done something keeps a processor that this one may need: now and then a thread lets others of the machine go on.
+//! A thread that reacquires the lock right after the release leaves waiting threads almost no chance. A
+//! thread that has waited long therefore registers as impatient, and newly arrived threads wait equally long
+//! before acquiring the lock. A thread that polls in successive critical sections may occupy a processor
+//! that another thread needs: each thread yields to the system periodically.
 
 use crate::{tsan, waiting};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So often a thread looks before it lets others of the machine go on, one of whom may have the lock.
+/// Number of polls before a waiting thread yields to the system, where another thread may hold the lock.
 const AWAKE: u32 = 64;
-/// So often a thread looks before it has waited long.
+/// Number of polls after which the wait counts as long.
 const PATIENCE: u32 = 128;
 
-/// After so many sections a thread lets others of the machine go on.
+/// Number of critical sections after which a thread yields to the system.
 const ROUND: u32 = 128;
 
 thread_local! {
-    /// The sections that a thread has entered.
+    /// Number of critical sections entered by the thread.
     static ENTERED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The threads that have ever entered one.
+/// Number of threads that have ever entered a critical section.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts a section that the thread enters.
+/// Counts a critical section entered by the thread.
 fn enter() {
     let entered = ENTERED.get();
     if entered == 0 {
         THREADS.fetch_add(1, Ordering::Relaxed);
     }
-    // The first one is counted once.
+    // After an overflow the count continues at 1: a thread is counted only once.
     ENTERED.set(entered.wrapping_add(1).max(1));
     if entered.is_multiple_of(ROUND) && THREADS.load(Ordering::Relaxed) > 1 {
         std::thread::yield_now();
     }
 }
 
-/// The lock of a critical section; begins as zeros. OpenMP's compilers make 32 bytes for one.
+/// The lock of a critical section, initialised with zeros. OpenMP compilers reserve 32 bytes.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Lock {
     taken: AtomicU32,
-    /// The threads that have waited long.
+    /// Number of threads that have waited long.
     impatient: AtomicU32,
 }
 
@@ -87,7 +87,7 @@ impl Lock {
 /// Enters a critical section.
 ///
 /// # Safety
-/// `lock` is a lock, and the thread does not hold it.
+/// `lock` is a lock that the thread does not hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_lock(lock: *const Lock) {
     enter();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    /// How often a thread takes the lock again while another one waits for it.
+    /// Number of times a thread reacquires the lock while another thread waits.
     fn taken_before_another() -> u32 {
         let (lock, waits, had) = (
             Lock::default(),

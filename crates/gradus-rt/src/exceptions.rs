@@ -1,25 +1,24 @@
-//! Exceptions on their way from a task to the sync that waits for it.
+//! Propagation of exceptions from a task to the sync of its scope.
 //!
-//! A task that may throw is called by code that catches whatever comes and hands it to [`gr_keep`]; behind
-//! the sync the program takes it by [`gr_thrown`] and raises it again. Nothing unwinds through this library.
-//! The first exception that a group keeps is the one that arrives; further ones end here.
+//! A task that may throw is called by code that catches everything and passes the exception to [`gr_keep`].
+//! After the sync, the program fetches the exception with [`gr_thrown`] and rethrows. Nothing unwinds
+//! through this library. The first exception of a group is propagated; later exceptions are destroyed.
 //!
-//! What is in flight is counted for each thread by the C++ run time (Itanium C++ ABI: Exception Handling,
-//! 2.2.2), which `std::uncaught_exceptions` reads: an exception leaves the count of the thread that kept
-//! it and joins that of the thread that raises it again. The run time's functions are weak references:
-//! null in a program without C++.
+//! The C++ run time counts exceptions in flight per thread (Itanium C++ ABI: Exception Handling, 2.2.2) for
+//! `std::uncaught_exceptions`. An exception leaves the count of the catching thread and joins the count of
+//! the rethrowing thread. The run time's functions are weak references, null in a program without C++.
 
 use crate::tasks::{Scope, gr_sync};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A scope whose tasks may throw. Begins as zeros.
+/// A scope whose tasks may throw. Initialised with zeros.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Keeping {
-    /// Its tasks.
+    /// The tasks.
     pub scope: Scope,
-    /// The exception kept, an `_Unwind_Exception`; null while there is none.
+    /// The stored exception, an `_Unwind_Exception`; null if none.
     exception: AtomicPtr<c_void>,
 }
 
@@ -37,7 +36,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// Each takes a pointer or nothing, and gives one or nothing.
+/// Each function takes a pointer or nothing, and returns a pointer or nothing.
 type Entry = Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>;
 
 unsafe extern "C" {
@@ -46,34 +45,34 @@ unsafe extern "C" {
 }
 
 fn call(entry: usize, argument: *mut c_void) -> *mut c_void {
-    // SAFETY: the table is filled by the linker and never written.
+    // SAFETY: the linker fills the table, and nothing writes to it.
     match unsafe { gr_exception_entries[entry] } {
-        // SAFETY: these are the run time's functions, called with what they take.
+        // SAFETY: the entries are the run time's functions, called with matching arguments.
         Some(entry) => unsafe { entry(argument) },
         None => std::ptr::null_mut(),
     }
 }
 
-/// What the C++ run time knows of a thread.
+/// The C++ run time's record of a thread.
 #[repr(C)]
 struct Globals {
     caught: *mut c_void,
     uncaught: u32,
 }
 
-/// Adds `by` to the number of exceptions in flight on this thread.
+/// Adds `by` to the number of exceptions in flight on the calling thread.
 fn count(by: i32) {
     let globals: *mut Globals = call(0, std::ptr::null_mut()).cast();
-    // SAFETY: the thread's own, or null.
+    // SAFETY: the pointer is the thread's own record, or null.
     if let Some(globals) = unsafe { globals.as_mut() } {
         globals.uncaught = globals.uncaught.wrapping_add_signed(by);
     }
 }
 
-/// Keeps an exception that a task of the group was left by.
+/// Stores the exception by which a task of the group ended.
 ///
 /// # Safety
-/// `group` is one; `exception` is what a landing pad of this thread was given, and nobody else has it.
+/// `group` is valid; `exception` comes from a landing pad of the calling thread, and no other code owns it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_keep(group: *const Keeping, exception: *mut c_void) {
     count(-1);
@@ -87,10 +86,10 @@ pub unsafe extern "C" fn gr_keep(group: *const Keeping, exception: *mut c_void) 
     }
 }
 
-/// Takes what the group keeps, to be raised on this thread.
+/// Removes the group's exception, to be rethrown on the calling thread.
 ///
 /// # Safety
-/// `group` is one that keeps something, and its tasks have ended.
+/// `group` stores an exception, and its tasks have ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_thrown(group: *const Keeping) -> *mut c_void {
     count(1);
@@ -99,10 +98,10 @@ pub unsafe extern "C" fn gr_thrown(group: *const Keeping) -> *mut c_void {
     place.swap(std::ptr::null_mut(), Ordering::AcqRel)
 }
 
-/// Ends a group that is left by an exception: waits for its tasks, and drops what they threw.
+/// Ends a group that is left by an exception: waits for the tasks, and destroys a stored exception.
 ///
 /// # Safety
-/// As for [`gr_sync`].
+/// The obligations of [`gr_sync`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_abandon(group: *const Keeping) {
     // SAFETY: promised by the caller.
@@ -110,12 +109,12 @@ pub unsafe extern "C" fn gr_abandon(group: *const Keeping) {
     // SAFETY: promised by the caller.
     let kept = unsafe { &(*group).exception }.swap(std::ptr::null_mut(), Ordering::AcqRel);
     if !kept.is_null() {
-        // SAFETY: nobody else has it any more.
+        // SAFETY: no other thread has the exception any more.
         unsafe { _Unwind_DeleteException(kept) };
     }
 }
 
-/// Ends the program, as C++ does where nobody catches what was raised.
+/// Terminates the program, as C++ does for an uncaught exception.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_uncaught(exception: *mut c_void) {
     call(1, exception);

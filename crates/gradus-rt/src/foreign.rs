@@ -1,23 +1,23 @@
-//! The other OpenMP library of a process, if there is one: the functions that [`crate::answers`] and
-//! [`crate::worksharing`] stand before.
+//! The process's OpenMP library, if any: lookup of the functions that [`crate::answers`] and
+//! [`crate::worksharing`] wrap.
 //!
-//! The link wraps each of their names (`--wrap`), so that the program calls ours, `__wrap_…`, and we
-//! find the library's as `__real_…`. Shared libraries find ours under the name itself; then the
-//! library's is the next definition behind it. Without such a library a question has the answer of a
-//! program with one thread.
+//! The linker wraps each name (`--wrap`): the program calls `__wrap_…`, defined here, and the OpenMP
+//! library's function is `__real_…`. Shared libraries bind to the plain name, which this library also
+//! defines; the OpenMP library's function is then the next definition (`RTLD_NEXT`). Without an OpenMP
+//! library, queries return the values of a single-threaded program.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// Lists the functions: for each the address that the linker found and that of ours.
+/// Defines the functions: for each, the address found by the linker and the address of the wrapper.
 macro_rules! functions {
     ($($id:ident $name:literal,)*) => {
-        /// A function of the other library.
+        /// A function of the OpenMP library.
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Function { $($id,)* }
 
         const NAMES: &[&CStr] = &[$(
-            // SAFETY: the literal ends with its only zero.
+            // SAFETY: the literal ends with its only zero byte.
             unsafe { CStr::from_bytes_with_nul_unchecked(concat!($name, "\0").as_bytes()) },
         )*];
 
@@ -102,22 +102,22 @@ unsafe extern "C" {
     static gr_foreign_entries: [[*mut c_void; 2]; COUNT];
 }
 
-/// What was found so far; a place of its own stands for nothing.
+/// Cached addresses; the address of the cache itself marks a missing function.
 static FOUND: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
 
-/// Whether the other library was asked to run a region, or may have been by a program that another compiler made and
-/// that loads this library of ours; before, its level is 0.
+/// Set once the OpenMP library may have begun a region: by a call of this library, or by a program from
+/// another compiler that loads this library. Before, the OpenMP nesting level is 0.
 #[unsafe(no_mangle)]
 static gr_foreign_regions: AtomicU8 = AtomicU8::new(0);
 
 impl Function {
-    /// Its address; `None` where no library has it.
+    /// The function's address; `None` if no library defines the function.
     pub(crate) fn find(self) -> Option<*mut c_void> {
         let slot = &FOUND[self as usize];
         let nothing = FOUND.as_ptr().cast_mut().cast();
         let mut found = slot.load(Ordering::Relaxed);
         if found.is_null() {
-            // SAFETY: the table is filled by the linker and never written.
+            // SAFETY: the linker fills the table, and nothing writes to it.
             let [real, own] = unsafe { gr_foreign_entries[self as usize] };
             found = real;
             if found.is_null() || found == own {
@@ -132,12 +132,12 @@ impl Function {
         (found != nothing).then_some(found)
     }
 
-    /// Its address, where going on without it would be wrong.
+    /// The function's address; aborts if missing, because the program cannot continue correctly.
     pub(crate) fn needed(self) -> *mut c_void {
         self.find().unwrap_or_else(|| {
             let name = NAMES[self as usize].to_string_lossy();
             let text = format!("this program needs OpenMP's library for {name}\n");
-            // SAFETY: the text is that long. Nothing unwinds through this library.
+            // SAFETY: the text has the stated length. Nothing unwinds through this library.
             unsafe {
                 libc::write(2, text.as_ptr().cast(), text.len());
                 libc::abort()
@@ -146,10 +146,10 @@ impl Function {
     }
 }
 
-/// Calls the other library's function with the arguments and the types given.
+/// Calls a function of the OpenMP library with the given types and arguments.
 macro_rules! call {
     ($function:expr, ($($ty:ty),* $(,)?) $(-> $result:ty)?, $($arg:expr),* $(,)?) => {{
-        // SAFETY: the library's function has this type.
+        // SAFETY: the library's function has the given type.
         unsafe {
             let function: unsafe extern "C" fn($($ty),*) $(-> $result)? =
                 std::mem::transmute($function);
@@ -159,22 +159,23 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// The other library is about to run a region.
+/// Records that the OpenMP library is about to begin a region.
 pub(crate) fn entered() {
     gr_foreign_regions.store(1, Ordering::Relaxed);
 }
 
-/// Whether this code is a part of the program itself, and not of a library.
+/// Returns whether this library is linked into the executable, not into a shared library.
 #[cfg(target_os = "linux")]
 fn is_in_program() -> bool {
-    /// The program is the first that is shown.
+    /// The executable is reported first.
     unsafe extern "C" fn first(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         found: *mut c_void,
     ) -> i32 {
         let here = (&raw const gr_foreign_regions).addr();
-        // SAFETY: the loader's description of a part of the process, and our own variable.
+        // SAFETY: `info` is the loader's description of a loaded object; the other pointer refers to a local
+        // variable.
         unsafe {
             let info = &*info;
             let parts = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
@@ -186,7 +187,7 @@ fn is_in_program() -> bool {
         1
     }
     let mut found = false;
-    // SAFETY: the function takes what it is given.
+    // SAFETY: the callback accepts the given arguments.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
     found
 }
@@ -208,7 +209,7 @@ extern "C" fn look_where_we_are() {
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 static LOOK: extern "C" fn() = look_where_we_are;
 
-/// How many regions of the other library this thread is in.
+/// Number of OpenMP-library regions around the calling thread.
 pub(crate) fn level() -> i32 {
     if gr_foreign_regions.load(Ordering::Relaxed) == 0 {
         return 0;
@@ -216,7 +217,7 @@ pub(crate) fn level() -> i32 {
     Function::Level.find().map_or(0, |f| call!(f, () -> i32,))
 }
 
-/// Whether this thread is in a region of the other library that has several.
+/// Returns whether the thread is in an OpenMP-library region with several threads.
 pub(crate) fn has_threads() -> bool {
     let threads = || {
         Function::NumThreads
@@ -226,8 +227,8 @@ pub(crate) fn has_threads() -> bool {
     level() > 0 && threads() > 1 || is_one_of_teams()
 }
 
-/// Whether this thread is one of several teams (`#pragma omp teams`), which are the other library's: ours would tell a
-/// region there of another one.
+/// Returns whether the thread belongs to one of several teams (`#pragma omp teams`) of the OpenMP library.
+/// Queries answered by this library would report a different region.
 pub(crate) fn is_one_of_teams() -> bool {
     let teams = || {
         Function::NumTeams
@@ -238,7 +239,7 @@ pub(crate) fn is_one_of_teams() -> bool {
 }
 
 /// # Safety
-/// As the library's.
+/// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, thread: i32) {
     entered();
@@ -246,7 +247,7 @@ unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, threa
 }
 
 /// # Safety
-/// As the library's.
+/// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap___kmpc_fork_call_if(
     place: *mut c_void,
@@ -267,7 +268,8 @@ unsafe extern "C" fn __wrap___kmpc_fork_call_if(
     );
 }
 
-/// Where a fork goes: behind this library or program, not behind another one that has a run time, too.
+/// Target of a fork: the next definition after this executable or library, not after another library with
+/// its own copy of this run time.
 extern "C" fn fork_target() -> *mut c_void {
     entered();
     Function::Fork.needed()
@@ -278,7 +280,7 @@ extern "C" fn teams_target() -> *mut c_void {
     Function::ForkTeams.needed()
 }
 
-// A fork has any number of arguments: they stay where they are.
+// A fork is variadic: all argument registers are preserved.
 #[cfg(target_arch = "x86_64")]
 macro_rules! fork {
     ($name:literal, $target:ident) => {

@@ -1,22 +1,23 @@
-//! What Gradus links into parallel programs: loops, reductions, tasks and teams of threads over one set
-//! of workers, behind a C interface of `gr_*` symbols: a work-stealing pool (rayon's) or the threads of
-//! OpenMP's library ([`pool`]).
+//! Run-time library of parallel programs: loops, reductions, tasks and teams over a single thread pool,
+//! behind the C interface `gr_*`. The pool is a work-stealing pool (rayon's) or the threads of an OpenMP
+//! library ([`pool`]).
 //!
-//! Lowered programs call nothing else, so that there is one scheduler in a process. The main thread is
-//! a worker, and a task is finished by the thread that began it: thread-local state, `errno` and MPI's
-//! funnelled mode stay as the program expects them. `GRADUS_NUM_THREADS`, else `OMP_NUM_THREADS`, sets
-//! the number of workers.
+//! Lowered programs call no other scheduler; a process has exactly one. The main thread is a worker, and a
+//! task finishes on the thread that started the task. Thread-local state, `errno` and MPI's funnelled mode
+//! therefore behave as the program expects. `GRADUS_NUM_THREADS`, else `OMP_NUM_THREADS`, sets the number of
+//! workers.
 //!
-//! Work is split lazily: a loop or a spawn makes something that can be stolen only while its worker's
-//! own queue is empty (Tzannes et al., *Lazy Binary Splitting*, PPoPP'10), the same with one worker as
-//! with many. `GRADUS_FORCE_FORK=1` forks eagerly, for tests.
+//! Work is split lazily: a loop or a spawn creates stealable work only while the worker's own deque is empty
+//! (Tzannes et al., *Lazy Binary Splitting*, PPoPP'10), with one worker as with many. `GRADUS_FORCE_FORK=1`
+//! forks eagerly, for tests.
 //!
-//! Where a program asks OpenMP's library which thread it is on, or for its part of a loop, and stands
-//! in work of ours, the answer is ours ([`answers`], [`worksharing`]); all else goes on to that library.
+//! A program may query the OpenMP library for the thread number, or for a share of a worksharing loop,
+//! inside work of this library. Such queries are answered here ([`answers`], [`worksharing`]); all others go
+//! to the OpenMP library.
 //!
-//! Nothing unwinds through this library: bodies that may throw catch before they return.
-//!
-//! `unsafe` is what a C interface is made of; every entry states what its caller promises.
+//! # Invariants
+//! - Nothing unwinds through this library: a body that may throw catches before returning.
+//! - `unsafe` belongs to the C interface; every entry states the caller's obligations.
 #![deny(missing_docs)]
 
 pub mod answers;
@@ -40,17 +41,17 @@ pub mod worksharing;
 
 use std::ffi::c_void;
 
-/// A pointer that goes along with a body from the thread that made it to the one that runs it. Who
-/// lowers a program answers for what may be shared behind it.
+/// A pointer passed with a body from the creating thread to the running thread. The lowering is responsible
+/// for the sharing of the pointee.
 #[derive(Clone, Copy)]
 struct Carried(*mut c_void);
 
-// SAFETY: the program's own synchronisation, which lowering keeps, governs what is behind it.
+// SAFETY: the program's own synchronisation, preserved by the lowering, governs the pointee.
 unsafe impl Send for Carried {}
 unsafe impl Sync for Carried {}
 
 impl Carried {
-    /// The pointer. A method, so that closures capture the whole.
+    /// The pointer; a method, because closures then capture the whole struct.
     fn get(self) -> *mut c_void {
         self.0
     }

@@ -1,35 +1,36 @@
-//! Whether it pays to share a loop: short ones are timed, shared and alone.
+//! Profitability of loop sharing: short loops are timed shared and serial.
 //!
-//! What a fork and a join take, and what it costs to meet in another processor's cache what one left in one's own,
-//! depends on the machine and on what else runs there; what a loop's iterations take is estimated before, in simple
-//! operations. Of loops of some microseconds neither tells whether two workers are faster than one. So each of them
-//! is timed as it runs: a few times shared, a few times alone, and from then on whichever was faster, where sharing it
-//! has to save a part of the time ([`SAVED`]) that is worth another processor's. The other way is tried again now and
-//! then, ever less often as long as that changes nothing.
+//! The cost of a fork and a join, and of data in another processor's cache, depends on the machine and its
+//! load. The cost of an iteration is estimated in advance, in simple operations. For loops of some
+//! microseconds neither predicts whether two workers are faster than one. Each such loop is therefore timed:
+//! a few runs shared, a few runs serial, and then the faster mode is used. Sharing must save a fraction of
+//! the time ([`SAVED`]) that justifies another processor. The other mode is retried periodically, at growing
+//! intervals while the decision stays unchanged.
 //!
-//! Loops are known by their body and by about how many iterations they run; each thread that begins loops has its
-//! own times of them. Nothing but time depends on it: reductions are cut and combined by their iterations alone.
+//! A loop is identified by its body and the magnitude of its trip count; each thread that begins loops has
+//! its own timings. Only time depends on the decision: reductions are divided and combined by trip count
+//! alone.
 
 use crate::{pool, tsan};
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Sharing must save one part in so many.
+/// Sharing must save at least one part in `SAVED`.
 const SAVED: u64 = 6;
-/// Loops that take longer alone are shared, untimed.
+/// Loops that take longer serially are shared without timing.
 const SHORT_NANOS: u64 = 200_000;
-/// After so many runs of one way the other is tried, at first and at last.
+/// Runs between two retries: initial and final interval.
 const SOON: u32 = 64;
 const LATE: u32 = 2048;
-/// So many runs of a way are made at a time: only the last is timed, as the first finds in its caches what the other way
-/// left there.
+/// Runs per trial of a mode. Only the last run is timed, because the first finds the other mode's data in
+/// its caches.
 const TRIES: u32 = 3;
-/// A time is no longer than this.
+/// Upper bound on a measured time.
 const MOST_NANOS: u64 = u64::MAX >> 11;
-/// How many loops are remembered.
+/// Number of cached loops.
 const PLACES: usize = 256;
 
-/// How a loop is to run.
+/// Execution mode of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Way {
     #[default]
@@ -46,20 +47,20 @@ impl Way {
     }
 }
 
-/// What is known of a loop. All zero where that is nothing.
+/// Timings of a loop. All zero if unknown.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    /// Its body and the size of its number of iterations, as one number.
+    /// The body and the magnitude of the trip count.
     key: usize,
-    /// The time of an iteration, in 1/1024 nanoseconds; 0 where it is not known.
+    /// Time per iteration, in 1/1024 nanoseconds; 0 if unknown.
     shared: u64,
     alone: u64,
     way: Way,
-    /// Whether the way is more than tried.
+    /// The mode is decided, not on trial.
     settled: bool,
-    /// How many runs were made this way.
+    /// Runs in the current mode.
     runs: u32,
-    /// How many a settled way has.
+    /// Runs between two retries of a decided mode.
     stretch: u32,
 }
 
@@ -68,13 +69,13 @@ impl Times {
         self.shared.saturating_add(self.alone / SAVED) < self.alone
     }
 
-    /// Whether a loop of so many iterations is so long that it is shared in any case.
+    /// Returns whether a loop of `trips` iterations is long enough to be shared untimed.
     fn is_long(&self, trips: u64) -> bool {
         let nanos = |rate: u64| rate.saturating_mul(trips) >> 10;
         nanos(self.alone) > SHORT_NANOS || nanos(self.shared) > SHORT_NANOS
     }
 
-    /// A run of so many iterations, shared or not, took so long.
+    /// Records a run of `trips` iterations in `nanos` nanoseconds.
     fn note(&mut self, shared: bool, trips: u64, nanos: u64) {
         self.runs += 1;
         let is_last = self.runs >= if self.settled { self.stretch } else { TRIES };
@@ -86,7 +87,7 @@ impl Times {
         }
     }
 
-    /// An iteration took so long.
+    /// Updates the time per iteration.
     fn time(&mut self, shared: bool, rate: u64) {
         let known = match shared {
             true => &mut self.shared,
@@ -94,7 +95,7 @@ impl Times {
         };
         let new = match *known {
             0 => rate,
-            // What takes longer for once was interrupted.
+            // A single long run was interrupted.
             old if rate > old => old + (rate - old).min(old) / 16,
             old if self.settled => old - (old - rate) / 2,
             _ => rate,
@@ -102,7 +103,7 @@ impl Times {
         *known = new.max(1);
     }
 
-    /// Goes over to the other way, to try it, or settles for the better one.
+    /// Switches to the other mode for a trial, or decides on the faster mode.
     fn turn(&mut self) {
         let is_known = self.shared > 0 && self.alone > 0;
         let better = if self.pays() { Way::Shared } else { Way::Alone };
@@ -112,7 +113,7 @@ impl Times {
             self.settled = false;
             return;
         }
-        // A try that changes nothing is made less often.
+        // A trial without effect is repeated less often.
         let changes = self.settled || better == self.way;
         self.stretch = match changes {
             true => SOON,
@@ -137,15 +138,15 @@ thread_local! {
     static LOOPS: [Cell<Times>; PLACES] = const { [const { Cell::new(NOTHING) }; PLACES] };
 }
 
-/// A run of a loop under way.
+/// A loop run in progress.
 pub(crate) struct Run {
     way: Way,
     begin: Instant,
 }
 
 impl Run {
-    /// Whether the loop may be shared from here on, where so many leaves are done: alone it stays only as long as a
-    /// short one takes. The clock takes longer than a short leaf, so that it is asked ever less often.
+    /// Returns whether the loop may be shared after `done` leaves. A serial run stays serial only while it
+    /// is short. Reading the clock costs more than a short leaf, and happens at growing intervals.
     pub(crate) fn may_share(&self, done: u32) -> bool {
         self.way == Way::Shared || done.is_power_of_two() && self.nanos() > SHORT_NANOS
     }
@@ -155,18 +156,18 @@ impl Run {
     }
 }
 
-/// The place of a loop, and its key.
+/// The cache slot of a loop, and its key.
 fn place(body: usize, trips: u64) -> (usize, usize) {
     let size = trips.max(1).ilog2() as usize;
-    // Functions begin with multiples of 16.
+    // Functions are aligned to 16 bytes.
     let place = (body >> 4 ^ body >> 12 ^ size.wrapping_mul(37)) % PLACES;
     (place, body << 6 | size)
 }
 
-/// Runs a loop of so many iterations by `run`, which asks whether it may be shared, where it is `None` always, and
-/// says whether it was.
+/// Runs a loop of `trips` iterations by `run`, which receives the timed run (`None`: may be shared at any
+/// time) and returns whether the loop was shared.
 pub(crate) fn timed(body: usize, trips: i64, run: impl FnOnce(Option<&Run>) -> bool) {
-    // A race that does not happen is not found.
+    // ThreadSanitizer finds only races that occur: loops are always shared.
     if pool::forces() || !pool::has_others() || tsan::watches() {
         run(None);
         return;
@@ -196,7 +197,7 @@ pub(crate) fn timed(body: usize, trips: i64, run: impl FnOnce(Option<&Run>) -> b
 mod tests {
     use super::*;
 
-    /// How many of so many runs are shared, where an iteration takes so long shared and alone.
+    /// Number of shared runs out of `runs`, with the given time per iteration shared and serial.
     fn shared_of(times: &mut Times, runs: u32, shared: u64, alone: u64) -> u32 {
         let mut count = 0;
         for _ in 0..runs {
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Other work came to the machine, or left it.
+    /// Load on the machine appears or disappears.
     #[test]
     fn what_changes_is_noticed() {
         let mut times = NOTHING;
@@ -231,7 +232,7 @@ mod tests {
         assert!(shared_of(&mut times, 5_000, 200, 100) < 500);
     }
 
-    /// One run that was interrupted changes nothing.
+    /// A single interrupted run has no effect.
     #[test]
     fn an_interruption_is_forgotten() {
         let mut times = NOTHING;

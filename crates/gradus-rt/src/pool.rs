@@ -1,8 +1,8 @@
-//! Who works: the one set of threads of a process, and what they are asked to do.
+//! The thread pool of the process: a common interface over two implementations.
 //!
-//! There are two bodies behind these functions, one in a program: a pool of our own ([`own`]), and, where
-//! a part of the program runs on OpenMP's library in any case, the threads of that library ([`libomp`]):
-//! two sets of threads on the same cores would fight for them. The link says which ([`on_libomp`]).
+//! A program uses either a rayon pool ([`own`]) or the threads of its OpenMP library ([`libomp`]). The
+//! latter is chosen if a part of the program runs on the OpenMP library anyway: two pools would compete for
+//! the processor cores. The linker makes the choice ([`on_libomp`]).
 
 mod cores;
 mod guests;
@@ -18,28 +18,29 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
-/// Below this depth of nested forks `GRADUS_FORCE_FORK` no longer forces.
+/// `GRADUS_FORCE_FORK` applies to forks nested less deeply.
 const FORCED_DEPTH: u32 = 10;
 
-/// The stack of a worker: a block of a GPU kernel keeps there what its threads keep, and what they share.
-/// Pages that are not touched cost nothing.
+/// Stack size of a worker. A block of a GPU kernel keeps per-thread and shared memory on the worker's stack.
+/// Untouched pages cost nothing.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 
-/// The number of threads that the program itself asked for; 0 where it did not.
+/// Number of threads requested by the program; 0 if none was requested.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 
 fn number(name: &str) -> Option<usize> {
     number_at(name, 0)
 }
 
-/// OMP_NUM_THREADS may be a list, one number for each level of nesting; the last is that of all further ones, too.
+/// Reads a number from an environment variable. OMP_NUM_THREADS may be a list with a number per nesting
+/// level; the last entry applies to all deeper levels.
 fn number_at(name: &str, level: usize) -> Option<usize> {
     let text = std::env::var(name).ok()?;
     let number = text.split(',').take(level + 1).last()?.trim();
     number.parse().ok().filter(|n| *n > 0)
 }
 
-/// [`wanted`], of a region inside of so many others.
+/// [`wanted`], for a region at nesting depth `level`.
 pub(crate) fn wanted_at(level: i32) -> usize {
     let level = usize::try_from(level).unwrap_or(0);
     let is_set = WANTED.load(Ordering::Relaxed) > 0 || number("GRADUS_NUM_THREADS").is_some();
@@ -47,14 +48,14 @@ pub(crate) fn wanted_at(level: i32) -> usize {
     listed.flatten().unwrap_or_else(wanted)
 }
 
-/// So many threads at most work for one of the program's own.
+/// Upper bound on the threads of the program (`OMP_THREAD_LIMIT`).
 pub(crate) fn limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| number("OMP_THREAD_LIMIT").unwrap_or(usize::MAX))
 }
 
-/// The number of workers that the next fork outside of the pool has: what the program set last, else
-/// what the environment says, else what the machine has.
+/// Number of workers for the next fork outside the pool: the program's last request, else the environment,
+/// else the processors.
 pub(crate) fn wanted() -> usize {
     static OUTSIDE: OnceLock<usize> = OnceLock::new();
     let wanted = match WANTED.load(Ordering::Relaxed) {
@@ -67,24 +68,25 @@ pub(crate) fn wanted() -> usize {
     wanted.min(limit())
 }
 
-/// The processors that the program may run on.
+/// Number of processors available to the program.
 fn processors() -> usize {
     static THERE: OnceLock<usize> = OnceLock::new();
     *THERE.get_or_init(|| std::thread::available_parallelism().map_or(1, Into::into))
 }
 
-/// Whether there may be more workers than processors: who waits then keeps its processor from another one.
+/// Returns whether the workers may outnumber the processors; a spinning thread then occupies the processor
+/// of another thread.
 pub(crate) fn is_crowded() -> bool {
     wanted() > processors()
 }
 
-/// Before the program begins: OpenMP's library, which runs what is not ours, has as many threads as our
-/// pool. A program may make room for as many as it is told there are, and read what each of them left.
-/// Where its threads are our workers, they have room for what workers keep on their stacks.
+/// Sets the thread count and stack size of the OpenMP library, before `main`. Both libraries must agree on
+/// the number of threads: a program allocates an element for each reported thread, and reads the result of
+/// every thread. If the OpenMP threads are the workers, the stacks must hold the data of a worker.
 extern "C" fn agree_on_threads() {
     let set = |name: &CStr, value: String| {
         if let Ok(value) = CString::new(value) {
-            // SAFETY: both are C strings, and no other thread is there yet to read the environment.
+            // SAFETY: both are C strings, and no other thread exists yet to read the environment.
             unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
         }
     };
@@ -103,9 +105,9 @@ extern "C" fn agree_on_threads() {
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 static AGREE: extern "C" fn() = agree_on_threads;
 
-/// From now on forks outside of the pool have `workers` workers.
+/// Sets the number of workers for later forks outside the pool.
 pub(crate) fn set_wanted(workers: usize) {
-    // GRADUS_NUM_THREADS is how a run is told otherwise than its program says.
+    // GRADUS_NUM_THREADS overrides the program's requests.
     if workers > 0 && number("GRADUS_NUM_THREADS").is_none() {
         WANTED.store(workers, Ordering::Relaxed);
     }
@@ -125,18 +127,18 @@ unsafe extern "C" {
     static gr_body_entry: usize;
 }
 
-/// Whether the link defines `gr_on_libomp`: OpenMP's threads are to do the work.
+/// Returns whether the link defines `gr_on_libomp`, and thereby selects the OpenMP threads.
 fn is_chosen() -> bool {
-    // SAFETY: the linker fills it, and it is never written.
+    // SAFETY: the linker fills the entry, and nothing writes to it.
     unsafe { gr_body_entry != 0 }
 }
 
-/// Whether OpenMP's threads do the work.
+/// Returns whether the OpenMP threads are the workers.
 fn on_libomp() -> bool {
     is_chosen() && libomp::is_there()
 }
 
-/// Whether this thread is a worker.
+/// Returns whether the calling thread is a worker.
 pub(crate) fn is_worker() -> bool {
     match on_libomp() {
         true => libomp::pending().is_some(),
@@ -144,18 +146,17 @@ pub(crate) fn is_worker() -> bool {
     }
 }
 
-/// Whether a region of ours around this is one of the other library's, which counts it.
+/// Returns whether the enclosing region is also a region of the OpenMP library, which counts the region.
 pub(crate) fn is_in_foreign_region() -> bool {
     on_libomp() && libomp::pending().is_some()
 }
 
-/// Whether all workers come to a call made by this thread.
+/// Returns whether the calling thread can start a team on all workers.
 pub(crate) fn can_gather() -> bool {
     on_libomp() || own::can_gather()
 }
 
-/// Whether there are workers beside the thread that asks: also where the program wants one thread, as
-/// a pool keeps the size that it was made with.
+/// Returns whether other workers exist. A request for a single thread does not shrink an existing pool.
 pub(crate) fn has_others() -> bool {
     match on_libomp() {
         true => libomp::size() > 1,
@@ -163,14 +164,15 @@ pub(crate) fn has_others() -> bool {
     }
 }
 
-/// Whether loops are split whatever their size.
+/// Returns whether loops are split regardless of size.
 pub(crate) fn forces() -> bool {
     gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !strand::is_closed()
 }
 
-/// Whether there is reason to make something that others can steal: this worker has nothing left
-/// that they could, and there are others. A guest has no queue, and no reason; nor has a
-/// final task, or a rank of a team that not all workers are in: others must not come to its tasks.
+/// Returns whether stealable work should be created: the worker's own deque is empty, and other workers
+/// exist. False for a thread outside the pool, which has no deque. Also false for a final task, and for a
+/// rank of a team that excludes some workers, because other threads must not run tasks of either. Under
+/// `GRADUS_FORCE_FORK`, true for every worker with fewer than [`FORCED_DEPTH`] enclosing forks.
 pub(crate) fn is_hungry() -> bool {
     if strand::is_closed() {
         return false;
@@ -184,7 +186,8 @@ pub(crate) fn is_hungry() -> bool {
     })
 }
 
-/// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
+/// Runs `work` on a worker: on the calling thread if the thread is a worker, or if no other thread could or
+/// may run `work`.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     faults::aside(|| match on_libomp() {
         true if strand::is_closed() => work(),
@@ -193,7 +196,7 @@ pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Runs both, `second` possibly on another worker; called by a worker.
+/// Runs both closures, `second` possibly on another worker. Called by a worker.
 pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     match on_libomp() {
         true => libomp::both(first, second),
@@ -201,7 +204,7 @@ pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     }
 }
 
-/// Makes a task of `scope`, for any worker; called where [`gr_hungry`] holds.
+/// Creates a task of `scope` for any worker. Called if [`gr_hungry`] holds.
 pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     match on_libomp() {
         true => libomp::spawn(scope, task),
@@ -209,14 +212,14 @@ pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The tasks of `scope` have ended, and the code that it belongs to goes on here.
+/// Records that the tasks of `scope` have ended, and that the scope's owner continues on the calling thread.
 pub(crate) fn synced(scope: *const Scope) {
     if is_chosen() {
         libomp::synced(scope);
     }
 }
 
-/// Does a piece of the pool's work; whether there was any.
+/// Runs a task of the pool; returns whether there was a task.
 pub(crate) fn help() -> bool {
     match on_libomp() {
         true => libomp::help(),
@@ -224,8 +227,8 @@ pub(crate) fn help() -> bool {
     }
 }
 
-/// Runs `work` on each of `size` workers at once, with its rank and their number. Where there are fewer, they
-/// are those of a larger pool, and where the system has no more threads, fewer.
+/// Runs `work` on `size` workers concurrently, with the rank and the number of ranks. A pool of sufficient
+/// size is created if required. Fewer ranks run if the system provides no more threads.
 pub(crate) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     match on_libomp() {
         true => libomp::gather(size, work),
@@ -237,7 +240,7 @@ fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// The number of workers: those of the pool that runs this, else those that the next fork will have.
+/// Number of workers: of the current pool, or of the next fork outside a pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_workers() -> i32 {
     count(match strand::depth() {
@@ -247,8 +250,7 @@ pub extern "C" fn gr_workers() -> i32 {
     })
 }
 
-/// The number of workers that are at work at once: no more than there are processors, of those of the pool that
-/// runs this.
+/// Number of concurrently active workers of the current pool, at most the number of processors.
 pub(crate) fn abreast() -> usize {
     match on_libomp() {
         true => libomp::size(),
@@ -256,7 +258,7 @@ pub(crate) fn abreast() -> usize {
     }
 }
 
-/// The number of the worker that runs this, from 0; 0 outside of the pool.
+/// Index of the current worker, from 0; 0 outside the pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_worker() -> i32 {
     match on_libomp() {
@@ -265,15 +267,16 @@ pub extern "C" fn gr_worker() -> i32 {
     }
 }
 
-/// So many tasks are made beyond the one that others can steal: see [`wish`].
+/// Number of requested extra tasks, beyond a single stealable task: see [`wish`].
 static WISHED: AtomicU32 = AtomicU32::new(0);
-/// Tasks that are wished for at once, for each worker.
+/// Extra tasks requested at once, per worker.
 const WISHES: u32 = 8;
 
-/// A worker has looked for work in vain for as long as it looks. Mostly one task that can be stolen is enough, as the
-/// next is made soon after it was; but where tasks are long and are made by one worker, between two of them that worker
-/// runs one itself, and the others have nothing for the rest of it. Then it makes some in store. How many more tasks that
-/// makes, also in recursions, is bounded by how often others fall asleep.
+/// Requests extra tasks, when a worker has found no work until its spin time ended. Mostly a single
+/// stealable task suffices, because the next task is created soon after a theft. Exception: a single worker
+/// creates long tasks and runs a task itself between two creations, which leaves the other workers idle. The
+/// creator then creates a reserve of tasks. The number of extra tasks, also in recursions, is bounded by the
+/// number of workers that go to sleep.
 fn wish(workers: usize) {
     let wishes = u32::try_from(workers).unwrap_or(1).saturating_mul(WISHES);
     if WISHED.load(Ordering::Relaxed) < wishes {
@@ -281,14 +284,14 @@ fn wish(workers: usize) {
     }
 }
 
-/// One who waits for others has found nothing to do for long.
+/// Requests tasks on behalf of a thread that has waited long without finding work.
 pub(crate) fn wish_for_tasks() {
     if !on_libomp() {
         wish(own::abreast());
     }
 }
 
-/// Takes one of the wishes, if there are any.
+/// Consumes a requested task, if any is left.
 fn grant() -> bool {
     let one_less = |wishes: u32| wishes.checked_sub(1);
     WISHED
@@ -296,8 +299,8 @@ fn grant() -> bool {
         .is_ok()
 }
 
-/// Whether a spawn should make a task rather than run in place. Recursions ask it in every task of their
-/// upper levels, and mostly with something of their own left to steal, or alone: that is answered first.
+/// Returns whether a spawn should create a task instead of running in place. Recursions call this in every
+/// task of the upper levels. The frequent cases, a non-empty deque and a single worker, return first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
     let may_be = match own::pending() {
@@ -311,44 +314,44 @@ pub extern "C" fn gr_hungry() -> bool {
     may_be && is_starving()
 }
 
-/// Whether this is a worker from which others can steal.
+/// Returns whether other threads can steal from the calling worker.
 fn may_grant() -> bool {
     own::is_worker() && has_others() && !strand::is_closed()
 }
 
-/// [`gr_hungry`], of a thread of which more must be known.
+/// [`gr_hungry`], the slow path.
 #[cold]
 fn is_starving() -> bool {
     match on_libomp() {
-        // A spawn outside of all regions begins one.
+        // A spawn outside all regions begins a region.
         true => is_hungry() || libomp::pending().is_none() && !strand::is_closed(),
         false => own::is_ready() && (is_hungry() || may_grant() && grant()),
     }
 }
 
-/// The workers that are awake and have nothing to do, or had nothing a moment ago: lowered code reads it, as
-/// loops may be smaller that fork while there are any.
+/// Number of awake workers without work, now or a moment ago. Lowered code reads the counter: with idle
+/// workers, smaller loops are worth a fork.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
 pub static gr_awake: AtomicU32 = AtomicU32::new(0);
 
-/// Not zero where every loop forks, whatever its size: lowered code reads it before it decides that a
-/// loop is too small. Set before `main`.
+/// Non-zero if every loop forks regardless of size. Lowered code reads the flag before the size test. Set
+/// before `main`.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
 pub static gr_always_fork: AtomicU8 = AtomicU8::new(0);
 
-/// The same for loops that call code which is not known. Where OpenMP's threads do the work, a region of
-/// that library in such code must find itself nested, as it does in a loop that forked, and not make threads
-/// in every iteration.
+/// [`gr_always_fork`], for loops that call unknown callees. With OpenMP threads as workers, a region of the
+/// OpenMP library in such a callee must be nested, as in a forked loop, and not create threads in every
+/// iteration.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
 pub static gr_always_fork_calls: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn read_force() {
-    // SAFETY: a C string; nobody changes the environment this early.
+    // SAFETY: a C string; nothing modifies the environment this early.
     let value = unsafe { libc::getenv(c"GRADUS_FORCE_FORK".as_ptr()) };
-    // SAFETY: `getenv` gives null or a C string.
+    // SAFETY: `getenv` returns null or a C string.
     if !value.is_null() && unsafe { CStr::from_ptr(value) } == c"1" {
         gr_always_fork.store(1, Ordering::Relaxed);
         gr_always_fork_calls.store(1, Ordering::Relaxed);

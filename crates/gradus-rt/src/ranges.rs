@@ -1,7 +1,7 @@
-//! Parallel loops: a body that runs over ranges, so that a vectoriser sees a plain loop in it.
+//! Parallel loops: the body runs over ranges, and a vectoriser sees a plain loop inside.
 //!
-//! A loop is cut into leaves. Its worker runs them one after the other while nobody waits for work; then what
-//! is left is dealt out to all workers ([`crate::rows`]).
+//! A loop is divided into leaves. The worker runs leaf after leaf while no thread needs work; then the
+//! remaining leaves are distributed to all workers ([`crate::rows`]).
 
 use crate::cuda::faults;
 use crate::rows::{self, FORCED_LEAVES, Leaves};
@@ -11,14 +11,14 @@ use std::ffi::c_void;
 /// Runs iterations `lo .. hi`.
 pub type RangeBody = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
 
-/// Leaves are at most this many iterations long, so that a worker looks up now and then.
+/// Maximum iterations per leaf: a worker checks for idle workers between leaves.
 const LEAF_MAX: i64 = 2048;
-/// A loop is cut into about this many leaves for each worker, so that late ones can be taken.
+/// Target number of leaves per worker, for load balancing.
 const LEAVES_PER_WORKER: i64 = 8;
-/// Leaves begin at multiples of this many iterations, where they are long enough to bear it: accesses to
-/// arrays are as aligned in each of them as in the first one, and neighbours share few cache lines.
+/// Leaf sizes are multiples of this many iterations, if large enough. Array accesses of each leaf are then
+/// aligned like those of the first, and neighbouring leaves share few cache lines.
 pub(crate) const LINE: i64 = 8;
-/// A leaf is cut to whole lines from so many on.
+/// Minimum leaf size that is rounded to [`LINE`].
 pub(crate) const LONG: i64 = 8 * LINE;
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ struct Loop {
     context: Carried,
     lo: i64,
     hi: i64,
-    /// The iterations of a leaf.
+    /// Iterations per leaf.
     leaf: i64,
     depth: u32,
     /// True if the range is a kernel's grid, whose faults belong to the kernel.
@@ -38,7 +38,7 @@ impl Leaves for Loop {
     fn run_leaves(&self, first: u32, end: u32) {
         let lo = self.lo + i64::from(first) * self.leaf;
         let hi = (self.lo + i64::from(end) * self.leaf).min(self.hi);
-        // SAFETY: the caller of `gr_for` promised that the body takes every range of the loop.
+        // SAFETY: the caller of `gr_for` promised that the body accepts every range of the loop.
         tsan::shown(|| unsafe { run_body(self.kernel, self.body, lo, hi, self.context.get()) });
     }
 }
@@ -48,8 +48,8 @@ impl Loop {
         u32::try_from((self.hi - self.lo + self.leaf - 1) / self.leaf).unwrap_or(u32::MAX)
     }
 
-    /// Runs all: leaf by leaf, until there are others who could take what is left, if it may be shared. Says whether
-    /// it was.
+    /// Runs the loop leaf by leaf, until other workers could take the remaining leaves and sharing is
+    /// allowed. Returns whether the loop was shared.
     fn run(&self, timed: Option<&paying::Run>) -> bool {
         let leaves = self.leaves();
         for leaf in 0..leaves {
@@ -64,10 +64,10 @@ impl Loop {
     }
 }
 
-/// Runs a range, which may be a part of a kernel.
+/// Runs a range, possibly part of a kernel.
 ///
 /// # Safety
-/// The body takes the range.
+/// The body accepts the range.
 unsafe fn run_body(kernel: bool, body: RangeBody, lo: i64, hi: i64, context: *mut c_void) {
     // SAFETY: promised by the caller.
     unsafe {
@@ -78,8 +78,8 @@ unsafe fn run_body(kernel: bool, body: RangeBody, lo: i64, hi: i64, context: *mu
     }
 }
 
-/// The iterations of a leaf: a share of the loop, but as many as make the fork worth while (`grain`), and such
-/// that all workers get as many leaves where they are few.
+/// Iterations per leaf: a share of the loop, but enough to be worth a fork (`grain`), and balanced over the
+/// workers if leaves are few.
 fn leaf_size(trips: i64, grain: i64) -> i64 {
     let leaf = if pool::forces() {
         (trips / FORCED_LEAVES).max(1)
@@ -91,7 +91,7 @@ fn leaf_size(trips: i64, grain: i64) -> i64 {
         let even = up(trips, rounds * workers);
         if even >= grain / 2 { even } else { leaf }
     };
-    // A row counts leaves in 32 bits.
+    // A range of leaves stores 32-bit indices.
     let leaf = leaf.max(trips >> 31);
     match leaf < LONG {
         true => leaf,
@@ -104,12 +104,12 @@ fn up(dividend: i64, divisor: i64) -> i64 {
     dividend / divisor + i64::from(dividend % divisor != 0)
 }
 
-/// Runs `body` over `lo .. hi` in ranges, at once and in any order; returns when all have ended.
-/// `grain` is the smallest number of iterations that is worth a task of its own.
+/// Runs `body` over subranges of `lo .. hi`, in parallel and in any order; returns when all have ended.
+/// `grain` is the minimum number of iterations that is worth a task.
 ///
 /// # Safety
-/// `body` may be called with any range inside `lo .. hi` and `context`, on any thread, several at a
-/// time, and does not unwind.
+/// `body` may be called with any range inside `lo .. hi` and `context`, on any thread, several times
+/// concurrently, and does not unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_for(
     lo: i64,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn gr_for(
         strand::deeper(depth, || all.run(timed))
     };
     tsan::hidden(|| match grain {
-        // Each iteration is worth a task, as the program says.
+        // The program declares each iteration worth a task.
         1 => {
             pool::on_worker(|| split(None));
         }

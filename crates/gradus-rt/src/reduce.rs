@@ -1,9 +1,10 @@
-//! Reductions: leaves are cut and combined in an order that depends on the number of iterations
-//! alone, so that a sum has the same bits on any number of workers.
+//! Reductions: leaves are divided and combined in an order that depends on the trip count alone. A sum
+//! therefore has equal bits for any number of workers.
 //!
-//! One leaf's partial result is combined after the other into the result. While nobody waits for work, that is
-//! done as the leaves are run; then what is left is dealt out ([`crate::rows`]), each leaf with a place for its
-//! partial result, and the places are combined at the end.
+//! The partial results of the leaves are combined into the result in iteration order. While no thread needs
+//! work, each partial result is combined right after its leaf. Then the remaining leaves are distributed
+//! ([`crate::rows`]), each with memory for its partial result, and the partial results are combined at the
+//! end.
 
 use crate::ranges::{LINE, LONG};
 use crate::rows::{self, Leaves};
@@ -14,19 +15,19 @@ use std::ffi::c_void;
 /// Adds iterations `lo .. hi` to the partial result at `partial`.
 pub type ReduceBody =
     unsafe extern "C" fn(lo: i64, hi: i64, partial: *mut c_void, context: *mut c_void);
-/// Combines the partial result at `from`, of later iterations, into the one at `into`.
+/// Combines the partial result at `from`, of later iterations, into the partial result at `into`.
 pub type Combine =
     unsafe extern "C" fn(into: *mut c_void, from: *const c_void, context: *mut c_void);
 
-/// A loop is cut into at most this many leaves, where a partial result is no longer than a cache line: workers
-/// end within a leaf's time of each other.
+/// Maximum number of leaves, for partial results of at most a cache line: workers finish within the time of
+/// a leaf of each other.
 const LEAVES: i64 = 256;
-/// Longer partial results are fewer, as each costs memory and time: at least this many.
+/// Minimum number of leaves for larger partial results, each of which costs memory and time.
 const FEWEST_LEAVES: i64 = 16;
-/// The bytes of all partial results together, where that leaves enough of them.
+/// Target size of all partial results together, in bytes.
 const PARTIALS_BYTES: usize = 1 << 20;
 
-/// Partial results begin with a cache line: two workers never share one.
+/// Partial results are aligned to cache lines: two workers never share a line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line {
@@ -47,7 +48,7 @@ struct Reduction {
     depth: u32,
 }
 
-/// Leaves from `first` on, each with a place for its partial result.
+/// Leaves from `first` on, each with memory for its partial result.
 struct Placed<'a> {
     all: &'a Reduction,
     first: u32,
@@ -64,8 +65,8 @@ impl Leaves for Placed<'_> {
 }
 
 impl Reduction {
-    /// Runs all; `may_share` says, where so many leaves are done, whether further ones may run on other threads. Says
-    /// whether any did.
+    /// Runs the reduction; `may_share` decides, after `leaf` leaves, whether other threads may run further
+    /// leaves. Returns whether the reduction was shared.
     fn run(&self, may_share: impl Fn(u32) -> bool) -> bool {
         let leaves = (self.hi - self.lo + self.leaf - 1) / self.leaf;
         let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
@@ -82,7 +83,7 @@ impl Reduction {
         false
     }
 
-    /// Deals out leaves `first .. end`.
+    /// Distributes leaves `first .. end`.
     fn share(&self, first: u32, end: u32) {
         let mut places = self.places(end - first);
         let places = Carried(places.as_mut_ptr().cast());
@@ -100,8 +101,8 @@ impl Reduction {
     fn run_leaf(&self, leaf: u32, partial: Carried) {
         let lo = self.lo + i64::from(leaf) * self.leaf;
         let hi = (lo + self.leaf).min(self.hi);
-        // SAFETY: the identity is that long, and the place at least as long; the rest is promised by the caller of
-        // `gr_reduce`.
+        // SAFETY: the identity has `size_bytes` bytes, and the memory at least as many; the rest is promised
+        // by the caller of `gr_reduce`.
         unsafe {
             let from: *const u8 = self.identity.get().cast();
             std::ptr::copy_nonoverlapping(from, partial.get().cast(), self.size_bytes);
@@ -116,24 +117,24 @@ impl Reduction {
         tsan::shown(|| unsafe { (self.combine)(result, partial.get(), context) });
     }
 
-    /// The lines of a partial result.
+    /// Number of cache lines of a partial result.
     fn lines(&self) -> usize {
         self.size_bytes.div_ceil(size_of::<Line>()).max(1)
     }
 
-    /// Memory for so many partial results.
+    /// Allocates memory for `leaves` partial results.
     fn places(&self, leaves: u32) -> SmallVec<[Line; 1]> {
         smallvec![Line::default(); self.lines() * leaves as usize]
     }
 
     fn place(&self, places: Carried, leaf: u32) -> Carried {
         let first: *mut Line = places.get().cast();
-        // SAFETY: there are places for so many leaves.
+        // SAFETY: the memory holds enough partial results.
         Carried(unsafe { first.add(self.lines() * leaf as usize).cast() })
     }
 }
 
-/// The iterations of a leaf, by what the loop is and not by who runs it.
+/// Iterations per leaf; depends on the loop only, not on the workers.
 fn leaf_size(trips: i64, grain: i64, size_bytes: usize) -> i64 {
     let leaves = match size_bytes <= size_of::<Line>() {
         true => LEAVES,
@@ -148,14 +149,14 @@ fn leaf_size(trips: i64, grain: i64, size_bytes: usize) -> i64 {
     }
 }
 
-/// Runs `body` over `lo .. hi` in ranges; the partial results are combined, in the order of the
-/// iterations, into `result`, which the caller has filled with what they are combined with.
-/// `grain` is the smallest number of iterations that is worth a task of its own.
+/// Runs `body` over subranges of `lo .. hi`. The partial results are combined, in iteration order, into
+/// `result`, which the caller has initialised. `grain` is the minimum number of iterations that is worth a
+/// task.
 ///
 /// # Safety
-/// `identity` and `result` point to `size_bytes` bytes, aligned to 8. `body` and `combine` may be
-/// called on any thread, several at a time, with partial results of that size that started as a copy
-/// of `identity`, and do not unwind.
+/// `identity` and `result` point to `size_bytes` bytes, aligned to 8. `body` and `combine` may be called on
+/// any thread, several times concurrently, with partial results of that size that started as a copy of
+/// `identity`, and do not unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_reduce(
     lo: i64,

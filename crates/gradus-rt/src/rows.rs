@@ -1,23 +1,25 @@
-//! What is left of a loop is dealt out: an equal row of leaves to each worker that may come, and so many are asked to
-//! ([`share`]). Each begins with the row that has its number, so that it meets in its caches what it left
-//! there in the loop before; who has none left takes half of another one's row, which is one atomic
-//! operation. So nobody waits for leaves that a worker has not begun, however long it is kept away. The rows
-//! are our own; that workers come at all is the pool's fork and join.
+//! Distribution of a loop's remaining leaves: an equal range of leaves per worker, stealable in halves
+//! ([`share`]).
+//!
+//! Each worker starts with the range of its own index, whose data its caches hold from the previous loop. A
+//! worker without leaves steals half of another worker's range, in a single atomic operation. No thread ever
+//! waits for unstarted leaves, however long a worker is preempted. The ranges are implemented here; the
+//! pool's fork and join recruit the workers.
 
 use crate::{Carried, pool, strand, tsan};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What `GRADUS_FORCE_FORK` asks for at least.
+/// Minimum number of leaves under `GRADUS_FORCE_FORK`.
 pub(crate) const FORCED_LEAVES: i64 = 8;
 
-/// A loop cut into leaves.
+/// A loop divided into leaves.
 pub(crate) trait Leaves: Sync {
-    /// Runs leaves `first .. end`, on any worker, beside others.
+    /// Runs leaves `first .. end` on any worker, concurrently with other leaves.
     fn run_leaves(&self, first: u32, end: u32);
 }
 
-/// A worker's row of leaves that nobody has begun: the number of the first one, and of the one behind the last.
-/// Only its worker, who goes on from the first, ever fills it, when it is empty; all others take from its end.
+/// A worker's range of unstarted leaves, packed as first and end. Only the owner, who takes leaves from the
+/// front, refills an empty range; all other workers steal from the back.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Row(AtomicU64);
@@ -31,8 +33,8 @@ impl Row {
         ((word >> 32) as u32, word as u32)
     }
 
-    /// Cuts what `cut` says off the row `first .. end`: gives what stays and what is taken. `None` if the row
-    /// is empty. No leaf ever comes back to where it was, but as one that nobody has begun.
+    /// Divides the range `first .. end` by `cut`, and returns the part taken. `None` if the range is empty.
+    /// A leaf returns to a range only if unstarted; no ABA problem arises.
     fn take(&self, cut: impl Fn(u32, u32) -> [(u32, u32); 2]) -> Option<(u32, u32)> {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -61,7 +63,7 @@ impl Row {
         self.take(|first, end| [(first + 1, end), (first, first + 1)])
     }
 
-    /// The farther half, or the only leaf.
+    /// Steals the farther half, or the only leaf.
     fn half(&self) -> Option<(u32, u32)> {
         self.take(|first, end| {
             let middle = first + (end - first) / 2;
@@ -69,7 +71,7 @@ impl Row {
         })
     }
 
-    /// Fills the row, if it is still as empty as it was.
+    /// Refills the range, if still empty and unchanged.
     fn fill(&self, (first, end): (u32, u32)) -> bool {
         let seen = self.0.load(Ordering::Relaxed);
         let (next, last) = Row::unpack(seen);
@@ -82,18 +84,18 @@ impl Row {
     }
 }
 
-/// A loop that several workers are at. What each of them reads first lies together, as it comes from another
-/// processor's cache.
+/// A loop shared by several workers. Fields that each worker reads first are adjacent, because they come
+/// from another processor's cache.
 #[repr(align(128))]
 struct Shared<L> {
     all: L,
-    /// Forks around the loop.
+    /// Number of enclosing forks.
     depth: u32,
     rows: Vec<Row>,
     fence: Carried,
 }
 
-/// Runs leaves `first .. end` on all workers that come.
+/// Runs leaves `first .. end` on all workers that arrive.
 pub(crate) fn share(all: impl Leaves, first: u32, end: u32, depth: u32) {
     let workers = pool::abreast() as u64;
     let leaves = u64::from(end - first);
@@ -121,7 +123,8 @@ impl<L: Leaves> Shared<L> {
         tsan::acquire(self.fence.get());
     }
 
-    /// Takes part, and asks `others` to: half of them are asked by the first who comes.
+    /// Takes part in the loop, and recruits `others` further workers: the first recruit recruits half of the
+    /// others.
     fn ask(&self, others: usize) {
         if others == 0 || self.rows.iter().all(Row::is_empty) {
             return self.take_part();
@@ -139,7 +142,7 @@ impl<L: Leaves> Shared<L> {
         );
     }
 
-    /// Runs leaves as long as there are any.
+    /// Runs leaves until none is left.
     fn take_part(&self) {
         let own = pool::gr_worker().unsigned_abs() as usize % self.rows.len();
         loop {
@@ -148,10 +151,11 @@ impl<L: Leaves> Shared<L> {
             }
             let (before, behind) = self.rows.split_at(own);
             let Some(taken) = behind.iter().chain(before).find_map(Row::half) else {
-                // Not an error: no row has leaves left.
+                // Not an error: no range has leaves left.
                 return;
             };
-            // A leaf of this loop that waits may have another worker's part run here, with the same row.
+            // A leaf that waits may run another worker's share of this loop on the same thread, with the
+            // same range.
             if !self.rows[own].fill(taken) {
                 for leaf in taken.0..taken.1 {
                     self.all.run_leaves(leaf, leaf + 1);

@@ -1,13 +1,12 @@
-//! The schedule of loops that leave it to whoever runs the program (`schedule(runtime)`): what `OMP_SCHEDULE` says,
-//! or the program itself by `omp_set_schedule`, which in a team holds there. Without either it is `static`, as with
-//! LLVM's library.
+//! Run-time schedule of loops (`schedule(runtime)`): from `OMP_SCHEDULE`, or from `omp_set_schedule`, which
+//! inside a team applies to that team. The default is `static`, as in LLVM's library.
 
 use crate::foreign::{Function, call};
 use crate::strand;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How iterations come to ranks.
+/// Schedule kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Static,
@@ -15,18 +14,19 @@ pub(crate) enum Kind {
     Guided,
 }
 
-/// A schedule: with no chunk (0), static parts are one for each rank, and others one iteration at least.
+/// A schedule. Chunk 0 means the default: a single static share per rank, or one iteration per dynamic
+/// chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
     pub(crate) kind: Kind,
     pub(crate) chunk: i64,
 }
 
-/// The bit of `omp_sched_t` that asks for parts in order.
+/// The `monotonic` modifier bit of `omp_sched_t`.
 const MONOTONIC: u32 = 1 << 31;
 
 impl Schedule {
-    /// By OpenMP's number for a kind.
+    /// Decodes OpenMP's number of a kind.
     fn numbered(kind: u32, chunk: i32) -> Option<Schedule> {
         let kind = match kind & !MONOTONIC {
             1 | 4 => Kind::Static,
@@ -38,7 +38,7 @@ impl Schedule {
         Some(Schedule { kind, chunk })
     }
 
-    /// As `OMP_SCHEDULE` has it: `[modifier:]kind[,chunk]`.
+    /// Parses `OMP_SCHEDULE`: `[modifier:]kind[,chunk]`.
     fn written(text: &str) -> Option<Schedule> {
         let text = text.to_ascii_lowercase();
         let kind = text.rsplit(':').next()?;
@@ -64,12 +64,12 @@ impl Schedule {
     }
 }
 
-/// A schedule that is read and set at any time.
+/// A schedule that is read and set atomically.
 #[derive(Debug)]
 pub(crate) struct Set(AtomicU64);
 
 impl Set {
-    /// What is set outside of teams.
+    /// The schedule outside teams.
     pub(crate) fn outside() -> Set {
         Set(AtomicU64::new(outside().load(Ordering::Relaxed)))
     }
@@ -88,11 +88,11 @@ fn outside() -> &'static AtomicU64 {
     })
 }
 
-/// Sets the schedule of later loops that leave it open.
+/// Sets the schedule of later `schedule(runtime)` loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_schedule(kind: u32, chunk: i32) {
     let member = strand::here().member;
-    // SAFETY: a member lives as long as it is somebody's place, so longer than this call.
+    // SAFETY: a member lives while any thread's context refers to it, thus longer than this call.
     let place = match unsafe { member.as_ref() } {
         Some(member) => &member.team().schedule.0,
         None => outside(),
@@ -105,13 +105,13 @@ pub extern "C" fn __wrap_omp_set_schedule(kind: u32, chunk: i32) {
     }
 }
 
-/// As asked by Fortran.
+/// Fortran interface.
 ///
 /// # Safety
-/// Both can be read.
+/// Both are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_omp_set_schedule_(kind: *const u32, chunk: *const i32) {
-    // SAFETY: promised by the caller. The C function takes numbers.
+    // SAFETY: promised by the caller. The C function takes the values.
     unsafe { __wrap_omp_set_schedule(*kind, *chunk) };
 }
 

@@ -1,21 +1,21 @@
-//! Scratch memory of a run of a loop's body: what is too large for a stack. A thread keeps what it took for its
-//! next run.
+//! Scratch memory for an iteration of a loop body, if too large for the stack. A thread caches freed blocks
+//! for later iterations.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 
-/// A cache line; code reads and writes such memory in whole vectors.
+/// A cache line; lowered code accesses the memory in whole vectors.
 const ALIGNMENT: usize = 64;
-/// A thread keeps at most so many blocks that are not in use.
+/// Limit of cached free blocks per thread.
 const KEPT: usize = 16;
 
-/// Blocks by size, in bytes.
+/// Blocks with sizes in bytes.
 struct Blocks(Vec<(usize, *mut c_void)>);
 
 impl Drop for Blocks {
     fn drop(&mut self) {
         for (_, block) in self.0.drain(..) {
-            // SAFETY: it came from `aligned_alloc`, and nobody uses it.
+            // SAFETY: the block came from `aligned_alloc` and is unused.
             unsafe { libc::free(block) };
         }
     }
@@ -25,7 +25,8 @@ thread_local! {
     static FREE: RefCell<Blocks> = const { RefCell::new(Blocks(Vec::new())) };
 }
 
-/// Memory for this thread, until [`gr_scratch_end`] is called for it; its contents are not defined.
+/// Allocates memory for the calling thread, until [`gr_scratch_end`]; the contents are undefined. Aborts if
+/// no memory is left.
 #[unsafe(no_mangle)]
 extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
     let bytes = usize::try_from(bytes).unwrap_or(0).max(1);
@@ -42,7 +43,7 @@ extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
     let block = unsafe { libc::aligned_alloc(ALIGNMENT, rounded) };
     if block.is_null() {
         let text = c"gradus: no memory for what a block keeps for its threads\n".to_bytes();
-        // SAFETY: the text is there; the program ends.
+        // SAFETY: the text is valid; the program ends.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.len());
             libc::abort()
@@ -51,10 +52,10 @@ extern "C" fn gr_scratch(bytes: i64) -> *mut c_void {
     block
 }
 
-/// Gives back what [`gr_scratch`] gave for `bytes`.
+/// Frees a block of `bytes` bytes from [`gr_scratch`].
 ///
 /// # Safety
-/// `block` is from this thread's [`gr_scratch`] of as many bytes, and is not used any more.
+/// `block` came from [`gr_scratch`] with an equal size on the calling thread, and is no longer used.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gr_scratch_end(block: *mut c_void, bytes: i64) {
     let bytes = usize::try_from(bytes).unwrap_or(0).max(1);
@@ -80,7 +81,7 @@ mod tests {
     fn what_was_given_back_is_given_again() {
         let (a, b) = (gr_scratch(100_000), gr_scratch(100_000));
         assert!(a != b && a as usize % ALIGNMENT == 0);
-        // SAFETY: both are this thread's.
+        // SAFETY: both blocks belong to the calling thread.
         unsafe {
             std::slice::from_raw_parts_mut(a.cast::<u8>(), 100_000).fill(1);
             gr_scratch_end(a, 100_000);

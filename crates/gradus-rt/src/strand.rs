@@ -1,33 +1,33 @@
-//! Where a thread stands: how deep in forks, and as which of how many threads.
+//! Thread context: fork depth, team rank and region state of the calling thread.
 //!
-//! A program may ask for its thread's number anywhere, also in files that know nothing of us; what it
-//! gets must fit what really runs at once ([`crate::answers`]). Every entry of the library that makes
-//! work for several threads says here who runs it, and takes it back at its end.
+//! A program may query its thread number anywhere, also in files compiled without knowledge of this library.
+//! The answer must agree with the threads that run concurrently ([`crate::answers`]). Every entry that
+//! creates parallel work sets the context of the executing thread, and restores the context at the end.
 
 use crate::team::Member;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A thread's place.
+/// Context of a thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Strand {
-    /// Forks around it.
+    /// Number of enclosing forks.
     pub(crate) depth: u32,
-    /// Whether several threads of ours may be at work around it: the number of its worker is that of
-    /// its thread, unless it is a rank.
+    /// Several threads of this library may be at work. The thread number is then the worker's index, unless
+    /// the thread is a rank.
     pub(crate) inside: bool,
-    /// Whether a region of ours runs this: its tasks may be others' work.
+    /// A region of this library encloses the code: tasks may run on other threads.
     region: bool,
-    /// The rank, directly in a team.
+    /// The rank, directly in a team; else null.
     pub(crate) member: *const Member,
-    /// Regions of another run-time library around it when its work began.
+    /// Level of enclosing OpenMP-library regions at the start of the work.
     pub(crate) foreign_level: i32,
-    /// Whether it runs a final task: what that makes runs where it stands.
+    /// A final task runs: its tasks and loops run in place.
     pub(crate) is_final: bool,
-    /// How many threads the regions that begin here are to have, as set here or where the team around began; 0
-    /// where nothing was set.
+    /// Requested number of threads for regions begun here, set here or at the start of the enclosing team; 0
+    /// if unset.
     pub(crate) wanted: u32,
-    /// Whether this is a region of ours without ranks in one that has them: it has one thread.
+    /// A region without ranks, nested in a region with ranks: the inner region has one thread.
     pub(crate) alone: bool,
 }
 
@@ -46,35 +46,35 @@ thread_local! {
     static STRAND: Cell<Strand> = const { Cell::new(OUTSIDE) };
 }
 
-/// Whether work of ours was ever told its thread's number: see [`must_not_wait`].
+/// Set once any work has queried its thread number: see [`must_not_wait`].
 static NUMBERED: AtomicBool = AtomicBool::new(false);
 
-/// This thread's place.
+/// The context of the calling thread.
 pub(crate) fn here() -> Strand {
     STRAND.get()
 }
 
-/// The present depth of forks.
+/// The current fork depth.
 pub(crate) fn depth() -> u32 {
     STRAND.get().depth
 }
 
-/// Whether this is a region of ours without ranks, directly: the code of all its threads, run by one.
+/// Returns whether the innermost region has no ranks: a single thread runs the code of all threads.
 pub(crate) fn is_one_for_all() -> bool {
     let here = STRAND.get();
     here.region && !here.inside
 }
 
-/// Whether what this thread makes stays with it: it runs a final task, or is a rank of a team with fewer
-/// ranks than there are workers.
+/// Returns whether work created by the thread stays on the thread: in a final task, or in a rank of a team
+/// with fewer ranks than workers.
 pub(crate) fn is_closed() -> bool {
     let here = STRAND.get();
-    // SAFETY: a member lives as long as it is somebody's place.
+    // SAFETY: a member lives while any thread's context refers to it.
     here.is_final || !here.member.is_null() && unsafe { &*here.member }.is_narrow()
 }
 
-/// A final task begins, if `is_final`: until [`gr_final_end`] what it makes runs where it stands, in its
-/// order. Gives what that is to be called with.
+/// Begins a final task if `is_final`: until [`gr_final_end`], nested work runs in place, in program order.
+/// Returns the argument for [`gr_final_end`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_final(is_final: bool) -> bool {
     let before = STRAND.get();
@@ -85,7 +85,7 @@ pub extern "C" fn gr_final(is_final: bool) -> bool {
     before.is_final
 }
 
-/// Ends what [`gr_final`] began.
+/// Ends the effect of [`gr_final`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_final_end(before: bool) {
     STRAND.set(Strand {
@@ -94,7 +94,7 @@ pub extern "C" fn gr_final_end(before: bool) {
     });
 }
 
-/// Runs `work` as a worker, one level of forks deeper.
+/// Runs `work` as a worker, one fork level deeper.
 pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
     as_strand(depth + 1, std::ptr::null(), 0, work)
 }
@@ -121,7 +121,7 @@ fn as_strand<R>(depth: u32, member: *const Member, wanted: u32, work: impl FnOnc
     result
 }
 
-/// Regions that begin here are to have so many threads.
+/// Requests `threads` threads for regions begun by the calling thread.
 pub(crate) fn want(threads: u32) {
     STRAND.set(Strand {
         wanted: threads,
@@ -129,7 +129,7 @@ pub(crate) fn want(threads: u32) {
     });
 }
 
-/// The code of this thread goes on at another level of the other library's regions.
+/// Sets the OpenMP-library level at which the thread's code continues.
 pub(crate) fn at_level(foreign_level: i32) {
     let here = STRAND.get();
     STRAND.set(Strand {
@@ -138,29 +138,29 @@ pub(crate) fn at_level(foreign_level: i32) {
     });
 }
 
-/// Work that was told its thread's number may keep something of its own under that number: while it
-/// waits for a loop of its own, no other work that could ask for the same number may run on its thread.
-/// A rank knows its number from the start.
+/// Returns whether the thread must not run other work while waiting for a loop of its own. Work that has
+/// queried its thread number may store data under that number, and other work on the thread could query the
+/// same number. A rank knows its number from the start.
 pub(crate) fn must_not_wait() -> bool {
     let here = STRAND.get();
-    // SAFETY: a member lives as long as it is somebody's place.
+    // SAFETY: a member lives while any thread's context refers to it.
     let is_rank = !here.member.is_null() && unsafe { &*here.member }.team().size() > 1;
     is_rank || here.inside && NUMBERED.load(Ordering::Relaxed)
 }
 
-/// Whether the loops of this thread are its own: it must not wait for them, or runs a final task, in whose order they
-/// are.
+/// Returns whether the thread runs its loops alone: because other work is excluded while waiting, or because
+/// a final task requires program order.
 pub(crate) fn loops_alone() -> bool {
     must_not_wait() || STRAND.get().is_final
 }
 
-/// Work of ours has been told its thread's number.
+/// Records that work has queried its thread number.
 pub(crate) fn numbered() {
     NUMBERED.store(true, Ordering::Relaxed);
 }
 
-/// What follows may make tasks: until [`gr_leave`] this thread is one of the workers. Gives what that
-/// is to be called with.
+/// Makes the thread a worker until [`gr_leave`], because the following code may create tasks. Returns the
+/// argument for [`gr_leave`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_enter() -> bool {
     let before = STRAND.get();
@@ -175,7 +175,7 @@ pub extern "C" fn gr_enter() -> bool {
     enters
 }
 
-/// Ends what [`gr_enter`] began.
+/// Ends the effect of [`gr_enter`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_leave(entered: bool) {
     if entered {
@@ -187,8 +187,8 @@ pub extern "C" fn gr_leave(entered: bool) {
     }
 }
 
-/// A region begins of which there are no ranks, and no work that several threads do but in what it calls. Gives what
-/// [`gr_region_end`] is to be called with.
+/// Begins a region without ranks, in which only callees may create parallel work. Returns the argument for
+/// [`gr_region_end`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_region() -> i32 {
     let before = STRAND.get();
@@ -200,7 +200,7 @@ pub extern "C" fn gr_region() -> i32 {
     i32::from(before.region) | i32::from(before.alone) << 1
 }
 
-/// Ends what [`gr_region`] began.
+/// Ends the effect of [`gr_region`].
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_region_end(before: i32) {
     STRAND.set(Strand {
@@ -210,9 +210,9 @@ pub extern "C" fn gr_region_end(before: i32) {
     });
 }
 
-/// Whether a region runs this, of ours or of the other library: 0 where none does, 2 directly in a rank of a team,
-/// whose loops are its own but not its tasks, else 1. Outside of all, tasks of OpenMP are work of the thread that makes
-/// them, and a program may rely on their order.
+/// Returns whether a region of this library or of the OpenMP library encloses the code. 0: no region; 2:
+/// directly in a rank of a team, which runs its loops alone but shares its tasks; else 1. Outside all
+/// regions, an OpenMP task runs on its creating thread, and a program may rely on the order.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_in_region() -> i32 {
     let here = STRAND.get();

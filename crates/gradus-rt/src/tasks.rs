@@ -1,22 +1,22 @@
-//! Fork and join: two calls at once, and scopes of any number of tasks.
+//! Fork-join: two calls in parallel, and scopes with any number of tasks.
 
 use crate::{Carried, pool, strand, tsan, waiting};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A task.
+/// Body of a task.
 pub type Task = unsafe extern "C" fn(context: *mut c_void);
 
-/// A group of tasks that is waited for together. Begins as zeros; [`gr_sync`] must be the last call
-/// on it before its memory goes.
+/// A group of tasks with a common sync. Initialised with zeros; [`gr_sync`] must be the last call on the
+/// scope before its memory is released.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Scope {
-    /// The tasks that have not ended.
+    /// Number of tasks in progress.
     open: AtomicUsize,
 }
 
-/// Runs `first` and `second`, possibly at once; returns when both have ended.
+/// Runs `first` and `second`, possibly in parallel; returns when both have ended.
 ///
 /// # Safety
 /// Both may be called with their contexts, `second` on any thread, and do not unwind.
@@ -61,12 +61,12 @@ pub unsafe extern "C" fn gr_join(
     tsan::hidden(|| pool::on_worker(both));
 }
 
-/// Makes a task of `scope` that gets a copy of the `size_bytes` bytes at `context`. Where nobody
-/// waits for work the task runs at once, here.
+/// Creates a task of `scope`, with a copy of the `size_bytes` bytes at `context`. If no thread needs work,
+/// the task runs immediately on the calling thread.
 ///
 /// # Safety
-/// `task` may be called on any thread, with a pointer to such a copy (aligned to 16), and does not
-/// unwind. The scope outlives the task: [`gr_sync`] is called before its memory goes.
+/// `task` may be called on any thread with a pointer to the copy (aligned to 16 bytes), and does not unwind.
+/// The scope outlives the task: [`gr_sync`] is called before its memory is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_spawn(
     scope: *const Scope,
@@ -75,17 +75,17 @@ pub unsafe extern "C" fn gr_spawn(
     size_bytes: usize,
 ) {
     if !pool::gr_hungry() {
-        // SAFETY: promised by the caller; a task may use its context up.
+        // SAFETY: promised by the caller; a task may modify its context.
         return unsafe { task(context.cast_mut()) };
     }
     tsan::hidden(|| fork(scope, task, context, size_bytes));
 }
 
-/// Makes a task that others can steal.
+/// Creates a stealable task.
 fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
-    // Not zeroed: the C library has small blocks at hand, but not where they must be zero.
+    // Uninitialised: the C library caches small blocks, but not zeroed ones.
     let mut copy = Vec::<u128>::with_capacity(size_bytes.div_ceil(size_of::<u128>()).max(1));
-    // SAFETY: the context is that long, and the copy has room for as much.
+    // SAFETY: the context has `size_bytes` bytes, and so does the copy.
     unsafe {
         std::ptr::copy_nonoverlapping(context.cast::<u8>(), copy.as_mut_ptr().cast(), size_bytes)
     };
@@ -96,7 +96,7 @@ fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usi
     tsan::release(copy.as_mut_ptr().cast());
     pool::spawn(scope, move || {
         strand::deeper(depth, || {
-            // Only what came before its own spawn comes before a task.
+            // Only operations before the task's own spawn happen before the task.
             tsan::acquire(copy.as_mut_ptr().cast());
             // SAFETY: promised by the caller of `gr_spawn`.
             tsan::shown(|| unsafe { task(copy.as_mut_ptr().cast()) });
@@ -108,10 +108,10 @@ fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usi
     });
 }
 
-/// Waits for the tasks of `scope`, and does other work meanwhile.
+/// Waits for the tasks of `scope`, and runs other work meanwhile.
 ///
 /// # Safety
-/// `scope` is one.
+/// `scope` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     // SAFETY: promised by the caller.
@@ -123,7 +123,8 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     tsan::acquire(scope.cast_mut().cast());
 }
 
-/// Apart from [`gr_sync`], so that a scope whose tasks have ended, or were none, is a test and no frame.
+/// The slow path of [`gr_sync`], kept out of line: a scope without open tasks then costs a test and no stack
+/// frame.
 #[cold]
 fn wait(open: &AtomicUsize) {
     tsan::hidden(|| waiting::until(|| open.load(Ordering::Acquire) == 0));

@@ -1,10 +1,10 @@
-//! Teams: the same code on every worker at once, with barriers, as OpenMP's `parallel` means it.
+//! Teams: the same code on several threads concurrently, with barriers, as in OpenMP's `parallel`.
 //!
-//! A team is for code that cannot be cut into loops and tasks. Its ranks wait for each other, so each
-//! needs a thread of its own. A program that asks for a number of them may rely on it (`num_threads(4)`, and
-//! the rank times a quarter of the work), so it gets them: workers, where the pool has them to spare, else
-//! threads of the team's own. Inside of a region a team has one rank, as OpenMP gives nested regions one thread,
-//! unless the program was told that more regions may be active.
+//! A team is for code that cannot be split into loops and tasks. Ranks wait for each other, and each rank
+//! therefore needs its own thread. A program that requests a number of ranks may rely on the number
+//! (`num_threads(4)`, and the rank times a quarter of the work). The team gets exactly that number: workers,
+//! if the pool has enough, else new threads. A team inside a region has a single rank, as OpenMP gives
+//! nested regions one thread, unless the program allowed more active levels.
 
 use crate::schedule::{Kind, Set};
 use crate::{Carried, answers, foreign, pool, strand, tsan, waiting};
@@ -17,78 +17,78 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub type TeamBody =
     unsafe extern "C" fn(member: *const Member, rank: i32, size: i32, context: *mut c_void);
 
-/// Loops without a barrier between them that may be under way at once: ranks that are further ahead
-/// wait.
+/// Limit of loops in progress at once without a barrier in between; faster ranks wait.
 const LOOPS: usize = 8;
 
-/// A team that runs.
+/// A running team.
 #[derive(Debug)]
 pub struct Team {
     size: AtomicU32,
-    /// The regions of ours around it.
+    /// The enclosing regions of this library.
     pub(crate) around: Around,
-    /// The place that began it.
+    /// Context of the thread that began the team.
     pub(crate) begun: Begun,
     arrived: AtomicU32,
     generation: AtomicU32,
-    /// How many single regions have found the rank that runs them.
+    /// Number of single regions already claimed by a rank.
     singles: AtomicU64,
     loops: [SharedLoop; LOOPS],
-    /// How iterations come to ranks where a loop does not say.
+    /// Schedule of loops without a schedule of their own (`schedule(runtime)`).
     pub(crate) schedule: Set,
-    /// What one rank gives to all.
+    /// Address broadcast by a rank (`copyprivate`).
     pub(crate) given: AtomicPtr<c_void>,
 }
 
-/// What stands around a place: so many regions of ours, so many of them with several threads.
+/// Enclosing regions of this library: the number of levels, and of levels with several threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
     pub(crate) levels: i32,
     pub(crate) active: i32,
-    /// All that the threads of these regions are, if each of them began as many.
+    /// Product of the thread counts of all enclosing regions.
     pub(crate) threads: u32,
 }
 
-/// A place that begins a team: its number and of how many it was one where the work is ours, and the rank that it was.
+/// Context in which a team begins: the thread number and number of threads if the work belongs to this
+/// library, and the rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     pub(crate) place: Option<(i32, i32)>,
     pub(crate) member: *const Member,
-    /// What was set there for regions that begin there.
+    /// Thread count requested for regions begun in that context.
     pub(crate) wanted: u32,
 }
 
-// SAFETY: whoever begins a team waits for it to end, and its ranks read of the member what never changes.
+// SAFETY: the beginning thread waits for the team's end, and ranks read only constant fields of the member.
 unsafe impl Send for Begun {}
 // SAFETY: as above.
 unsafe impl Sync for Begun {}
 
-/// A loop whose iterations the ranks fetch from one counter.
+/// A loop whose iterations the ranks fetch from a shared counter.
 #[derive(Debug, Default)]
 struct SharedLoop {
-    /// The loop that has this place, counted from 1; 0 while nobody has come to it.
+    /// Number of the loop in this slot, counted from 1; 0 if no rank has reached the slot.
     number: AtomicU64,
     next: AtomicI64,
-    /// Ranks that have come to its end.
+    /// Number of ranks that have reached the loop's end.
     left: AtomicU32,
 }
 
-/// A rank: its team, and its way through the regions that the team shares.
+/// A rank of a team, and its progress through the team's shared constructs.
 #[derive(Debug)]
 pub struct Member {
     pub(crate) team: *const Team,
     pub(crate) rank: u32,
-    /// Whether there are workers that are not in the team.
+    /// Some workers are not in the team.
     narrow: bool,
     singles: Cell<u64>,
     loops: Cell<u64>,
-    /// How many parts of the last such loop this rank had in turn.
+    /// Number of round-robin chunks this rank has taken from the current loop.
     turns: Cell<i64>,
-    /// The loop that a foreign compiler's code has under way.
+    /// The dispatch loop in progress, of code compiled for the OpenMP library.
     pub(crate) dispatch: Cell<Dispatch>,
 }
 
-/// A loop whose parts are asked for by its own numbers.
+/// Parameters of a dispatch loop: bounds in the program's index type, and chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dispatch {
     pub(crate) lower: i64,
@@ -111,17 +111,17 @@ impl Member {
         }
     }
 
-    /// Whether there are workers that are not in the team.
+    /// Returns whether some workers are not in the team.
     pub(crate) fn is_narrow(&self) -> bool {
         self.narrow
     }
 
     pub(crate) fn team(&self) -> &Team {
-        // SAFETY: the team is there until all of its ranks have ended.
+        // SAFETY: the team lives until all of its ranks have ended.
         unsafe { &*self.team }
     }
 
-    /// Whether this rank is the one that runs the single region that it has come to.
+    /// Returns whether this rank executes the current single region.
     pub(crate) fn single(&self) -> bool {
         let number = self.singles.replace(self.singles.get() + 1);
         let singles = &self.team().singles;
@@ -130,7 +130,7 @@ impl Member {
         claim.is_ok()
     }
 
-    /// Begins a loop whose iterations are fetched.
+    /// Begins a loop with dynamically fetched iterations.
     pub(crate) fn loop_begin(&self) {
         let team = self.team();
         let number = self.loops.get() + 1;
@@ -144,8 +144,8 @@ impl Member {
             if now == number {
                 return;
             }
-            // The place is free when nobody has had it, or all ranks have left the loop that did; the
-            // counter was put back by the last of them.
+            // The slot is free if unused so far, or if all ranks have left its previous loop. The claiming
+            // rank resets the counter.
             let unused = now == 0 && number <= LOOPS as u64;
             let left = || now == before && place.left.load(Ordering::Acquire) == team.size();
             if unused || left() {
@@ -167,8 +167,9 @@ impl Member {
         }
     }
 
-    /// Fetches the next `chunk` of `trips` iterations, or with `guided` the next share of what is
-    /// left, at least `chunk`: the first and one past the last; two times `trips` where none is left.
+    /// Fetches the next `chunk` of `trips` iterations; with `guided`, the next share of the remaining
+    /// iterations, at least `chunk`. Returns the first iteration and the end; `(trips, trips)` if none is
+    /// left.
     pub(crate) fn loop_next(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
         let team = self.team();
         let place = &team.loops[self.loops.get() as usize % LOOPS];
@@ -194,7 +195,7 @@ impl Member {
         (trips, trips)
     }
 
-    /// As [`Member::loop_next`], where the program names a chunk; without (0), as the schedule says that is set.
+    /// [`Member::loop_next`] if the program names a chunk; for chunk 0, the runtime schedule applies.
     pub(crate) fn next_part(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
         let set = self.team().schedule.get();
         match set.kind {
@@ -205,7 +206,7 @@ impl Member {
         }
     }
 
-    /// The rank's next chunk where they go round, or without one (0) its only part.
+    /// The rank's next chunk in round-robin order; for chunk 0, the rank's only share.
     fn loop_turn(&self, trips: i64, chunk: i64) -> (i64, i64) {
         let team = self.team();
         let (rank, size) = (i64::from(self.rank), i64::from(team.size()));
@@ -225,14 +226,14 @@ impl Member {
     }
 }
 
-/// So many iterations or a few more: at least one chunk, and whole ones.
+/// Rounds up to a multiple of `chunk`, at least one chunk.
 pub(crate) fn whole(iterations: i64, chunk: i64) -> i64 {
     let chunk = chunk.max(1);
     let chunks = iterations / chunk + i64::from(iterations % chunk != 0);
     chunks.max(1).saturating_mul(chunk)
 }
 
-/// One team at a time: ranks of two could wait for each other's workers.
+/// Held by the team on the workers: ranks of two teams could wait for each other's workers.
 static BUSY: Mutex<()> = Mutex::new(());
 
 impl Team {
@@ -259,12 +260,12 @@ impl Team {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// There are so many ranks, as each of them says before it comes to anything that they share.
+    /// Sets the number of ranks. Each rank stores the number before reaching any shared construct.
     fn has(&self, ranks: u32) {
         self.size.store(ranks, Ordering::Relaxed);
     }
 
-    /// Every rank comes here before any goes on; who waits does other work meanwhile.
+    /// Team barrier; a waiting rank runs other work.
     pub(crate) fn wait(&self) {
         if self.size() == 1 {
             return;
@@ -282,11 +283,11 @@ impl Team {
     }
 }
 
-/// Runs `body` once for every rank of a team of `wanted` ranks (0: as many as there are workers);
-/// returns when all have ended.
+/// Runs `body` once for every rank of a team of `wanted` ranks (0: the default number), and returns when all
+/// ranks have ended.
 ///
 /// # Safety
-/// `body` may be called with `context` on several threads at once, and does not unwind.
+/// `body` may be called with `context` on several threads concurrently, and does not unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_void) {
     let context = Carried(context);
@@ -308,7 +309,7 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     }
 }
 
-/// How many ranks a team has that is to have `wanted` of them (0: as many as there are workers) and begins here.
+/// The number of ranks of a team that begins here and requests `wanted` ranks (0: the default number).
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
     i32::try_from(ranks(wanted)).unwrap_or(i32::MAX)
@@ -326,7 +327,7 @@ fn ranks(wanted: i32) -> u32 {
     ranks.min(answers::room())
 }
 
-/// A team whose ranks are workers.
+/// Runs a team on the workers.
 fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     let workers = pool::gr_workers().unsigned_abs();
     let team = Team::new(wanted);
@@ -340,7 +341,7 @@ fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     tsan::acquire(team.fence());
 }
 
-/// Runs one rank, as part of this library.
+/// Runs a rank, as part of this library.
 fn as_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     strand::as_member(member, || {
         tsan::acquire(team.fence());
@@ -349,7 +350,7 @@ fn as_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) 
     });
 }
 
-/// A team whose ranks are the calling thread and threads that live as long as it.
+/// Runs a team on the calling thread and on threads that end with the team.
 fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     let team = Team::new(size);
     tsan::release(team.fence());
@@ -360,7 +361,7 @@ fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
         for number in 1..size {
             let thread = std::thread::Builder::new().stack_size(pool::STACK_BYTES);
             if thread.spawn_scoped(scope, move || rank(number)).is_err() {
-                // Those that have begun wait for it: the program cannot go on.
+                // The ranks already started wait for the missing rank: the program cannot continue.
                 no_thread();
             }
         }
@@ -369,20 +370,20 @@ fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     tsan::acquire(team.fence());
 }
 
-/// A rank has no thread to run on: others of its team may wait for it, so that the program cannot go on.
+/// Aborts: a rank has no thread, and other ranks of the team may wait for the rank.
 pub(crate) fn no_thread() -> ! {
     fail(c"gradus: the system gives no thread for a rank of a region\n")
 }
 
 fn fail(text: &CStr) -> ! {
-    // SAFETY: the text is there, and nothing unwinds through this library.
+    // SAFETY: the text is valid, and nothing unwinds through this library.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.count_bytes());
         libc::abort()
     }
 }
 
-/// Every rank of the team comes here before any goes on.
+/// Team barrier: every rank arrives before any rank continues.
 ///
 /// # Safety
 /// `member` is the calling rank.
@@ -392,22 +393,22 @@ pub unsafe extern "C" fn gr_barrier(member: *const Member) {
     unsafe { &*member }.team().wait();
 }
 
-/// Whether this rank is the one that runs the single region that it has come to.
+/// Returns whether this rank executes the current single region.
 ///
 /// # Safety
-/// `member` is the calling rank; all ranks come to the same single regions in the same order.
+/// `member` is the calling rank; all ranks reach the same single regions in equal order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_single(member: *const Member) -> bool {
     // SAFETY: promised by the caller.
     unsafe { &*member }.single()
 }
 
-/// The part of rank `rank` of `size` of a loop of `trips` iterations: it begins with the one given, and ends
-/// before `*end`. Rank r has iterations r·p to (r+1)·p, p = ⌈trips/size⌉: loops that an optimiser turned into
-/// rank arithmetic rely on exactly this.
+/// The static share of rank `rank` of `size` in a loop of `trips` iterations: starts at the returned
+/// iteration, and ends before `*end`. Rank r gets iterations r·p to (r+1)·p, p = ⌈trips/size⌉. Loops that an
+/// optimiser turned into rank arithmetic rely on this formula.
 ///
 /// # Safety
-/// `end` can be written.
+/// `end` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_part(rank: i64, size: i64, trips: i64, end: *mut i64) -> i64 {
     let [rank, size, trips] = [rank, size, trips].map(|n| n as u64);
@@ -421,20 +422,20 @@ pub unsafe extern "C" fn gr_part(rank: i64, size: i64, trips: i64, end: *mut i64
 /// Begins a loop whose iterations are fetched by [`gr_loop_next`].
 ///
 /// # Safety
-/// As for [`gr_single`], for such loops.
+/// The obligations of [`gr_single`] apply, for such loops.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_loop_begin(member: *const Member) {
     // SAFETY: promised by the caller.
     unsafe { &*member }.loop_begin();
 }
 
-/// Fetches iterations of the loop begun last: the next `chunk` of `trips`, or with `guided` the next
-/// share of what is left, at least `chunk`; with 0 for a chunk, as the schedule says that is set
-/// (`schedule(runtime)`). Gives the first; `*end` is one past the last. Nothing is
-/// left where the first is `trips`.
+/// Fetches iterations of the loop begun last: the next `chunk` of `trips`; with `guided`, the next share of
+/// the remaining iterations, at least `chunk`. For chunk 0 the runtime schedule applies
+/// (`schedule(runtime)`). Returns the first iteration and stores the end in `*end`. No iteration is left if
+/// the result is `trips`.
 ///
 /// # Safety
-/// As for [`gr_loop_begin`]; `end` can be written.
+/// The obligations of [`gr_loop_begin`] apply; `end` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_loop_next(
     member: *const Member,
@@ -461,7 +462,7 @@ mod tests {
             let mut done = 0;
             for rank in 0..size {
                 let mut end = -1;
-                // SAFETY: the end is a variable.
+                // SAFETY: `end` is a local variable.
                 let start = unsafe { gr_part(rank, size, trips, &raw mut end) };
                 assert_eq!((start, end), (done, (done + share).min(trips)));
                 done = end;

@@ -1,12 +1,12 @@
-//! What ThreadSanitizer must be told: that a fork comes before its task, and a task before its join; and
-//! that what this library does to memory of its own is not the program's.
+//! ThreadSanitizer annotations: a fork happens before its task, a task before its join, and this library's
+//! own memory accesses are ignored.
 //!
-//! The sanitizer sees the calls of `malloc`, `free` and `memcpy` that a pool makes, but not the atomic
-//! operations that order them, as only the program is instrumented. So workers begin [`hidden`], the entries
-//! are, and the program's code is [`shown`] wherever it is called.
+//! The sanitizer intercepts the pool's calls of `malloc`, `free` and `memcpy`, but not the atomic operations
+//! that order these calls, because only the program is instrumented. Workers and entries therefore run
+//! [`hidden`], and program code runs [`shown`].
 //!
-//! The sanitizer's functions are weak references: null in a program that is built without it. The table of
-//! them is global, since what reads it may be inlined into other objects.
+//! The sanitizer's functions are weak references, null in a program built without the sanitizer. The table
+//! of the functions is global, because readers of the table may be inlined into other objects.
 
 use std::ffi::c_void;
 
@@ -27,7 +27,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// The last two take nothing, and overlook what they are given.
+/// The last two functions take no argument, and ignore the given one.
 type Entry = Option<unsafe extern "C" fn(*mut c_void)>;
 
 unsafe extern "C" {
@@ -35,40 +35,40 @@ unsafe extern "C" {
 }
 
 fn call(entry: usize, place: *mut c_void) {
-    // SAFETY: the table is filled by the linker and never written.
+    // SAFETY: the linker fills the table, and nothing writes to it.
     if let Some(entry) = unsafe { gr_tsan_entries[entry] } {
-        // SAFETY: the sanitizer takes any address.
+        // SAFETY: the sanitizer accepts any address.
         unsafe { entry(place) }
     }
 }
 
-/// Whether races are looked for.
+/// Returns whether ThreadSanitizer is active.
 pub(crate) fn watches() -> bool {
-    // SAFETY: the table is filled by the linker and never written.
+    // SAFETY: the linker fills the table, and nothing writes to it.
     unsafe { gr_tsan_entries[0].is_some() }
 }
 
-/// What was done before [`release`] of the same place is visible from here on.
+/// Orders the operations before [`release`] of `place` before the following operations.
 pub(crate) fn acquire(place: *mut c_void) {
     call(0, place);
 }
 
-/// What was done until here is visible after [`acquire`] of the same place.
+/// Orders the preceding operations before those after [`acquire`] of `place`.
 pub(crate) fn release(place: *mut c_void) {
     call(1, place);
 }
 
-/// From here on this thread's accesses are this library's.
+/// Ignores the thread's accesses from here on.
 pub(crate) fn hide() {
     call(2, std::ptr::null_mut());
 }
 
-/// From here on this thread's accesses are what they were before [`hide`].
+/// Ends the last [`hide`].
 pub(crate) fn show() {
     call(3, std::ptr::null_mut());
 }
 
-/// Runs what belongs to this library.
+/// Runs library code, with its accesses ignored.
 pub(crate) fn hidden<R>(work: impl FnOnce() -> R) -> R {
     hide();
     let result = work();
@@ -76,7 +76,7 @@ pub(crate) fn hidden<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs the program's code, from inside of [`hidden`].
+/// Runs program code from inside [`hidden`].
 pub(crate) fn shown<R>(work: impl FnOnce() -> R) -> R {
     show();
     let result = work();

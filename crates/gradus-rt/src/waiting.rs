@@ -1,21 +1,21 @@
-//! How threads wait: awake for about as long as it takes to wake one up, then asleep.
+//! Backoff: a waiting thread spins for about the cost of a wake-up, then sleeps.
 //!
-//! Waking a thread takes longer than many a parallel loop. So who waits for a part of a loop that another
-//! worker has looks on itself before it leaves the waiting to rayon ([`for_other`]), and a worker of our own
-//! pool that has no work stays up for a while, as the next loop is often near.
+//! Waking a thread takes longer than many a parallel loop. A thread that waits for another worker's share of
+//! a loop therefore spins before rayon takes over the waiting ([`for_other`]). An idle worker of the rayon
+//! pool spins for a while, because the next loop is often near.
 
 use crate::pool;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a worker without work stays up at most, and who waits looks on at what another one does.
+/// Maximum spin time of an idle worker, and of a thread that waits for another worker.
 pub(crate) const AWAKE: Duration = Duration::from_micros(100);
-/// Who has looked in vain so often has waited for long.
+/// Number of failed polls after which the wait counts as long.
 const LONG: u32 = 1_000;
-/// Looks between two glances at the clock.
+/// Polls between two reads of the clock.
 pub(crate) const LOOKS: u32 = 32;
 
-/// How far a part of a loop has come that others may take.
+/// Progress of a stealable share of a loop.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU8);
 
@@ -36,8 +36,8 @@ impl Progress {
     }
 }
 
-/// Does other work while a part that another worker has begun is under way, but not for long: rayon
-/// waits from then on.
+/// Runs other work while a share started by another worker is in progress, for a limited time; rayon waits
+/// afterwards.
 pub(crate) fn for_other(progress: &Progress) {
     let mut since: Option<Instant> = None;
     let mut looks = 0;
@@ -54,7 +54,7 @@ pub(crate) fn for_other(progress: &Progress) {
     }
 }
 
-/// Does other work of the pool until `done` holds.
+/// Runs other work of the pool until `done` holds.
 pub(crate) fn until(done: impl Fn() -> bool) {
     let mut idle = 0_u32;
     while !done() {
@@ -70,7 +70,7 @@ pub(crate) fn until(done: impl Fn() -> bool) {
     }
 }
 
-/// Waits a little; longer after many times in vain, so that waiting costs others nothing.
+/// Pauses briefly; longer after many failed polls, to leave the processor to other threads.
 pub(crate) fn pause(times: u32) {
     match times {
         0..=LONG if !pool::is_crowded() => std::hint::spin_loop(),
@@ -78,7 +78,7 @@ pub(crate) fn pause(times: u32) {
     }
 }
 
-/// As [`pause`], where others are to go on at once: regions may have more threads than there are processors.
+/// Like [`pause`], but yields from the start: regions may have more threads than there are processors.
 pub(crate) fn pause_for_others(times: u32) {
     match times {
         0..=4_000 => std::thread::yield_now(),

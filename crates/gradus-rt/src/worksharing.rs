@@ -1,8 +1,8 @@
-//! Code that shares the work of a team, compiled for OpenMP's own library, in a team of ours: a function
-//! of another file, or of a library, that a region calls.
+//! OpenMP worksharing in teams of this library, for code compiled for the OpenMP library: a function of
+//! another file or library, called from a region.
 //!
-//! The parts are those that our lowering deals out, so that loops which rely on meeting the same
-//! iterations in the same rank still do. Outside of our teams the other library does the work.
+//! The chunks equal those of lowered loops, and code that relies on the assignment of iterations to ranks
+//! stays correct. Outside teams of this library, the OpenMP library does the work.
 
 use crate::critical::{Lock, gr_lock, gr_unlock};
 use crate::foreign::{self, Function, call};
@@ -11,40 +11,41 @@ use crate::team::{Dispatch, Member, whole};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-/// The rank that this thread is, directly in a team of ours.
+/// The rank of the calling thread, directly in a team of this library.
 fn member() -> Option<&'static Member> {
     let here = strand::here();
     if here.member.is_null() || here.foreign_level != foreign::level() {
         return None;
     }
-    // SAFETY: a member lives as long as it is somebody's place, so longer than this call.
+    // SAFETY: a member lives while any thread's context refers to it, thus longer than this call.
     Some(unsafe { &*here.member })
 }
 
-/// A source location of the compiler's.
+/// A source location record of the compiler.
 type Place = *mut c_void;
 
-/// The bits of a schedule that say how, not which.
+/// Mask of the schedule kind, without modifiers.
 const SCHEDULE: i32 = 0x1fff_ffff;
 const STATIC_CHUNKED: i32 = 33;
 const GUIDED: [i32; 3] = [36, 42, 46];
 const RUNTIME: i32 = 37;
 const RUNTIME_SIMD: i32 = 47;
-/// Schedules from here on give iterations to one after the other.
+/// First schedule kind with ordered iterations.
 const ORDERED: i32 = 64;
-/// Schedules from here on deal out between teams.
+/// First schedule kind that distributes between teams.
 const DISTRIBUTE: i32 = 91;
 
-/// How the indices of a loop are to be read.
+/// Interpretation of a loop's index type.
 #[derive(Clone, Copy)]
 enum Index {
     Signed,
-    /// With the greatest one.
+    /// Unsigned, with the maximum value.
     Unsigned(u64),
 }
 
-/// The iterations from `lower` to `upper` in steps. As many as an unsigned index has values are none: a loop that
-/// runs `n` times has the last index `n - 1`, and flang does not ask whether there is one.
+/// Number of iterations from `lower` to `upper` in steps of `step`. A count that equals the number of
+/// unsigned values means zero: a loop of `n` iterations has the last index `n - 1`, and flang does not test
+/// for `n = 0`.
 fn trip_count(lower: i64, upper: i64, step: i64, index: Index) -> i64 {
     let wide = |x: i64| match index {
         Index::Unsigned(_) => i128::from(x.cast_unsigned()),
@@ -62,8 +63,8 @@ fn trip_count(lower: i64, upper: i64, step: i64, index: Index) -> i64 {
     }
 }
 
-/// A rank's part of a static loop: the first and last index, how far it is to its next part, and
-/// whether it has the last iteration.
+/// A rank's share of a static loop: first and last index, stride to the next chunk, and whether the share
+/// contains the last iteration.
 struct Part {
     lower: i64,
     upper: i64,
@@ -123,13 +124,13 @@ fn begin_dispatch(
     member.dispatch.set(Dispatch {
         lower,
         step,
-        // In order: the first rank runs them all.
+        // Ordered loops: the first rank runs all iterations.
         trips: if ordered && member.rank > 0 { 0 } else { trips },
         chunk: match schedule {
             _ if ordered => trips,
             35 | 36 | 42 | 46 => chunk.max(1),
             RUNTIME => 0,
-            // The number given is the width of the vectors that parts are to be made of.
+            // The given number is the vector width; chunks are multiples of it.
             RUNTIME_SIMD => whole(share, chunk),
             _ => share,
         },
@@ -137,7 +138,7 @@ fn begin_dispatch(
     });
 }
 
-/// The next part: the first and last index, the step, and whether it has the last iteration.
+/// The next chunk: first and last index, step, and whether the chunk contains the last iteration.
 fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
     let this = member.dispatch.get();
     let (first, after) = member.next_part(this.trips, this.chunk, this.guided);
@@ -145,14 +146,14 @@ fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
     (first < after).then(|| (at(first), at(after - 1), this.step, after == this.trips))
 }
 
-/// The loop entries for an index type.
+/// Defines the loop entries of an index type.
 macro_rules! loops {
     ($index:ty, $signed:ty, $read:expr, $init:ident $Init:ident, $begin:ident $Begin:ident,
      $next:ident $Next:ident) => {
-        /// A static loop asks for its part.
+        /// Returns the rank's share of a static loop.
         ///
         /// # Safety
-        /// As the library's.
+        /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "the library's interface")]
         pub unsafe extern "C" fn $init(
@@ -188,10 +189,10 @@ macro_rules! loops {
             }
         }
 
-        /// A loop begins whose parts are asked for one by one.
+        /// Begins a dynamically scheduled loop.
         ///
         /// # Safety
-        /// As the library's.
+        /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $begin(
             place: Place,
@@ -215,10 +216,10 @@ macro_rules! loops {
             }
         }
 
-        /// Whether there is a further part, and which.
+        /// Fetches the next chunk; returns 0 if none is left.
         ///
         /// # Safety
-        /// As the library's.
+        /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $next(
             place: Place,
@@ -261,15 +262,15 @@ loops!(i64, i64, Index::Signed, __wrap___kmpc_for_static_init_8 Static8,
 loops!(u64, i64, Index::Unsigned(u64::MAX), __wrap___kmpc_for_static_init_8u Static8u,
     __wrap___kmpc_dispatch_init_8u Dispatch8u, __wrap___kmpc_dispatch_next_8u Next8u);
 
-/// Entries that do something in a team of ours, and else go on with their arguments, but for one that
-/// becomes another there.
+/// Defines entries that act in a team of this library, and else forward their arguments to the OpenMP
+/// library; a single argument may be replaced.
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident $Name:ident ($($arg:ident: $ty:ty),*) $(-> $result:ty)?,
        $member:pat => $ours:expr $(, elsewhere $other:ident = $with:expr)?;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
-        /// As the library's.
+        /// The contract of the OpenMP library's function applies.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(place: Place, thread: i32, $($arg: $ty),*) $(-> $result)? {
             match member() {
@@ -288,62 +289,63 @@ macro_rules! entries {
 }
 
 entries! {
-    /// The end of a static loop.
+    /// Ends a static loop.
     __wrap___kmpc_for_static_fini StaticEnd(), _ => {};
-    /// The end of a loop whose parts were asked for.
+    /// Ends a dynamically scheduled loop.
     __wrap___kmpc_dispatch_deinit DispatchEnd(), _ => {};
-    /// The end of a part whose iterations are ordered: one rank has them all.
+    /// Ends a chunk with ordered iterations (signed 4-byte index); a single rank runs all ordered
+    /// iterations.
     __wrap___kmpc_dispatch_fini_4 DispatchFini4(), _ => {};
-    /// As above.
+    /// Ends a chunk with ordered iterations (unsigned 4-byte index).
     __wrap___kmpc_dispatch_fini_4u DispatchFini4u(), _ => {};
-    /// As above.
+    /// Ends a chunk with ordered iterations (signed 8-byte index).
     __wrap___kmpc_dispatch_fini_8 DispatchFini8(), _ => {};
-    /// As above.
+    /// Ends a chunk with ordered iterations (unsigned 8-byte index).
     __wrap___kmpc_dispatch_fini_8u DispatchFini8u(), _ => {};
-    /// An iteration's turn: one rank has them all.
+    /// Begins an ordered region; a single rank runs all iterations.
     __wrap___kmpc_ordered Ordered(), _ => {};
-    /// The end of the turn.
+    /// Ends an ordered region.
     __wrap___kmpc_end_ordered EndOrdered(), _ => {};
-    /// All ranks meet.
+    /// Team barrier.
     __wrap___kmpc_barrier Barrier(), member => member.team().wait();
-    /// All ranks meet, unless they are cancelled: never.
+    /// Team barrier with a cancellation point; cancellation never occurs.
     __wrap___kmpc_cancel_barrier CancelBarrier() -> i32, member => {
         member.team().wait();
         0
     };
-    /// Whether this rank does what one does.
+    /// Non-zero if this rank executes the single region.
     __wrap___kmpc_single Single() -> i32, member => member.single().into();
-    /// The end of what one does.
+    /// Ends a single region.
     __wrap___kmpc_end_single EndSingle(), _ => {};
-    /// Whether this rank is the first.
+    /// Non-zero for rank 0.
     __wrap___kmpc_master Master() -> i32, member => (member.rank == 0).into();
-    /// The end of what the first rank does.
+    /// Ends a master region.
     __wrap___kmpc_end_master EndMaster(), _ => {};
-    /// Whether this rank is the one named.
+    /// Non-zero for the given rank.
     __wrap___kmpc_masked Masked(wanted: i32) -> i32,
         member => (i64::from(member.rank) == i64::from(wanted)).into();
-    /// The end of what the named rank does.
+    /// Ends a masked region.
     __wrap___kmpc_end_masked EndMasked(), _ => {};
-    /// A rank may now combine its part of a reduction, alone.
+    /// Enters the critical section in which a rank combines its part of a reduction.
     __wrap___kmpc_reduce Reduce(count: i32, bytes: usize, data: *mut c_void, combine: *mut c_void,
         lock: *const Lock) -> i32, _ => enter(lock),
         elsewhere lock = reduction_lock();
-    /// As above; the ranks do not meet behind it.
+    /// Enters the critical section of a reduction without a barrier at the end.
     __wrap___kmpc_reduce_nowait ReduceNowait(count: i32, bytes: usize, data: *mut c_void,
         combine: *mut c_void, lock: *const Lock) -> i32, _ => enter(lock),
         elsewhere lock = reduction_lock();
-    /// A rank has combined; all ranks meet.
+    /// Leaves the critical section of a reduction; team barrier.
     __wrap___kmpc_end_reduce EndReduce(lock: *const Lock), member => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) };
         member.team().wait();
     }, elsewhere lock = reduction_lock();
-    /// A rank has combined.
+    /// Leaves the critical section of a reduction.
     __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const Lock), _ => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) }
     }, elsewhere lock = reduction_lock();
-    /// The rank that ran a single region gives its values to all.
+    /// Broadcasts the values of the rank that executed a single region.
     __wrap___kmpc_copyprivate CopyPrivate(bytes: usize, data: *mut c_void,
         copy: unsafe extern "C" fn(*mut c_void, *mut c_void), did_it: i32), member => {
         let team = member.team();
@@ -352,15 +354,16 @@ entries! {
         }
         team.wait();
         if did_it == 0 {
-            // SAFETY: promised by the caller; the one waits until all have copied.
+            // SAFETY: promised by the caller; the broadcasting rank waits until all ranks have copied.
             unsafe { copy(data, team.given.load(Ordering::Acquire)) };
         }
         team.wait();
     };
 }
 
-/// The lock of reductions in regions of the other library. All reductions of a program name the same one, in which
-/// that library leaves a pointer of its own: ours would never be free again.
+/// The lock for reductions in regions of the OpenMP library. All reductions of a program share a lock
+/// variable, in which the OpenMP library stores a pointer; a lock of this library there would never be free
+/// again.
 fn reduction_lock() -> *const Lock {
     static LOCK: Lock = Lock::new();
     &raw const LOCK
@@ -372,20 +375,20 @@ fn enter(lock: *const Lock) -> i32 {
     1
 }
 
-/// A critical section begins: the same lock for all threads of the program, whoever runs them.
+/// Enters a critical section. A lock excludes all threads of the program, in regions of either library.
 ///
 /// # Safety
-/// As the library's.
+/// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap___kmpc_critical(_: Place, _: i32, lock: *const Lock) {
     // SAFETY: promised by the caller.
     unsafe { gr_lock(lock) }
 }
 
-/// As above, with advice.
+/// Enters a critical section, ignoring the hint.
 ///
 /// # Safety
-/// As the library's.
+/// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
     _: Place,
@@ -397,10 +400,10 @@ pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
     unsafe { gr_lock(lock) }
 }
 
-/// A critical section ends.
+/// Leaves a critical section.
 ///
 /// # Safety
-/// As the library's.
+/// The contract of the OpenMP library's function applies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap___kmpc_end_critical(_: Place, _: i32, lock: *const Lock) {
     // SAFETY: promised by the caller.

@@ -1,4 +1,4 @@
-//! More workers than processors.
+//! Oversubscription: more workers than processors.
 
 use gradus_rt::answers::__wrap_omp_set_num_threads;
 use gradus_rt::pool::{gr_worker, gr_workers};
@@ -9,7 +9,7 @@ use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Who took part, a bit for each.
+/// Records the participating workers, a bit for each.
 unsafe extern "C" fn note(lo: i64, hi: i64, context: *mut c_void) {
     let seen = unsafe { &*context.cast::<AtomicU64>() };
     for _ in lo..hi {
@@ -27,7 +27,7 @@ unsafe extern "C" fn meet(member: *const Member, rank: i32, _: i32, context: *mu
     }
 }
 
-/// Loops are shared by as many workers as there are processors; all come to a team.
+/// A loop is shared by as many workers as there are processors; all workers join a team.
 #[test]
 fn no_more_workers_come_than_there_are_processors() {
     let processors = std::thread::available_parallelism().map_or(1, Into::into);
@@ -43,7 +43,8 @@ fn no_more_workers_come_than_there_are_processors() {
             unsafe { gr_for(0, 64, 1, note, context(&seen)) };
             many += usize::from(taking_part(&seen) > processors);
         }
-        // Some are still awake after their start and after a team; who falls asleep may be called again at once.
+        // Some workers are still awake after their start and after a team; a worker that falls asleep may be
+        // woken again immediately.
         assert!(many < 5, "{many} of 20");
         let seen = AtomicU64::new(0);
         unsafe { gr_team(0, meet, context(&seen)) };

@@ -1,10 +1,10 @@
-//! The CUDA headers in `include/cuda`: stock clang takes sources that use them, for the device and for the
+//! The CUDA headers in `include/cuda`: stock clang compiles sources that use the headers, for device and
 //! host, without a toolkit; and C and C++ sources that only call the runtime.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What both halves of a CUDA source are compiled with.
+/// Common options for both halves of a CUDA source.
 const BOTH: &[&str] = &[
     "-x",
     "cuda",
@@ -21,7 +21,7 @@ const BOTH: &[&str] = &[
     "-disable-llvm-passes",
 ];
 
-/// The IR that clang makes of a file of `tests/cuda_headers` with these options.
+/// The IR that clang emits for a file of `tests/cuda_headers`.
 fn compiled(file: &str, options: &[&str]) -> String {
     let clang = std::env::var_os("GRADUS_CLANG").unwrap_or("clang-22".into());
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -55,8 +55,8 @@ fn host(file: &str) -> String {
     compiled(file, &[BOTH, &half].concat())
 }
 
-/// Both halves of `file`: the kernels are the device's, the host launches and registers them, and nothing
-/// is left in a GPU's own assembly.
+/// Compiles both halves of `file`: the device half defines the kernels, the host half launches and registers
+/// the kernels, and no GPU assembly is left.
 fn both_halves(file: &str, kernels: &[&str]) {
     let (device, host) = (device(file), host(file));
     for kernel in kernels {
@@ -101,10 +101,10 @@ fn plain_c_and_cplusplus() {
     }
 }
 
-/// Headers that say why a source cannot be compiled (gradus-cli's tests include them).
+/// Headers that report why a source cannot be compiled (included by gradus-cli's tests).
 const REFUSALS: [&str; 1] = ["mma.h"];
 
-/// Every header can be included alone and twice, by either half.
+/// Every header can be included alone and twice, in either half.
 #[test]
 fn each_header_stands_alone() {
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include/cuda");

@@ -1,4 +1,4 @@
-//! The structures that the CUDA headers declare are those of the runtime: clang compares places and sizes.
+//! Layout of the structures in the CUDA headers and in the runtime: clang compares offsets and sizes.
 
 use gradus_rt::cuda::types::{
     Array, Copy3D, DeviceProperties, FunctionAttributes, PointerAttributes, Resource, Texture,
@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-/// Assertions in C: for each structure its size, for each field listed its place.
+/// C assertions: for each structure the size, for each listed field the offset.
 macro_rules! layouts {
     ($($name:literal = $ty:ty { $($field:literal = $own:ident),* $(,)? })*) => {{
         let mut text = String::new();
@@ -75,7 +75,7 @@ fn assertions() -> String {
 fn headers_and_runtime_agree() {
     let text = assertions();
     assert!(text.lines().count() > 50);
-    // Arrays are only declared for kernels.
+    // Arrays are declared for kernels only.
     let text = format!("#define _Static_assert static_assert\n{text}int main() {{ return 0; }}\n");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_layouts.cu");
     std::fs::write(&file, text).expect("written");

@@ -1,4 +1,4 @@
-//! The pool's promises, through its C interface, with as many workers as the machine has.
+//! Guarantees of the pool, through its C interface, with as many workers as processors.
 
 use gradus_rt::critical::{Lock, gr_lock, gr_unlock};
 use gradus_rt::pool::gr_workers;
@@ -16,7 +16,7 @@ fn pointer<T>(value: &T) -> *mut c_void {
     from_ref(value).cast_mut().cast()
 }
 
-/// What a C body sees behind its context.
+/// The context of a C body.
 unsafe fn behind<'a, T>(context: *mut c_void) -> &'a T {
     unsafe { &*context.cast::<T>() }
 }
@@ -94,7 +94,7 @@ unsafe extern "C" fn in_threads_of_their_own(lo: i64, hi: i64, context: *mut c_v
     }
 }
 
-/// All workers wait for threads of the program, which have work for them.
+/// All workers wait for program threads that submit work to the pool.
 #[test]
 fn threads_that_workers_wait_for_find_workers() {
     let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
@@ -185,7 +185,7 @@ fn sums_of_many_numbers_have_the_same_bits_every_time() {
     }
 }
 
-/// The first iteration waits for all others, or for ten seconds.
+/// The first iteration waits for all others, at most ten seconds.
 unsafe extern "C" fn hold_up(lo: i64, hi: i64, _: *mut c_void, context: *mut c_void) {
     let [others, waited_for]: &[AtomicU32; 2] = unsafe { behind(context) };
     let until = Instant::now() + Duration::from_secs(10);
@@ -199,7 +199,7 @@ unsafe extern "C" fn hold_up(lo: i64, hi: i64, _: *mut c_void, context: *mut c_v
     waited_for.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// What a worker of a reduction has not begun, others take, however long it is kept away.
+/// Other workers take a reduction's unstarted leaves, however long a worker is blocked.
 #[test]
 fn a_reduction_waits_for_nothing_that_was_not_begun() {
     if gr_workers() < 2 {
@@ -212,7 +212,7 @@ fn a_reduction_waits_for_nothing_that_was_not_begun() {
     assert_eq!(counts[1].load(Ordering::Relaxed), 63);
 }
 
-/// The first iterations take long, and half of them have a loop of their own.
+/// The first iterations take long, and half of the iterations contain a loop.
 unsafe extern "C" fn uneven(lo: i64, hi: i64, context: *mut c_void) {
     let seen: &Vec<AtomicU32> = unsafe { behind(context) };
     for i in lo..hi {
@@ -233,7 +233,7 @@ unsafe extern "C" fn add_up(lo: i64, hi: i64, context: *mut c_void) {
     sum.fetch_add((hi - lo) as u32, Ordering::Relaxed);
 }
 
-/// Workers take leaves of each other's rows, also while they wait for a loop inside of one.
+/// Workers steal leaves of each other's ranges, also while waiting for a nested loop.
 #[test]
 fn rows_that_take_long_are_shared() {
     for _ in 0..50 {
@@ -243,8 +243,7 @@ fn rows_that_take_long_are_shared() {
     }
 }
 
-/// Pauses around the time for which workers stay awake: whoever hands in work while they fall asleep is
-/// heard, or this never ends.
+/// The pauses are close to the spin time of workers: a lost wake-up would block the test forever.
 #[test]
 fn workers_that_fall_asleep_hear_every_call() {
     let rounds = |first: u64| {
@@ -372,7 +371,7 @@ fn a_team_keeps_its_ranks_together() {
     assert_eq!(phases_seen.locked.load(Ordering::Relaxed), 100 * ranks);
 }
 
-/// The first rank has others take part in its loops, whether they have come to their own ranks or not.
+/// The first rank shares its loops with other workers, whether or not each has started its own rank.
 unsafe extern "C" fn first_works(member: *const Member, rank: i32, _: i32, context: *mut c_void) {
     if rank == 0 {
         unsafe { gr_for(0, 50, 1, outer, context) };
@@ -380,7 +379,7 @@ unsafe extern "C" fn first_works(member: *const Member, rank: i32, _: i32, conte
     unsafe { gr_barrier(member) };
 }
 
-/// Who takes a piece of another rank's loop does not begin its own rank within.
+/// A worker that runs a piece of another rank's loop does not start its own rank inside.
 #[test]
 fn a_rank_that_begins_late_waits_for_nobody_beneath_it() {
     for turn in 0..2_000 {
@@ -406,7 +405,7 @@ fn a_team_inside_of_a_loop_has_one_rank() {
     assert_eq!(phases_seen.here.load(Ordering::Relaxed), 400);
 }
 
-/// Which threads ran something, and whose team it was.
+/// Threads that ran work, compared with the thread of the team.
 struct Threads {
     team: std::thread::ThreadId,
     strangers: AtomicU32,
@@ -427,7 +426,7 @@ unsafe extern "C" fn alone(_: *const Member, _: i32, size: i32, context: *mut c_
     unsafe { gr_for(0, 1000, 1, tell_thread, context) };
 }
 
-/// Who asks for one thread has made room for one.
+/// A program that requests a single thread has allocated memory for a single thread.
 #[test]
 fn a_team_of_one_thread_works_alone() {
     let threads = Threads {
@@ -438,8 +437,8 @@ fn a_team_of_one_thread_works_alone() {
     assert_eq!(threads.strangers.load(Ordering::Relaxed), 0);
 }
 
-/// A process that is forked has none of the workers: it waits for none of them to end a loop, and the ranks of a team,
-/// as many as it is told there are, are threads of its own. Its alarm ends one that waits.
+/// A forked process has no workers and waits for none. A team's ranks, as many as reported, are new threads.
+/// An alarm ends a process that hangs.
 #[cfg(unix)]
 #[test]
 fn a_forked_process_waits_for_no_worker() {

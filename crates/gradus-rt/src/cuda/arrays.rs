@@ -1,4 +1,4 @@
-//! CUDA arrays: memory with a format and sizes, laid out row by row.
+//! CUDA arrays: memory with a format and extents, laid out row by row.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -6,7 +6,10 @@ use super::memory::{self, Owner};
 use super::types::{Array, Extent, Format};
 use std::ffi::{c_int, c_uint, c_void};
 
-/// An array of `extent` elements; a height or depth of 0 is a dimension that it has not.
+/// Creates an array of `extent` elements; a height or depth of 0 means an absent dimension.
+///
+/// # Errors
+/// An invalid format, a width of 0, or no memory.
 pub(super) fn make(format: Format, extent: Extent, flags: c_uint) -> Result<Box<Array>, Error> {
     let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
     let Extent {
@@ -85,7 +88,7 @@ unsafe extern "C" fn cudaFreeArray(array: *mut Array) -> Status {
     if array.is_null() {
         return entry(|| Ok(()));
     }
-    // SAFETY: it came from `cudaMalloc3DArray` and is given back once.
+    // SAFETY: the array came from `cudaMalloc3DArray` and is freed once.
     let array = unsafe { Box::from_raw(array) };
     memory::cudaFree(array.data.cast())
 }
@@ -116,8 +119,7 @@ unsafe extern "C" fn cudaArrayGetInfo(
             depth,
             ..
         } = *array;
-        // Each of the three may be null, where it is not wanted.
-        // SAFETY: promised by the caller.
+        // Each of the three pointers may be null, if the caller ignores the value.
         unsafe {
             let _ = memory::give(format, array.format);
             let _ = memory::give(
@@ -160,7 +162,7 @@ extern "C" fn cudaDestroySurfaceObject(_surface: u64) -> Status {
     entry(|| Ok(()))
 }
 
-/// The array behind a pointer of a resource.
+/// The array that a resource points to.
 ///
 /// # Safety
 /// `pointer` is null or an array.

@@ -1,4 +1,5 @@
-//! Copies and fills: one memory, so each is a `memmove` for every row, after what CUDA would have refused.
+//! Copies and fills: host and device share memory, and each copy is a `memmove` per row, after CUDA's
+//! argument checks.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -7,7 +8,7 @@ use super::profile::{self, Activity};
 use super::types::{Array, Copy3D, Extent, Pitched};
 use std::ffi::{c_int, c_void};
 
-/// Which way a copy goes: `cudaMemcpyKind`.
+/// Direction of a copy: `cudaMemcpyKind`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Direction {
     from_device: Option<bool>,
@@ -39,8 +40,8 @@ impl Direction {
     }
 }
 
-/// That `count` bytes at `pointer` can be the device's (or the host's) end of a copy. Of what the runtime
-/// did not allocate (variables, the host's own memory) nothing is known.
+/// Checks that `count` bytes at `pointer` may be the device end (or host end) of a copy. Memory not
+/// allocated by the runtime (variables, the host's own memory) passes every check.
 pub(super) fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(), Error> {
     if pointer.is_null() {
         return Err(Error::InvalidValue);
@@ -52,7 +53,7 @@ pub(super) fn end(pointer: *const c_void, count: usize, device: Option<bool>) ->
     }
 }
 
-/// That both ends of a copy can be.
+/// Checks both ends of a copy.
 pub(super) fn ends(
     to: *const c_void,
     from: *const c_void,
@@ -63,7 +64,7 @@ pub(super) fn ends(
     end(from, count, direction.from_device)
 }
 
-/// One end of a copy: rows of a slice, slices.
+/// An end of a copy: start, bytes per row, bytes per slice.
 #[derive(Clone, Copy)]
 struct Rows {
     start: *mut u8,
@@ -71,7 +72,7 @@ struct Rows {
     slice: usize,
 }
 
-/// Copies `extent` (its width in bytes).
+/// Copies `extent` (width in bytes).
 fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(), Error> {
     let Extent {
         width,
@@ -98,7 +99,8 @@ fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(
         for z in 0..depth {
             for y in 0..height {
                 let at = |rows: Rows| rows.start.wrapping_add(z * rows.slice + y * rows.pitch);
-                // SAFETY: both spans are the caller's to copy; what the runtime knows of them was tested.
+                // SAFETY: the caller may access both spans; the spans in memory known to the runtime were
+                // checked.
                 unsafe { libc::memmove(at(to).cast(), at(from).cast(), width) };
             }
         }
@@ -179,8 +181,8 @@ extern "C" fn cudaMemcpy2D(
     })
 }
 
-/// An end of a three-dimensional copy: an array, or else memory with a pitch. The element's size counts
-/// places along x in an array.
+/// An end of a three-dimensional copy, in an array or else in pitched memory. Returns the rows and the size
+/// of an x step: the element size in an array, else 1.
 ///
 /// # Safety
 /// `array` is null or an array.
@@ -228,7 +230,7 @@ unsafe extern "C" fn cudaMemcpy3D(copy: *const Copy3D) -> Status {
         let (to, to_element) = unsafe { corner(copy.dst_array, &copy.dst, copy.dst_pos)? };
         // SAFETY: promised by the caller.
         let (from, from_element) = unsafe { corner(copy.src_array, &copy.src, copy.src_pos)? };
-        // With an array the width counts its elements, else bytes.
+        // With an array the width counts the array's elements, else bytes.
         let mut extent = copy.extent;
         extent.width *= to_element.max(from_element);
         block(to, from, extent, direction)
@@ -251,7 +253,7 @@ fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
         for z in 0..depth {
             for y in 0..height {
                 let start = to.start.wrapping_add(z * to.slice + y * to.pitch);
-                // SAFETY: the span is the caller's to fill; what the runtime knows of it was tested.
+                // SAFETY: the caller may write the span; a span in memory known to the runtime was checked.
                 unsafe { libc::memset(start.cast(), value, width) };
             }
         }
@@ -310,7 +312,7 @@ extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status 
     entry(|| fill(rows, value, extent))
 }
 
-/// A symbol is the one variable of host and device: its address.
+/// The address of a symbol: host and device share the variable.
 fn symbol(symbol: *const c_void, offset: usize) -> Result<*mut c_void, Error> {
     match symbol.is_null() {
         true => Err(Error::InvalidSymbol),
@@ -378,7 +380,7 @@ extern "C" fn cudaMemcpyFromArray(
     entry(|| unsafe { wrapped(from.cast_mut(), [x, y], to.cast(), count, kind, false) })
 }
 
-/// Copies `count` bytes between memory and the rows of an array from byte `x` of row `y` on.
+/// Copies `count` bytes between memory and the rows of an array, starting at byte `x` of row `y`.
 ///
 /// # Safety
 /// `array` is null or an array.
@@ -425,7 +427,7 @@ unsafe fn wrapped(
     Ok(())
 }
 
-/// A rectangle of an array, from byte `x` of row `y`.
+/// A rectangle of an array, starting at byte `x` of row `y`.
 ///
 /// # Safety
 /// `array` is null or an array.
@@ -514,7 +516,8 @@ extern "C" fn cudaMemcpy2DFromArray(
     })
 }
 
-/// The forms of copies and fills that name a stream: work of all streams is done when its call returns.
+/// Defines the copies and fills with a stream argument: the work of every stream is complete when the call
+/// returns.
 macro_rules! on_a_stream {
     ($($name:ident = $plain:ident($($arg:ident: $ty:ty),*);)*) => {$(
         #[unsafe(no_mangle)]

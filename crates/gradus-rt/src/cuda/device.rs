@@ -1,5 +1,5 @@
-//! The one device: this machine, described in CUDA's terms as one of the compute capability that the
-//! program's kernels are compiled for, 7.0 at least. Its multiprocessors are the pool's workers.
+//! The only device: this machine, described as a CUDA device. The compute capability is the one that the
+//! program's kernels are compiled for, at least 7.0. The multiprocessors are the pool's workers.
 
 use super::Status;
 use super::error::{self, Error, entry};
@@ -9,16 +9,16 @@ use super::types::DeviceProperties;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// What the device allows.
+/// Limits of the device.
 pub(super) const MAX_THREADS: u32 = 1024;
 pub(super) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 pub(super) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
-/// Bytes of shared memory of a block: without asking, and where its kernel was allowed more.
+/// Shared memory per block, in bytes: by default, and with the kernel's opt-in.
 pub(super) const SHARED: usize = 48 << 10;
 pub(super) const SHARED_OPTIN: usize = 96 << 10;
 pub(super) const THREADS_PER_PROCESSOR: u32 = 2048;
 pub(super) const BLOCKS_PER_PROCESSOR: u32 = 32;
-/// Kernels' clocks count nanoseconds.
+/// Kernel clocks count nanoseconds.
 const CLOCK_KHZ: c_int = 1_000_000;
 const VERSION: c_int = 12_020;
 const PCI: &CStr = c"0000:00:00.0";
@@ -26,7 +26,7 @@ const PCI: &CStr = c"0000:00:00.0";
 static FLAGS: AtomicU32 = AtomicU32::new(0);
 static CACHE: AtomicU32 = AtomicU32::new(0);
 static BANKS: AtomicU32 = AtomicU32::new(1);
-/// The limits by their numbers, as CUDA has them at first.
+/// Device limits by number, with CUDA's initial values.
 static LIMITS: [AtomicUsize; 7] = [
     AtomicUsize::new(1024),
     AtomicUsize::new(1 << 20),
@@ -37,10 +37,10 @@ static LIMITS: [AtomicUsize; 7] = [
     AtomicUsize::new(0),
 ];
 
-/// Free and whole memory, in bytes.
+/// Free and total memory, in bytes.
 pub(super) fn memory() -> (usize, usize) {
     let pages = |name| {
-        // SAFETY: it only gives a number.
+        // SAFETY: the call only returns a number.
         usize::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)
     };
     let page = pages(libc::_SC_PAGESIZE);
@@ -50,7 +50,7 @@ pub(super) fn memory() -> (usize, usize) {
     )
 }
 
-/// That a device is there: only number 0 is.
+/// Checks that a device exists: only number 0 does.
 pub(super) fn is_there(device: c_int) -> Result<(), Error> {
     match device {
         0 => Ok(()),
@@ -136,7 +136,7 @@ fn properties() -> DeviceProperties {
     }
 }
 
-/// The largest sizes of textures, in the order of the structure's fields, as compute capability 7.0 has them.
+/// Maximum texture extents in field order, with the values of compute capability 7.0.
 const TEXTURES: [c_int; 26] = [
     131_072,
     32_768,
@@ -170,7 +170,7 @@ const SURFACES: [c_int; 14] = [
     32_768, 2046,
 ];
 
-/// An attribute by its number.
+/// The value of an attribute by number.
 fn attribute(number: c_int) -> Option<c_int> {
     let p = properties();
     let int = |n: usize| c_int::try_from(n).unwrap_or(c_int::MAX);
@@ -280,7 +280,7 @@ unsafe extern "C" fn cudaDeviceGetPCIBusId(
         if to.is_null() || usize::try_from(length).unwrap_or(0) < bytes.len() {
             return Err(Error::InvalidValue);
         }
-        // SAFETY: there is room for the text.
+        // SAFETY: the buffer is large enough for the text.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
         Ok(())
     })

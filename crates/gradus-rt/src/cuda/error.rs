@@ -1,12 +1,12 @@
-//! The error model: every call returns a code; the last one that failed is kept for each thread, and an error
-//! of a kernel stays for the whole process until the device is reset.
+//! CUDA error model: every call returns a code. Each thread stores its last error; an error of a kernel
+//! persists for the whole process until the device is reset.
 
 use super::Status;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Lists the errors: the name after `cudaError`, its number, its text.
+/// Defines the errors: the name after `cudaError`, the number, the text.
 macro_rules! errors {
     ($($name:ident = $code:literal, $text:literal;)*) => {
         /// An error of the runtime.
@@ -163,10 +163,10 @@ thread_local! {
     static LAST: Cell<Status> = const { Cell::new(0) };
 }
 
-/// What a kernel did wrong; 0 while none did.
+/// The error of a failed kernel; 0 if none failed.
 static STICKY: AtomicI32 = AtomicI32::new(0);
 
-/// What a call of the interface returns: `work` is not done where an earlier kernel failed.
+/// Runs a call of the interface and returns its status; after a kernel failure `work` does not run.
 pub(super) fn entry(work: impl FnOnce() -> Result<(), Error>) -> Status {
     let sticky = STICKY.load(Ordering::Relaxed);
     if sticky != 0 {
@@ -178,17 +178,17 @@ pub(super) fn entry(work: impl FnOnce() -> Result<(), Error>) -> Status {
     }
 }
 
-/// Makes `error` the last one of this thread, and gives its code.
+/// Stores `error` as the thread's last error, and returns its code.
 #[cold]
 pub(super) fn keep(error: Error) -> Status {
     LAST.set(error as Status);
     error as Status
 }
 
-/// A kernel failed: from now on every call says so.
+/// Records a kernel failure, which every later call returns.
 #[cold]
 pub(super) fn stick(error: Error) {
-    // The first failure is the one that is told.
+    // The first failure is reported.
     let _ = STICKY.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
 }
 
@@ -197,13 +197,13 @@ pub(super) fn is_stuck() -> bool {
     STICKY.load(Ordering::Relaxed) != 0
 }
 
-/// As after a reset of the device.
+/// Clears all errors, as after a device reset.
 pub(super) fn forget() {
     STICKY.store(0, Ordering::Relaxed);
     LAST.set(0);
 }
 
-/// The error that this thread's calls made last.
+/// The last error of the calling thread, or the kernel failure.
 pub(super) fn last() -> Status {
     match STICKY.load(Ordering::Relaxed) {
         0 => LAST.get(),
@@ -245,7 +245,7 @@ extern "C" fn cudaGetErrorString(error: Status) -> *const c_char {
 mod tests {
     use super::*;
 
-    /// The header's list and this one are the same.
+    /// The header and the table list equal errors.
     #[test]
     fn the_header_has_the_same_errors() {
         let header = include_str!("../../../../include/cuda/gradus/errors.h");

@@ -1,15 +1,15 @@
-//! Invalid memory accesses of kernels: they become a CUDA error and do not end the program.
+//! Invalid memory accesses in kernels: converted to a CUDA error, without terminating the program.
 //!
-//! The system reports such an access to the thread by a signal. If the thread runs a kernel, the error becomes the
-//! one that all later calls return. The thread continues after the kernel, or after its part of the kernel. Its
-//! state was saved before, as `setjmp` would. All other faults go to the previous handler, and so do faults of
-//! kernels whose threads wait for each other.
+//! The system reports an invalid access to the thread by a signal. If the thread runs a kernel, all later
+//! calls return the error. The thread continues after the kernel, or after its part of the kernel, in a
+//! state saved beforehand as by `setjmp`. All other faults go to the previous handler. Faults of cooperative
+//! threads go to the previous handler, too.
 //!
-//! Two states are saved. A launch that the program makes itself runs in place, after
-//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error. [`run`] calls a part of
-//! a grid. Work of others that a thread runs in between has neither state ([`aside`]).
+//! Two kinds of states are saved. A launch inlined in the program runs in place, after
+//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error. [`run`] calls a
+//! part of a grid. Work that does not belong to the kernel runs without a saved state ([`aside`]).
 //!
-//! On machines without this code a fault ends the program.
+//! On other machines and systems a fault terminates the program.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,8 +18,8 @@ use std::ptr::null;
 /// A part of a kernel, with the signature that `gr_for` takes.
 type Part = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
 
-/// The state of a caller: the stack after the call, the return address, and the registers that a function must
-/// preserve (rbx, rbp and r12 to r15).
+/// State of a caller: the stack pointer after the call, the return address, and the callee-saved registers
+/// (rbx, rbp and r12 to r15).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
@@ -29,18 +29,18 @@ pub(crate) struct Place {
 }
 
 thread_local! {
-    /// The state of the launch that this thread runs.
+    /// State of the launch that the thread runs.
     static LAUNCH: Cell<Place> = const { Cell::new(Place { stack: 0, code: 0, kept: [0; 6] }) };
-    /// The state at which this thread continues after a fault; null if it runs no kernel.
+    /// State at which the thread continues after a fault; null if the thread runs no kernel.
     static GUARD: Cell<*const Place> = const { Cell::new(null()) };
 }
 
-/// Returns true if this thread runs a kernel.
+/// Returns true if the calling thread runs a kernel.
 pub(crate) fn is_in_kernel() -> bool {
     !GUARD.get().is_null()
 }
 
-/// Begins a kernel on this thread, until [`end`]. After a fault the thread continues at `place`.
+/// Begins a kernel on the calling thread, until [`end`]. After a fault the thread continues at `place`.
 pub(super) fn begin(place: Place) {
     machine::listen();
     LAUNCH.set(place);
@@ -52,7 +52,7 @@ pub(super) fn end() {
     GUARD.set(null());
 }
 
-/// Does work that does not belong to the kernel.
+/// Runs work that does not belong to the kernel.
 pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
     let before = GUARD.replace(null());
     let done = work();
@@ -63,7 +63,7 @@ pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
 /// Runs a part of a kernel, or nothing if a kernel has failed.
 ///
 /// # Safety
-/// The caller may run the part with these arguments.
+/// The caller may run the part with the given arguments.
 pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
     if super::error::is_stuck() {
         return;
@@ -97,10 +97,11 @@ pub(super) mod machine {
     use std::ptr::{null, null_mut};
     use std::sync::OnceLock;
 
-    /// Calls `part`, and saves in `place` the state to which this call returns; `guard` points to it meanwhile.
+    /// Calls `part`, and saves in `place` the state to which the call returns; `guard` points to `place`
+    /// meanwhile.
     ///
     /// # Safety
-    /// The caller may run the part with these arguments, and both places may be written.
+    /// The caller may run the part with the given arguments, and both places are writable.
     #[unsafe(naked)]
     pub(crate) unsafe extern "C" fn call(
         lo: i64,
@@ -127,15 +128,15 @@ pub(super) mod machine {
         )
     }
 
-    /// The previous handlers: of invalid memory, and of files that are too short.
+    /// Previous handlers of `SIGSEGV` and `SIGBUS` (a mapped file that is too short).
     static BEFORE: OnceLock<[sigaction; 2]> = OnceLock::new();
     const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
 
-    /// Installs the handlers of faults.
+    /// Installs the fault handlers.
     pub(crate) fn listen() {
         BEFORE.get_or_init(|| {
             SIGNALS.map(|signal| {
-                // SAFETY: both structures are complete; the handler is one that takes three arguments.
+                // SAFETY: both structures are complete; the handler takes three arguments.
                 unsafe {
                     let (mut own, mut before): (sigaction, sigaction) = (zeroed(), zeroed());
                     own.sa_sigaction = handle as *const () as usize;
@@ -151,10 +152,10 @@ pub(super) mod machine {
 
     extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let guard = GUARD.get();
-        // SAFETY: the system gives the signal's own structures; a guard that is set points to a place whose call has
-        // not returned.
+        // SAFETY: the system passes the signal's own structures; a non-null guard points to a place whose
+        // call has not returned.
         unsafe {
-            // A signal that a process sent is no fault.
+            // A signal sent by a process is no fault.
             if guard.is_null() || (*info).si_code <= 0 {
                 return hand_on(signal, info, context);
             }
@@ -172,7 +173,7 @@ pub(super) mod machine {
             {
                 set(register, value);
             }
-            // A function begins with a clear direction flag.
+            // A function starts with a clear direction flag.
             registers[REG_EFL as usize] &= !0x400;
         }
     }
@@ -184,7 +185,7 @@ pub(super) mod machine {
     unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let at = SIGNALS.iter().position(|own| *own == signal);
         let before = BEFORE.get().zip(at).map(|(all, at)| all[at]);
-        // SAFETY: the system gave the previous handler, which takes the arguments that its flags state.
+        // SAFETY: the system returned the previous handler, which takes the arguments stated by its flags.
         unsafe {
             match before {
                 Some(before)
@@ -198,7 +199,7 @@ pub(super) mod machine {
                     }
                 }
                 _ => {
-                    // The access runs again, and ends the program.
+                    // The access runs again, and terminates the program.
                     let mut own: sigaction = zeroed();
                     own.sa_sigaction = SIG_DFL;
                     libc::sigaction(signal, &raw const own, null_mut());
@@ -219,7 +220,7 @@ pub(super) mod machine {
     /// Calls `part`.
     ///
     /// # Safety
-    /// The caller may run the part with these arguments.
+    /// The caller may run the part with the given arguments.
     pub(crate) unsafe fn call(
         lo: i64,
         hi: i64,
@@ -232,6 +233,6 @@ pub(super) mod machine {
         unsafe { part(lo, hi, context) }
     }
 
-    /// No handler is installed here.
+    /// Installs nothing on this machine.
     pub(crate) fn listen() {}
 }

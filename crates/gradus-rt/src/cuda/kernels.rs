@@ -1,5 +1,4 @@
-//! The kernels of a program: each file's constructor registers those that it defines, by the address of the
-//! stub that stands for a kernel on the host.
+//! Kernel registry: each file's constructor registers its kernels, by the address of the host stub.
 
 use super::Status;
 use super::device::{
@@ -14,27 +13,26 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Runs a whole grid: the addresses of the arguments, the grid's and the block's sizes, bytes of dynamic
-/// shared memory.
+/// Runs a whole grid: addresses of the arguments, sizes of grid and block, bytes of dynamic shared memory.
 pub(super) type Entry = unsafe extern "C" fn(*mut *mut c_void, u64, u64, u64, u64, u64, u64, u64);
 
-/// A kernel.
+/// A registered kernel.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) entry: Entry,
     pub(super) name: &'static CStr,
-    /// What `__launch_bounds__` says, else the device's.
+    /// The bound of `__launch_bounds__`, else the device's limit.
     pub(super) max_threads: u32,
-    /// Bytes of its own shared variables.
+    /// Static shared memory, in bytes.
     pub(super) shared: usize,
-    /// What it was compiled for: ten times the device's capability.
+    /// Architecture of the compiled code: ten times the compute capability.
     architecture: c_int,
-    /// Bytes of dynamic shared memory that a launch may ask for.
+    /// Maximum dynamic shared memory of a launch, in bytes.
     dynamic: AtomicI32,
 }
 
 impl Kernel {
-    /// Whether a launch may ask for so much dynamic shared memory.
+    /// Returns whether a launch may request `dynamic` bytes of dynamic shared memory.
     pub(super) fn holds(&self, dynamic: usize) -> bool {
         usize::try_from(self.dynamic.load(Ordering::Relaxed)).is_ok_and(|most| dynamic <= most)
     }
@@ -42,10 +40,10 @@ impl Kernel {
 
 static KERNELS: RwLock<BTreeMap<usize, &'static Kernel>> = RwLock::new(BTreeMap::new());
 
-/// The highest architecture that a kernel was compiled for.
+/// The highest architecture of all registered kernels.
 static ARCHITECTURE: AtomicI32 = AtomicI32::new(70);
 
-/// The capability of the device, which is what the program was compiled for: major and minor number.
+/// The compute capability of the device, major and minor: the highest that the program was compiled for.
 pub(super) fn capability() -> (c_int, c_int) {
     let architecture = ARCHITECTURE.load(Ordering::Relaxed);
     (architecture / 10, architecture % 10)
@@ -56,7 +54,7 @@ thread_local! {
     static RECENT: Cell<(usize, Option<&'static Kernel>)> = const { Cell::new((0, None)) };
 }
 
-/// The kernel that a stub stands for.
+/// The kernel of a stub.
 pub(super) fn find(stub: *const c_void) -> Result<&'static Kernel, Error> {
     if let (at, Some(kernel)) = RECENT.get()
         && at == stub as usize
@@ -71,10 +69,10 @@ pub(super) fn find(stub: *const c_void) -> Result<&'static Kernel, Error> {
     Ok(kernel)
 }
 
-/// Makes `stub` stand for a kernel; `max_threads` of 0 stands for what the device allows.
+/// Registers a kernel for `stub`; `max_threads` of 0 means the device's limit.
 ///
 /// # Safety
-/// `entry` is the kernel's and `name` a C string; both stay.
+/// `entry` is the kernel's entry and `name` a C string; both live until program end.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn __gr_kernel_register(
     stub: *const c_void,
@@ -165,7 +163,7 @@ unsafe extern "C" fn cudaFuncGetAttributes(
     })
 }
 
-/// The blocks of a kernel that a multiprocessor holds at once.
+/// Number of the kernel's blocks that a multiprocessor holds at once.
 fn occupancy(kernel: &Kernel, threads: c_int, dynamic: usize) -> Result<c_int, Error> {
     let threads = u32::try_from(threads).ok().filter(|n| *n > 0);
     let threads = threads.ok_or(Error::InvalidValue)?;
@@ -196,7 +194,7 @@ unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     })
 }
 
-/// The dynamic shared memory that each of so many blocks can have where a multiprocessor holds them all.
+/// Maximum dynamic shared memory per block, if a multiprocessor holds `blocks` blocks.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
     to: *mut usize,

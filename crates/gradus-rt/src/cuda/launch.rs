@@ -1,5 +1,6 @@
-//! Launches: `k<<<grid, block, shared, stream>>>(…)` pushes its configuration, the kernel's stub pops it and asks
-//! for the launch by the stub's address. What CUDA refuses is refused with its code, before anything runs.
+//! Kernel launches: `k<<<grid, block, shared, stream>>>(…)` pushes its configuration; the kernel's stub pops
+//! the configuration and launches by the stub's address. Launches that CUDA refuses return CUDA's code,
+//! before anything runs.
 
 use super::Status;
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_OPTIN};
@@ -11,7 +12,7 @@ use super::types::Dim3;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-/// What a launch's angle brackets say.
+/// The configuration in a launch's angle brackets.
 #[derive(Clone, Copy)]
 struct Configuration {
     grid: Dim3,
@@ -50,7 +51,7 @@ unsafe extern "C" fn __cudaPopCallConfiguration(
 ) -> Status {
     match PUSHED.with_borrow_mut(Vec::pop) {
         Some(configuration) => {
-            // SAFETY: a stub gives its own variables.
+            // SAFETY: a stub passes its own variables.
             unsafe {
                 grid.write(configuration.grid);
                 block.write(configuration.block);
@@ -63,7 +64,7 @@ unsafe extern "C" fn __cudaPopCallConfiguration(
     }
 }
 
-/// That sizes are ones that the device can run.
+/// Checks grid, block and shared memory against the device limits.
 fn fits(grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
     let within = |size: Dim3, most: [u32; 3]| {
         let each = [(size.x, most[0]), (size.y, most[1]), (size.z, most[2])];
@@ -82,7 +83,7 @@ fn threads(block: Dim3) -> u32 {
     block.x.saturating_mul(block.y).saturating_mul(block.z)
 }
 
-/// That this kernel can run so.
+/// Checks grid, block and shared memory against the limits of device and kernel.
 fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
     fits(grid, block, shared)?;
     if threads(block) > kernel.max_threads {
@@ -94,8 +95,9 @@ fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), 
     }
 }
 
-/// Begins a launch that the program makes itself. Returns 0 if it can run, else the error, which is then the last
-/// one. Returns a second time, with the error, if the kernel makes an invalid access ([`faults`]).
+/// Begins a launch inlined in the program. Returns 0 if the launch is valid, else the error, which becomes
+/// the last error. Returns a second time, with the error, if the kernel makes an invalid access
+/// ([`faults`]).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -170,12 +172,12 @@ extern "C" fn begun(
     })
 }
 
-/// The most threads of a dimension, over all blocks, of launches that run together: places computed from them in 32
-/// bits do not wrap, which those who put the launches together count on.
+/// Maximum number of threads per dimension, over all blocks, of fused launches. Launch fusion relies on the
+/// bound: 32-bit indices computed from ranks do not wrap.
 const MOST_TOGETHER: u64 = 1 << 27;
 
-/// Whether a launch can run together with one of the same size that the program is about to make. It cannot where
-/// the time of each is wanted.
+/// Returns whether a launch can be fused with the launch already begun, of equal size. Profiling prevents
+/// fusion, because each kernel's time is measured.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_launch_with(
     stub: *const c_void,
@@ -196,7 +198,7 @@ extern "C" fn __gr_launch_with(
     c_int::from(can.is_ok() && each.iter().all(few) && !profile::is_on())
 }
 
-/// After a launch, a copy or a fill that the program makes itself.
+/// Ends a launch, copy or fill inlined in the program.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_activity_end() {
     faults::end();
@@ -223,7 +225,7 @@ unsafe extern "C" fn cudaLaunchKernel(
                 shared: shared as u64,
             };
             faults::machine::listen();
-            // SAFETY: `run_entry` takes the launch, which is there until it returns.
+            // SAFETY: `run_entry` receives the launch, which lives until the call returns.
             unsafe { faults::run(run_entry, 0, 0, (&raw mut by_address).cast()) };
         });
         match error::is_stuck() {
@@ -242,7 +244,8 @@ struct ByAddress {
 }
 
 unsafe extern "C" fn run_entry(_lo: i64, _hi: i64, launch: *mut c_void) {
-    // SAFETY: `cudaLaunchKernel` gives its launch, whose arguments are the kernel's by its caller's promise.
+    // SAFETY: `cudaLaunchKernel` passes its launch, whose arguments match the kernel by the caller's
+    // promise.
     unsafe {
         let launch = &*launch.cast::<ByAddress>();
         let [[gx, gy, gz], [bx, by, bz]] = launch.sizes;
@@ -263,8 +266,7 @@ unsafe extern "C" fn cudaLaunchCooperativeKernel(
     shared: usize,
     stream: *mut c_void,
 ) -> Status {
-    // A barrier of the grid is refused where the kernel is compiled.
-    // SAFETY: promised by the caller.
+    // Grid-wide barriers are refused when the kernel is compiled.
     unsafe { cudaLaunchKernel(stub, grid, block, arguments, shared, stream) }
 }
 

@@ -1,5 +1,5 @@
-//! Memory of the device and pinned memory of the host: both are this machine's. What was allocated is known by
-//! its address, so that a wrong pointer is told.
+//! Device memory and pinned host memory: both are memory of this machine. Allocations are registered by
+//! address, and a wrong pointer is an error.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -9,22 +9,22 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whose memory it is.
+/// Owner of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Pinned by `cudaMallocHost` and its kin.
+    /// Pinned memory: `cudaMallocHost`, `cudaHostAlloc`.
     Host = 1,
-    /// The device's.
+    /// Device memory.
     Device = 2,
-    /// Both sides'.
+    /// Managed memory, of both sides.
     Managed = 3,
-    /// The program's own, registered.
+    /// The program's own memory, registered by `cudaHostRegister`.
     Registered = 4,
 }
 
 struct Allocation {
     size: usize,
-    /// How many bytes before it the block begins that it lies in.
+    /// Bytes between the start of the allocated block and the memory.
     before: usize,
     owner: Owner,
     flags: c_uint,
@@ -37,17 +37,18 @@ fn allocations() -> MutexGuard<'static, Allocations> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The alignment that CUDA promises; also that of rows with a pitch.
+/// The alignment that CUDA guarantees; also the alignment of pitched rows.
 pub(super) const ALIGNMENT: usize = 256;
-/// From this size on memory is asked for in large pages.
+/// Minimum size for which large pages are requested.
 const LARGE: usize = 4 << 20;
 const LARGE_PAGE: usize = 2 << 20;
-/// What is large begins so many times so much further on than its page, one after the other: elements of one number
-/// in several arrays would share their place in a page, which is what caches and pending stores go by.
+/// Large allocations start at different offsets in their pages, `STEP` bytes apart, in rotation. Otherwise
+/// elements with equal index in several arrays would have equal page offsets, and conflict in caches and
+/// store buffers.
 const STEPS: usize = 16;
 const STEP: usize = 3 * ALIGNMENT;
 
-/// New memory, known as `owner`'s.
+/// Allocates memory of `owner`.
 pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut c_void, Error> {
     static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
     let (alignment, before) = match size >= LARGE {
@@ -67,7 +68,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
     }
     #[cfg(target_os = "linux")]
     if size >= LARGE {
-        // What stands out by the step alone needs no large page.
+        // The part added by the page offset needs no large page.
         let advised = size.next_multiple_of(LARGE_PAGE);
         // SAFETY: the range was just allocated; the advice changes no contents.
         unsafe { libc::madvise(block, advised, libc::MADV_HUGEPAGE) };
@@ -83,7 +84,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
     Ok(memory)
 }
 
-/// Gives memory back that is one of `owners`'.
+/// Frees memory of one of `owners`.
 pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
     if memory.is_null() {
         return Ok(());
@@ -96,12 +97,13 @@ pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error
     let gone = all.remove(&(memory as usize));
     drop(all);
     let before = gone.map_or(0, |allocation| allocation.before);
-    // SAFETY: it came from `allocate`, and nobody else gives it back now.
+    // SAFETY: the memory came from `allocate`, and no other thread frees the memory.
     unsafe { libc::free(memory.wrapping_byte_sub(before)) };
     Ok(())
 }
 
-/// Whose memory an address is in, where the runtime knows it, and how many bytes follow there.
+/// Owner of the allocation that contains an address, and the remaining bytes from there; `None` if unknown
+/// to the runtime.
 pub(super) fn owner(address: *const c_void) -> Option<(Owner, usize)> {
     let all = allocations();
     let (start, found) = all.range(..=address as usize).next_back()?;
@@ -109,16 +111,16 @@ pub(super) fn owner(address: *const c_void) -> Option<(Owner, usize)> {
     (offset < found.size).then(|| (found.owner, found.size - offset))
 }
 
-/// Whose memory begins at an address.
+/// Owner of the allocation that starts at an address.
 pub(super) fn start(address: *const c_void) -> Option<Owner> {
     allocations()
         .get(&(address as usize))
         .map(|found| found.owner)
 }
 
-/// Whether two addresses lie in memory allocated by two calls; of null and another one, whether that other one lies in
-/// memory allocated here at all, and so in no variable of the program. What is computed from either then never meets
-/// the other.
+/// Returns whether two addresses lie in distinct allocations. For null and another address: whether the
+/// other address lies in any allocation of this runtime, and therefore in no variable of the program.
+/// Addresses derived from distinct allocations never alias.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_apart(p: *const c_void, q: *const c_void) -> c_int {
     let all = allocations();
@@ -136,10 +138,10 @@ extern "C" fn __gr_apart(p: *const c_void, q: *const c_void) -> c_int {
     c_int::from(apart)
 }
 
-/// Writes what a call gives back.
+/// Stores a result of a call.
 ///
 /// # Safety
-/// `to` is null or may be written.
+/// `to` is null or writable.
 pub(super) unsafe fn give<T>(to: *mut T, value: T) -> Result<(), Error> {
     if to.is_null() {
         return Err(Error::InvalidValue);
@@ -149,10 +151,10 @@ pub(super) unsafe fn give<T>(to: *mut T, value: T) -> Result<(), Error> {
     Ok(())
 }
 
-/// New memory where `to` is; a size of 0 gives null.
+/// Allocates memory and stores its address in `to`; a size of 0 yields null.
 ///
 /// # Safety
-/// `to` is null or may be written.
+/// `to` is null or writable.
 pub(super) unsafe fn give_memory(
     to: *mut *mut c_void,
     size: usize,
@@ -170,7 +172,7 @@ pub(super) unsafe fn give_memory(
     unsafe { give(to, memory) }
 }
 
-/// Everything of the device goes.
+/// Frees all allocations, except registered memory.
 pub(super) fn reset() {
     let mut all = allocations();
     let gone: Vec<(usize, usize)> = all
@@ -180,7 +182,7 @@ pub(super) fn reset() {
         .collect();
     for (at, before) in gone {
         all.remove(&at);
-        // SAFETY: it came from `allocate`; the program gave up all that the device held.
+        // SAFETY: the memory came from `allocate`; the program gave up all memory of the device.
         unsafe { libc::free((at - before) as *mut c_void) };
     }
 }
@@ -229,7 +231,7 @@ unsafe extern "C" fn cudaMallocManaged(to: *mut *mut c_void, size: usize, flags:
     })
 }
 
-/// Memory for `height` rows of `width` bytes, and the bytes from one to the next.
+/// Allocates `height` rows of `width` bytes; returns the memory and the pitch.
 fn rows(width: usize, height: usize) -> Result<(*mut c_void, usize), Error> {
     let pitch = width.checked_next_multiple_of(ALIGNMENT);
     let pitch = pitch.ok_or(Error::MemoryAllocation)?;
@@ -423,7 +425,7 @@ extern "C" fn cudaMemAdvise(
     })
 }
 
-/// That a range is managed memory.
+/// Checks that a range is managed memory.
 fn managed(pointer: *const c_void, count: usize) -> Result<(), Error> {
     match owner(pointer) {
         Some((Owner::Managed, size)) if count > 0 && count <= size => Ok(()),
@@ -477,7 +479,7 @@ mod tests {
             "{places:?}"
         );
         for block in memory {
-            // SAFETY: the last of its bytes.
+            // SAFETY: the last byte of the block.
             unsafe { block.cast::<u8>().add(LARGE - 1).write(1) };
             assert_eq!(cudaFree(block), 0);
         }
@@ -491,7 +493,8 @@ mod tests {
         assert_eq!(__gr_apart(p, q), 1);
         assert_eq!(__gr_apart(p.wrapping_byte_add(99), q), 1);
         assert_eq!(__gr_apart(p, p.wrapping_byte_add(8)), 0);
-        // One behind the end may count back, one before the start on.
+        // An address past the end may step back into the block, an address before the start may step
+        // forward.
         assert_eq!(__gr_apart(p.wrapping_byte_add(100), q), 0);
         assert_eq!(__gr_apart(p.wrapping_byte_sub(8), q), 0);
         assert_eq!(

@@ -1,9 +1,8 @@
-//! The CUDA runtime on a CPU, under CUDA's own names: what a program compiled by `gradus nvcc` calls.
+//! The CUDA runtime on a CPU, under CUDA's names: called by programs compiled with `gradus nvcc`.
 //!
-//! The device is this machine: its memory is the host's, a stream's work is done when it is asked for, in the
-//! thread that asks, so that every order that streams and events promise holds. A kernel's entry runs its
-//! whole grid on the pool. Layouts are those of `include/cuda/gradus/runtime_types.h`; a test holds the two
-//! together.
+//! The device is this machine, and its memory is the host's. Work of a stream runs immediately, on the
+//! calling thread, and every ordering guarantee of streams and events holds. A kernel's entry runs its whole
+//! grid on the pool. Structure layouts follow `include/cuda/gradus/runtime_types.h`; a test compares both.
 #![allow(non_snake_case, reason = "the names are CUDA's")]
 
 mod arrays;
@@ -28,5 +27,5 @@ pub mod types;
 
 use std::ffi::c_int;
 
-/// What calls return: 0 or an error's number.
+/// Return type of calls: 0 or an error number.
 type Status = c_int;

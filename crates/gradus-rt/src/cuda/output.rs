@@ -1,4 +1,4 @@
-//! What kernels say: `printf` from the packed arguments that clang makes of it, failed assertions, and clocks.
+//! Kernel output: `printf` from clang's packed arguments, failed assertions, and clocks.
 
 use super::error::{self, Error};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -10,7 +10,7 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
 }
 
-/// The arguments of one `printf`, each aligned to its own size.
+/// The arguments of a `printf`, each aligned to its own size.
 struct Packed {
     at: *const u8,
     taken: usize,
@@ -20,7 +20,7 @@ impl Packed {
     /// The next argument.
     ///
     /// # Safety
-    /// It is there, and a `T`.
+    /// A next argument of type `T` exists.
     unsafe fn next<T: Copy>(&mut self) -> T {
         let start = self.taken.next_multiple_of(size_of::<T>());
         self.taken = start + size_of::<T>();
@@ -29,15 +29,15 @@ impl Packed {
     }
 }
 
-/// A conversion of a format: its text from `%` on with its stars, and what it takes.
+/// A conversion of a format: the text from `%` on, the conversion letter, and the argument's width.
 struct Conversion<'a> {
     text: &'a [u8],
     letter: u8,
-    /// Whether an integer has 64 bits.
+    /// An integer argument has 64 bits.
     long: bool,
 }
 
-/// The conversion that `format` begins with, after its `%`; `None` where there is none.
+/// Parses the conversion at the start of `format`, including its `%`; `None` if incomplete.
 fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
     let letter_at = format[1..]
         .iter()
@@ -52,12 +52,12 @@ fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
     })
 }
 
-/// Writes one conversion of one argument.
+/// Formats a single conversion.
 ///
 /// # Safety
-/// The packed arguments are those of the format.
+/// The packed arguments match the format.
 unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Vec<u8>) {
-    // Stars become the numbers that stand for them, so that one value is left; half-sized integers too.
+    // Each star is replaced by its number, and one argument remains; length modifiers are normalised.
     let mut format = Vec::new();
     for &c in &conversion.text[..conversion.text.len() - 1] {
         match c {
@@ -71,7 +71,7 @@ unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Ve
         format.extend(b"ll");
     }
     format.extend([conversion.letter, 0]);
-    // SAFETY: promised by the caller; the format has one conversion of the type given.
+    // SAFETY: promised by the caller; the format has one conversion of the matching type.
     unsafe {
         match conversion.letter {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' if conversion.long => {
@@ -103,7 +103,7 @@ unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Ve
     }
 }
 
-/// Appends what `write` writes into room of a size, and gives the length of.
+/// Appends the output of `write`, which takes a buffer with its size and returns the length.
 fn print(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
     let length = usize::try_from(write(std::ptr::null_mut(), 0)).unwrap_or(0);
     let start = out.len();
@@ -112,10 +112,10 @@ fn print(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
     out.truncate(start + length);
 }
 
-/// The text of a format with its packed arguments, and the number of its conversions.
+/// The formatted text, and the number of conversions.
 ///
 /// # Safety
-/// The packed arguments are those of the format.
+/// The packed arguments match the format.
 unsafe fn formatted(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_int) {
     let mut packed = Packed {
         at: arguments.cast(),
@@ -141,16 +141,16 @@ unsafe fn formatted(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_
     (out, count)
 }
 
-/// Writes on the program's standard error.
+/// Writes to standard error.
 pub(super) fn say(text: &str) {
-    // SAFETY: the text is that long.
+    // SAFETY: the text has the stated length.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 
-/// `printf` of a kernel: a format and its arguments in a structure. Gives the number of arguments.
+/// `printf` in a kernel, with a format and a structure of arguments. Returns the number of arguments.
 ///
 /// # Safety
-/// Both come from one call of `printf`.
+/// Both come from a single call of `printf`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __gr_vprintf(format: *const c_char, arguments: *const c_void) -> c_int {
     if format.is_null() {
@@ -158,12 +158,12 @@ unsafe extern "C" fn __gr_vprintf(format: *const c_char, arguments: *const c_voi
     }
     // SAFETY: promised by the caller.
     let (text, count) = unsafe { formatted(CStr::from_ptr(format).to_bytes(), arguments) };
-    // SAFETY: C's own stream, which locks itself.
+    // SAFETY: C's own stream, with its own lock.
     unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
     count
 }
 
-/// A kernel's assertion does not hold: it is said, and every later call of the runtime fails.
+/// Reports a failed assertion of a kernel; every later call of the runtime fails.
 ///
 /// # Safety
 /// The texts are C strings.
@@ -184,7 +184,7 @@ unsafe extern "C" fn __gr_assertfail(
     error::stick(Error::Assert);
 }
 
-/// Nanoseconds since the first question.
+/// Nanoseconds since the first call.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_clock64() -> i64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -192,13 +192,13 @@ extern "C" fn __gr_clock64() -> i64 {
     i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The lower half of that.
+/// The lower half of [`__gr_clock64`].
 #[unsafe(no_mangle)]
 extern "C" fn __gr_clock() -> i32 {
     __gr_clock64() as i32
 }
 
-/// Nanoseconds of the machine's clock.
+/// Nanoseconds since the Unix epoch.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_globaltimer() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -207,7 +207,7 @@ extern "C" fn __gr_globaltimer() -> i64 {
     })
 }
 
-/// Lets others go first: what a kernel that waits for a while asks for.
+/// Yields to other threads, in place of a sleep.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_nanosleep(_nanoseconds: i32) {
     std::thread::yield_now();

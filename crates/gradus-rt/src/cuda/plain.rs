@@ -1,6 +1,6 @@
-//! Calls of CUDA taken apart, for programs that are differentiated: what works on the program's memory (the copy,
-//! the fill, the block that is allocated) stands in the program then, where it is seen, and here is the
-//! rest: what CUDA would refuse, and the profile.
+//! CUDA calls split into status checks and plain memory operations, for programs that are differentiated.
+//! The memory operation (copy, fill, allocation) is then visible in the program; this file contains the
+//! checks for CUDA's errors, and the profile.
 
 use super::Status;
 use super::copies::{self, Direction};
@@ -15,7 +15,7 @@ fn owner(number: c_int) -> Option<Owner> {
         .find(|owner| *owner as c_int == number)
 }
 
-/// New memory of this owner; null on failure, and for a size of 0.
+/// Allocates memory of the given owner; null on failure, and for a size of 0.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
     let mut made = std::ptr::null_mut();
@@ -23,7 +23,7 @@ extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
         (_, None) | (0, Some(Owner::Managed)) => Err(Error::InvalidValue),
         (0, _) => Ok(()),
         (_, Some(owner)) => {
-            // Managed memory belongs to both sides from the start.
+            // Managed memory is attached globally (flag 1).
             let flags = c_int::from(owner == Owner::Managed) as u32;
             made = memory::allocate(size, owner, flags)?;
             Ok(())
@@ -32,7 +32,7 @@ extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
     made
 }
 
-/// What `cudaMalloc` gives back, when this came of it.
+/// The status of `cudaMalloc`, for the result of [`__gr_device_malloc`].
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_status(made: *const c_void, size: usize, number: c_int) -> Status {
     let none = size == 0 && owner(number) != Some(Owner::Managed);
@@ -42,7 +42,8 @@ extern "C" fn __gr_device_status(made: *const c_void, size: usize, number: c_int
     }
 }
 
-/// What `cudaFree` gives back: 0 where the memory is such an owner's, or null. The host's is not the device's.
+/// The status of `cudaFree` or `cudaFreeHost`: 0 if the memory has the given owner, or is null. Host memory
+/// and device memory are distinguished.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_free_status(memory: *const c_void, number: c_int) -> Status {
     entry(|| {
@@ -56,14 +57,14 @@ extern "C" fn __gr_device_free_status(memory: *const c_void, number: c_int) -> S
     })
 }
 
-/// Gives memory back, if it was allocated.
+/// Frees memory, if allocated by this runtime.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_device_free(memory: *mut c_void) {
-    // What cannot be given back was told by the status.
+    // The status has reported memory that cannot be freed.
     let _ = memory::release(memory, &[Owner::Host, Owner::Device, Owner::Managed]);
 }
 
-/// Before a copy: 0 where it can be.
+/// Begins a copy; 0 if valid.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_copy_begin(
     to: *const c_void,
@@ -81,7 +82,7 @@ extern "C" fn __gr_copy_begin(
     })
 }
 
-/// Before a fill: 0 where it can be.
+/// Begins a fill; 0 if valid.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_fill_begin(to: *const c_void, count: usize) -> Status {
     entry(|| {
@@ -93,13 +94,13 @@ extern "C" fn __gr_fill_begin(to: *const c_void, count: usize) -> Status {
     })
 }
 
-/// The milliseconds between two events; 0 where there are none.
+/// Milliseconds between two events; 0 if invalid.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_elapsed(start: *mut c_void, end: *mut c_void) -> f32 {
     super::streams::elapsed(start, end).unwrap_or(0.0)
 }
 
-/// What `cudaEventElapsedTime` gives back.
+/// The status of `cudaEventElapsedTime`.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_elapsed_status(start: *mut c_void, end: *mut c_void) -> Status {
     entry(|| super::streams::elapsed(start, end).map(|_| ()))

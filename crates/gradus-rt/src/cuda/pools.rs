@@ -1,5 +1,5 @@
-//! Memory pools and allocations in stream order: a stream's work is done at once, so both are `cudaMalloc`.
-//! A pool is its attributes.
+//! Memory pools and stream-ordered allocation: a stream's work runs immediately, and both reduce to
+//! `cudaMalloc`. A pool consists of its attributes.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -7,10 +7,10 @@ use super::memory::{self, Owner, give};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The attribute that programs set: how much a pool keeps.
+/// The attribute that programs set: the amount of memory that a pool retains.
 const RELEASE_THRESHOLD: c_int = 4;
 
-/// A pool. Its other attributes are 1 (reuse is always right) or 0 (it keeps nothing).
+/// A pool. Its other attributes are 1 (reuse is always valid) or 0 (nothing is retained).
 struct Pool {
     threshold: AtomicU64,
 }
@@ -105,7 +105,7 @@ unsafe extern "C" fn cudaMemPoolDestroy(pool: *mut c_void) -> Status {
         if pool.is_null() || pool == default_pool() {
             return Err(Error::InvalidValue);
         }
-        // SAFETY: it was made by `cudaMemPoolCreate` and is given back once.
+        // SAFETY: the pool came from `cudaMemPoolCreate` and is freed once.
         drop(unsafe { Box::from_raw(pool.cast::<Pool>()) });
         Ok(())
     })

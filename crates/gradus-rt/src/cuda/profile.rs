@@ -1,5 +1,5 @@
-//! `GRADUS_PROFILE=1`: at the end of the program, for each kernel and kind of copy how often it ran and for how
-//! long, as a table like nvprof's.
+//! Profile with `GRADUS_PROFILE=1`: at program end, a table like nvprof's with the number of runs and the
+//! time of each kernel and kind of copy.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What takes time beside kernels.
+/// Timed activities besides kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     HostToDevice,
@@ -28,7 +28,7 @@ impl Activity {
     }
 }
 
-/// The runs of one kernel.
+/// The runs of a kernel or activity.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     calls: u32,
@@ -41,18 +41,18 @@ type Rows = BTreeMap<&'static CStr, Row>;
 
 static ROWS: Mutex<Rows> = Mutex::new(BTreeMap::new());
 
-/// Whether times are wanted.
+/// Returns whether profiling is enabled.
 pub(super) fn is_on() -> bool {
     static ON: OnceLock<bool> = OnceLock::new();
     *ON.get_or_init(|| std::env::var_os("GRADUS_PROFILE").is_some_and(|value| value == "1"))
 }
 
-/// Runs `work`, an activity.
+/// Runs and times an activity.
 pub(super) fn timed(activity: Activity, work: impl FnOnce()) {
     launched(activity.name(), work);
 }
 
-/// Runs `work`, a kernel of this name.
+/// Runs and times a kernel.
 #[inline]
 pub(super) fn launched(name: &'static CStr, work: impl FnOnce()) {
     match is_on() {
@@ -66,11 +66,11 @@ pub(super) fn launched(name: &'static CStr, work: impl FnOnce()) {
 }
 
 thread_local! {
-    /// The kernels that run, as far as the program tells.
+    /// Running kernels, between [`begin`] and [`end`].
     static RUNNING: RefCell<Vec<(&'static CStr, Instant)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A kernel of this name begins to run.
+/// Records the start of a kernel.
 #[inline]
 pub(super) fn begin(name: &'static CStr) {
     if is_on() {
@@ -78,7 +78,7 @@ pub(super) fn begin(name: &'static CStr) {
     }
 }
 
-/// The kernel that began last ends.
+/// Records the end of the kernel begun last.
 #[inline]
 pub(super) fn end() {
     if is_on()
@@ -88,11 +88,11 @@ pub(super) fn end() {
     }
 }
 
-/// Adds a run to its row. The table is printed when the program ends.
+/// Adds a run to its row. The table is printed at program end.
 fn add(name: &'static CStr, time: Duration) {
     static AT_EXIT: Once = Once::new();
     AT_EXIT.call_once(|| {
-        // SAFETY: the function takes nothing and stays.
+        // SAFETY: the function takes no argument and lives until program end.
         unsafe { libc::atexit(print) };
     });
     let mut rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ extern "C" fn print() {
     super::output::say(&table(&rows));
 }
 
-/// The rows, the longest total first.
+/// The table, longest total time first.
 fn table(rows: &Rows) -> String {
     let mut sorted: Vec<_> = rows.iter().collect();
     sorted.sort_by_key(|(name, row)| (std::cmp::Reverse(row.total), *name));
@@ -159,7 +159,7 @@ fn human(time: Duration) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// A name as the source has it, where the program has C++'s library to tell.
+/// The demangled name, if the program contains the C++ run time.
 fn demangled(name: &CStr) -> String {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
@@ -170,7 +170,7 @@ fn demangled(name: &CStr) -> String {
         return plain();
     }
     let mut status = 0;
-    // SAFETY: the function of the C++ ABI has this type, and makes memory with `malloc`.
+    // SAFETY: the function of the C++ ABI has the given type, and allocates with `malloc`.
     unsafe {
         let demangle = std::mem::transmute::<*mut c_void, Demangle>(found);
         let null = std::ptr::null_mut();

@@ -1,24 +1,24 @@
-//! Stacks of our own, and how the processor goes from one to another.
+//! Fiber stacks, and the context switch between two stacks.
 //!
-//! What a function must leave as it was (the C interface's word) is kept on the stack that is left, all else is
-//! nobody's at a call. Below each stack lies a page that must not be touched.
+//! Callee-saved registers of the C calling convention are saved on the stack being left; all other registers
+//! are dead at a call. A guard page lies below each stack.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// The size of a stack, in bytes; of which only what is touched takes memory.
+/// Size of a stack, in bytes; only touched pages consume memory.
 const STACK_BYTES: usize = 256 << 10;
-/// The page below it, on any machine.
+/// Size of the guard page, at least a page on every machine.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// A stack that runs nothing at the moment.
+/// A suspended stack.
 pub(super) struct Stack {
     low: *mut c_void,
-    /// Where it was left: what [`switch`] goes to.
+    /// Saved stack pointer: the target of [`switch`].
     pub at: *mut c_void,
 }
 
-/// The stacks of a worker that nobody uses.
+/// Unused stacks of a worker.
 #[derive(Default)]
 pub(super) struct Stacks(Vec<Stack>);
 
@@ -26,12 +26,12 @@ impl Stacks {
     /// A stack on which `begin` will run.
     pub fn take(&mut self, begin: extern "C" fn() -> !) -> Stack {
         let mut stack = self.0.pop().unwrap_or_else(fresh);
-        // SAFETY: the stack is as large, and nobody uses it.
+        // SAFETY: the stack has the stated size, and is unused.
         stack.at = unsafe { first_frame(stack.low.byte_add(GUARD_BYTES + STACK_BYTES), begin) };
         stack
     }
 
-    /// Takes a stack back.
+    /// Returns a stack for reuse.
     pub fn give(&mut self, stack: Option<Stack>) {
         self.0.extend(stack);
     }
@@ -40,7 +40,7 @@ impl Stacks {
 impl Drop for Stacks {
     fn drop(&mut self) {
         for stack in self.0.drain(..) {
-            // SAFETY: `fresh` mapped it, and nobody uses it.
+            // SAFETY: `fresh` mapped the stack, and the stack is unused.
             unsafe { libc::munmap(stack.low, GUARD_BYTES + STACK_BYTES) };
         }
     }
@@ -49,7 +49,7 @@ impl Drop for Stacks {
 fn fresh() -> Stack {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: new memory; the lowest part of it is ours to protect.
+    // SAFETY: new memory, whose lowest part becomes the guard page.
     let low = unsafe {
         let low = libc::mmap(null_mut(), GUARD_BYTES + STACK_BYTES, access, flags, -1, 0);
         let made = low != libc::MAP_FAILED;
@@ -64,10 +64,10 @@ fn fresh() -> Stack {
     }
 }
 
-/// Ends the program with a word.
+/// Aborts the program with a message.
 pub(super) fn give_up(why: &str) -> ! {
     let text = format!("gradus: {why}\n");
-    // SAFETY: the text is there; the program ends.
+    // SAFETY: the text is valid; the program ends.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
         libc::abort()
@@ -78,10 +78,10 @@ pub(super) fn give_up(why: &str) -> ! {
 mod machine {
     use std::ffi::c_void;
 
-    /// Keeps where this stack is left in `from`, and goes on where `to` was left.
+    /// Saves the current stack's state in `from`, and resumes the stack `to`.
     ///
     /// # Safety
-    /// `to` was kept by a `switch` since which nothing ran there, or made by [`first_frame`].
+    /// `to` was saved by a `switch` and has not run since, or comes from [`first_frame`].
     #[unsafe(naked)]
     pub unsafe extern "C" fn switch(from: *mut *mut c_void, to: *mut c_void) {
         std::arch::naked_asm!(
@@ -103,12 +103,13 @@ mod machine {
         )
     }
 
-    /// Has a stack begin with a function.
+    /// Prepares a stack to start with `begin`.
     ///
     /// # Safety
-    /// The memory below `high`, which is a multiple of 16, is a stack that nobody uses.
+    /// The memory below `high`, which is a multiple of 16, is an unused stack.
     pub unsafe fn first_frame(high: *mut c_void, begin: extern "C" fn() -> !) -> *mut c_void {
-        // Six registers and the place to go to; behind it the stack is 8 bytes off a multiple of 16, as after a call.
+        // Six registers and the return address; above, the stack is 8 bytes off a multiple of 16, as after a
+        // call.
         let words = high.cast::<usize>();
         // SAFETY: promised by the caller.
         unsafe {
@@ -126,10 +127,10 @@ mod machine {
 mod machine {
     use std::ffi::c_void;
 
-    /// Keeps where this stack is left in `from`, and goes on where `to` was left.
+    /// Saves the current stack's state in `from`, and resumes the stack `to`.
     ///
     /// # Safety
-    /// `to` was kept by a `switch` since which nothing ran there, or made by [`first_frame`].
+    /// `to` was saved by a `switch` and has not run since, or comes from [`first_frame`].
     #[unsafe(naked)]
     pub unsafe extern "C" fn switch(from: *mut *mut c_void, to: *mut c_void) {
         std::arch::naked_asm!(
@@ -162,12 +163,12 @@ mod machine {
         )
     }
 
-    /// Has a stack begin with a function.
+    /// Prepares a stack to start with `begin`.
     ///
     /// # Safety
-    /// The memory below `high`, which is a multiple of 16, is a stack that nobody uses.
+    /// The memory below `high`, which is a multiple of 16, is an unused stack.
     pub unsafe fn first_frame(high: *mut c_void, begin: extern "C" fn() -> !) -> *mut c_void {
-        // Twenty registers; the twelfth says where to go.
+        // Twenty registers; the twelfth is the return address.
         let words = high.cast::<usize>();
         // SAFETY: promised by the caller.
         unsafe {

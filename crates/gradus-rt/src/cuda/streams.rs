@@ -1,5 +1,5 @@
-//! Streams and events. A stream's work is done when it is asked for, so a stream is a handle with its flags and
-//! an event the time at which it was recorded.
+//! Streams and events. A stream's work runs immediately; a stream is therefore a handle with flags, and an
+//! event the time of its recording.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -9,33 +9,33 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What is known of a stream.
+/// State of a stream.
 #[derive(Clone, Copy)]
 struct Stream {
     flags: c_uint,
     priority: c_int,
 }
 
-/// What is known of an event.
+/// State of an event.
 #[derive(Clone, Copy)]
 struct Event {
     timed: bool,
     recorded: Option<Instant>,
 }
 
-/// Live handles: they count on from [`FIRST`], and none is used twice.
+/// Live handles: numbered from [`FIRST`] upwards, never reused.
 struct Handles<T> {
     live: BTreeMap<usize, T>,
     made: usize,
 }
 
-/// Above the two handles that stand for the default streams.
+/// Above the handles of the default streams.
 const FIRST: usize = 16;
-/// `cudaStreamLegacy`, `cudaStreamPerThread`.
+/// Highest of the default handles: 0, `cudaStreamLegacy`, `cudaStreamPerThread`.
 const DEFAULTS: usize = 2;
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: c_uint = 2;
-/// The priorities of streams, least first.
+/// Stream priorities, lowest first.
 const PRIORITIES: (c_int, c_int) = (0, -5);
 
 impl<T> Handles<T> {
@@ -74,7 +74,7 @@ fn events() -> MutexGuard<'static, Handles<Event>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stream behind a handle.
+/// The stream of a handle.
 fn stream(handle: *mut c_void) -> Result<Stream, Error> {
     match handle as usize {
         0..=DEFAULTS => Ok(Stream {
@@ -147,8 +147,7 @@ unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(
     greatest: *mut c_int,
 ) -> Status {
     entry(|| {
-        // Each may be null, where it is not wanted.
-        // SAFETY: promised by the caller.
+        // Each pointer may be null, if the caller ignores the value.
         unsafe {
             let _ = give(least, PRIORITIES.0);
             let _ = give(greatest, PRIORITIES.1);
@@ -267,7 +266,7 @@ unsafe extern "C" fn cudaEventElapsedTime(
     })
 }
 
-/// The milliseconds from one event to another.
+/// Milliseconds between two events.
 pub(super) fn elapsed(start: *mut c_void, end: *mut c_void) -> Result<f32, Error> {
     let mut all = events();
     let mut time = |event| {

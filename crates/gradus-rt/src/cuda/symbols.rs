@@ -1,5 +1,5 @@
-//! Variables of the device by their names, as CUDA up to version 4 let a host ask for them. A file whose host does
-//! so registers its variables.
+//! Device variables by name, as supported by CUDA up to version 4. A file whose host code uses names
+//! registers its variables.
 
 use super::Status;
 use super::error::{Error, entry};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Variables by their addresses: name and size.
+/// Variables by address: name and size.
 type Symbols = BTreeMap<usize, (&'static CStr, usize)>;
 
 fn symbols() -> MutexGuard<'static, Symbols> {
@@ -16,10 +16,10 @@ fn symbols() -> MutexGuard<'static, Symbols> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a variable known.
+/// Registers a variable.
 ///
 /// # Safety
-/// `name` is a C string that stays.
+/// `name` is a C string that lives until program end.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __gr_symbol_register(variable: *const c_void, name: *const c_char, size: i64) {
     // SAFETY: promised by the caller.
@@ -30,10 +30,10 @@ unsafe extern "C" fn __gr_symbol_register(variable: *const c_void, name: *const 
     );
 }
 
-/// The variable that text is, or that it names; null where it is neither.
+/// The variable at address `text`, or with name `text`; null if neither exists.
 ///
 /// # Safety
-/// `text` is a variable that was registered, or a C string.
+/// `text` is a registered variable or a C string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __gr_symbol(text: *const c_char) -> *const c_void {
     let all = symbols();

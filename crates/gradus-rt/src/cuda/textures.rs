@@ -1,5 +1,5 @@
-//! Textures: what a kernel's fetch reads is one descriptor, filled here from a description or by binding. The
-//! fetches are in the header `gradus/textures.h`, in the kernel's own code.
+//! Textures: a kernel's fetch reads a descriptor, filled here from a description or by binding. The header
+//! `gradus/textures.h` implements the fetches, in the kernel's own code.
 
 use super::Status;
 use super::arrays;
@@ -20,19 +20,19 @@ const FLOAT: i32 = 2;
 const LINEAR_FILTER: i32 = 1;
 const FRACTIONS: i32 = 1;
 
-/// A resource, kept for who asks for it.
+/// The resource of a texture object, for `cudaGetTextureObjectResourceDesc`.
 struct Kept(Resource);
-// SAFETY: the pointer in it is only given back to the program, never followed from another thread.
+// SAFETY: the contained pointer is only returned to the program, never dereferenced on another thread.
 unsafe impl Send for Kept {}
 
-/// The objects, by their handles: each with what it was made of.
+/// Texture objects by handle, with the resource of each.
 fn objects() -> MutexGuard<'static, BTreeMap<u64, Kept>> {
     static ALL: Mutex<BTreeMap<u64, Kept>> = Mutex::new(BTreeMap::new());
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Texture {
-    /// Reads `width` by `height` elements from memory on.
+    /// Binds `width` by `height` elements of memory.
     fn read_memory(&mut self, base: *const c_void, width: usize, height: usize, pitch: usize) {
         self.base = base.cast();
         (self.width, self.height, self.depth) = (width, height, 1);
@@ -47,10 +47,10 @@ impl Texture {
         (self.pitch, self.slice) = (array.pitch, array.slice);
     }
 
-    /// Reads what a resource describes.
+    /// Binds a resource.
     ///
     /// # Safety
-    /// Its array is one.
+    /// The resource's array is valid.
     unsafe fn read(&mut self, resource: &Resource) -> Result<(), Error> {
         match resource.kind {
             ARRAY => {
@@ -82,7 +82,7 @@ impl Texture {
     }
 }
 
-/// What a texture does with what it reads.
+/// A texture with the sampling mode of a description, unbound.
 fn described(texture: &TextureDesc) -> Texture {
     Texture {
         normalized: i32::from(texture.normalized != 0),
@@ -105,13 +105,13 @@ fn described(texture: &TextureDesc) -> Texture {
     }
 }
 
-/// That the way of reading suits the elements.
+/// Checks that the sampling mode suits the elements.
 fn suits(texture: &Texture, resource: i32) -> Result<(), Error> {
     let float = texture.format.f == FLOAT;
     if texture.fractions != 0 && !float && texture.format.x > 16 {
         return Err(Error::InvalidNormSetting);
     }
-    // Elements of linear memory are fetched one by one, whatever the filter.
+    // Linear memory is fetched by element, without a filter.
     if texture.filter == LINEAR_FILTER && !float && texture.fractions == 0 && resource != LINEAR {
         return Err(Error::InvalidFilterSetting);
     }
@@ -137,7 +137,7 @@ unsafe extern "C" fn cudaCreateTextureObject(
         if to.is_null() {
             return Err(Error::InvalidValue);
         }
-        // Filters here end at the edge of a cube's face.
+        // Filtering stops at the edges of a cube's face.
         let seams = texture.seamless == 0 || texture.filter != LINEAR_FILTER;
         if !view.is_null() || !seams {
             return Err(Error::NotSupported);
@@ -160,7 +160,7 @@ unsafe extern "C" fn cudaDestroyTextureObject(object: u64) -> Status {
             return Ok(());
         }
         objects().remove(&object).ok_or(Error::InvalidValue)?;
-        // SAFETY: it was made by `cudaCreateTextureObject` and is no longer known.
+        // SAFETY: the texture came from `cudaCreateTextureObject` and is no longer registered.
         drop(unsafe { Box::from_raw(object as *mut Texture) });
         Ok(())
     })
@@ -175,12 +175,12 @@ unsafe extern "C" fn cudaGetTextureObjectResourceDesc(to: *mut Resource, object:
     })
 }
 
-/// A texture reference's variable, to be bound.
+/// The variable of a texture reference, for binding.
 ///
 /// # Safety
-/// `reference` is null or a texture reference that nobody else uses now.
+/// `reference` is null or a texture reference without a concurrent user.
 unsafe fn variable<'a>(reference: *const Texture) -> Result<&'a mut Texture, Error> {
-    // SAFETY: promised by the caller; the interface takes a pointer to const, and writes.
+    // SAFETY: promised by the caller; the interface takes a const pointer, and writes.
     unsafe { reference.cast_mut().as_mut() }.ok_or(Error::InvalidTexture)
 }
 
@@ -200,7 +200,7 @@ unsafe extern "C" fn cudaBindTexture(
         if memory.is_null() {
             return Err(Error::InvalidValue);
         }
-        // By default all that follows the address.
+        // The default size covers all memory after the address.
         let known = super::memory::owner(memory).map_or(size, |(_, left)| size.min(left));
         texture.read_memory(memory, known / element, 1, 0);
         if !offset.is_null() {

@@ -1,10 +1,12 @@
-//! Kernels whose threads wait for each other in loops: each thread has a stack of its own, and threads take turns.
+//! Cooperative threads: the threads of a kernel with spin loops run as fibers, each on its own stack.
 //!
-//! A thread runs until it meets others ([`gr_turn_meet`]), looks in vain for what another one will write
-//! ([`gr_turn_wait`]), or ends; then the next one has its turn. A thread that ends leaves its stack to one that has
-//! not begun, so that as many stacks are in use as there are threads under way. A worker begins a block when those
-//! that it has begun all wait, in the blocks' order: who waits for an earlier block waits for one that is under way
-//! or has ended, and who waits for a later one comes to see it begun.
+//! A fiber runs until a barrier ([`gr_turn_meet`]), a failed poll of a spin loop ([`gr_turn_wait`]), or its
+//! end; then the next fiber runs. A finished fiber passes its stack to a fiber that has not started, and the
+//! number of stacks equals the number of fibers in progress.
+//!
+//! A worker starts a further block if all of its started blocks wait; blocks start in order. A fiber that
+//! waits for an earlier block waits for a block in progress or finished. A fiber that waits for a later
+//! block waits until some worker starts the block.
 
 use super::faults;
 use super::stacks::{Stack, Stacks, switch};
@@ -15,50 +17,51 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The code of one thread: its block's ranks and its own, three each, its block's memory, and the launch's values.
+/// Code of a thread: the ranks of block and thread (three each), the block's shared memory, and the launch's
+/// values.
 pub type TurnBody =
     unsafe extern "C" fn(ranks: *const i64, shared: *mut c_void, context: *mut c_void);
 
-/// The threads of a warp.
+/// Threads per warp.
 const WARP: usize = 32;
-/// Rounds in vain after which a worker that could begin another block does.
+/// Number of fruitless rounds after which a worker starts another block, if any is left.
 const PATIENCE: u32 = 64;
-/// The alignment of a block's memory, in bytes.
+/// Alignment of a block's shared memory, in bytes.
 const SHARED_ALIGN: usize = 64;
 
-/// What all blocks of a launch have in common.
+/// State shared by all blocks of a launch.
 struct Launch {
     grid: [i64; 3],
     block: [i64; 3],
     shared_bytes: usize,
     body: TurnBody,
     context: *mut c_void,
-    /// The block to begin next.
+    /// The next block to start.
     next: AtomicI64,
 }
 
-/// What a thread is about.
+/// State of a fiber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It can go on, or begin.
+    /// Runnable, or not started.
     Ready,
-    /// It looked in vain, and may look again.
+    /// The last poll failed; the fiber may poll again.
     Looks,
-    /// It has come to where all threads of its block meet.
+    /// Waits at a barrier of its block.
     MeetsBlock,
-    /// It has come to where all threads of its warp meet.
+    /// Waits at a barrier of its warp.
     MeetsWarp,
     Ended,
 }
 
 struct Thread {
     state: State,
-    /// Where it stands, once it has begun.
+    /// The fiber's stack, once started.
     stack: Option<Stack>,
     ranks: [i64; 6],
 }
 
-/// Those who meet: how many there are, and how many have come.
+/// Barrier state of a block or warp: number of live threads, and number of arrived threads.
 #[derive(Clone, Copy, Default)]
 struct Group {
     here: usize,
@@ -66,7 +69,7 @@ struct Group {
 }
 
 impl Group {
-    /// Whether all have come, who then go on.
+    /// Returns whether all live threads have arrived; if so, resets the number of arrived threads.
     fn is_met(&mut self) -> bool {
         let met = self.here > 0 && self.come == self.here;
         if met {
@@ -76,7 +79,7 @@ impl Group {
     }
 }
 
-/// A block that has begun.
+/// A started block.
 struct Block {
     threads: Vec<Thread>,
     all: Group,
@@ -84,12 +87,12 @@ struct Block {
     shared: *mut c_void,
 }
 
-/// What the thread that has its turn needs to know.
+/// Context of the running fiber.
 struct Turn {
     launch: *const Launch,
     thread: *mut Thread,
     shared: *mut c_void,
-    /// Where the worker stands that gave it its turn.
+    /// Saved stack pointer of the worker that resumed the fiber.
     worker: *mut c_void,
 }
 
@@ -97,12 +100,12 @@ thread_local! {
     static TURN: Cell<*mut Turn> = const { Cell::new(null_mut()) };
 }
 
-/// Runs `body` for each thread of a grid; `extents` are the sizes of grid and block, three each. Returns when all
-/// have ended.
+/// Runs `body` for each thread of a grid; `extents` holds the sizes of grid and block, three each. Returns
+/// when all threads have ended.
 ///
 /// # Safety
-/// There are six extents, none below 1. `body` may be called for each thread with `context`, on any thread of the
-/// system, in turns, and does not unwind.
+/// `extents` has six elements, all at least 1. `body` may be called for each thread with `context`, on any
+/// thread of the system, interleaved, and does not unwind.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gr_turns(
     extents: *const i64,
@@ -122,13 +125,13 @@ unsafe extern "C" fn gr_turns(
     };
     let workers = i64::from(crate::pool::gr_workers()).max(1);
     let launch: *const Launch = &raw const launch;
-    // SAFETY: `work` takes any range; the launch is there until all of its blocks have ended.
+    // SAFETY: `work` accepts any range; the launch lives until all of its blocks have ended.
     unsafe { gr_for(0, workers, 1, work, launch.cast_mut().cast()) };
 }
 
-/// One worker's part: blocks, until none is left to begin and its own have ended.
+/// A worker's share: starts and runs blocks until none is left.
 unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
-    // SAFETY: `gr_turns` gave it.
+    // SAFETY: `gr_turns` passed the launch.
     let launch = unsafe { &*launch.cast::<Launch>() };
     let count: i64 = launch.grid.iter().product();
     let mut stacks = Stacks::default();
@@ -140,7 +143,7 @@ unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
             moved |= block.round(launch, &mut stacks);
             let lives = block.all.here > 0;
             if !lives {
-                // SAFETY: `begin` took it, and no thread of the block is left.
+                // SAFETY: `begin` allocated the memory, and no thread of the block is left.
                 unsafe { libc::free(block.shared) };
             }
             lives
@@ -198,7 +201,7 @@ impl Block {
         }
     }
 
-    /// Gives each thread that can go on its turn; whether any came further.
+    /// Runs each runnable fiber once; returns whether any fiber made progress.
     fn round(&mut self, launch: &Launch, stacks: &mut Stacks) -> bool {
         let mut moved = false;
         let mut any = false;
@@ -245,7 +248,7 @@ impl Block {
         }
     }
 
-    /// Runs a thread until it waits or ends.
+    /// Runs a fiber until the fiber waits or ends.
     fn turn(&mut self, launch: &Launch, number: usize, stacks: &mut Stacks) {
         let shared = self.shared;
         let thread = &mut self.threads[number];
@@ -258,10 +261,10 @@ impl Block {
             worker: null_mut(),
         };
         let before = TURN.replace(&raw mut turn);
-        // SAFETY: the stack was made for a thread, or is where it stood when it had its last turn.
-        // A fault on the thread's own stack cannot continue on this one.
+        // A fault on the fiber's stack cannot continue on the worker's stack; the fiber runs outside the
+        // kernel's guard.
         faults::aside(|| {
-            // SAFETY: the stack was made for a thread, or is as its last turn left it.
+            // SAFETY: the stack was prepared for a thread, or was saved when the fiber ran last.
             unsafe { switch(&raw mut turn.worker, to) }
         });
         TURN.set(before);
@@ -272,9 +275,9 @@ impl Block {
     }
 }
 
-/// What runs on a thread's stack: the thread from its beginning to its end.
+/// Entry point of a fiber's stack: runs the thread from start to end.
 extern "C" fn run_thread() -> ! {
-    // SAFETY: whoever gives a thread its turn sets it, and it is there until the turn ends.
+    // SAFETY: the worker that resumes a fiber sets the context, which lives until the fiber yields.
     unsafe {
         let turn = TURN.get();
         let (launch, shared) = (&*(*turn).launch, (*turn).shared);
@@ -284,13 +287,13 @@ extern "C" fn run_thread() -> ! {
     unreachable!("a thread that has ended has no more turns")
 }
 
-/// Ends the turn of the thread that has it.
+/// Suspends the running fiber.
 ///
 /// # Safety
-/// Some thread has its turn.
+/// A fiber is running.
 unsafe fn leave(state: State) {
-    // SAFETY: the turn is there until the worker goes on, and so is its thread; the worker stands where it gave
-    // the turn.
+    // SAFETY: the context and the fiber live until the worker continues; the worker is suspended where it
+    // resumed the fiber.
     unsafe {
         let turn = TURN.get();
         let thread = (*turn).thread;
@@ -303,7 +306,7 @@ unsafe fn leave(state: State) {
     }
 }
 
-/// A thread comes to where all of its block meet, or all of its warp.
+/// Barrier of the block, or of the warp if `warp`.
 #[unsafe(no_mangle)]
 extern "C" fn gr_turn_meet(warp: bool) {
     let state = match warp {
@@ -311,17 +314,17 @@ extern "C" fn gr_turn_meet(warp: bool) {
         false => State::MeetsBlock,
     };
     if !TURN.get().is_null() {
-        // SAFETY: a thread has its turn.
+        // SAFETY: a fiber is running.
         unsafe { leave(state) }
     }
 }
 
-/// A thread has looked in vain for what another one will write, and is about to look again.
+/// Yields after a failed poll in a spin loop.
 #[unsafe(no_mangle)]
 extern "C" fn gr_turn_wait() {
     match TURN.get().is_null() {
         true => std::thread::yield_now(),
-        // SAFETY: a thread has its turn.
+        // SAFETY: a fiber is running.
         false => unsafe { leave(State::Looks) },
     }
 }

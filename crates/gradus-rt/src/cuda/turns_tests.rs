@@ -1,4 +1,5 @@
-//! What threads that take turns may count on: that later ones go on while they wait, and that they meet.
+//! Guarantees of cooperative threads: later threads progress while earlier threads wait, and barriers
+//! synchronise.
 
 use super::*;
 use std::sync::atomic::AtomicI32;
@@ -6,7 +7,7 @@ use std::sync::atomic::AtomicI32;
 fn launch(grid: i64, block: i64, body: TurnBody, context: &impl Sized) {
     let extents = [grid, 1, 1, block, 1, 1];
     let context: *const _ = context;
-    // SAFETY: the bodies below take any thread and this context.
+    // SAFETY: the bodies below accept any thread and this context.
     unsafe { gr_turns(extents.as_ptr(), 256, body, context.cast_mut().cast()) };
 }
 
@@ -14,7 +15,7 @@ fn launch(grid: i64, block: i64, body: TurnBody, context: &impl Sized) {
 fn threads_that_wait_for_later_ones_go_on() {
     struct Flags([AtomicI32; 4 * 40]);
     unsafe extern "C" fn body(ranks: *const i64, _: *mut c_void, flags: *mut c_void) {
-        // SAFETY: there are six ranks, and the flags are the context.
+        // SAFETY: there are six ranks, and the context is the flags.
         let (number, flags) = unsafe { (*ranks * 40 + *ranks.add(3), &*flags.cast::<Flags>()) };
         let number = usize::try_from(number).unwrap();
         while flags
@@ -34,7 +35,7 @@ fn threads_that_wait_for_later_ones_go_on() {
 #[test]
 fn threads_meet_in_warps_and_blocks_those_that_have_ended_apart() {
     unsafe extern "C" fn body(ranks: *const i64, shared: *mut c_void, wrong: *mut c_void) {
-        // SAFETY: there are six ranks, 256 bytes are shared, and the context counts.
+        // SAFETY: there are six ranks, 256 bytes are shared, and the context is the counter.
         let (thread, shared, wrong) = unsafe {
             (
                 *ranks.add(3),
@@ -46,7 +47,7 @@ fn threads_meet_in_warps_and_blocks_those_that_have_ended_apart() {
         // SAFETY: there are 50 threads.
         unsafe { shared.add(at).write(at as i32) };
         gr_turn_meet(true);
-        // SAFETY: as above; the lane beside has written.
+        // SAFETY: as above; the neighbouring lane has written.
         let beside = unsafe { *shared.add(at ^ 1) };
         gr_turn_meet(false);
         if thread % 3 == 0 {

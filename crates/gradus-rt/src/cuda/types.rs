@@ -1,4 +1,4 @@
-//! The structures that programs and the runtime share, field by field as in the header.
+//! Structures shared by programs and the runtime, field by field as in the header.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -32,7 +32,7 @@ pub struct Place {
     pub z: usize,
 }
 
-/// `cudaPitchedPtr`: rows of `xsize` bytes every `pitch` bytes, `ysize` of them to a slice.
+/// `cudaPitchedPtr`: rows of `xsize` bytes every `pitch` bytes, `ysize` rows per slice.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
@@ -58,7 +58,7 @@ pub struct Copy3D {
     pub kind: c_int,
 }
 
-/// `cudaChannelFormatDesc`: bits of each channel, and what they hold.
+/// `cudaChannelFormatDesc`: bits of each channel, and the kind of the channels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -71,7 +71,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// The size of an element; `None` where it is not whole bytes.
+    /// Size of an element in bytes; `None` if no whole number of bytes.
     pub fn bytes(&self) -> Option<usize> {
         let bits = [self.x, self.y, self.z, self.w].map(|bits| usize::try_from(bits).ok());
         let bits = bits.into_iter().sum::<Option<usize>>()?;
@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// `cudaArray`: rows of elements; a size of 0 is a dimension that an array has not.
+/// `cudaArray`: rows of elements; a size of 0 means an absent dimension.
 #[repr(C)]
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -95,7 +95,7 @@ pub struct Array {
     pub flags: c_uint,
 }
 
-/// `textureReference`: what a texture reads, and how.
+/// `textureReference`: the bound memory and the sampling mode.
 #[repr(C)]
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -119,7 +119,7 @@ pub struct Texture {
     pub slice: usize,
 }
 
-/// `cudaResourceDesc`. What the words hold depends on the kind: an array; or a pointer, a format and sizes.
+/// `cudaResourceDesc`. The words depend on the kind: an array; or a pointer, a format and sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]

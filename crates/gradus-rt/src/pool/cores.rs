@@ -1,25 +1,25 @@
-//! The processor that a thread runs on.
+//! Processor of a thread, and migration off a processor.
 //!
-//! A worker that begins or wakes up should not do so on the processor of the thread that called it: they would
-//! take turns there. The system's scheduler mostly sees to it, but not always: in virtual machines two threads
-//! were seen to share one processor, beside an idle one, for up to a third of a second. (Linux takes an idle
-//! processor of a virtual machine for one that the host keeps away: `vcpu_is_preempted`.)
+//! A worker should not start or wake on the processor of the calling thread, where both would alternate. The
+//! system scheduler mostly avoids such placement, with exceptions: in virtual machines, two threads shared a
+//! processor beside an idle processor for up to a third of a second. (Linux considers an idle virtual
+//! processor preempted by the host: `vcpu_is_preempted`.)
 
-/// The number of the processor that runs this thread; negative if it is not known.
+/// Number of the current processor; negative if unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn here() -> i32 {
-    // SAFETY: it only gives a number.
+    // SAFETY: the call only returns a number.
     unsafe { libc::sched_getcpu() }
 }
 
-/// Where this thread runs on processor `core`, it goes to another one of those that it may run on, if they are at
-/// least `workers`; gives that one's number. Where it may run stays as it was.
+/// Migrates the thread off processor `core` if the thread runs on `core` and may run on at least `workers`
+/// processors. Returns the new processor. The affinity mask is unchanged.
 #[cfg(target_os = "linux")]
 pub(super) fn leave(core: i32, workers: usize) -> Option<i32> {
     let taken = usize::try_from(core).ok().filter(|_| here() == core)?;
     let bytes = size_of::<libc::cpu_set_t>();
-    // SAFETY: the sets are as long as is said, and a processor that runs threads has a number below their length
-    // where the system could tell which these are.
+    // SAFETY: the sets have the stated length, and the processor number is below that length if the system
+    // returned the mask.
     unsafe {
         let mut all: libc::cpu_set_t = std::mem::zeroed();
         let known = libc::sched_getaffinity(0, bytes, &raw mut all) == 0;
@@ -53,7 +53,7 @@ mod tests {
     use super::{here, leave};
 
     fn allowed() -> Vec<usize> {
-        // SAFETY: the set is as long as is said.
+        // SAFETY: the set has the stated length.
         unsafe {
             let mut all: libc::cpu_set_t = std::mem::zeroed();
             libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all);
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_thread_leaves_its_processor_and_may_come_back() {
         let before = allowed();
-        // It may be moved by others between the two calls.
+        // The system may migrate the thread between the two calls.
         let moved = (0..100).find_map(|_| {
             let core = here();
             leave(core, before.len()).map(|now| (core, now))

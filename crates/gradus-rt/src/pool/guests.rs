@@ -1,11 +1,13 @@
-//! Work of a thread that is no worker: it is handed in to a pool, and the thread waits for it asleep.
+//! External submission: work of a thread outside the pool is submitted to a pool, and the thread sleeps
+//! until completion.
 //!
-//! All workers of the pool may wait, too, in code of the program: its iterations each join a thread that runs a loop
-//! of its own, say. What no worker has begun for a while is therefore taken back and goes to a pool that is there for
-//! such work alone, as other run-time libraries give every thread of the program workers of its own from the start.
+//! All workers of the pool may be blocked in program code, for example in iterations that each join a thread
+//! with its own loop. Work that no worker has started for some time is therefore withdrawn, and submitted to
+//! a reserve pool for external work. Other run-time libraries create a team for each external thread from
+//! the start.
 //!
-//! Workers that are only busy come to it in the end, and are too many for the machine with those of a second pool. So a
-//! while is long at first, and gets short in a program that has been let down.
+//! Busy workers reach the work eventually, and a second pool would oversubscribe the machine. The timeout is
+//! therefore long at first, and becomes short in a program whose submissions timed out.
 
 use super::handed::{Piece, perform};
 use super::idle;
@@ -15,16 +17,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread waits at most for a worker that begins its work.
+/// Longest timeout for the start of submitted work.
 const LONGEST_NANOS: u64 = 20_000_000;
-/// The same where workers did not come the last times.
+/// Shortest timeout, after repeated timeouts.
 const SHORTEST_NANOS: u64 = 50_000;
-/// How long a thread waits from now on.
+/// The current timeout.
 static PATIENCE: AtomicU64 = AtomicU64::new(LONGEST_NANOS);
-/// Pools for such work that have none now.
+/// Reserve pools that are not in use.
 static FREE: Mutex<Vec<Crew>> = Mutex::new(Vec::new());
 
-/// Has a worker of `crew` run `work`, or of another pool of its size where none comes.
+/// Runs `work` on a worker of `crew`, or of a reserve pool of equal size after a timeout.
 pub(super) fn hand_in(crew: Crew, work: impl FnOnce() + Send) {
     let piece = Piece::new(work);
     piece.will_be_awaited();
@@ -35,7 +37,7 @@ pub(super) fn hand_in(crew: Crew, work: impl FnOnce() + Send) {
     }
     PATIENCE.store(SHORTEST_NANOS.max(patience / 4), Ordering::Relaxed);
     let free = free(crew.workers);
-    // Where the system has no more threads, all that is left is to wait.
+    // If the system provides no more threads, the only option is to wait.
     is_done(free.unwrap_or(crew), &piece, Duration::MAX);
     if let Some(crew) = free {
         FREE.lock()
@@ -44,7 +46,7 @@ pub(super) fn hand_in(crew: Crew, work: impl FnOnce() + Send) {
     }
 }
 
-/// A pool of so many workers that this thread has for itself.
+/// Takes or creates a reserve pool of `workers` workers.
 fn free(workers: usize) -> Option<Crew> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     match free.iter().position(|crew| crew.workers == workers) {
@@ -53,18 +55,19 @@ fn free(workers: usize) -> Option<Crew> {
     }
 }
 
-/// Whether a worker of `crew` has done the piece; where none began it for so long, nobody will.
+/// Submits the piece to `crew` and returns whether the piece ended. After a timeout without a start, no
+/// worker will run the piece.
 fn is_done<F: FnOnce() + Send>(crew: Crew, piece: &Piece<F>, patience: Duration) -> bool {
     let taken = Arc::new(AtomicBool::new(false));
     let (theirs, head) = (Arc::clone(&taken), Carried(piece.head().cast()));
     crew.spawn(move || {
         idle::rise();
         if !theirs.swap(true, Ordering::AcqRel) {
-            // SAFETY: it was not taken back, so that who handed it in waits until it has ended.
+            // SAFETY: the piece was not withdrawn, and the submitting thread waits for its end.
             unsafe { perform(head.get().cast()) };
         }
     });
-    // Who hands it in cannot do it.
+    // The submitting thread cannot run the work itself.
     crew.idlers.call_in();
     let begin = Instant::now();
     while !piece.has_ended() {

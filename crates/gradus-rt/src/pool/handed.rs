@@ -1,9 +1,9 @@
-//! Work put into the hands of a worker that is awake and has nothing to do.
+//! Direct handoff of work to an awake worker without work.
 //!
-//! What goes through a queue is some half a dozen cache lines that two processors write in turn, each of which
-//! takes about 80 ns to cross: as much as a microsecond for a loop of ten. A worker that looks for work has one
-//! line of its own, where it finds the [`Piece`] that another one hands it ([`super::idle`]). Who handed it over
-//! takes it back where it was not begun, and else waits for its end.
+//! Work in a queue costs about six cache lines that two processors write alternately. Each transfer takes
+//! about 80 ns: in total as much as a microsecond for a loop of ten. A spinning worker has a mailbox of one
+//! cache line, and polls the mailbox for a [`Piece`] from another worker ([`super::idle`]). The sender
+//! withdraws the piece if the receiver has not started it, and else waits for its end.
 
 use super::help;
 use super::idle::{self, Idlers};
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// Looks at a hand, or at a piece, for one at the pool's queues.
+/// Polls of a mailbox or piece per poll of the pool's queues.
 pub(super) const GLANCES: u32 = 4;
 
-/// Handed over, or begun.
+/// Handed over, or started.
 const OPEN: u8 = 0;
-/// Who waits for its end is asleep, or about to be.
+/// The waiting thread sleeps, or is about to.
 const AWAITED: u8 = 1;
 const ENDED: u8 = 2;
 
-/// What is known of a piece of any work.
+/// Type-independent part of a piece of work.
 #[derive(Debug)]
 pub(super) struct Head {
     run: unsafe fn(*const Head),
@@ -31,7 +31,7 @@ pub(super) struct Head {
     waiter: OnceLock<Thread>,
 }
 
-/// A piece of work on the stack of who hands it over.
+/// A piece of work on the stack of the sender.
 #[repr(C)]
 pub(super) struct Piece<F> {
     head: Head,
@@ -54,24 +54,24 @@ impl<F: FnOnce() + Send> Piece<F> {
         (&raw const self.head).cast_mut()
     }
 
-    /// The work, of a piece that nobody has.
+    /// The work of a piece that no thread has taken.
     pub(super) fn into_work(self) -> Option<F> {
         self.work.into_inner()
     }
 
-    /// Who handed it over is asleep at its end; said before it is handed over.
+    /// Marks the piece as awaited by the calling thread, asleep. Called before the handoff.
     pub(super) fn will_be_awaited(&self) {
         self.head.waiter.get_or_init(std::thread::current);
         self.head.state.store(AWAITED, Ordering::Relaxed);
     }
 
-    /// Whether its work has been done.
+    /// Returns whether the work has completed.
     pub(super) fn has_ended(&self) -> bool {
         self.head.state.load(Ordering::Acquire) == ENDED
     }
 
-    /// Does other work of the pool until the piece that another worker has begun has ended; asleep if that takes
-    /// long, until there is more to do.
+    /// Runs other work of the pool until the piece, started by another worker, has ended. After the spin
+    /// time the thread sleeps until the piece ends or more work arrives.
     pub(super) fn wait(&self, idlers: &'static Idlers) {
         let ended = || self.has_ended();
         let mut since: Option<Instant> = None;
@@ -86,7 +86,7 @@ impl<F: FnOnce() + Send> Piece<F> {
             if looks % LOOKS == 0 && since.get_or_insert_with(Instant::now).elapsed() > AWAKE {
                 self.head.waiter.get_or_init(std::thread::current);
                 let state = &self.head.state;
-                // It may have ended: then its state stays.
+                // The exchange fails if the piece has ended; the state then stays.
                 let _ = state.compare_exchange(OPEN, AWAITED, Ordering::AcqRel, Ordering::Acquire);
                 idle::sleep_until(idlers, &ended);
                 since = None;
@@ -98,21 +98,21 @@ impl<F: FnOnce() + Send> Piece<F> {
 /// Runs the work of a piece.
 ///
 /// # Safety
-/// `head` is that of a `Piece<F>` whose work nobody else takes.
+/// `head` belongs to a `Piece<F>` whose work no other thread takes.
 unsafe fn run<F: FnOnce()>(head: *const Head) {
-    // SAFETY: a piece begins with its head, and lives until it has ended.
+    // SAFETY: a piece starts with its head, and lives until it has ended.
     let work = unsafe { (*(*head.cast::<Piece<F>>()).work.get()).take() };
     if let Some(work) = work {
         work();
     }
 }
 
-/// Does a piece that was handed to this thread.
+/// Runs a piece handed to the calling thread.
 ///
 /// # Safety
-/// Nobody else does, and who handed it over waits.
+/// No other thread runs the piece, and the sender waits.
 pub(super) unsafe fn perform(head: *const Head) {
-    // SAFETY: the piece is there until its state says that it has ended; who sleeps goes on only then.
+    // SAFETY: the piece lives until its state is `ENDED`; a sleeping sender continues only then.
     unsafe {
         ((*head).run)(head);
         let state = &(*head).state;
@@ -134,7 +134,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
-    /// However long a piece takes, who waits for it goes on when it has ended, and not before.
+    /// The waiting thread continues exactly when the piece has ended, for short and long pieces.
     #[test]
     fn a_piece_is_waited_for_awake_and_asleep() {
         let idlers = Idlers::new(2, false);
@@ -146,7 +146,7 @@ mod tests {
             });
             let head = Carried(piece.head().cast());
             std::thread::scope(|threads| {
-                // SAFETY: nobody else has it, and it is waited for below.
+                // SAFETY: no other thread has the piece, and `wait` below awaits it.
                 threads.spawn(move || unsafe { perform(head.get().cast()) });
                 piece.wait(idlers);
                 assert_eq!(done.load(Ordering::Relaxed), 1);
@@ -155,11 +155,11 @@ mod tests {
         }
     }
 
-    /// A worker that does not look is given nothing.
+    /// A worker that does not poll receives nothing.
     #[test]
     fn nothing_is_given_to_who_does_not_look() {
         let piece = Piece::new(|| ());
-        // SAFETY: nobody takes it.
+        // SAFETY: no thread takes the piece.
         let given = unsafe { Idlers::new(2, false).give(piece.head()) };
         assert!(given.is_none() && piece.into_work().is_some());
     }

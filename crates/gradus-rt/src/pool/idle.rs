@@ -1,29 +1,31 @@
-//! Workers of our own pool that have nothing to do: awake for a while, then asleep until called.
+//! Idle workers of the rayon pool: spinning for a limited time, then asleep until woken.
 //!
-//! Rayon puts a worker to sleep after some microseconds without work, and calling it back takes longer than
-//! many a parallel loop. So our workers never come to rayon's own waiting: from its start to the end of the
-//! program each of them looks for work ([`Idlers::attend`]), and whoever leaves work for others to take calls
-//! one of those that sleep ([`Idlers::call`]).
+//! Rayon puts a worker to sleep after some microseconds without work, and waking the worker takes longer
+//! than many a parallel loop. Workers therefore never enter rayon's own waiting. From start to program end,
+//! each worker searches for work ([`Idlers::attend`]), and a thread that publishes work wakes a sleeping
+//! worker ([`Idlers::call`]).
 //!
-//! How long a worker stays awake depends on what it had of it: where work came soon, most often, it looks for
-//! up to [`AWAKE`], else for a few microseconds only, so that a program with long stretches of serial code
-//! does not pay for a second thread in each of them. All that it waits awake, however soon work came each time, is at most
-//! a [`SHARE`]th of the work that it did lately: small loops between stretches of serial code, each of which comes soon
-//! enough, would keep it awake through all of these and have little for it. Work comes when the worker is called, not when it has woken up: that
-//! takes as long as it might have stayed awake, and a worker that reckoned it in would sleep again after each piece of
-//! work.
+//! # Spin time
+//! The spin time depends on the worker's history. If work mostly arrived soon, the worker spins for up to
+//! [`AWAKE`], else for a few microseconds only; long serial phases then do not pay for a second thread. In
+//! total, spinning is limited to a [`SHARE`]th of the worker's recent work. Otherwise small loops between
+//! serial phases, each arriving soon enough, would keep the worker spinning through every serial phase. The
+//! arrival time of work is the time of the wake-up call, not of the wake-up. A wake-up takes as long as the
+//! spin time, and a worker that included the delay would sleep again after each piece of work.
 //!
-//! No more workers are called than there are processors ([`Idlers::abreast`]), however many the program asked for: what
-//! one more does in loops and tasks, another one does not do meanwhile, and who is taken off its processor in the middle
-//! of its part is waited for by all. Only a team's ranks, which wait for each other, are called all. (Where everything
-//! forks, to be tested, workers come as if each had a processor.)
+//! # Number of workers
+//! At most as many workers are woken as there are processors ([`Idlers::abreast`]), however many the program
+//! requested. A further worker would only displace another worker, and all threads wait for a worker that is
+//! preempted in the middle of its share. Exception: all ranks of a team are woken, because ranks wait for
+//! each other. (With `GRADUS_FORCE_FORK`, each worker counts as having its own processor.)
 //!
-//! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
-//! after it is there, and fences stand between the two steps of either. So a call that wakes nobody, as enough are awake,
-//! leaves the work to those whom it has not seen asleep: each of them comes to look for work again, at the latest
-//! before it sleeps. The main thread, which may be awake elsewhere, is one of them; it and whoever else calls waits for
-//! its own work by doing it. For work of a thread that cannot do that itself, a sleeper is woken in any case
-//! ([`Idlers::call_in`]).
+//! # No lost wake-ups
+//! A worker announces its sleep and then searches once more. A publisher looks for sleepers after
+//! publishing. A fence separates the two steps on either side. A call that wakes no worker, because enough
+//! are awake, leaves the work to the workers not seen asleep: each searches again, at the latest before
+//! sleeping. The main thread, which may be busy elsewhere, is among these; the main thread and every other
+//! caller run their own work while waiting. For work of a thread that cannot run the work itself, a sleeper
+//! is always woken ([`Idlers::call_in`]).
 
 use super::handed::{self, GLANCES, Head};
 use super::{cores, gr_always_fork, gr_awake, help, processors, wish};
@@ -37,57 +39,57 @@ use std::sync::atomic::{
 use std::thread::Thread;
 use std::time::Instant;
 
-/// The least that a worker stays awake.
+/// Minimum spin time of a worker.
 const DOZE_NANOS: u64 = 6_000;
 const AWAKE_NANOS: u64 = AWAKE.as_nanos() as u64;
-/// For so many nanoseconds of work a worker may wait awake for one.
+/// Work time per unit of spin time.
 const SHARE: u64 = 16;
-/// As long as a worker may wait awake for work that it did before, at most: for what it did in 16 ms.
+/// Upper bound on accumulated spin time: earned by 16 ms of work.
 const CREDIT_NANOS: u64 = 1_000_000;
-/// So many other workers are asked whether they look for work, before it is left for any of them to find: looking
-/// at what each of very many has would take longer.
+/// Number of other workers whose mailbox is polled before work is published to all; polling very many
+/// mailboxes would take longer.
 const REACH: usize = 4;
 
-/// What a hand holds that is not open. Only its worker opens it, by writing [`open`] there.
+/// A closed mailbox. Only the owner opens the mailbox, by writing [`open`].
 const SHUT: *mut Head = null_mut();
 
-/// What an open hand holds.
+/// An open, empty mailbox.
 fn open() -> *mut Head {
     without_provenance_mut(1)
 }
 
-/// The workers of one pool, as far as they sleep.
+/// The sleep state of a pool's workers.
 #[derive(Debug)]
 pub(super) struct Idlers {
-    /// The processor of the thread that made the pool, and worked on while the workers began.
+    /// Processor of the thread that created the pool, and that worked on while the workers started.
     maker: i32,
     begin: Instant,
-    /// So many are called at most for loops and tasks.
+    /// Upper bound on workers woken for loops and tasks.
     abreast: usize,
     asleep: AtomicUsize,
     beds: Box<[Bed]>,
 }
 
-/// Where one worker takes work from another one's hands, and where it sleeps.
+/// Mailbox and park slot of a worker.
 #[derive(Debug, Default)]
 struct Bed {
     hand: Hand,
     /// The worker sleeps, or is about to.
     taken: AtomicBool,
     worker: OnceLock<Thread>,
-    /// The processor of the thread that woke it last.
+    /// Processor of the last waker.
     caller: AtomicI32,
-    /// When it was called last, in nanoseconds since [`Idlers::begin`].
+    /// Time of the last wake-up call, in nanoseconds since [`Idlers::begin`].
     called: AtomicU64,
 }
 
-/// The worker's hand: [`SHUT`], [`open`], or a piece of work that it was given.
+/// A worker's mailbox: [`SHUT`], [`open`], or a piece of work.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Hand(AtomicPtr<Head>);
 
 impl Hand {
-    /// Changes what the hand holds from `old` to `new`.
+    /// Replaces the contents `old` by `new`; returns whether the mailbox held `old`.
     fn change(&self, old: *mut Head, new: *mut Head) -> bool {
         self.0
             .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
@@ -95,30 +97,30 @@ impl Hand {
     }
 }
 
-/// A piece of work in another worker's hand.
+/// A piece of work in another worker's mailbox.
 pub(super) struct Given {
     hand: &'static Hand,
     piece: *mut Head,
 }
 
 impl Given {
-    /// Takes the piece back, if its worker has not begun.
+    /// Withdraws the piece, if the receiver has not started it.
     pub(super) fn take_back(&self) -> bool {
         self.hand.change(self.piece, SHUT)
     }
 }
 
-/// A thread that attends to a pool.
+/// A thread that serves a pool.
 struct Post {
     idlers: &'static Idlers,
     index: usize,
-    /// Since when it has nothing to do, in nanoseconds since [`Idlers::begin`].
+    /// Start of the idle phase, in nanoseconds since [`Idlers::begin`].
     idle_since: Cell<Option<u64>>,
-    /// How long it stays awake, in nanoseconds.
+    /// Spin time, in nanoseconds.
     patience: Cell<u64>,
-    /// Since when it has had work, in nanoseconds since [`Idlers::begin`].
+    /// Start of the busy phase, in nanoseconds since [`Idlers::begin`].
     risen: Cell<u64>,
-    /// How long it may still wait awake for the work that it did, in nanoseconds.
+    /// Remaining spin time earned by work, in nanoseconds.
     credit: Cell<u64>,
 }
 
@@ -127,14 +129,14 @@ impl Post {
         &self.idlers.beds[self.index]
     }
 
-    /// There is work: twice as long awake from now on if it came soon, half as long if it did not.
+    /// Records the arrival of work: doubles the spin time if the work arrived soon, else halves it.
     fn rise(&self) {
         let bed = self.bed();
-        // What was given to it in between stays there for who gave it.
+        // A piece delivered in between stays for its sender.
         bed.hand.change(open(), SHUT);
         self.idlers.leave(bed);
         if let Some(since) = self.idle_since.take() {
-            // Who woke it wrote when before it was called; older calls tell nothing of this time.
+            // The waker stored the time before the wake-up; earlier calls do not belong to this idle phase.
             let called = bed.called.load(Ordering::Relaxed);
             let now = self.idlers.now();
             let waited = if called > since { called } else { now } - since;
@@ -149,7 +151,7 @@ impl Post {
         }
     }
 
-    /// There is no work from now on: what it did lets it wait for more.
+    /// Records the start of an idle phase: work done earns further spin time.
     fn idle(&self) {
         let now = self.idlers.now();
         self.idle_since.set(Some(now));
@@ -158,13 +160,13 @@ impl Post {
             .set(CREDIT_NANOS.min(self.credit.get() + earned));
     }
 
-    /// Whether it has waited for as long as it may since then.
+    /// Returns whether the spin time since `since` is used up.
     fn has_waited(&self, since: u64) -> bool {
         let allowed = self.patience.get().min(self.credit.get()).max(DOZE_NANOS);
         self.idlers.now() - since > allowed
     }
 
-    /// Does the pool's work until there was none for as long as this worker waits.
+    /// Runs the pool's work until none arrived for the spin time.
     fn look(&self) {
         let mut looks = 0_u32;
         loop {
@@ -185,7 +187,7 @@ impl Post {
         }
     }
 
-    /// Does what another worker has given to this one; whether there was anything.
+    /// Runs a piece from the mailbox; returns whether there was a piece.
     fn take_given(&self) -> bool {
         let hand = &self.bed().hand;
         let held = hand.0.load(Ordering::Relaxed);
@@ -195,7 +197,7 @@ impl Post {
         let given = held != SHUT && held != open() && hand.change(held, SHUT);
         if given {
             self.rise();
-            // SAFETY: a piece that left the hand is this worker's, and who gave it waits.
+            // SAFETY: a piece taken from the mailbox belongs to the calling worker, and its sender waits.
             unsafe { handed::perform(held) };
         }
         given
@@ -208,7 +210,7 @@ impl Post {
         }
         idlers.enter(bed);
         wish(idlers.abreast);
-        // What is found begins with `rise`.
+        // Any work found calls `rise` first.
         help();
         let mut slept = false;
         while bed.taken.load(Ordering::Acquire) {
@@ -221,7 +223,7 @@ impl Post {
     }
 }
 
-/// No processor that a worker would have to leave.
+/// No processor to leave.
 const NOWHERE: i32 = -1;
 
 thread_local! {
@@ -229,8 +231,8 @@ thread_local! {
 }
 
 impl Idlers {
-    /// For a pool of so many workers, which lives as long as the program; the thread that makes it may be one of
-    /// them.
+    /// Creates the state for a pool of `workers` workers, which lives until program end. With `maker_works`,
+    /// the calling thread is one of the workers.
     pub(super) fn new(workers: usize, maker_works: bool) -> &'static Idlers {
         Box::leak(Box::new(Idlers {
             maker: if maker_works { cores::here() } else { NOWHERE },
@@ -244,17 +246,17 @@ impl Idlers {
         }))
     }
 
-    /// Nanoseconds since its begin.
+    /// Nanoseconds since [`Idlers::begin`].
     fn now(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// So many workers are at work at once.
+    /// The number of concurrently active workers.
     pub(super) fn abreast(&self) -> usize {
         self.abreast
     }
 
-    /// What worker `index` does from its start on.
+    /// The main loop of worker `index`.
     pub(super) fn attend(&'static self, index: usize) -> ! {
         POST.with(|post| {
             let post = post.get_or_init(|| Post {
@@ -275,21 +277,21 @@ impl Idlers {
         })
     }
 
-    /// The worker of `bed` is about to sleep, and looks for work once more.
+    /// Marks the worker of `bed` as about to sleep; the worker then searches once more.
     fn enter(&self, bed: &Bed) {
-        // Counted before the bed is taken: whoever wakes this worker counts it off, and another sleeper would be
-        // missed by a call for all if that came first.
+        // The count is incremented before the slot is marked. A waker decrements the count, and with the
+        // reverse order a call for all workers would miss another sleeper.
         self.asleep.fetch_add(1, Ordering::SeqCst);
         gr_awake.fetch_sub(1, Ordering::Relaxed);
         if bed.taken.swap(true, Ordering::AcqRel) {
-            // It waits twice: for a piece of work, and within for another one.
+            // The slot is marked already: the worker waits for a piece, and inside for another piece.
             self.asleep.fetch_sub(1, Ordering::Relaxed);
             gr_awake.fetch_add(1, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
     }
 
-    /// Wakes the worker of `bed`, unless it is awake or somebody else does.
+    /// Marks the worker of `bed` as awake; returns whether the mark changed.
     fn leave(&self, bed: &Bed) -> bool {
         let leaves = bed.taken.load(Ordering::Relaxed) && bed.taken.swap(false, Ordering::AcqRel);
         if leaves {
@@ -301,12 +303,12 @@ impl Idlers {
 
     fn wake(&self, bed: &Bed) -> bool {
         if bed.taken.load(Ordering::Relaxed) {
-            // Before the bed is left: who finds itself called reads it.
+            // Stored before the wake-up, because the woken worker reads the time.
             bed.called.store(self.now(), Ordering::Relaxed);
         }
         let woken = self.leave(bed);
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
-            // A thread that is no worker sleeps while the pool works: its processor is free.
+            // A thread outside the pool sleeps while the pool works: its processor is free.
             let works = rayon_core::current_thread_index().is_some();
             let caller = if works { cores::here() } else { NOWHERE };
             bed.caller.store(caller, Ordering::Relaxed);
@@ -315,10 +317,10 @@ impl Idlers {
         woken
     }
 
-    /// Gives a piece of work to a worker that looks for some, if there is one near.
+    /// Delivers a piece to a spinning worker nearby, if any.
     ///
     /// # Safety
-    /// The piece stays where it is until it was taken back or has ended.
+    /// The piece stays in place until withdrawn or ended.
     pub(super) unsafe fn give(&'static self, piece: *mut Head) -> Option<Given> {
         let own = rayon_core::current_thread_index()?;
         let others = (1..self.beds.len().min(REACH + 1)).map(|k| (own + k) % self.beds.len());
@@ -329,23 +331,24 @@ impl Idlers {
         others.into_iter().find_map(given)
     }
 
-    /// Those that sleep, and others that are about to, as who leaves work sees them.
+    /// The number of workers asleep or about to sleep, as seen after publishing work.
     fn sleepers(&self) -> usize {
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// Whether fewer are awake than may be.
+    /// Returns whether fewer workers are awake than allowed.
     fn has_room(&self, sleepers: usize) -> bool {
         sleepers + self.abreast > self.beds.len()
     }
 
-    /// Whether more are awake than should be, as the ranks of a team are.
+    /// Returns whether more workers are awake than allowed, as with the ranks of a team.
     fn is_too_many(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) + self.abreast < self.beds.len()
     }
 
-    /// There is work for one more: called when it can be taken, by a worker who does it itself if nobody comes.
+    /// Announces published work for one more worker. The caller is a worker and runs the work itself if no
+    /// other worker arrives.
     pub(super) fn call(&self) {
         let sleepers = self.sleepers();
         if sleepers > 0 && self.has_room(sleepers) {
@@ -353,7 +356,7 @@ impl Idlers {
         }
     }
 
-    /// There is work for one: called when it can be taken.
+    /// Announces published work that the caller cannot run itself.
     pub(super) fn call_in(&self) {
         if self.sleepers() > 0 {
             self.call_one();
@@ -365,7 +368,7 @@ impl Idlers {
         let _ = self.beds.iter().any(|bed| self.wake(bed));
     }
 
-    /// There is work for each of them.
+    /// Announces published work for every worker.
     pub(super) fn call_all(&self) {
         if self.sleepers() > 0 {
             for bed in &self.beds {
@@ -375,15 +378,15 @@ impl Idlers {
     }
 }
 
-/// The pool that this thread attends to.
+/// The pool that the calling thread serves.
 pub(super) fn here() -> Option<&'static Idlers> {
     POST.with(|post| post.get().map(|post| post.idlers))
 }
 
-/// Has a worker of `idlers` that waits for another one's work sleep until that is `done`, or there is more to do.
+/// Sleeps on a worker of `idlers`, which waits for another worker, until `done` holds or more work arrives.
 pub(super) fn sleep_until(idlers: &'static Idlers, done: impl Fn() -> bool) {
     let Some(bed) = rayon_core::current_thread_index().and_then(|k| idlers.beds.get(k)) else {
-        // Not an error: a thread that is none of the pool's workers polls.
+        // Not an error: a thread outside the pool's workers polls.
         return;
     };
     bed.worker.get_or_init(std::thread::current);
@@ -396,7 +399,7 @@ pub(super) fn sleep_until(idlers: &'static Idlers, done: impl Fn() -> bool) {
     idlers.leave(bed);
 }
 
-/// Called first by all work: its worker does not sleep, though it was about to.
+/// Called first by every piece of work: the worker stays awake, although about to sleep.
 pub(super) fn rise() {
     POST.with(|post| {
         if let Some(post) = post.get() {

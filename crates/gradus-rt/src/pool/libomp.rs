@@ -1,13 +1,15 @@
-//! The threads of OpenMP's library as workers, in a program some of whose regions stay with that library.
+//! The OpenMP library's threads as workers, for a program with regions that stay on the OpenMP library.
 //!
-//! A fork outside of all regions of ours begins one there, with the library's own threads, as a region of
-//! the program would: inside of a region that stayed it gets as many threads as OpenMP gives a nested one.
-//! In a region, every thread has a queue of tasks; who waits, and who has come to the region's end, takes
-//! its own last or another's first. The library's own tasks are not used: a program's `taskwait` would
-//! wait for ours, and run them while it holds a lock.
+//! A fork outside all regions of this library begins a region of the OpenMP library, with the library's own
+//! threads, as the program itself would. Inside a remaining OpenMP region, the fork gets as many threads as
+//! OpenMP gives a nested region. Within the region, every thread has a deque of tasks. A waiting thread, or
+//! a thread at the region's end, takes the newest task of its own deque, or else the oldest task of another
+//! deque. OpenMP tasks are not used: a `taskwait` of the program would wait for tasks of this library, and
+//! run the tasks while holding a lock.
 //!
-//! A spawn outside of all regions begins one that the sync of its scope ends: so it takes the calls that
-//! GNU's compilers make at the two ends of a region, which both libraries have.
+//! A spawn outside all regions begins a region that ends at the sync of the spawn's scope. Begin and end use
+//! the entry points of GNU compilers (`GOMP_parallel_start`, `GOMP_parallel_end`), which both OpenMP
+//! libraries provide.
 
 use super::wanted;
 use crate::foreign::{self, Function, call};
@@ -22,22 +24,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// What the threads of a region share.
+/// State shared by the threads of a region.
 struct Region {
-    /// One for each thread that may come, used by that thread alone.
+    /// A deque per possible thread, used by that thread only.
     queues: Vec<Worker<Task>>,
     stealers: Vec<Stealer<Task>>,
-    /// The code that began it has come to its end.
+    /// The code that began the region has finished.
     ended: AtomicBool,
-    /// What each thread runs with its rank and their number; `None`: tasks, until the end.
+    /// Code to be run by each thread with the rank and the number of ranks; `None`: tasks, until the end.
     work: Option<*const (dyn Fn(u32, u32) + Sync)>,
-    /// Whose first task began it: null for a region that is a call.
+    /// Scope of the spawn that began the region; null for a region within a single call.
     scope: *const Scope,
-    /// Where the thread that began it stood.
+    /// Position of the beginning thread before the region.
     before: Place,
 }
 
-// SAFETY: a queue is used by its thread alone, and `before` by the thread that began the region.
+// SAFETY: a deque is used by its thread only, and `before` by the thread that began the region.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -54,13 +56,13 @@ impl Region {
     }
 }
 
-/// A thread's place in a region; the region is null outside.
+/// Position of a thread in a region; the region is null outside.
 #[derive(Clone, Copy)]
 struct Place {
     region: *const Region,
     rank: usize,
     size: usize,
-    /// The library's level in the region.
+    /// Nesting level of the OpenMP library in the region.
     level: i32,
 }
 
@@ -71,31 +73,32 @@ thread_local! {
 }
 
 impl Place {
-    /// The region, where this thread is in it and in none of the library's inside of it.
+    /// The region, if the thread is in no OpenMP region nested inside.
     fn region(&self) -> Option<&'static Region> {
-        // SAFETY: a region lives as long as it is somebody's place.
+        // SAFETY: a region lives while any thread has a position in the region.
         unsafe { self.region.as_ref() }.filter(|_| self.level == foreign::level())
     }
 }
 
-/// The library's functions for the two ends of a region.
+/// The OpenMP library's functions for the start and end of a region.
 struct Library {
     start: *mut c_void,
     end: *mut c_void,
 }
 
-// SAFETY: functions may be called on any thread.
+// SAFETY: the functions may be called on any thread.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// The library that answers for levels has both, or the threads are ours.
+/// The OpenMP library with both functions; `None` selects the rayon pool. Both come from the library that
+/// answers level queries.
 fn library() -> Option<&'static Library> {
     static FOUND: OnceLock<Option<Library>> = OnceLock::new();
     let find = || {
         let known = Function::Level.find()?;
         let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: the names are C strings, and what is found is asked for before it is used.
+        // SAFETY: the names are C strings, and every result is tested before use.
         unsafe {
             if libc::dladdr(known, about.as_mut_ptr()) == 0 {
                 return None;
@@ -117,15 +120,15 @@ pub(super) fn is_there() -> bool {
     library().is_some()
 }
 
-/// What the library runs on each thread of a region but the one that began it.
+/// Body of a region's threads, except the thread that began the region.
 unsafe extern "C" fn joined(region: *mut c_void) {
     tsan::hide();
-    // SAFETY: the region lives until all of its threads have come to the end.
+    // SAFETY: the region lives until all of its threads have reached the end.
     let region: &Region = unsafe { &*region.cast() };
     let before = HERE.get();
     enter(region);
     match region.work {
-        // SAFETY: it lives as long as the region.
+        // SAFETY: the closure lives as long as the region.
         Some(work) => unsafe { run(&*work) },
         None => waiting::until(|| region.ended.load(Ordering::Acquire)),
     }
@@ -139,7 +142,7 @@ fn run(work: &(dyn Fn(u32, u32) + Sync)) {
     work(number(HERE.get().rank), number(size()));
 }
 
-/// This thread stands in the region from now on.
+/// Sets the calling thread's position to the region.
 fn enter(region: &Region) {
     let ask = |function: Function, otherwise| {
         let number = function.find().map_or(otherwise, |f| call!(f, () -> i32,));
@@ -156,7 +159,7 @@ fn enter(region: &Region) {
 fn begin(region: &Region) {
     let Some(library) = library() else {
         let text = c"gradus: OpenMP's library is asked for threads and is not there\n";
-        // SAFETY: the text is there, and nothing unwinds through this library.
+        // SAFETY: the text is valid, and nothing unwinds through this library.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.count_bytes());
             libc::abort()
@@ -176,7 +179,7 @@ fn begin(region: &Region) {
     enter(region);
 }
 
-/// No task stays behind: every thread looks for one before it leaves.
+/// Ends a region. No task is left: every thread searches for tasks before leaving.
 fn end(region: &Region) {
     while help() {}
     region.ended.store(true, Ordering::Release);
@@ -186,19 +189,19 @@ fn end(region: &Region) {
     HERE.set(region.before);
 }
 
-/// Whether this thread has something that others can steal; `None` outside of a region.
+/// Returns whether the thread has stealable work; `None` outside a region.
 pub(super) fn pending() -> Option<bool> {
     let here = HERE.get();
     let region = here.region()?;
     Some(!region.queues[here.rank].is_empty())
 }
 
-/// The number of this thread in the region around it.
+/// The rank of the thread in the enclosing region.
 pub(super) fn rank() -> i32 {
     super::count(HERE.get().rank)
 }
 
-/// The number of threads of the region around this, or of the next one.
+/// The number of threads of the enclosing region, or of the next region.
 pub(super) fn size() -> usize {
     let here = HERE.get();
     match here.region.is_null() {
@@ -221,7 +224,7 @@ pub(super) fn on_worker<R>(work: impl FnOnce() -> R) -> R {
 pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     let mut region = Region::new(size as usize, std::ptr::null());
     let work: *const (dyn Fn(u32, u32) + Sync + '_) = work;
-    // SAFETY: all threads have come to the region's end before this returns.
+    // SAFETY: all threads have reached the region's end before the function returns.
     region.work = Some(unsafe { std::mem::transmute::<*const _, *const _>(work) });
     begin(&region);
     // SAFETY: as above.
@@ -241,7 +244,7 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
         done.store(true, Ordering::Release);
     };
     let task: Box<dyn FnOnce() + Send + '_> = Box::new(task);
-    // SAFETY: the task has ended, and touches nothing of ours any more, before this returns.
+    // SAFETY: the task has ended, and no longer accesses the stack frame, before the function returns.
     let task: Task = unsafe { std::mem::transmute(task) };
     region.queues[here.rank].push(task);
     first();
@@ -260,7 +263,7 @@ pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Ends the region that a spawn of this scope began.
+/// Ends the region that a spawn of `scope` began.
 #[cold]
 pub(super) fn synced(scope: *const Scope) {
     let here = HERE.get();
@@ -271,12 +274,13 @@ pub(super) fn synced(scope: *const Scope) {
     tsan::hidden(|| {
         end(region);
         strand::at_level(foreign::level());
-        // SAFETY: a spawn leaked it, and all threads have left it.
+        // SAFETY: a spawn leaked the region, and all threads have left it.
         drop(unsafe { Box::from_raw((&raw const *region).cast_mut()) });
     });
 }
 
-/// Does a task of this thread's own, or of another of the region; whether there was any.
+/// Runs a task of the thread's own deque, or of another thread in the region; returns whether there was a
+/// task.
 pub(super) fn help() -> bool {
     let here = HERE.get();
     let Some(region) = here.region() else {
@@ -295,7 +299,7 @@ pub(super) fn help() -> bool {
     }
 }
 
-/// The task that another thread has had longest.
+/// The oldest task of another thread's deque.
 fn first_of(queue: &Stealer<Task>) -> Option<Task> {
     loop {
         match queue.steal() {

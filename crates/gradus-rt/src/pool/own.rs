@@ -1,16 +1,16 @@
-//! Our own pool (rayon's), made at its first use.
+//! The rayon pool, created on first use.
 //!
-//! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
-//! A further thread of the program is a guest: its work is handed in and it waits ([`guests`]), or it works alone
-//! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
+//! If the main thread creates the pool, the main thread is worker 0, and works only inside calls of this
+//! library. Any other thread of the program submits its work and waits ([`guests`]), or works alone if no
+//! worker could fetch the work. A pool created by another thread has only workers of its own.
 //!
-//! A program that asks for another number of threads later gets a pool of that size beside the first,
-//! whose workers then sleep.
+//! A later request for a different number of threads creates a second pool of that size; the first pool's
+//! workers sleep.
 //!
-//! A process that the program forks has one thread, whatever pools there were: it works alone.
+//! A forked process has a single thread, regardless of earlier pools, and works alone.
 //!
-//! Rayon has the queues and who steals from them. When workers sleep is ours to say ([`idle`]): whatever is
-//! given to a pool is followed by a call for one who may sleep, and begins with [`idle::rise`].
+//! Rayon provides deques and stealing. Sleeping is managed in [`idle`]: every submission to a pool is
+//! followed by a wake-up call, and every piece of work begins with [`idle::rise`].
 
 use super::guests;
 use super::handed::Piece;
@@ -24,25 +24,25 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The pool as it was made.
+/// Properties of the first pool.
 struct Settings {
     workers: usize,
-    /// Whether worker 0 is the program's main thread.
+    /// Worker 0 is the program's main thread.
     has_main: bool,
     idlers: &'static Idlers,
 }
 
-/// The workers of one pool.
+/// The workers of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Crew {
     pub(super) workers: usize,
-    /// The pool, where it is not the first one.
+    /// The pool, unless the global (first) pool.
     pool: Option<&'static ThreadPool>,
     pub(super) idlers: &'static Idlers,
 }
 
 impl Crew {
-    /// A further pool, which lives as long as the program; `None` where the system has no threads for it.
+    /// Creates a further pool, which lives until program end; `None` if the system provides no threads.
     pub(super) fn new(workers: usize) -> Option<Crew> {
         let idlers = Idlers::new(workers, false);
         let pool = Box::leak(Box::new(builder(workers, idlers).build().ok()?));
@@ -62,7 +62,7 @@ impl Crew {
         }
     }
 
-    /// Leaves a job to any of the workers.
+    /// Submits a job for any of the workers.
     pub(super) fn spawn(self, job: impl FnOnce() + Send + 'static) {
         match self.pool {
             Some(pool) => pool.spawn(job),
@@ -75,17 +75,17 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 #[cfg(target_os = "linux")]
 fn is_main_thread() -> bool {
-    // SAFETY: both only give numbers.
+    // SAFETY: both calls only return numbers.
     unsafe { libc::getpid() == libc::gettid() }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn is_main_thread() -> bool {
-    // SAFETY: it only gives a number.
+    // SAFETY: the call only returns a number.
     unsafe { libc::pthread_main_np() == 1 }
 }
 
-/// Whether this process was forked by one that had a pool, of whose threads it has none.
+/// The process was forked from a process with a pool, and has none of the pool's threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn forked() {
@@ -97,11 +97,11 @@ fn is_deserted() -> bool {
 }
 
 thread_local! {
-    /// So many workers the next fork needs at least, for the ranks of a team.
+    /// Minimum number of workers for the next fork: the ranks of a team.
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The pool for a fork outside of any pool, where it is not the first one.
+/// The pool for a fork outside all pools, if other than the first pool.
 fn another() -> Option<Crew> {
     static OTHERS: Mutex<Option<HashMap<usize, Crew>>> = Mutex::new(None);
     let wanted = wanted().max(ASKED.get());
@@ -133,13 +133,13 @@ fn settings() -> &'static Settings {
         let workers = wanted();
         let has_main = is_main_thread();
         let idlers = Idlers::new(workers, has_main);
-        // SAFETY: the handler only stores a number.
+        // SAFETY: the handler only stores a flag.
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         let mut pool = builder(workers, idlers);
         if has_main {
             pool = pool.use_current_thread();
         }
-        // Threads that cannot be had leave the pool to rayon's own making, at the next fork.
+        // If threads are unavailable, rayon creates its own pool at the next fork.
         let made = pool.build_global().is_ok();
         Settings {
             workers: if made {
@@ -166,12 +166,12 @@ pub(super) fn has_others() -> bool {
     !is_deserted() && (!is_worker() || rayon_core::current_num_threads() > 1)
 }
 
-/// Whether this worker has something that others can steal; `None` for who is no worker.
+/// Returns whether the worker has stealable work; `None` outside the pool.
 pub(super) fn pending() -> Option<bool> {
     rayon_core::current_thread_has_pending_tasks()
 }
 
-/// Whether a spawn would go to the pool that this thread belongs to.
+/// Returns whether a spawn would go to the calling thread's pool.
 pub(super) fn is_ready() -> bool {
     settings();
     another().is_none()
@@ -201,19 +201,19 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Those whom this worker's work is for.
+/// The workers that serve the calling worker's pool.
 fn idlers() -> &'static Idlers {
     idle::here().unwrap_or_else(|| settings().idlers)
 }
 
-/// The number of workers that are at work at once.
+/// The number of concurrently active workers.
 pub(super) fn abreast() -> usize {
     idlers().abreast()
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let piece = Piece::new(second);
-    // SAFETY: it stays here until one of the two ways below has been taken.
+    // SAFETY: the piece stays here until withdrawn or awaited below.
     if let Some(given) = unsafe { idlers().give(piece.head()) } {
         first();
         if !given.take_back() {
@@ -251,8 +251,8 @@ pub(super) fn spawn(task: impl FnOnce() + Send + 'static) {
     idlers().call();
 }
 
-/// A worker may come to its rank while it waits in work of another rank, which then waits for this one at the next
-/// barrier: such a rank has a thread of its own.
+/// Runs a team on the workers. A worker may reach its rank while waiting inside another rank's work, and the
+/// other rank would then wait for the new rank at the next barrier. Such a rank gets its own thread.
 pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     let run = || {
         let workers = u32::try_from(rayon_core::current_num_threads()).unwrap_or(u32::MAX);

@@ -1,30 +1,30 @@
-//! In which order generators on the host deal out the numbers of their subsequences, one after the other in turn, as
-//! cuRAND's manual says.
+//! Order of host generators: numbers of the subsequences in round-robin order, as specified by cuRAND's
+//! manual.
 
-/// A sequence in which one can go one subsequence ahead.
+/// A sequence with a jump to the next subsequence.
 pub(super) trait Sequence: Copy {
-    /// What goes ahead.
+    /// Precomputed data of the jump.
     type Far;
     fn far() -> Self::Far;
     fn next_subsequence(&mut self, far: &Self::Far);
     fn next(&mut self) -> u32;
 }
 
-/// The number at place n is number n / `count` of subsequence n mod `count`.
+/// Round-robin order: number n of the output is number n / `count` of subsequence n mod `count`.
 pub(super) struct Dealt<S: Sequence> {
-    /// Those that had a turn.
+    /// States of the subsequences used so far.
     states: Vec<S>,
-    /// Where the next one begins.
+    /// Start of the next subsequence.
     ahead: S,
     far: S::Far,
     count: usize,
     turn: usize,
-    /// So many are one number further than the others at first.
+    /// Number of subsequences that start one number further than the others.
     further: usize,
 }
 
 impl<S: Sequence> Dealt<S> {
-    /// Begins `offset` numbers ahead; `at` goes ahead in one subsequence.
+    /// Starts at `offset`; `at` skips numbers of a single subsequence.
     pub(super) fn new(count: usize, offset: u64, at: impl FnOnce(u64) -> S) -> Dealt<S> {
         let turn = (offset % count as u64) as usize;
         Dealt {
@@ -37,7 +37,7 @@ impl<S: Sequence> Dealt<S> {
         }
     }
 
-    /// The next number of the subsequence whose turn it is.
+    /// The next number of the current subsequence.
     pub(super) fn next(&mut self) -> u32 {
         while self.states.len() <= self.turn {
             let mut own = self.ahead;
@@ -50,7 +50,7 @@ impl<S: Sequence> Dealt<S> {
         self.states[self.turn].next()
     }
 
-    /// Ends the turn.
+    /// Proceeds to the next subsequence.
     pub(super) fn pass(&mut self) {
         self.turn = (self.turn + 1) % self.count;
     }

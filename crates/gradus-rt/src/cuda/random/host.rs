@@ -1,7 +1,9 @@
-//! cuRAND's host interface: a generator fills memory with numbers of a distribution, going on where it was.
+//! cuRAND's host interface: a generator fills memory with numbers of a distribution, and continues where the
+//! last call ended.
 //!
-//! Which number stands where is as cuRAND's manual says ([`super::dealt`]): XORWOW deals out 4096 subsequences in
-//! turn, MRG32k3a 81920, or 4096 in the legacy order, and Philox 65536, four numbers of each.
+//! The order of numbers follows cuRAND's manual ([`super::dealt`]). XORWOW takes numbers from 4096
+//! subsequences in round-robin order, MRG32k3a from 81920 (legacy order: 4096), Philox from 65536 with four
+//! numbers each.
 
 use super::dealt::Dealt;
 use super::mrg32k3a::Mrg32k3a;
@@ -16,20 +18,20 @@ const TYPE_ERROR: Status = 103;
 const OUT_OF_RANGE: Status = 104;
 const LENGTH_NOT_MULTIPLE: Status = 105;
 
-/// The order that is older than the others.
+/// `CURAND_ORDERING_PSEUDO_LEGACY`.
 const LEGACY: c_int = 103;
-/// What makes numbers in [1, 2^32 - 209] such in (0, 1], and such of 32 bits.
+/// Factors that map [1, 2^32 - 209] to (0, 1], and to 32 bits.
 const MRG_UNIT: f64 = 2.328_306_549_837_828_8e-10;
 const MRG_BITS: f64 = 1.000_000_048_662;
 /// 2^-32 and 2^-53.
 const UNIT: f32 = 2.328_306_4e-10;
 const UNIT_DOUBLE: f64 = 1.110_223_024_625_156_5e-16;
 
-/// Where the numbers come from.
+/// State of a generator's algorithm.
 enum Source {
     Xorwow(Dealt<Xorwow>),
     Mrg32k3a(Dealt<Mrg32k3a>),
-    /// The place of the next number, and the four among which it is.
+    /// Position of the next number, and the group of four that contains it.
     Philox {
         place: u64,
         four: [u32; 4],
@@ -42,11 +44,11 @@ struct Generator {
     order: c_int,
     seed: u64,
     offset: u64,
-    /// Made at the first number.
+    /// Created at the first number.
     source: Option<Source>,
 }
 
-/// The four numbers of Philox that begin at a place.
+/// The group of four Philox numbers at a position.
 fn four(place: u64, seed: u64) -> [u32; 4] {
     let (turn, round) = (place / 4 % 65536, place / 4 / 65536);
     philox(u128::from(turn) << 64 | u128::from(round), seed)
@@ -83,7 +85,7 @@ impl Generator {
             .get_or_insert_with(|| Source::new(kind, order, seed, offset))
     }
 
-    /// 32 random bits of the subsequence whose turn it is; of MRG32k3a its number in [1, 2^32 - 209].
+    /// 32 random bits of the current subsequence; for MRG32k3a a number in [1, 2^32 - 209].
     fn bits(&mut self) -> u32 {
         let seed = self.seed;
         match self.source() {
@@ -100,7 +102,7 @@ impl Generator {
         }
     }
 
-    /// One element, or a pair, made of the numbers of one subsequence.
+    /// An element, or a pair, computed from numbers of a single subsequence.
     fn turn<T>(&mut self, made: impl FnOnce(&mut Generator) -> T) -> T {
         let element = made(self);
         match self.source() {
@@ -123,7 +125,7 @@ impl Generator {
         }
     }
 
-    /// In (0, 1].
+    /// Uniform in (0, 1].
     fn uniform(&mut self) -> f32 {
         let bits = self.bits();
         match self.is_mrg() {
@@ -132,7 +134,7 @@ impl Generator {
         }
     }
 
-    /// In (0, 1].
+    /// Uniform in (0, 1].
     fn uniform_double(&mut self) -> f64 {
         if self.is_mrg() {
             return f64::from(self.bits()) * MRG_UNIT;
@@ -162,7 +164,8 @@ impl Generator {
     }
 
     fn poisson(&mut self, mean: f64) -> u32 {
-        // The normal approximation is too coarse for small means, the product too slow for large ones.
+        // The normal approximation is inaccurate for small means. The product method underflows for large
+        // means; the mean is therefore split.
         let (mut whole, mut left) = (0_u32, mean);
         while left > 0.0 {
             let part = left.min(500.0);
@@ -177,10 +180,10 @@ impl Generator {
     }
 }
 
-/// The generator behind a handle, and the memory to fill.
+/// Fills memory by the generator of a handle.
 ///
 /// # Safety
-/// The handle is null or a generator; there is room for `count` elements.
+/// The handle is null or a generator; `out` holds `count` elements.
 unsafe fn fill<T>(
     handle: *mut c_void,
     out: *mut T,
@@ -205,7 +208,7 @@ unsafe fn fill<T>(
     }
 }
 
-/// Fills with pairs of normal numbers, each put through `made`.
+/// Fills memory with pairs of normal numbers, each mapped by `made`.
 fn pairs<T>(
     generator: &mut Generator,
     out: &mut [T],
@@ -252,7 +255,7 @@ unsafe extern "C" fn curandDestroyGenerator(handle: *mut c_void) -> Status {
     if handle.is_null() {
         return NOT_INITIALIZED;
     }
-    // SAFETY: it was made by `curandCreateGenerator` and is given back once.
+    // SAFETY: the generator came from `curandCreateGenerator` and is freed once.
     drop(unsafe { Box::from_raw(handle.cast::<Generator>()) });
     0
 }
@@ -269,7 +272,7 @@ unsafe extern "C" fn curandSetStream(handle: *mut c_void, _stream: *mut c_void) 
     if handle.is_null() { NOT_INITIALIZED } else { 0 }
 }
 
-/// Changes how a generator begins.
+/// Changes the initial state of a generator, and restarts the generator.
 ///
 /// # Safety
 /// The handle is null or a generator.
@@ -356,7 +359,7 @@ unsafe extern "C" fn curandGenerateLongLong(
     _out: *mut u64,
     _count: usize,
 ) -> Status {
-    // Only quasi-random generators of 64 bits have this.
+    // Only 64-bit quasi-random generators support this call.
     TYPE_ERROR
 }
 
@@ -462,7 +465,7 @@ mod tests {
         handle
     }
 
-    /// What cuRAND gives for the seed 1234, as published with many programs that print it.
+    /// cuRAND's numbers for the seed 1234, as published with many programs.
     #[test]
     fn the_published_numbers() {
         let (handle, mut out) = (made(100, 1234, 0), [0.0_f32; 9]);
@@ -478,7 +481,7 @@ mod tests {
         assert_eq!(unsafe { curandDestroyGenerator(handle) }, 0);
     }
 
-    /// The orders of cuRAND's manual, from the sequences as kernels walk them.
+    /// The orders of cuRAND's manual, computed from the device sequences.
     #[test]
     fn subsequences_take_turns() {
         let mut out = vec![0_u32; 90_000];
@@ -507,7 +510,7 @@ mod tests {
         assert_eq!(far[4 * 65536..4 * 65537], philox(1, 7));
     }
 
-    /// A double takes two numbers of one subsequence.
+    /// A double takes two numbers of a single subsequence.
     #[test]
     fn an_element_is_of_one_subsequence() {
         let (handle, mut out) = (made(101, 7, 0), [0.0; 2]);
@@ -522,7 +525,7 @@ mod tests {
         assert_eq!(out[1], expected);
     }
 
-    /// An offset leaves out as many numbers.
+    /// An offset skips the given number of values.
     #[test]
     fn offsets() {
         for kind in [101, 121, 161] {

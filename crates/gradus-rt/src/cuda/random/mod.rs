@@ -1,4 +1,4 @@
-//! Random numbers: cuRAND's generators, far jumps in their sequences for kernels, and the host interface.
+//! Random numbers: cuRAND's generators, skip-ahead for kernels, and the host interface.
 
 mod dealt;
 mod host;

@@ -1,6 +1,6 @@
 //! MRG32k3a (L'Ecuyer, *Good parameters and implementations for combined multiple recursive random number
-//! generators*, Oper. Res. 47(1), 1999): two recurrences of order three. A far jump is a power of their
-//! matrices.
+//! generators*, Oper. Res. 47(1), 1999): two recurrences of order three. A skip is a power of the
+//! recurrences' matrices.
 
 use super::dealt::Sequence;
 
@@ -40,7 +40,7 @@ fn doubled(matrix: Matrix, modulus: u64, shift: usize) -> Matrix {
     (0..shift).fold(matrix, |power, _| product(&power, &power, modulus))
 }
 
-/// `vector` moved by `count` times 2^`shift` steps.
+/// `vector` after `count` times 2^`shift` steps.
 fn moved(matrix: Matrix, vector: Vector, modulus: u64, count: u64, shift: usize) -> Vector {
     let (mut power, mut vector, mut left) = (doubled(matrix, modulus, shift), vector, count);
     while left > 0 {
@@ -54,7 +54,7 @@ fn moved(matrix: Matrix, vector: Vector, modulus: u64, count: u64, shift: usize)
 }
 
 impl Mrg32k3a {
-    /// The first state of a seed.
+    /// The initial state of a seed.
     pub(super) fn new(seed: u64) -> Mrg32k3a {
         let low = u64::from(seed as u32 ^ 0x5555_5555);
         let high = u64::from((seed >> 32) as u32 ^ 0xaaaa_aaaa);
@@ -71,7 +71,7 @@ impl Mrg32k3a {
         }
     }
 
-    /// Goes so many subsequences and numbers ahead.
+    /// Skips subsequences and numbers.
     pub(super) fn skip(&mut self, subsequences: u64, numbers: u64) {
         for (count, shift) in [(subsequences, SUBSEQUENCE), (numbers, 0)] {
             if count > 0 {
@@ -104,10 +104,10 @@ impl Sequence for Mrg32k3a {
     }
 }
 
-/// Moves a kernel's state ahead.
+/// Skips ahead in a kernel's state.
 ///
 /// # Safety
-/// `state` has the six words.
+/// `state` has six words.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __gr_mrg32k3a_skip(state: *mut [u32; 6], subsequences: u64, numbers: u64) {
     // SAFETY: promised by the caller.
@@ -130,7 +130,7 @@ unsafe extern "C" fn __gr_mrg32k3a_skip(state: *mut [u32; 6], subsequences: u64,
 mod tests {
     use super::*;
 
-    /// From the state of six times 12345, as in L'Ecuyer's RngStreams.
+    /// The state of six times 12345 is the default of L'Ecuyer's RngStreams.
     #[test]
     fn the_first_number_is_the_published_one() {
         let mut state = Mrg32k3a::new(0);

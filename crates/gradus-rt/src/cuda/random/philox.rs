@@ -1,7 +1,7 @@
-//! Philox4x32-10 (Salmon et al., *Parallel random numbers: as easy as 1, 2, 3*, SC'11): a counter, scrambled by ten
-//! rounds with a key.
+//! Philox4x32-10 (Salmon et al., *Parallel random numbers: as easy as 1, 2, 3*, SC'11): a counter, scrambled
+//! in ten rounds with a key.
 
-/// Four numbers of a counter and a key.
+/// The four numbers of a counter and a key.
 pub(super) fn philox(counter: u128, seed: u64) -> [u32; 4] {
     let word = |i: u32| (counter >> (32 * i)) as u32;
     let mut c = [word(0), word(1), word(2), word(3)];
@@ -28,7 +28,7 @@ pub(super) fn philox(counter: u128, seed: u64) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// The known answers of the authors' test suite.
+    /// Known answers of the authors' test suite.
     #[test]
     fn known_answers() {
         assert_eq!(

@@ -1,17 +1,17 @@
-//! XORWOW (Marsaglia, *Xorshift RNGs*, J. Stat. Soft. 8(14), 2003): five words moved by a linear map over bits, and
-//! a counter. A far jump is a power of that map.
+//! XORWOW (Marsaglia, *Xorshift RNGs*, J. Stat. Soft. 8(14), 2003): five words under a linear map over bits,
+//! and a counter. A skip is a power of that linear map.
 
 use super::dealt::Sequence;
 use std::sync::OnceLock;
 
-/// What the counter grows by.
+/// Increment of the counter.
 const STEP: u32 = 362_437;
 /// Bits of the five words.
 const BITS: usize = 160;
 /// A subsequence has 2^67 numbers.
 const SUBSEQUENCE: usize = 67;
 
-/// A state: the counter, then the five words, as kernels keep it.
+/// A state: the counter, then the five words, as in kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Xorwow {
     counter: u32,
@@ -24,7 +24,7 @@ type Words = [u32; 5];
 type Map = Vec<Words>;
 
 impl Xorwow {
-    /// The first state of a seed, as cuRAND has it.
+    /// The initial state of a seed, as in cuRAND.
     pub(super) fn new(seed: u64) -> Xorwow {
         let t0 = 1_099_087_573_u32.wrapping_mul(seed as u32 ^ 0xaad2_6b49);
         let t1 = 2_591_861_531_u32.wrapping_mul((seed >> 32) as u32 ^ 0xf7dc_efdd);
@@ -40,7 +40,7 @@ impl Xorwow {
         }
     }
 
-    /// Goes so many subsequences and numbers ahead.
+    /// Skips subsequences and numbers.
     pub(super) fn skip(&mut self, subsequences: u64, numbers: u64) {
         let maps = powers();
         let places = (0..64).filter(|i| subsequences >> i & 1 == 1);
@@ -49,7 +49,7 @@ impl Xorwow {
         for power in far.chain(near) {
             self.words = image(&maps[power], self.words);
         }
-        // A subsequence turns the counter around a whole number of times.
+        // A subsequence advances the counter by a multiple of 2^32.
         self.counter = self.counter.wrapping_add(STEP.wrapping_mul(numbers as u32));
     }
 }
@@ -105,7 +105,7 @@ fn powers() -> &'static [Map] {
     })
 }
 
-/// Moves a kernel's state ahead.
+/// Skips ahead in a kernel's state.
 ///
 /// # Safety
 /// `state` has the counter and the five words.
