@@ -42,9 +42,9 @@ pub(crate) fn leaves(unit: &Unit, ty: TypeId) -> Vec<(u64, TypeId)> {
 /// The way a structure is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Returned {
-    /// As a value of this type, whose bytes equal the structure's.
+    /// A value of this type, with bytes equal to those of the structure.
     InRegisters(TypeId),
-    /// In memory whose address the caller passes as a first argument.
+    /// Memory whose address the caller passes as a first argument.
     InMemory,
 }
 
