@@ -82,7 +82,8 @@ fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
     }
 }
 
-/// The initial value of each thread, added under a lock, is added once per thread, even without iterations.
+/// Hand-written reductions with non-neutral initial values: one thread adds its initial value once, even without
+/// iterations.
 #[test]
 fn sums_by_hand_begin_with_what_they_begin_with() {
     let at = folder("clauses_by_hand");
