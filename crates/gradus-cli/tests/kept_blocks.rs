@@ -1,6 +1,6 @@
-//! Blocks allocated by a call that outlive it. Behind an argument they keep their shadows until a later
-//! call allocates others. A block left in a global variable is refused, whichever way the previous block is
-//! freed.
+//! Blocks allocated by a call and alive after its return. Blocks behind an argument retain their shadows
+//! until a later call allocates new blocks. A block left in a global variable is refused, for any release
+//! of the previous block.
 
 mod support;
 

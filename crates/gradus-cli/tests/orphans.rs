@@ -1,6 +1,7 @@
-//! Orphaned constructs: functions without an enclosing parallel region. Outside of all regions, their tasks
-//! run on the creating thread, in order; inside a region, other threads execute them, too. Their
-//! worksharing belongs to the current team, and their regions are their own.
+//! Orphaned constructs: functions without an enclosing parallel region. Outside of all regions, tasks of an
+//! orphaned function run on the creating thread, in order; inside a region, further threads execute tasks,
+//! too. Orphaned worksharing belongs to the current team, and regions of an orphaned function have separate
+//! teams.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Per-thread values that the C library declares constant: the address of `errno`, and the thread's
-//! identity. Each thread queries its own.
+//! identity. Each thread must query separately.
 
 mod support;
 
@@ -83,7 +83,7 @@ int main(void) {
 "#;
 
 /// Thread-local variables: used directly, by functions of another file, and through functions that return
-/// their address, one of them declared `const`.
+/// the address, partly declared `const`.
 const VARIABLES: &str = r#"
 #include <stdio.h>
 #include <gradus/parallel.h>

@@ -354,9 +354,9 @@ fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
     }
 }
 
-/// The number of forking loops in each program's derivative, and the number of teams: loops of the forward
-/// and reverse passes are parallel loops of the runtime library, also if iterations call functions; with
-/// locks, none is.
+/// Checks the number of forking loops in each program's derivative, and the number of teams. Loops of the
+/// forward and reverse passes are parallel loops of the runtime library, also if iterations call functions;
+/// with locks, none is.
 #[test]
 fn gradients_of_parallel_loops_are_parallel() {
     let forks = |name: &str| {

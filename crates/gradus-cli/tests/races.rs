@@ -1,6 +1,6 @@
-//! ThreadSanitizer sees the forks and joins of the runtime library: programs without a race run clean,
-//! gradients included; a race is reported with its line, both a race of the program and a race in a
-//! gradient whose atomic adds were made plain by a seeded fault.
+//! ThreadSanitizer sees the forks and joins of the runtime library. Programs without a race run clean,
+//! gradients included. A race is reported with its line: a race of the program, and a race in a gradient
+//! whose atomic adds were made plain by a seeded fault.
 
 mod support;
 

@@ -15,7 +15,7 @@ const PACKAGE: &str = "candle-kernels";
 const VERSION: &str = "0.11.1";
 
 /// Returns the folder of the package's CUDA sources. Cargo downloads the package once: a manifest in the
-/// build folder names it as a dependence, and its Rust code is not built.
+/// build folder names the package as a dependence, and the package's Rust code is not built.
 fn sources() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{PACKAGE}-{VERSION}"));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -139,7 +139,7 @@ fn experts() {
     agrees("quantized.cu", "moe/moe_gguf", &quantized::experts());
 }
 
-/// Kernels that need tensor cores or a CUDA library are refused at their line, and nothing is written.
+/// Kernels that need tensor cores or a CUDA library are refused at the user's line, and nothing is written.
 #[test]
 fn what_needs_tensor_cores_is_refused() {
     for (source, told) in [

@@ -1,6 +1,6 @@
 //! `gradus/steps.h`: the gradient of many steps from few checkpoints equals the gradient of the plain loop,
-//! at every level, in C and C++, without leaks; the number of step executions is bounded as documented;
-//! steps that cannot be rerun are reported.
+//! at every level, in C and C++, without leaks. The number of step executions is bounded as documented.
+//! Steps that cannot be rerun are reported.
 
 mod support;
 

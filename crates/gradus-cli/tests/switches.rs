@@ -1,4 +1,4 @@
-//! Every switch of the tape plan has a page of `bench/switches` on which the optimisation pays: with the
+//! Every switch of the tape plan has a page of `bench/switches` on which the optimisation pays. With the
 //! switch off, the derivative is equally right, and needs at least twice the bytes if bytes are saved.
 
 use std::path::{Path, PathBuf};

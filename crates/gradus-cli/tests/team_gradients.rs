@@ -54,8 +54,8 @@ fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
     }
 }
 
-/// A region whose threads have private arrays of run-time length is a team, and releases their memory at
-/// its end. Its derivative runs the region with a single thread, and a note reports that.
+/// A region whose threads have private arrays of run-time length is a team, and releases the arrays at the
+/// end. The derivative runs the region with a single thread, and a note says so.
 #[test]
 fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
     for level in ["-O1", "-O2", "-O3"] {
@@ -67,7 +67,7 @@ fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
     }
 }
 
-/// Threads compute their chunks from their numbers, and turn the numbers into floats, like the program's
+/// Threads compute chunks from their thread numbers, and convert the numbers to floats, like the program's
 /// own floats.
 #[test]
 fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
@@ -132,7 +132,7 @@ fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
     }
 }
 
-/// Saved values of a loop whose trip count only its rank knows do not make the other ranks wait.
+/// Saved values of a loop with a rank-dependent trip count do not make ranks wait for each other.
 #[test]
 fn loops_of_lengths_of_their_own_run_at_once() {
     let (at, said) = build("team_own_lengths", "BARRIERS", "-O2");

@@ -1,12 +1,12 @@
-//! Active values that pass through text or a file are an error unless allowed; values that are only written
-//! are not.
+//! Active values passed through text or a file are an error unless allowed; values only written are
+//! accepted.
 
 mod support;
 
 use std::path::Path;
 use support::{folder, gradus, refuses, text, write};
 
-/// Runs a command that must succeed. Returns its messages.
+/// Runs a command that must succeed. Returns the messages.
 fn accepts(at: &Path, line: &str) -> String {
     let output = gradus(at, line);
     let said = text(&output.stderr);

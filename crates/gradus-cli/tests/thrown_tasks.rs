@@ -1,4 +1,4 @@
-//! OpenMP tasks in C++, where nearly every call may throw: such code is still raised to tasks, since an
+//! OpenMP tasks in C++, with many calls that may throw. Calls that may throw do not prevent raising: an
 //! exception must be caught in the throwing task, and an uncaught exception ends the program.
 
 mod support;

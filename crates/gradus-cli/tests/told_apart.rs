@@ -28,8 +28,8 @@ fn what_each_thread_has_is_its_own() {
     }
 }
 
-/// After a lock acquire, earlier values of the program's own variables are unknown, also for variables that
-/// do not escape: other iterations have their addresses.
+/// After a lock acquire, earlier values of the program's own variables are unknown, also for variables
+/// without an escape: concurrent iterations have the addresses.
 #[test]
 fn what_others_left_is_read_under_a_lock() {
     let at = folder("told_apart_locks");
@@ -47,7 +47,7 @@ fn what_others_left_is_read_under_a_lock() {
 }
 
 /// The previous test for words used as locks, and for threads that wait for words or under `critical`: each
-/// needs a thread of its own.
+/// waiting thread needs a separate system thread.
 #[test]
 fn what_others_left_is_read_behind_a_word() {
     let at = folder("told_apart_words");

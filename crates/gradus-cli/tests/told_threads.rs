@@ -1,5 +1,5 @@
-//! Thread-count queries in differentiated programs: the answer is the number of workers for loops that may
-//! use them, one for teams with a single rank, and never both if the two interact.
+//! Thread-count queries in differentiated programs: the answer is the number of workers for loops, and 1
+//! for teams with a single rank. A program with interacting loops and teams gets a single answer.
 
 mod support;
 
@@ -565,8 +565,8 @@ fn what_ranks_leave_is_read_by_who_is_told_of_one() {
     }
 }
 
-/// Regions lowered to loops over threads have all threads, whichever code counts them; a region that stays
-/// a team has one thread in the derivative.
+/// Regions lowered to loops over threads have all threads, for any code that counts threads; a region that
+/// stays a team has a single thread in the derivative.
 #[test]
 fn answers_that_are_not_seen_are_right_or_refused() {
     let source = HEAD.to_string() + MEETING;

@@ -4,7 +4,7 @@ mod support;
 
 use support::{accepts, folder, write};
 
-/// The structure of LAPACK's `dgebal`, which scales a matrix: a loop that carries a flag, around a counted
+/// The structure of LAPACK's `dgebal`, a scaling of matrices: a loop that carries a flag, around a counted
 /// loop, around two loops that double a value.
 const BALANCE: &str = r#"
 #include <math.h>

@@ -4,8 +4,8 @@ mod support;
 
 use support::{accepts, folder, refuses, write};
 
-/// An unknown callee may write variables visible to other files, and call registered handlers. An unknown
-/// callee may return the address of an exported variable that is read later.
+/// An unknown callee may write exported variables, and call registered handlers. An unknown callee may
+/// return the address of an exported variable that is read later.
 #[test]
 fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
     let at = folder("unseen_exported");
@@ -131,7 +131,7 @@ fn two_names_of_one_variable() {
 }
 
 /// `qsort` calls the comparison in unspecified order on unspecified elements: a comparison that accumulates
-/// its inputs is refused, a comparison with local state only is not.
+/// its inputs is refused, a comparison with local state is accepted.
 #[test]
 fn a_comparison_that_leaves_something_behind_is_refused() {
     let at = folder("comparison");
@@ -221,8 +221,8 @@ fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
     }
 }
 
-/// Variadic functions that format their arguments as text have derivatives, whatever the arguments;
-/// functions that read them otherwise are refused.
+/// Variadic functions that only format arguments as text have derivatives, for any arguments; further uses
+/// of variadic arguments are refused.
 #[test]
 fn further_arguments_are_printed_or_refused() {
     let at = folder("further");
@@ -285,8 +285,8 @@ fn further_arguments_are_printed_or_refused() {
     }
 }
 
-/// Open MPI's handles are addresses of external variables of opaque types. None of them is active. A
-/// diagnostic names communication on an active path explicitly.
+/// Open MPI's handles are addresses of external variables of opaque types, and inactive. A diagnostic names
+/// communication on an active path explicitly.
 #[test]
 fn handles_of_types_that_are_not_seen_are_inactive() {
     let at = folder("handles");
@@ -409,14 +409,14 @@ const CALLBACKS: &str = r#"
         }
     "#;
 
-/// Optional callbacks. The program tests them before the call; each is null or a known function. They are
-/// in local structures, heap blocks and tables, or are arguments.
+/// Optional callbacks, tested by the program before the call: each is null or a known function, in a local
+/// structure, a heap block, a table, or an argument.
 #[test]
 fn callbacks_may_be_null() {
     let at = folder("callbacks");
     let program = CALLBACKS;
     write(&at, "callbacks.c", program);
-    // The functions below see no other function of this type.
+    // The functions below see no further function of the callback's type.
     let alone = program.replace("static int halve(double *z) {", "static int halve(double *z); \n#define perhaps(x, n) unused(x, n)\nstatic int halve(double *z) {");
     write(&at, "alone.c", &alone.replace("n > 3 ? halve : 0", "0"));
     for flags in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
@@ -437,7 +437,7 @@ fn callbacks_may_be_null() {
     }
 }
 
-/// A diagnostic names an unknown callee that returns memory as an unregistered allocator, with its call.
+/// A diagnostic names an unknown callee that returns memory as an unregistered allocator, with the call.
 #[test]
 fn allocators_that_are_not_seen_are_named() {
     let at = folder("allocators");

@@ -1,9 +1,9 @@
 //! The calls of a page: `@sum(n = 4, x = [1.0, 2.0], y = undef 16)`.
 //!
-//! An argument is a number, `true`, `false`, `null`, `@symbol`, or for a pointer an array: a list of
-//! numbers, floats if any has a point, prefixed by an element type other than `f64` or `i64` (`f32 [1,
-//! 2]`), `zeros 8` (a number of binary64 zeros) or `undef 64` (a number of undefined bytes). Arguments are
-//! in order or named.
+//! An argument is a number, `true`, `false`, `null`, `@symbol`, or for a pointer an array. An array is
+//! `zeros 8` (a number of binary64 zeros), `undef 64` (a number of undefined bytes), or a list of numbers.
+//! A list has floats if any number has a point; an element type other than `f64` or `i64` precedes the list
+//! (`f32 [1, 2]`). Arguments are in order or named.
 
 use gradus_interp::{Address, Machine, Options, Trap, Value};
 use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};

@@ -1,10 +1,13 @@
 //! Compares the derivatives of compiled programs with each other and with finite differences.
 //!
-//! The outputs of a program are its result and `x` after the call, the inputs `x` and `s`. Per point and
-//! direction:
-//! ⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 if numbers pass through `float`); the primal results
-//! returned by the derivatives equal the primal's; and J·ẋ agrees with finite differences if these
-//! converge: over step sizes and on both sides. `isolated` treats points without convergence.
+//! The outputs of a program are its result and `x` after the call, the inputs `x` and `s`. Three conditions
+//! hold per point and direction:
+//!
+//! 1. |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 if numbers pass through `float`);
+//! 2. the primal results returned by the derivatives equal the primal's;
+//! 3. J·ẋ agrees with finite differences, if finite differences converge over step sizes and on both sides.
+//!
+//! `isolated` treats points without convergence.
 
 use crate::generate::CELLS;
 use crate::isolated::{self, Followed};

@@ -1,10 +1,10 @@
 //! Singular points, at which forward and reverse mode agree but finite differences do not, and rounding
 //! errors of both modes.
 //!
-//! A program that compares two numbers equal at a point, and nowhere around, takes a path there that is
-//! taken nowhere else (`x == y / 2 ? x : y / 2` at zero): the derivative at the point is that of the path,
-//! and finite differences never see it. Such a point is isolated. Two conditions must hold, neither derived
-//! from the derivative itself:
+//! Take a program that compares two numbers equal at a point, and nowhere around. At the point the program
+//! takes a path taken nowhere else (`x == y / 2 ? x : y / 2` at zero). The derivative at the point is that
+//! of the path, and finite differences never see it. Such a point is isolated. Two conditions must hold,
+//! neither derived from the derivative itself:
 //!
 //! 1. around the point, without accidental equality, forward mode, reverse mode and finite differences
 //!    agree at each of several places;
@@ -15,10 +15,11 @@
 //! A formula that is wrong at such a point only fails the second condition.
 //!
 //! A point is steep if the program oscillates within any step of finite differences, by less than they
-//! resolve: the scaled sine of a large multiple, or an iterated map that separates close points. There, and
-//! at places around, the derivative must be that of the program with each smooth function, product and
-//! quotient replaced by its tangent line or plane, with slopes measured by the interpreter at the function
-//! itself. A wrong derivative of a function, or a wrong sum, fails this test.
+//! resolve: the scaled sine of a large multiple, or an iterated map that separates close points. For
+//! comparison, each smooth function, product and quotient of the program is replaced by its tangent line or
+//! plane, with slopes measured by the interpreter at the function itself. At the point and at places
+//! around, the derivatives must agree with finite differences of the linearised program. A wrong derivative
+//! of a function, or a wrong sum, fails this test.
 
 use crate::check::{
     Line, Numbers, around, differences, differences_over, pattern, products, sides,

@@ -28,10 +28,11 @@
 //!
 //! [`program`] returns random programs, checked likewise; [`reduce`] and [`reduce_text`] reduce failing
 //! programs to a readable size. [`c_program`] returns C programs and [`check_c`] checks their derivatives
-//! through the compiler; [`wide_program`] and [`check_unit`] do so without C, a hundred programs at a time,
-//! and [`Coverage`] counts their contents; [`fork_join_program`] returns parallel programs, run by
-//! [`check_fork_join`] on the pool and by [`check_sanitized`] under ThreadSanitizer; [`parallel_c_program`]
+//! through the compiler. [`wide_program`] and [`check_unit`] do so without C, a hundred programs at a time;
+//! [`Coverage`] counts their contents. [`fork_join_program`] returns parallel programs, run by
+//! [`check_fork_join`] on the pool and by [`check_sanitized`] under ThreadSanitizer. [`parallel_c_program`]
 //! returns OpenMP programs, whose gradients [`check_parallel_c`] compares with the serial gradients. The
+//! binary `fuzz` does long runs.
 //! binary `fuzz` does long runs.
 //!
 //! A pass that changes the meaning of a program ([`Pass::derived`]) brings its own check, such as

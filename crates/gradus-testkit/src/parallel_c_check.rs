@@ -1,10 +1,12 @@
 //! Compares the gradients of random OpenMP programs with the gradients of equal programs without OpenMP.
 //!
 //! Per batch: C → clang with and without OpenMP → both derivatives of each program → run in this process on
-//! the pool. A program is right if its parallel derivatives pass the common checks (reverse against forward
-//! mode, forward mode against finite differences), if its gradient equals the serial program's on one and
-//! on three workers, several times, and if the interpreter finds no race in the derivatives before
-//! lowering, for any schedule.
+//! the pool. Three conditions hold for a right program:
+//!
+//! 1. its parallel derivatives pass the common checks (reverse against forward mode, forward mode against
+//!    finite differences);
+//! 2. its gradient equals the serial program's on one and on three workers, several times;
+//! 3. the interpreter finds no race in the derivatives before lowering, for any schedule.
 
 use crate::c_compile::compiled;
 use crate::check::{Numbers, Runner, Verdict, checked, directions, points};

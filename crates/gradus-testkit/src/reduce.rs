@@ -1,7 +1,7 @@
 //! Reduces a program that shows a failure, while the failure persists.
 //!
 //! Greedy, to a fixpoint (a simple form of delta debugging, Zeller and Hildebrandt 2002, on the tree of
-//! regions): an op is removed and its results become constants; an `if` or `switch` becomes one of its
+//! regions). An op is removed and its results become constants; an `if` or `switch` becomes one of its
 //! arms, a loop its first iteration; a carried value becomes its initial value. Outer ops are tried before
 //! inner ops, so that large parts disappear in few steps.
 

@@ -30,7 +30,8 @@ const LEVELS: &[&[&str]] = &[
     &["-O2", "-g", "-Xclang", "-disable-llvm-passes"],
 ];
 
-/// Returns the bitcode of a workload with a function `double probe(void)` that sets it up and runs it.
+/// Returns the bitcode of a workload with a function `double probe(void)` that sets up and runs the
+/// workload.
 fn bitcode(name: &str, sizes: &[&str], flags: &[&str]) -> Vec<u8> {
     let bench = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench");
     let list: Vec<String> = sizes.iter().map(|s| format!("\"{s}\"")).collect();

@@ -2,9 +2,9 @@
 //! version.
 //!
 //! A tar file with, in order: `README.txt`; `versions.txt` (Gradus's, the compiler's); `command.txt` (the
-//! command line, a word per line); `outcome.txt` (the diagnostics); and for each request to the compiling
-//! process a folder `0`, `1` … with `request.json` (the task and its options, by name) and the modules
-//! `input0.bc` …. Sources are not included: the passes see modules only.
+//! command line, a word per line); `outcome.txt` (the diagnostics); and a folder `0`, `1` … for each
+//! request to the compiling process. A folder has `request.json` (the task and its options, by name) and
+//! the modules `input0.bc` …. Sources are not included: the passes see modules only.
 
 use crate::settings::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};

@@ -4,10 +4,10 @@
 //! `c_values` emits expressions, `c_statements` statements, `c_memory` statements on memory, `c_kept`
 //! blocks that outlive calls in static pointers.
 //!
-//! Invariants: equal seeds give equal programs. `n` is [`CELLS`], `x` has that many cells. Every number in
-//! a variable or cell stays within ±2, every partial derivative is finite; every index is in bounds; every
-//! loop ends; memory is written before being read; static memory is set at the start of `f`, so that `f`
-//! depends on its arguments only.
+//! Invariants: equal seeds give equal programs. `n` is [`CELLS`], and `x` has as many cells. Every number
+//! in a variable or cell stays within ±2, and every partial derivative is finite. Every index is in bounds;
+//! every loop ends; memory is written before being read. Static memory is set at the start of `f`, so that
+//! `f` depends on its arguments only.
 
 use super::{CELLS, Random};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Blocks stored in static pointers of random C programs, which outlive calls. Some hold addresses, stored
-//! and never loaded. Others hold floats, filled by the first call.
+//! Blocks stored in static pointers of random C programs, alive across calls. A block of addresses is
+//! stored to and never loaded. A block of floats is filled by the first call.
 
 use super::c::{Array, Writer};
 

@@ -1,5 +1,5 @@
-//! x86 intrinsics in random C programs, each compared with its C equivalent. If any lane differs, the
-//! program's result is NaN, which every check detects.
+//! x86 intrinsics in random C programs, each compared with a C equivalent. If any lane differs, the
+//! program's result is NaN, and every check of the program detects it.
 
 use super::Random;
 use super::c::Writer;
@@ -85,8 +85,8 @@ const INSTRUCTIONS: &[Instruction] = &[
 ];
 
 impl Writer<'_> {
-    /// Returns true if the program of this seed has such a function. The decision draws no random number,
-    /// so that other programs do not change.
+    /// Returns true if the program of this seed has a function with intrinsics. The decision draws no
+    /// random number, and leaves other programs unchanged.
     fn has_lanes(&self) -> bool {
         cfg!(target_arch = "x86_64") && self.seed % 8 == 5
     }

@@ -1,14 +1,14 @@
-//! IR programs: loops with indirect loads through an index array. Their stores go to other memory, to
-//! neighbouring memory, or to the loaded array, unknown to the program.
+//! IR programs: loops with indirect loads through an index array. The stores of a loop go to separate
+//! memory, to neighbouring memory, or to the loaded array, unknown to the program.
 
 use super::Writer;
 
-/// The number of indices, for one iteration more than executed.
+/// The number of indices, including the indices of a further iteration.
 const INDICES: u64 = 20;
 
 impl Writer<'_> {
-    /// Emits the function with the loop, if the program has it. Each iteration loads four floats of `%x`,
-    /// and stores to `%y` at an unknown location; or it changes the index array.
+    /// Emits the function with the loop, if the program has the loop. Each iteration loads four floats of
+    /// `%x`, and stores to `%y` at an unknown location, or changes the index array.
     pub(super) fn listed_function(&mut self) {
         let Some(number) = self.listed else {
             // Not an error: the program has no such loop.

@@ -79,7 +79,7 @@ impl Writer<'_> {
         self.floats.push(sum);
     }
 
-    /// Emits a variable set in one arm and read in the other; possibly in each iteration of a loop.
+    /// Emits a variable set in an arm and read in the opposite arm; possibly in each iteration of a loop.
     pub(super) fn set_in_one_arm(&mut self) {
         self.note("variable set in one arm");
         let (slot, first, array) = (self.value("alloca f64, 1"), self.float(), self.array());
@@ -173,7 +173,7 @@ impl Writer<'_> {
         table
     }
 
-    /// Emits a table read by the callee, which swaps its entries.
+    /// Emits a call with a table of addresses; the callee reads the table and swaps its entries.
     fn table_argument(&mut self) {
         self.note("pointer to pointers as an argument");
         let (table, n, s, tag) = (self.table(), self.int(), self.float(), self.tag.clone());
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.arrays.push(array);
     }
 
-    /// Emits the start of the function that takes such a table.
+    /// Emits the start of the function with a table parameter.
     pub(super) fn through_argument_table(&mut self) {
         self.note("pointers swapped in memory");
         let second = self.value("addr inbounds ptr, %t, 1");
@@ -197,7 +197,7 @@ impl Writer<'_> {
         self.arrays.extend([a, b]);
     }
 
-    /// Emits a reallocated block: four floats are set before, the others after.
+    /// Emits a reallocated block: four floats are set before, four after.
     fn reallocated(&mut self) {
         self.note("realloc");
         let (small, value) = (self.value("call @malloc(32)"), self.float());

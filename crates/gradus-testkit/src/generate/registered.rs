@@ -1,8 +1,7 @@
-//! Custom derivatives in random C programs, registered in every form that C permits.
+//! Custom derivatives in random C programs, registered in every form permitted by C.
 //!
-//! The derivative of the functions' own code differs from the registered derivative: floats pass through
-//! integers, which carry no derivative. Every check of the program detects a registration that was not
-//! read.
+//! The registered derivative differs from the derivative of the functions' own code: floats pass through
+//! integers without a derivative. Every check of the program detects a registration that was not read.
 
 use super::Random;
 use super::c::Writer;

@@ -221,9 +221,9 @@ impl Writer<'_> {
         self.line(format!("store {r}, %x"));
     }
 
-    /// Emits a loop over neighbours that loads each float once and carries it on, as optimisers do: over a
-    /// private array without other writes, over an array that it overwrites on the way, or over an array
-    /// overwritten afterwards.
+    /// Emits a loop over neighbours that loads each float once and carries it on, as optimisers do. The
+    /// array is private without further writes, or overwritten by the loop on the way, or overwritten
+    /// afterwards.
     pub(super) fn neighbours(&mut self) {
         let Some(number) = self.neighbours else {
             // Not an error: the program has no such loop.

@@ -1,7 +1,7 @@
 //! Adds LLVM's loop-vectorizer remarks to the kernel report.
 //!
 //! Clang prints remarks by source line. A kernel's paragraph begins with the lines of its code; remarks on
-//! these lines are appended in words: vectorised with which width, or the reason against.
+//! lines in the range are appended in words: the vector width, or the reason against vectorisation.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub(super) const ASKED: [&str; 3] = [
     "-Rpass-analysis=loop-vectorize",
 ];
 
-/// Returns the report with the remarks below the kernels whose lines they name.
+/// Returns the report with each kernel's remarks below its paragraph.
 pub(super) fn below(report: &str, said: &str) -> String {
     let remarks: Vec<Remark> = said.lines().filter_map(remark).collect();
     let mut text = String::new();

@@ -4,9 +4,10 @@ use crate::{Settings, runtime};
 use gradus_ir::Diagnostic;
 use std::path::Path;
 
-/// Returns toolkit folder, headers, target GPU and link command. `gradus nvcc` links programs, since only
-/// it knows the runtime library. For links by other compilers the library is written to a folder under the
-/// names of CUDA's libraries. The link lines are printed only; nothing runs them.
+/// Returns toolkit folder, headers, target GPU and link command. `gradus nvcc` is named as the linker,
+/// since only the driver knows the runtime library. For links by foreign compilers the library is written
+/// to a folder under the names of CUDA's libraries. The link lines are printed only; nothing runs the
+/// lines.
 ///
 /// # Errors
 /// The library cannot be written.

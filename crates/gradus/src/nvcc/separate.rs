@@ -1,8 +1,9 @@
-//! Refuses calls between sources of device functions that must be inlined into their kernels.
+//! Refuses calls of device functions across sources if the function must be inlined into its kernel.
 //!
 //! A function that queries its thread index, synchronises or uses shared memory becomes part of its kernel,
-//! and must be in the kernel's source. Objects record such functions (`gradus-llvm`'s merge). A link with a
-//! call of such a function is refused before the linker reports an undefined symbol.
+//! and must be in the kernel's source. Objects record the names of inlined-only functions (`gradus-llvm`'s
+//! merge). A link with a call of a recorded function is refused before the linker reports an undefined
+//! symbol.
 
 use crate::{archive, files, link};
 use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
@@ -22,10 +23,10 @@ struct Said {
     called: HashMap<String, String>,
 }
 
-/// Refuses calls of such functions.
+/// Refuses calls of recorded functions across sources.
 ///
 /// # Errors
-/// The function of a call, with its line.
+/// The called function, with the line of the call.
 pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     let mut said = Said::default();
     for path in paths {
@@ -43,7 +44,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
         .collect();
     names.sort();
     let Some(name) = names.first() else {
-        // Not an error: no kernel calls such a function of another source.
+        // Not an error: no kernel calls a recorded function of another source.
         return Ok(());
     };
     let (defined, spelled) = span(&said.together[*name]);
