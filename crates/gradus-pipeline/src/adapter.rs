@@ -136,8 +136,10 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// Returns the general variant to use in place of `variant`, or `None` if `variant` gets a derivative
-    /// of its own. Both halves of a split derivative get an equal answer, since the halves share a tape.
+    /// Returns the variant to use in place of `variant`, or `None` if `variant` gets a derivative of its
+    /// own. Beyond the cap of activities the general variant is used, beyond the cap of overwritten-after
+    /// combinations the variant with everything overwritten. Both halves of a split derivative get an equal
+    /// answer, since the halves share a tape.
     pub(crate) fn general(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
         let general = general(unit, variant);
         if general == *variant || variant.tape != TapeOwner::Derivative {

@@ -155,8 +155,8 @@ fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) 
     any
 }
 
-/// Inlines straight-line functions called in loops of `functions`, callees first. As a call, each would
-/// need a separate tape block per iteration. Functions for which `kept` holds stay calls.
+/// Inlines straight-line functions called in loops of `functions`, callees first. A call that is not
+/// inlined needs a separate tape block per iteration. Functions for which `kept` holds stay calls.
 pub(crate) fn take_in_straight(
     unit: &mut Unit,
     closure: &Closure,

@@ -10,8 +10,8 @@ fn quant(x: f64) -> f64 {
     (x * 127.0 / GREATEST).round()
 }
 
-/// Three rows of 512 in blocks of 128, the first blocks of all rows first, as signed bytes. Each block has
-/// data in one of three formats: four scales, four pairs of a scale and a sum, or two scales and six sums.
+/// Three rows of 512 in blocks of 128, the first blocks of all rows first, as signed bytes. Per block, the
+/// three formats store four scales, four pairs of a scale and a sum, and two scales and six sums.
 pub fn quantize() -> Vec<Expected> {
     let x = F32.input(3 * 512, 1);
     let blocks = || (0..4).flat_map(|c| (0..3).map(move |row| row * 512 + c * 128));
