@@ -254,8 +254,8 @@ fn code_of(
     ours.then(|| body.clone())
 }
 
-/// Returns true if a function's attributes state more than its body shows: `noalias` on a result that no callee allocates, or
-/// `memory` effects that the body exceeds.
+/// Returns true if a function's attributes state more than its body shows: `noalias` on a result that no
+/// callee allocates, or `memory` effects that the body exceeds.
 fn states_more(unit: &Unit, attrs: &AttrSet, body: &Body) -> bool {
     let memory = |attrs: &AttrSet| match attrs.function("memory") {
         Some(AttrValue::Int(bits)) => *bits,
