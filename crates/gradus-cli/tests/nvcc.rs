@@ -359,7 +359,7 @@ void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, 
     assert!(without.contains("line 2: loop"), "{without}");
 }
 
-/// A header declares a function of plain C++; the unit also defines it for the device, below the kernel.
+/// The speculative search changes the code of a search loop; the sparse thread loops do not.
 #[test]
 fn searches_go_by_stretches() {
     let folder = folder("searches");
@@ -384,6 +384,7 @@ void find(const double *a, const double *u, int *found, int n, int m) {
     );
 }
 
+/// A header declares a function of plain C++; the unit also defines it for the device, below the kernel.
 #[test]
 fn what_a_unit_says_of_a_function_is_joined() {
     let folder = folder("spaces");

@@ -113,7 +113,7 @@ fn derivatives_go_through_objects_that_tasks_take_along() {
 }
 
 /// Code that copies objects with destructors for each chunk of a loop stays with the library, also if a
-/// `final` clause sets further flag bits.
+/// `final` clause makes the flags non-constant.
 #[test]
 fn objects_that_tasks_take_along_are_destroyed() {
     let source = r#"

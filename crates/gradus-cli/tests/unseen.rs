@@ -4,8 +4,7 @@ mod support;
 
 use support::{accepts, folder, refuses, write};
 
-/// An unknown callee may write exported variables, and call registered handlers. An unknown callee may
-/// return the address of an exported variable that is read later.
+/// An unknown callee may return the address of an exported variable that is read later.
 #[test]
 fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
     let at = folder("unseen_exported");
@@ -33,6 +32,7 @@ fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
     }
 }
 
+/// An unknown callee may write exported variables, and call registered handlers.
 #[test]
 fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
     let at = folder("elsewhere");
