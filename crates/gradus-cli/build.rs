@@ -1,4 +1,4 @@
-//! Lists our headers, for the command to hold.
+//! Lists Gradus's headers, for embedding in the command.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
-//! Builds the run-time library that parallel programs are linked with, for [`runtime`] to hold.
+//! Builds the runtime library for parallel programs, embedded by [`runtime`].
 //!
-//! It becomes one relocatable object whose only global symbols are the `gr_*` entries, the functions of
-//! CUDA's run time, and those that stand before OpenMP's functions: a program that has Rust code of its
-//! own would otherwise find the standard library in it twice. `__wrap_f` stands before `f`; it is also
-//! found as `f`, weakly, by shared libraries.
+//! The library is a single relocatable object. Its only global symbols are the `gr_*` entries, the CUDA
+//! runtime's functions, and wrappers of OpenMP functions; with more symbols, a program with Rust code would
+//! link the standard library twice. `__wrap_f` wraps `f`; a weak alias `f` serves shared libraries.
 //!
 //! [`runtime`]: src/runtime.rs
 
@@ -41,12 +40,12 @@ fn main() {
     );
 }
 
-/// What the names of entries begin with.
+/// The prefixes of entries.
 const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cu", "__cuda", WRAPPER];
-/// What the names of those that stand before other functions begin with.
+/// The prefix of wrappers.
 const WRAPPER: &str = "__wrap_";
 
-/// Links `archive` into one object that shows its entries only.
+/// Links `archive` into a single object that exports entries only.
 fn keep_entries(archive: &Path, object: &Path, tools: &Path) {
     let whole = object.with_extension("whole.o");
     let mut link = Command::new("ld");
@@ -66,7 +65,7 @@ fn keep_entries(archive: &Path, object: &Path, tools: &Path) {
     run(hide.arg(&whole).arg(object));
 }
 
-/// The entries that an archive defines.
+/// Returns the entries defined by an archive.
 fn entries(archive: &Path, tools: &Path) -> Vec<String> {
     let output = Command::new(tools.join("llvm-nm"))
         .args(["--defined-only", "--extern-only", "--format=just-symbols"])

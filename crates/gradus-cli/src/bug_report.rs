@@ -1,4 +1,4 @@
-//! `gradus bug-report`: all that a command depended on in one archive, and such an archive run again.
+//! `gradus bug-report`: packs all inputs of a command into an archive, and replays such archives.
 
 use crate::options::{Wrong, split, text, wrong};
 use crate::said::outln;
@@ -9,17 +9,17 @@ use lexopt::Arg::{Long, Short};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The name of an archive for which none is given.
+/// The default name of an archive.
 const NAME: &str = "gradus-report.tar";
 
 enum Asked {
-    /// Run this command and pack what it asked for.
+    /// Run this command and pack its requests.
     Pack { output: PathBuf },
-    /// Run what an archive holds.
+    /// Replay an archive.
     Replay { archive: PathBuf },
 }
 
-/// Runs the command; `again` runs another one. Gives the exit status.
+/// Runs the command; `again` runs another command. Returns the exit status.
 pub fn run(
     session: &mut Session,
     args: &[OsString],
@@ -74,7 +74,7 @@ fn read(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
     }
 }
 
-/// Packs what a command asked the compiling process for.
+/// Packs the requests of a command to the compiling process.
 fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result<(), Diagnostic> {
     let requests = record.requests();
     if requests.is_empty() {
@@ -94,7 +94,7 @@ fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result
     Ok(())
 }
 
-/// Runs the requests of an archive; gives the exit status that the first one to fail would have.
+/// Replays the requests of an archive. Returns the exit status of the first failing request.
 fn replay(session: &Session, archive: &Path) -> u8 {
     let requests = files::read(archive).and_then(|bytes| reproducer::unpack(&bytes));
     let requests = match requests {

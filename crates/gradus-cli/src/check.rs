@@ -1,4 +1,4 @@
-//! `gradus check`: is the derivative right?
+//! `gradus check`: tests a derivative.
 
 use crate::options::{Wrong, allowed, list, seconds, split, text, word_text, words, wrong};
 use crate::said::outln;
@@ -9,10 +9,10 @@ use gradus::pipeline::Options;
 use lexopt::Arg::{Long, Short, Value};
 use std::ffi::OsString;
 
-/// The most seconds for all calls together, where nothing is said.
+/// The default time limit for all calls together, in seconds.
 const LIMIT_SECONDS: u32 = 60;
 
-/// Runs the command; gives the exit status.
+/// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let what = match read(args) {
         Ok(what) => Check {

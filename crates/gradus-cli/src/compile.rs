@@ -1,5 +1,5 @@
-//! The compiling process: bytes in, bytes out, in a thread with room for LLVM's recursions, within
-//! limits that it sets itself before it reads anything.
+//! The compiling process: bytes in, bytes out, in a thread with a large stack for LLVM's recursions. The
+//! process sets its own limits before reading anything.
 
 use crate::FAILED;
 use gradus::pipeline::compile_bytes;
@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::time::Instant;
 
-/// LLVM recurses over the depth of what it is given; ours does not.
+/// LLVM recurses over the depth of its input; Gradus does not.
 const STACK_BYTES: usize = 1 << 30;
 
-/// What the program and its libraries take before they have done anything, beside the stack.
+/// The memory used by the program and its libraries at start, besides the stack.
 const GROUND_BYTES: u64 = 64 << 20;
 
-/// Serves one request, within the limits that its arguments state.
+/// Serves a request, within the limits stated by the arguments.
 pub fn run(args: &[OsString]) -> u8 {
     if let Some((memory_bytes, seconds)) = gradus::child_limits(args) {
         limit(memory_bytes, seconds);
@@ -29,10 +29,11 @@ pub fn run(args: &[OsString]) -> u8 {
     }
 }
 
-/// Sets the limits. A system that does not know one of them goes without: the parent still watches.
+/// Sets the limits. An unsupported limit is skipped: the parent still watches.
 fn limit(memory_bytes: u64, seconds: u64) {
     let room = memory_bytes.saturating_add(STACK_BYTES as u64 + GROUND_BYTES);
-    // After the soft limit of time comes a signal that tells what happened, at the hard one an end.
+    // At the soft time limit the process gets a signal that identifies the cause; at the hard limit it is
+    // killed.
     for (resource, soft, hard) in [
         (Resource::DATA, room, room),
         (Resource::CPU, seconds, seconds.saturating_add(5)),

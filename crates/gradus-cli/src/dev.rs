@@ -1,4 +1,4 @@
-//! `gradus dev`: what the passes do to a program.
+//! `gradus dev`: shows the effect of the passes on a program.
 
 use crate::options::{Wrong, split, text, word_text, words, wrong};
 use crate::said::outln;
@@ -14,7 +14,7 @@ struct Asked {
     time: bool,
 }
 
-/// Runs the command; gives the exit status.
+/// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let asked = match read(args) {
         Ok(asked) => asked,

@@ -1,4 +1,5 @@
-//! `gradus cc`, `gradus c++`, `gradus fc` and `gradus nvcc`: the command line of a compiler, and a few words of our own.
+//! `gradus cc`, `gradus c++`, `gradus fc` and `gradus nvcc`: the command line of a compiler, with some
+//! options of Gradus.
 
 use crate::options::{words, wrong};
 use crate::session::Session;
@@ -8,7 +9,7 @@ use gradus::nvcc::nvcc as drive_nvcc;
 use gradus::pipeline::ParallelTarget;
 use std::ffi::OsString;
 
-/// Runs the driver of clang or flang; gives the exit status.
+/// Runs the driver of clang or flang. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
     match asked(args) {
         Ok(mut asked) => {
@@ -20,7 +21,7 @@ pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
     }
 }
 
-/// Runs nvcc's; gives the exit status.
+/// Runs the driver of nvcc. Returns the exit status.
 pub fn nvcc(session: &Session, args: &[OsString]) -> u8 {
     match asked(args) {
         Ok(mut asked) => {
@@ -35,7 +36,7 @@ pub fn nvcc(session: &Session, args: &[OsString]) -> u8 {
     }
 }
 
-/// A driver's command line without our own words.
+/// A driver's command line, with Gradus's options removed.
 #[derive(Debug, Default)]
 struct Asked {
     how: DriveOptions,
@@ -71,7 +72,7 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
     Ok(asked)
 }
 
-/// What parallel regions become, by name.
+/// Parses the target of lowering for parallel regions.
 fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
     match name {
         "runtime" => Ok(ParallelTarget::Runtime),
@@ -82,7 +83,7 @@ fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
     }
 }
 
-/// Shows what a driver says; gives the exit status.
+/// Shows a driver's messages and reports. Returns the exit status.
 fn shown(session: &Session, asked: &Asked, driven: &Driven) -> u8 {
     for remark in &driven.remarks {
         crate::said::err(format_args!("{remark}"));

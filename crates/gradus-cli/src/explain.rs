@@ -1,4 +1,4 @@
-//! `gradus explain CODE`: the page of a diagnostic. The pages are part of the program.
+//! `gradus explain CODE`: prints the page of a diagnostic. The pages are embedded.
 
 use crate::options::wrong;
 use crate::said::outln;
@@ -59,7 +59,7 @@ pages! {
     "GRD0040",
 }
 
-/// Prints a page, or the list of all; gives the exit status.
+/// Prints a page, or the list of all pages. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let Some(asked) = args.first().map(|a| a.to_string_lossy().to_uppercase()) else {
         for (number, page) in PAGES {

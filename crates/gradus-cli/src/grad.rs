@@ -1,4 +1,4 @@
-//! `gradus grad`: derivatives by name.
+//! `gradus grad`: derivatives of functions by name.
 
 use crate::options::{Wrong, allowed, list, split, text, word_text, words, wrong};
 use crate::said::outln;
@@ -10,7 +10,7 @@ use lexopt::Arg::{Long, Short, Value};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Runs the command; gives the exit status.
+/// Runs the command. Returns the exit status.
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let what = match read(args) {
         Ok(what) => what,
@@ -30,7 +30,7 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     }
 }
 
-/// What the options say.
+/// The parsed options.
 #[derive(Default)]
 pub struct Asked {
     files: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Asked {
     options: Options,
 }
 
-/// Reads the command line of `gradus grad`.
+/// Parses the command line of `gradus grad`.
 pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
     let (own, flags) = split(args);
     let mut asked = Asked::default();

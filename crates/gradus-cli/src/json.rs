@@ -1,9 +1,9 @@
-//! Findings for programs to read: `--message-format=json` writes one object a line on standard error,
-//! in the shape of rustc's diagnostics, so that what reads those reads these.
+//! Diagnostics as JSON: `--message-format=json` writes an object per line to standard error, in the format
+//! of rustc's diagnostics, for tools that parse rustc's.
 //!
-//! `message`, `code {code, explanation}`, `level`, `spans`, `children` (notes and helps), `rendered`
-//! (what a person would see). Offsets of a span are those of the word that is pointed at; columns count
-//! characters from 1, and the end is the place after the last.
+//! `message`, `code {code, explanation}`, `level`, `spans`, `children` (notes and helps), `rendered` (the
+//! text for people). Byte offsets of a span cover the labelled word; columns count characters from 1, and
+//! the end is exclusive.
 
 use crate::render::{self, Sources, place};
 use crate::said::errln;
@@ -11,7 +11,7 @@ use annotate_snippets::Renderer;
 use gradus::{Diagnostic, Label, Severity};
 use serde_json::{Value, json};
 
-/// Shows findings.
+/// Shows diagnostics.
 pub fn show(diagnostics: &[&Diagnostic]) {
     let mut sources = Sources::default();
     for diagnostic in diagnostics {
@@ -51,7 +51,7 @@ fn child(level: &str, text: &str) -> Value {
     })
 }
 
-/// A place; where the file cannot be read, its line and column alone.
+/// Returns a span; only line and column if the file cannot be read.
 fn span(label: &Label, primary: bool, sources: &mut Sources) -> Value {
     let (line, column) = (label.span.line, label.span.column.max(1));
     let mut bytes = 0..0;

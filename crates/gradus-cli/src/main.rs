@@ -1,8 +1,8 @@
-//! The command `gradus`: what a person types. The only crate, with its bindings, that prints and
-//! reads environment and clock.
+//! The command `gradus`. Besides its bindings, the only crate that prints and reads environment and clock.
 //!
-//! `gradus __compile` is the compiling process: a request on standard input, a reply on standard
-//! output. A link to this program called `gradus-cc`, `gradus-c++`, `gradus-fc` or `gradus-nvcc` is `gradus cc`, and so on.
+//! `gradus __compile` is the compiling process: a request on standard input, a reply on standard output. A
+//! link to this program named `gradus-cc`, `gradus-c++`, `gradus-fc` or `gradus-nvcc` acts as `gradus cc`,
+//! and so on.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -28,12 +28,12 @@ use session::Session;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Exit status of an error or a refusal.
+/// The exit status of an error or a refusal.
 const FAILED: u8 = 1;
-/// Exit status where a limit was reached.
+/// The exit status of an exceeded limit.
 const LIMIT: u8 = 3;
 
-/// The commands that take a compiler's command line.
+/// The commands with a compiler's command line.
 const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
 
 const USAGE: &str = "\
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     let mut args: Vec<OsString> = words.collect();
     let called = called.to_string_lossy().into_owned();
     if args.first().is_none_or(|a| a != gradus::CHILD_COMMAND) {
-        // Found under a name of one word by build systems that want one.
+        // Some build systems require a compiler command of a single word.
         let command = called
             .rsplit('/')
             .next()
@@ -129,7 +129,8 @@ fn run(args: &[OsString]) -> u8 {
     }
 }
 
-/// Whether the usage is asked for: of the tool, or of a command of its own (the drivers' `--help` is the compiler's).
+/// Returns true if the usage is requested, for the tool or for a command (the drivers' `--help` is the
+/// compiler's).
 fn asks_for_help(command: Option<&str>, rest: &[OsString]) -> bool {
     match command {
         Some("--help" | "-h" | "help") => true,
@@ -141,7 +142,7 @@ fn asks_for_help(command: Option<&str>, rest: &[OsString]) -> bool {
     }
 }
 
-/// Runs a command; gives the exit status.
+/// Runs a command. Returns the exit status.
 fn command(session: &Session, args: &[OsString]) -> u8 {
     let command = args.first().map(|a| a.to_string_lossy().into_owned());
     let rest = args.get(1..).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Reading command lines: the parts that several commands share.
+//! Command-line parsing shared by several commands.
 
 use gradus::pipeline::Allowance;
 use gradus::{Code, Diagnostic};
 use lexopt::ValueExt;
 use std::ffi::{OsStr, OsString};
 
-/// A wrong command line, as a finding.
+/// Returns the diagnostic for a wrong command line.
 pub fn wrong(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::BadOption, message).help("`gradus --help` shows what can be given")
 }
@@ -16,7 +16,7 @@ impl From<Wrong> for Diagnostic {
     }
 }
 
-/// What the reader of options found.
+/// An error of the option parser.
 pub struct Wrong(pub lexopt::Error);
 
 impl From<lexopt::Error> for Wrong {
@@ -25,7 +25,7 @@ impl From<lexopt::Error> for Wrong {
     }
 }
 
-/// A command line before and after `--`.
+/// Splits a command line at `--`.
 pub fn split(args: &[OsString]) -> (&[OsString], &[OsString]) {
     match args.iter().position(|a| a == "--") {
         Some(at) => (&args[..at], &args[at + 1..]),
@@ -33,15 +33,15 @@ pub fn split(args: &[OsString]) -> (&[OsString], &[OsString]) {
     }
 }
 
-/// Words as text.
+/// Converts arguments to text.
 ///
 /// # Errors
-/// `BadOption` for one that is no Unicode: compilers are asked in text.
+/// `BadOption` for an argument that is not UTF-8: compilers are called with text.
 pub fn words(args: &[OsString]) -> Result<Vec<String>, Diagnostic> {
     args.iter().map(|word| word_text(word)).collect()
 }
 
-/// A word as text.
+/// Converts an argument to text.
 ///
 /// # Errors
 /// `BadOption`.
@@ -52,7 +52,7 @@ pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
     })
 }
 
-/// A number of seconds, at least one.
+/// Parses a number of seconds, at least 1.
 ///
 /// # Errors
 /// `BadOption`.
@@ -61,7 +61,8 @@ pub fn seconds(text: &str) -> Result<u32, Diagnostic> {
     seconds.ok_or_else(|| wrong(format!("`{text}` is no number of seconds")))
 }
 
-/// A size in bytes: a number, with `K`, `M` or `G` for powers of 1024; without one, mebibytes.
+/// Parses a size in bytes: a number, with `K`, `M` or `G` for powers of 1024; in mebibytes without a
+/// suffix.
 ///
 /// # Errors
 /// `BadOption`.
@@ -98,16 +99,16 @@ pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
     }
 }
 
-/// The parts of a list with commas.
+/// Splits a list at commas.
 pub fn list(text: &str) -> Vec<String> {
     let parts = text.split(',').map(str::trim);
     parts.filter(|p| !p.is_empty()).map(String::from).collect()
 }
 
-/// The value of the option just read.
+/// Returns the value of the option just read.
 ///
 /// # Errors
-/// `BadOption` where there is none.
+/// `BadOption` without a value.
 pub fn text(parser: &mut lexopt::Parser) -> Result<String, Diagnostic> {
     let value = parser.value().map_err(Wrong)?;
     Ok(value.string().map_err(Wrong)?)

@@ -1,5 +1,4 @@
-//! Diagnostics as a person reads them: in rustc's manner, with the user's own lines, all findings
-//! of a run at once.
+//! Renders diagnostics for people, in rustc's style, with the user's source lines.
 
 use crate::said::errln;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -7,7 +6,7 @@ use gradus::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
-/// Shows findings on standard error.
+/// Shows diagnostics on standard error.
 pub fn show(shown: &[&Diagnostic]) {
     let mut sources = Sources::default();
     let styled = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -28,14 +27,14 @@ pub fn show(shown: &[&Diagnostic]) {
     }
 }
 
-/// The files that findings point into, read once.
+/// The source files of diagnostics, each read once.
 #[derive(Default)]
 pub struct Sources {
     texts: HashMap<String, Option<String>>,
 }
 
 impl Sources {
-    /// One file with this text.
+    /// Creates a single file with this text.
     #[cfg(test)]
     pub fn of(file: &str, text: &str) -> Sources {
         Sources {
@@ -43,7 +42,7 @@ impl Sources {
         }
     }
 
-    /// The text of a file; `None` where it cannot be read.
+    /// Returns the text of a file; `None` if the file cannot be read.
     pub fn text(&mut self, file: &str) -> Option<&str> {
         let read = || std::fs::read_to_string(file).ok();
         let text = self.texts.entry(file.to_string()).or_insert_with(read);
@@ -51,7 +50,7 @@ impl Sources {
     }
 }
 
-/// A label's place in the text of its file: the word at its column, or its line.
+/// Returns a label's byte range in the text of its file: the word at the column, or the line.
 pub fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
     let line = usize::try_from(label.span.line).ok()?.checked_sub(1)?;
     let mut start = 0;
@@ -73,7 +72,7 @@ pub fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
     Some(from..from + length.max(first))
 }
 
-/// One finding as text.
+/// Renders a diagnostic.
 pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -128,7 +127,7 @@ pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources)
     renderer.render(&[group])
 }
 
-/// The files of some labels, each once, in order.
+/// Returns the files of some labels, without duplicates, in order.
 fn files(labels: &[Label]) -> Vec<&str> {
     let mut files: Vec<&str> = Vec::new();
     for label in labels {

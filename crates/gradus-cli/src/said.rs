@@ -1,8 +1,8 @@
-//! What the program says, on streams that may be closed, full or limited.
+//! Output to streams that may be closed, full or limited.
 //!
-//! Whoever stops reading (`gradus explain GRD0007 | head -1`) does not want the rest. Standard output that
-//! cannot be written is an error, after which nothing more is said. Of standard error nothing can be said
-//! where it cannot be written; the exit status tells.
+//! A reader that closes the pipe (`gradus explain GRD0007 | head -1`) ends the output silently. A failed
+//! write to standard output is an error that ends the program. A failed write to standard error cannot be
+//! reported; the exit status remains.
 
 use crate::FAILED;
 use std::fmt::Arguments;
@@ -27,14 +27,14 @@ pub fn err(text: Arguments) {
     let _ = stderr().lock().write_fmt(text);
 }
 
-/// As [`println!`], where a stream that fails is no fault of the program.
+/// Like [`println!`], but a failing stream does not panic.
 macro_rules! outln {
     ($($words:tt)*) => {
         $crate::said::out(format_args!("{}\n", format_args!($($words)*)))
     };
 }
 
-/// As [`eprintln!`], likewise.
+/// Like [`eprintln!`], but a failing stream does not panic.
 macro_rules! errln {
     ($($words:tt)*) => {
         $crate::said::err(format_args!("{}\n", format_args!($($words)*)))

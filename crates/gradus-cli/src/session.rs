@@ -1,5 +1,4 @@
-//! What all commands share: the surroundings, the options that every command takes, and how findings
-//! are shown.
+//! The state shared by all commands: settings, common options, and the format of diagnostics.
 
 use crate::options::{self, wrong};
 use crate::{FAILED, LIMIT, json, render, surroundings};
@@ -7,13 +6,13 @@ use gradus::{Code, Diagnostic, Settings, Severity};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-/// How findings are shown.
+/// The format of diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     #[default]
     Human,
-    /// One JSON object a line, in rustc's shape.
+    /// A JSON object per line, in rustc's format.
     Json,
 }
 
@@ -25,15 +24,15 @@ pub struct Session {
     format: Format,
 }
 
-/// The options that every command takes.
+/// The options common to all commands.
 const COMMON: [&str; 3] = ["--message-format", "--max-time", "--max-memory"];
 
 impl Session {
-    /// The session of a command line, and the words that are left of it. A driver's words are the
-    /// compiler's: there an option's value stands in the same word.
+    /// Creates the session of a command line, and returns the remaining arguments. In a driver's command
+    /// line, an option's value must be in the same word, since separate words are the compiler's.
     ///
     /// # Errors
-    /// `BadOption`, with the session that can show it.
+    /// `BadOption`, with the session to show it.
     pub fn begin(
         args: &[OsString],
         driver: bool,
@@ -48,7 +47,7 @@ impl Session {
         }
     }
 
-    /// Takes the common options out of a command line.
+    /// Removes the common options from a command line.
     fn common(&mut self, args: &[OsString], driver: bool) -> Result<Vec<OsString>, Diagnostic> {
         let mut rest = Vec::new();
         let mut words = args.iter();
@@ -90,7 +89,7 @@ impl Session {
         Ok(())
     }
 
-    /// Shows findings on standard error, each of them once.
+    /// Shows diagnostics on standard error, without duplicates.
     pub fn show(&self, diagnostics: &[Diagnostic]) {
         let mut shown: Vec<&Diagnostic> = Vec::new();
         for diagnostic in diagnostics {
@@ -104,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Shows one finding; gives the exit status that goes with it.
+    /// Shows a diagnostic. Returns its exit status.
     pub fn fail(&self, diagnostic: Diagnostic) -> u8 {
         let diagnostics = [diagnostic];
         self.show(&diagnostics);
@@ -112,7 +111,7 @@ impl Session {
     }
 }
 
-/// The exit status that goes with findings of a command that failed.
+/// Returns the exit status of a failed command with these diagnostics.
 pub fn status(diagnostics: &[Diagnostic]) -> u8 {
     let limit = |d: &Diagnostic| d.severity == Severity::Error && d.code == Code::LimitReached;
     match diagnostics.iter().any(limit) {

@@ -1,6 +1,6 @@
-//! Signals that end the program: what lies in scratch folders goes first, outputs appear whole or not
-//! at all, then the program dies of the signal as any other. A limit on the size of files is not a
-//! signal here but an error of the write that meets it.
+//! Terminating signals: temporary folders are removed, outputs appear completely or not at all, then the
+//! program dies of the signal. A limit on file sizes is not a signal here but an error of the failing
+//! write.
 
 use gradus::Leftovers;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -9,13 +9,13 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 
-/// Watches from now on.
+/// Installs the handlers.
 pub fn watch(leftovers: &Leftovers) {
-    // Whoever writes sees the error; nobody asks the flag.
+    // The failing write reports the error; the flag is never read.
     let _ = flag::register(SIGXFSZ, Arc::default());
-    // Without it a signal leaves temporary files, and nothing worse.
+    // Without the handler, a signal leaves temporary files.
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
-        // Not an error: a signal leaves temporary files then, and nothing worse.
+        // Not an error: a signal then leaves temporary files, and nothing worse.
         return;
     };
     let leftovers = leftovers.clone();

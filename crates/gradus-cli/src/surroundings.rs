@@ -1,11 +1,11 @@
-//! What the environment says, as data for the layers below.
+//! Reads the environment into [`Settings`], for the layers below.
 
 use gradus::{Leftovers, Limits, Settings};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The settings of this process.
+/// Returns the settings of this process.
 pub fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
@@ -29,12 +29,12 @@ pub fn settings() -> Settings {
     }
 }
 
-/// Our headers, by their path below `include`: for programs that ask for derivatives under our names, and
-/// for CUDA programs.
+/// Gradus's headers, by path below `include`: for programs that request derivatives under Gradus's names,
+/// and for CUDA programs.
 const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
-/// The folder of our headers: `include` beside this program's folder, else one of the user's, where they
-/// are written once for each version.
+/// Returns the folder of Gradus's headers: `include` next to this program's folder, else a folder of the
+/// user's, written once per version.
 fn include_folder(program: &Path, store: &Path) -> Option<PathBuf> {
     let installed = program.parent()?.parent()?.join("include");
     if installed.join("gradus.h").is_file() {
@@ -52,27 +52,27 @@ fn include_folder(program: &Path, store: &Path) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// The folder of what stays from run to run: the user's, for this version.
+/// Returns the folder for files kept between runs: the user's, for this version.
 fn store() -> PathBuf {
     let folder = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
     let folder = folder.unwrap_or_else(std::env::temp_dir).join("gradus");
     folder.join(edition())
 }
 
-/// The name of a folder for these headers and no others.
+/// Returns a folder name unique to these headers.
 fn edition() -> String {
     let mut hasher = DefaultHasher::new();
     HEADERS.hash(&mut hasher);
     format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
 
-/// The variable `name`, where it is set to something.
+/// Returns the variable `name`, if set and not empty.
 fn given(name: &str) -> Option<PathBuf> {
     let value = std::env::var_os(name).filter(|v| !v.is_empty());
     value.map(PathBuf::from)
 }
 
-/// The variables by which compilers look there too, after everything else.
+/// Returns the variables that add the folder to the compilers' search paths, after all other folders.
 fn search(folder: PathBuf) -> Vec<(String, OsString)> {
     let with = |name: &str| {
         let given = std::env::var_os(name).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Derivatives that the threads of a region ask for: each thread asks for those of its share of the work, and a function
-//! that shares work between threads does so whoever begins the region.
+//! Derivatives requested inside parallel regions: each thread requests the derivatives for its share of the
+//! work, and worksharing functions work for any enclosing region.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn threads_ask_for_the_derivatives_of_their_share() {
     }
 }
 
-/// The region begins in one file, and a function that shares its work asks in another one.
+/// The region is in a file, and the worksharing function with the request in another.
 #[test]
 fn functions_of_other_files_ask_for_their_share() {
     let at = folder("asked_in_regions_apart");
@@ -52,7 +52,7 @@ int main";
     }
 }
 
-/// A call whose function stands elsewhere is read by a later link, beside one that is read here.
+/// A call whose function is defined elsewhere is deferred to the link, next to a call lowered here.
 #[test]
 fn calls_in_regions_may_wait_for_their_function() {
     let at = folder("asked_in_regions_later");
@@ -97,8 +97,8 @@ int main(void) {
     }
 }
 
-/// A function that shares the work of a region, asked about by all of the region's threads: the derivative of a share is
-/// none of the whole function.
+/// A worksharing function whose derivative every thread of the region requests: the derivative of a share
+/// is not that of the whole function.
 #[test]
 fn derivatives_of_shares_are_refused() {
     let at = folder("asked_in_regions_shares");

@@ -1,5 +1,5 @@
-//! An enumeration of the bitwise idioms of floats. Each idiom is refused at its line, or its derivative agrees with
-//! differences and between both modes.
+//! An enumeration of bitwise idioms on floats. Each idiom is refused at its line, or its derivative agrees
+//! with finite differences and between both modes.
 
 mod support;
 
@@ -9,20 +9,20 @@ use std::path::Path;
 use std::process::Command;
 use support::{folder, gradus, shell, text, write};
 
-/// The outcome that an idiom must have at every level.
+/// The expected outcome of an idiom at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The derivative agrees with differences.
+    /// The derivative agrees with finite differences.
     Right,
     /// The compiler reports GRD0008 at its line.
     Refused,
-    /// Either outcome is right: the optimiser and type-based aliasing decide.
+    /// Either outcome is right: optimiser and type-based aliasing decide.
     Either,
 }
 
-/// An idiom: its name, its outcome, and a function's body. `a`, `b` and `c` are the bits of the numbers `v`, `s`
-/// and `r`. `T` is the number's type. `U` and `I` are integers of its size with `W` bits, of which the fraction has
-/// `M`.
+/// An idiom: name, outcome, and a function's body. `a`, `b` and `c` are the bits of the floats `v`, `s` and
+/// `r`. `T` is the float type. `U` and `I` are integers of equal size with `W` bits, `M` of them for the
+/// fraction.
 type Idiom = (&'static str, Outcome, &'static str);
 
 // table
@@ -532,7 +532,8 @@ T __enzyme_fwddiff_one(void *, ...);
 struct two __enzyme_fwddiff_two(void *, ...);
 ";
 
-/// The program's end: it compares reverse mode with differences and with forward mode, for one tangent and for two.
+/// The end of every program: compares reverse mode with finite differences and with forward mode, for one
+/// tangent and for two.
 const END: &str = "
 static int check(const char *name, T (*f)(T *), void (*ways)(T *, T *, T *, T *, T *)) {
   static const T at[5][3] = {{(T)1.3, (T)-0.4, (T)2.7}, {(T)-1.3, (T)0.45, (T)0.7}, {(T)1.27, (T)1.43, (T)1.11},
@@ -559,7 +560,7 @@ static int check(const char *name, T (*f)(T *), void (*ways)(T *, T *, T *, T *,
 }
 ";
 
-/// Returns a program of some idioms; each function has its own line.
+/// Returns a program of some idioms; each function has a separate line.
 fn program(idioms: &[&Idiom]) -> String {
     let mut text = BEGIN.to_string();
     for (name, _, body) in idioms {
@@ -584,7 +585,7 @@ fn program(idioms: &[&Idiom]) -> String {
     text + "return wrong; }\n"
 }
 
-/// Returns the idioms of a program that a compiler with these flags refuses, each with GRD0008 at its line.
+/// Returns the idioms that a compiler with these flags refuses, each with GRD0008 at its line.
 fn refused(at: &Path, flags: &str, idioms: &[&Idiom]) -> BTreeSet<String> {
     write(at, "refused.c", &program(idioms));
     let told = gradus(at, &format!("cc -w {flags} -c refused.c"));
@@ -647,7 +648,7 @@ fn unions_and_casts() {
     }
 }
 
-/// Checks vectors in the same way: those of the language and SSE's.
+/// Checks vectors likewise: language vectors and SSE vectors.
 #[test]
 fn vectors() {
     let at = folder("idioms-vectors");

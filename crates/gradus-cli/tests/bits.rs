@@ -1,10 +1,11 @@
-//! Arithmetic on the bits of numbers: refused wherever numbers are made of it, and nowhere else.
+//! Integer arithmetic on the bits of floats: refused if the result becomes a float again, accepted
+//! otherwise.
 
 mod support;
 
 use support::{accepts, folder, gradus, refuses, text, write};
 
-/// The bits of numbers, read and written in place as if they were integers: no access shows a number.
+/// The bits of floats, read and written in place as integers: no access has a float type.
 #[test]
 fn numbers_changed_in_place_as_integers_are_refused() {
     let at = folder("in-place");
@@ -60,8 +61,8 @@ fn numbers_changed_in_place_as_integers_are_refused() {
     }
 }
 
-/// Signs flipped, cleared and set by masks from memory to memory, as Eigen does: optimisers leave integers alone
-/// between the load and the store.
+/// Signs flipped, cleared and set by masks from memory to memory, like in Eigen: optimisers keep integers
+/// between load and store.
 #[test]
 fn signs_changed_by_masks_from_memory_to_memory() {
     let at = folder("masks");
@@ -104,8 +105,8 @@ fn signs_changed_by_masks_from_memory_to_memory() {
     }
 }
 
-/// Numbers that no access shows, read and written back as integers: their adjoints would pass unchanged.
-/// Counters and indices, which the front end names, are no such thing.
+/// Floats without typed accesses, read and written back as integers: their adjoints would pass unchanged.
+/// Counters and indices, whose types the front end names, are accepted.
 #[test]
 fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
     let at = folder("untold");
@@ -138,7 +139,7 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
         }\n";
     write(&at, "untold.c", program);
     for level in ["-O0", "-O2"] {
-        // The declared types of parameters tell that `x` points to numbers; of what `l->x` does nothing tells.
+        // The declared parameter types show that `x` points to floats; nothing shows the type of `l->x`.
         for (function, line, code) in [
             ("twice", 3, "GRD0008"),
             ("other", 6, "GRD0008"),
@@ -149,7 +150,7 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
             let said = refuses(&at, &asked, code);
             assert!(said.contains(&format!("untold.c:{line}:")), "{said}");
         }
-        // Moved as integers, they are numbers still.
+        // Floats moved as integers remain floats.
         let right = gradus(
             &at,
             &format!("check untold.c -f over --arg n=5 --arg x=rand(5) --arg y=rand(5) -- {level}"),
@@ -162,7 +163,7 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
             );
         }
     }
-    // Without types of parameters, and with a shadow for a generator's state.
+    // Without parameter types, and with a shadow for a generator's state.
     let asks = "#include <gradus.h>
         #include \"untold.c\"
         int main(void) { double x = 1, d = 1; gradus_vjp(twice, gradus_dup, &x, &d, gradus_const, 1); return d != 2; }\n";
@@ -185,8 +186,8 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
     accepts(&at, "cc asks.c -o asks");
 }
 
-/// An address that is counted up from a number, not from an object: no shadow is as far from anything.
-/// Counted up from null it is the address itself.
+/// An address computed from an integer, not from an object, has no shadow at the corresponding distance.
+/// Computed from null, it equals the address itself.
 #[test]
 fn addresses_counted_from_numbers_are_refused() {
     let at = folder("counted-address");
@@ -217,7 +218,7 @@ fn addresses_counted_from_numbers_are_refused() {
     }
 }
 
-/// Optimisers take the bits of an element from a vector of integers.
+/// Optimisers extract the bits of an element from an integer vector.
 #[test]
 fn signs_of_elements_are_turned() {
     let at = folder("element");
@@ -238,7 +239,7 @@ fn signs_of_elements_are_turned() {
     }
 }
 
-/// The exponent of a number is exchanged by a mask of two runs and a constant that fits between them.
+/// The exponent of a float is replaced by a mask of two bit runs and a constant that fits between them.
 #[test]
 fn numbers_whose_exponent_is_exchanged_are_refused() {
     let at = folder("exponent");
@@ -272,8 +273,8 @@ fn numbers_whose_exponent_is_exchanged_are_refused() {
     }
 }
 
-/// Numbers that are copied byte by byte, or put together from bytes, would have the derivative zero. Bytes
-/// that become no number are nobody's concern.
+/// Floats copied byte by byte, or assembled from bytes, would have a zero derivative. Bytes that never
+/// become a float are accepted.
 #[test]
 fn numbers_made_of_bytes_are_refused() {
     let at = folder("bytes");
@@ -347,7 +348,7 @@ fn numbers_made_of_bytes_are_refused() {
     }
 }
 
-/// An integer of which one float is used: what its neighbour's adjoint was stays.
+/// An integer that holds two floats, one of them used: the neighbour's adjoint is preserved.
 #[test]
 fn floats_beside_the_one_that_is_used_keep_their_adjoints() {
     let at = folder("neighbours");

@@ -1,5 +1,5 @@
-//! Calls through pointers that lead to the C library's functions: its math, whose derivatives are rules, and its
-//! allocators, which have shadows.
+//! Indirect calls of C library functions: math functions, whose derivatives are rules, and allocators,
+//! which have shadows.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! `gradus check` says "right" only of derivatives that it tested. It names empty tests, short arrays, functions
-//! that do not return, and limits. It accepts any name of a function or an argument.
+//! `gradus check` reports "right" only for tested derivatives. It reports empty tests, short arrays,
+//! functions that do not return, and exceeded limits. It accepts any name of a function or an argument.
 
 mod support;
 
@@ -91,7 +91,7 @@ fn zero_at_one_point_is_tested_at_others() {
         let said = checked(&at, &format!("v.c -f {what}"), 0);
         assert!(said.contains("right at other values"), "{what}\n{said}");
     }
-    // The test along one direction covers entries that the entry test leaves out.
+    // The test along a direction covers entries skipped by the entry test.
     let said = checked(&at, "v.c -f sixth --arg n=100 --arg x=rand(n)", 0);
     assert!(said.contains("the derivative is right\n"), "{said}");
 }
@@ -244,7 +244,7 @@ fn functions_that_do_not_come_back_are_named() {
     accepts(&at, "check e.cpp -f hungry --arg x=8 --arg n=10000");
 }
 
-/// Simplex noise in single precision, and a rule that is wrong by a part.
+/// Simplex noise in single precision, and a rule with a small error.
 const STEEP: &str = r#"
 #include <math.h>
 #include <stdint.h>
@@ -481,7 +481,7 @@ fn values_mean_what_they_say() {
         &at,
         "check v.c -f over --arg n=[6] --arg x=rand(6) --arg scale=[0.5]",
     );
-    // The argument `k` does not clash with a loop variable of the generated part.
+    // The argument `k` does not clash with a loop variable of the generated driver.
     accepts(&at, "check v.c -f half --arg k=3 --arg x=k/2");
     let cases = [
         (

@@ -1,4 +1,4 @@
-//! Iterations that a program deals out in chunks, each with an array whose length it computes.
+//! Iterations distributed by the program in chunks, each with an array of computed length.
 
 mod support;
 

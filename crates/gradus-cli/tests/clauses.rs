@@ -1,5 +1,5 @@
-//! Loops with clauses that ask for chunks, conditions and last values are parallel loops, also in derivatives, and
-//! compute what one thread does.
+//! Loops with schedule, `if` and `lastprivate` clauses are parallel loops, also in derivatives, with the
+//! results of a single thread.
 
 mod support;
 
@@ -10,7 +10,7 @@ const GRADIENTS: &str = include_str!("clauses/gradients.c");
 const WAYS: [&str; 5] = ["REGION", "LOOPS", "CONDITIONS", "PRIVATE", "CALLED"];
 const CONDITIONS: &str = include_str!("clauses/conditions.c");
 
-/// What `program` gives for `count`, whatever threads it has, is `wanted`.
+/// Checks that `program` prints `wanted` for `count`, for any number of threads.
 fn all_agree(at: &Path, count: &str, wanted: &str, what: &str) {
     for workers in [1, 2, 4, 7] {
         for force in [false, true] {
@@ -23,7 +23,7 @@ fn all_agree(at: &Path, count: &str, wanted: &str, what: &str) {
     }
 }
 
-/// Builds a way of the gradients; gives what was said.
+/// Builds a variant of the gradients. Returns the compiler's output.
 fn gradient(at: &Path, way: &str, flags: &str) -> String {
     write(at, "it.c", GRADIENTS);
     let reports = "--gradus-report --par-report";
@@ -61,8 +61,8 @@ fn loops_with_clauses_run_at_once_without_a_race() {
     }
 }
 
-/// The numbers are those that clang's OpenMP gives. It takes iterations of dynamic loops for independent whatever the
-/// condition says, from -O2 on.
+/// The expected numbers are from clang's OpenMP. From -O2 on, clang takes iterations of dynamic loops for
+/// independent regardless of the condition.
 #[test]
 fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
     for level in ["-O1", "-O2", "-O3"] {
@@ -82,7 +82,8 @@ fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
     }
 }
 
-/// What each thread begins with, and adds under a lock, is added once by one thread, also where nothing runs.
+/// Hand-written reductions with non-neutral initial values: one thread adds its initial value once, even without
+/// iterations.
 #[test]
 fn sums_by_hand_begin_with_what_they_begin_with() {
     let at = folder("clauses_by_hand");

@@ -1,12 +1,12 @@
-//! Claims of a generated header. It is valid C and C++, and outputs behind structures and descriptors have shadows.
-//! Arguments named like keywords are renamed, and a zero derivative is refused.
+//! The contracts of a generated header. The header is valid C and C++; outputs behind structures and
+//! descriptors have shadows. Arguments named like keywords are renamed, and a zero derivative is refused.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 
-/// An output whose address lies in a structure.
+/// An output whose address is in a structure.
 #[test]
 fn an_output_behind_a_structure_has_a_shadow() {
     let at = folder("outputs_in_structures");
@@ -50,7 +50,7 @@ fn an_output_behind_a_structure_has_a_shadow() {
     }
 }
 
-/// A descriptor passes an assumed-shape array, and another descriptor its shadow.
+/// A descriptor passes an assumed-shape array, and another descriptor passes the shadow.
 #[test]
 fn an_output_behind_a_descriptor_has_a_shadow() {
     let at = folder("outputs_in_descriptors");
@@ -122,7 +122,7 @@ fn a_derivative_by_name_that_is_zero_is_refused() {
     }
 }
 
-/// Checks each sentence of the header as a caller reads it.
+/// Checks each sentence of the header from a caller's view.
 #[test]
 fn what_the_header_says_holds() {
     let at = folder("said_in_headers");
@@ -185,8 +185,8 @@ fn what_the_header_says_holds() {
     assert_eq!(said, "47.5 4 0\n");
 }
 
-/// Functions that take and return structures. The header defines what the source has no tag for; the cotangent of a
-/// structure is an argument for each number.
+/// Functions that take and return structures. The header defines structures without a tag in the source;
+/// the cotangent of a structure is an argument per member.
 #[test]
 fn structures_by_value_have_prototypes_that_can_be_called() {
     let at = folder("structures_in_headers");
@@ -237,7 +237,7 @@ fn structures_by_value_have_prototypes_that_can_be_called() {
     assert_eq!(said, "150 30  61  60  4 -6  10 6  10 6\n");
 }
 
-/// Outputs that the function allocates have no cotangents in a gradient by one call.
+/// Outputs allocated by the function have no cotangents in a combined gradient.
 #[test]
 fn an_output_that_the_function_allocates_is_refused() {
     let at = folder("allocated_outputs");

@@ -1,5 +1,5 @@
-//! C++ as programs write it: each file under `cplusplus/` is differentiated both ways at every level
-//! and judges itself by differences.
+//! C++ programs: each file under `cplusplus/` is differentiated in both modes at every level and compares
+//! itself with finite differences.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -75,7 +75,7 @@ fn containers_of_structures_grow_and_are_sorted() {
     is_right("containers.cpp");
 }
 
-/// What the library does to two vectors of a structure does not make its other vectors one with them.
+/// Library operations on two vectors of a structure do not merge the alias sets of its other vectors.
 #[test]
 fn structures_have_several_vectors() {
     is_right("several_vectors.cpp");
@@ -180,7 +180,7 @@ fn objects_are_asked_for_their_class() {
     is_right("casts.cpp");
 }
 
-/// What the standard library's headers do is refused where the program calls them, too.
+/// A refusal inside the standard library's headers also names the calling line of the program.
 #[test]
 fn refusals_in_headers_name_the_programs_line() {
     is_refused("threads.cpp", "GRD0005", 8);
@@ -194,7 +194,7 @@ fn virtual_functions_of_second_and_virtual_bases_are_found() {
 #[test]
 fn virtual_functions_are_called() {
     is_right("virtual.cpp");
-    // Pointers to what was made in another object's place are laundered.
+    // Pointers to an object constructed in place of another are laundered.
     is_right_with("virtual.cpp", &["-O2", "-fstrict-vtable-pointers"]);
 }
 
@@ -223,7 +223,7 @@ fn text_carries_no_derivative() {
     is_right("text.cpp");
 }
 
-/// Functions go to other files, which may ask what they hold.
+/// Function objects escape to other files, which may query the target.
 #[test]
 fn functions_are_asked_elsewhere() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cplusplus-asked-elsewhere");

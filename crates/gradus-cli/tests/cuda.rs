@@ -1,5 +1,5 @@
-//! CUDA programs through `gradus nvcc`, run: each checks itself, at every optimisation level, with one and two
-//! workers, and where every loop forks.
+//! CUDA programs through `gradus nvcc`, executed: each checks itself, at every optimisation level, with one
+//! and two workers, and with every loop forked.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,10 +17,11 @@ fn source(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// The numbers of workers with which programs run, and whether every loop forks.
+/// The numbers of workers, and whether every loop forks.
 const WORKERS: &[(&str, &str)] = &[("1", "0"), ("2", "0"), ("2", "1")];
 
-/// What the program of these files prints, the same at both ends of the levels and with each number of workers.
+/// Returns the output of the program of these files, equal at the lowest and highest level and for each
+/// number of workers.
 fn runs(files: &[&str]) -> String {
     runs_at(&["-O0", "-O3"], files)
 }
@@ -60,7 +61,7 @@ fn shared_memory_and_barriers() {
     runs(&["shared.cu"]);
 }
 
-/// The memory has no static size, and threads communicate through it in lockstep.
+/// The shared memory has no static size, and threads communicate through it in lockstep.
 #[test]
 fn shared_memory_whose_size_the_launch_gives() {
     runs_at(&["-O0", "-O1", "-O2", "-O3"], &["dynamic.cu"]);
@@ -101,7 +102,7 @@ fn assembly_at_the_edges_of_its_definition() {
     runs(&["assembly_edges.cu"]);
 }
 
-/// Beside what the program checks: the host's code makes the launches, not the run time.
+/// In addition to the program's own checks: launches are lowered to host code, not runtime calls.
 #[test]
 fn launches() {
     runs(&["launches.cu"]);
@@ -119,13 +120,14 @@ fn launches() {
     assert!(names(b"__gr_launch_begin\0"));
 }
 
-/// Launches that run together leave what they leave alone.
+/// Fused launches have the results of separate launches.
 #[test]
 fn launches_together() {
     assert_eq!(runs(&["fusion.cu"]), "");
 }
 
-/// Each by reverse mode, forward mode, differences, and beside the gradient of plain C++.
+/// Each gradient by reverse mode, forward mode and finite differences, compared with the gradient of plain
+/// C++.
 #[test]
 fn gradients() {
     let said = runs_at(&["-O0", "-O1", "-O2", "-O3"], &["gradients.cu"]);
@@ -133,7 +135,7 @@ fn gradients() {
     assert_eq!(runs(&["gradients_more.cu"]), "");
 }
 
-/// `gradus grad` and `gradus check` of a host function that launches a kernel; their flags are nvcc's.
+/// `gradus grad` and `gradus check` of a host function that launches a kernel, with nvcc's flags.
 #[test]
 fn derivatives_by_name() {
     let gradus = |args: &[&str]| {
@@ -177,7 +179,7 @@ fn derivatives_by_name() {
     assert!(text.contains("@energy_vjp("));
 }
 
-/// What clang and nvcc's command line refuse is told, and nothing is written.
+/// Refusals by clang and of nvcc's command line are reported, and nothing is written.
 #[test]
 fn what_cannot_be_opened_by_name_is_refused() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -202,7 +204,7 @@ fn what_cannot_be_opened_by_name_is_refused() {
     }
 }
 
-/// Launches through pointers and of other files' kernels, and what takes the device's memory away.
+/// Launches through pointers and of other files' kernels, and calls that release the device's memory.
 #[test]
 fn derivatives_that_cannot_be_are_refused_with_their_line() {
     let text = "#include <gradus.h>
@@ -235,13 +237,13 @@ void ask(double *x, double *dx, double *y, double *dy) {
     }
 }
 
-/// With one worker the blocks run on the stack that the system gave the program.
+/// With one worker the blocks run on the program's system stack.
 #[test]
 fn large_frames() {
     runs(&["frames.cu"]);
 }
 
-/// Memory that kernels allocate, clocks, assertions that hold and one that does not.
+/// Memory allocated by kernels, clocks, an assertion that holds and one that fails.
 #[test]
 fn what_device_code_asks_for() {
     runs(&["device.cu"]);

@@ -1,11 +1,12 @@
-//! Random CUDA kernels through `gradus nvcc`, compared with host threads that run the same text.
+//! Random CUDA kernels through `gradus nvcc`, compared with host threads that run an equal text.
 //!
-//! Each kernel is written twice: for the device, and for host threads that wait for each other at the barriers of a
-//! block. Barriers occur in loops of all forms and in their conditions, with `continue`, `break` and `return` where
-//! the language allows them, and in the cases of a `switch`, which may fall through. Indices into shared memory wrap
-//! round zero, as constants and as variables. Finished threads leave. The threads of a warp communicate in lockstep through volatile
-//! shared memory, whose size the source or the launch gives. On the host all threads read before any thread writes.
-//! No two threads race otherwise. A barrier depends only on values that all threads have in common.
+//! Each kernel is emitted twice: for the device, and for host threads that synchronise at the barriers of a
+//! block. Barriers occur in loops of all forms and in their conditions, with `continue`, `break` and
+//! `return` as far as the language permits, and in the cases of a `switch` with fall-through. Indices into
+//! shared memory wrap around zero, as constants and as variables. Finished threads exit. The threads of a
+//! warp communicate in lockstep through volatile shared memory, whose size is static or given by the
+//! launch. On the host all threads read before any thread writes. No two threads race otherwise. A barrier
+//! depends only on uniform values.
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
 
@@ -15,12 +16,12 @@ use std::fmt::Write;
 use std::process::Command;
 use support::{folder, text};
 
-/// Kernels in one program.
+/// The number of kernels in a program.
 const KERNELS: u32 = 6;
-/// The nesting depth of loops, in blocks of few threads and of many.
+/// The maximum nesting depth of loops, in blocks of few threads and of many.
 const DEEPEST: [usize; 2] = [3, 2];
 
-/// The beginning of a program: a block of threads of the host.
+/// The beginning of a program: a block of host threads.
 const HEAD: &str = r#"#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
@@ -55,7 +56,7 @@ struct Block {
 };
 "#;
 
-/// Runs a kernel and its twin for some arguments.
+/// Runs a kernel and its host twin for some arguments.
 const CHECK: &str = r#"
 static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int, int, unsigned *), int n, int bytes, int number)
 {
@@ -85,11 +86,11 @@ static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int
 }
 "#;
 
-/// A line of both texts, or one line for each text.
+/// A line of both texts, or a line for each text.
 enum Line {
-    /// The same line; `SYNC`, `SOME(`, `BACK(` and `LEAVE` become the words of each side.
+    /// An equal line; `SYNC`, `SOME(`, `BACK(` and `LEAVE` are replaced by each side's text.
     Both(String),
-    /// A step of a warp: a guard, and what a thread stores into its own cell.
+    /// A step of a warp: a guard, and the value stored by a thread into its cell.
     Step(String, String),
 }
 
@@ -119,7 +120,7 @@ impl Writer {
         self.lines.push(Line::Both(format!("{indent}{line}\n")));
     }
 
-    /// Returns a number that depends on the thread.
+    /// Returns a thread-dependent number.
     fn own(&mut self) -> String {
         let (by, more) = (1 + self.below(13), 1 + self.below(4));
         match self.below(5) {
@@ -149,7 +150,7 @@ impl Writer {
         }
     }
 
-    /// Returns a condition that all threads have in common.
+    /// Returns a uniform condition.
     fn common(&mut self, loops: &[String]) -> String {
         let n = self.below(5);
         let lp = self.below(loops.len().max(1) as u32) as usize;
@@ -217,7 +218,7 @@ impl Writer {
         }
     }
 
-    /// Writes steps in which the threads of a warp communicate through volatile memory.
+    /// Emits steps of a warp whose threads communicate through volatile memory.
     fn steps(&mut self) {
         self.say("s[T] = a;");
         self.say("SYNC;");
@@ -259,7 +260,7 @@ impl Writer {
         self.say("}");
     }
 
-    /// Writes a `switch` whose cases may fall through, and may cover all numbers that occur.
+    /// Emits a `switch` whose cases may fall through, and may cover all occurring numbers.
     fn choice(&mut self, loops: &[String]) {
         let lp = self.below(loops.len().max(1) as u32) as usize;
         let number = match (self.below(3), loops.get(lp)) {
@@ -441,7 +442,7 @@ fn kernels_compute_what_threads_of_the_host_do() {
             }
         }
         if wrong.is_empty() {
-            // A correct program is not kept.
+            // A passing program is deleted.
             let _ = std::fs::remove_file(folder.join(&object));
             let _ = std::fs::remove_file(folder.join(&source));
         }

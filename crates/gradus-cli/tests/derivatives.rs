@@ -1,5 +1,5 @@
-//! The way of a user: derivatives by name and by call, in one file and in several, checked, and
-//! refused where they must be.
+//! The user's workflow: derivatives by name and by call, in a single file and across files, checked, and
+//! refused if unsupported.
 
 mod support;
 
@@ -34,7 +34,7 @@ double curve(const double *x, int n, double s)
 }
 ";
 
-/// Compares with the formula: the adjoint of x[i] is s (cos x x + sin x), that of s is the sum.
+/// Compares with the formula: the adjoint of x[i] is s (cos x x + sin x), the adjoint of s is the sum.
 const CURVE_MAIN: &str = "#include <math.h>
 #include <stdio.h>
 #include \"curve.h\"
@@ -85,7 +85,7 @@ fn every_form_can_be_emitted() {
         let bytes = std::fs::read(at.join(file)).expect("written");
         assert!(text(&bytes).contains(part), "{kind}");
     }
-    // From bitcode as from source; names come from the bitcode.
+    // From bitcode as from source; argument names come from the bitcode.
     accepts(
         &at,
         "grad curve.bc -f curve --wrt x --name again --mode forward -o again.o",
@@ -188,7 +188,7 @@ double f(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s +
 ";
 const CUBE: &str = "double cube(double x) { return x * x * x; }\n";
 
-/// The three files, in a folder of their own.
+/// Writes the three files into a folder for the test.
 fn three_files(test: &str) -> PathBuf {
     let at = folder(test);
     write(&at, "main.c", CALLER);
@@ -206,7 +206,7 @@ fn derivatives_cross_files_in_one_step() {
     }
 }
 
-/// A program may have its own `y1`: what its files define decides, not the C library's name.
+/// A program may define its own `y1`: definitions in its files take precedence over the C library's name.
 #[test]
 fn functions_of_the_program_with_names_of_the_library_are_its_own() {
     let at = folder("own-names");
@@ -224,12 +224,12 @@ fn functions_of_the_program_with_names_of_the_library_are_its_own() {
     accepts(&at, "cc -O1 -c asks.c own.c");
     accepts(&at, "cc asks.o own.o -o linked -lm");
     assert_eq!(run(&at, "linked"), "12\n");
-    // Where no file has one, it is the library's: y1'(2) · 3.
+    // Without a definition, the library's function is meant: y1'(2) · 3.
     accepts(&at, "cc asks.o -o alone -lm");
     assert_eq!(run(&at, "alone"), "1.69168\n");
     accepts(&at, "cc -O1 library.c -o library -lm");
     assert_eq!(run(&at, "library"), "1.69168\n");
-    // An object without bitcode has one: nothing is known of it.
+    // An object without bitcode defines the function: an unknown callee.
     let clang = Command::new("clang-22")
         .args(["-c", "own.c", "-o", "bare.o"])
         .current_dir(&at)
@@ -237,7 +237,7 @@ fn functions_of_the_program_with_names_of_the_library_are_its_own() {
     assert!(clang.expect("clang runs").success());
     let output = gradus(&at, "cc asks.o bare.o -o bare -lm");
     assert!(text(&output.stderr).contains("error[GRD0005]"));
-    // What is made of one file alone is differentiated again: the derivative of j0 calls j1.
+    // Output from a single file is differentiated again: the derivative of j0 calls j1.
     write(
         &at,
         "bessel.c",
@@ -248,7 +248,7 @@ fn functions_of_the_program_with_names_of_the_library_are_its_own() {
     accepts(&at, "grad library.c -f f -o library.o");
 }
 
-/// `volatile` on a local variable that nobody else sees does not matter.
+/// `volatile` on a local variable that does not escape is irrelevant.
 #[test]
 fn volatile_local_variables_are_differentiated() {
     let at = folder("volatile");
@@ -292,7 +292,7 @@ fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
         accepts(&at, line);
         assert_eq!(run(&at, "archived"), "3 12 27\n", "{line}");
     }
-    // A part of another compiler carries no module.
+    // An object of another compiler carries no module.
     clang(&at, "-c cube.c -o cube.o");
     let said = refuses(&at, "cc main.o sum.o cube.o -o missing", "GRD0005");
     assert!(
@@ -302,7 +302,7 @@ fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
     assert!(!at.join("missing").exists());
 }
 
-/// The call stands beside its function, and only what that calls is in another file.
+/// The call and its function are in a file, and the function's callee is in another.
 #[test]
 fn what_a_function_calls_may_stand_in_another_file() {
     let at = folder("callee-elsewhere");
@@ -327,7 +327,7 @@ fn what_a_function_calls_may_stand_in_another_file() {
     assert!(!at.join("missing").exists() && !at.join("main.s").exists());
 }
 
-/// Adding a large number and taking it away again is a step, not the identity.
+/// Adding and subtracting a large number is a step function, not the identity.
 #[test]
 fn rounding_by_a_large_constant_has_no_derivative() {
     let at = folder("rounding");
@@ -346,7 +346,7 @@ fn rounding_by_a_large_constant_has_no_derivative() {
     }
 }
 
-/// What a global holds before a call is no input: its shadow begins as zero at each.
+/// The contents of a global before a call are not an input: its shadow is zero at each call.
 #[test]
 fn static_state_is_not_carried_from_call_to_call() {
     let at = folder("state");
@@ -377,7 +377,7 @@ fn static_state_is_not_carried_from_call_to_call() {
     }
 }
 
-/// `gradus grad` refuses it; a program that requests one gets a warning.
+/// `gradus grad` refuses a zero derivative; a call of a zero derivative produces a warning.
 #[test]
 fn a_derivative_that_is_zero_is_told() {
     let at = folder("zero");
@@ -488,7 +488,7 @@ fn a_driver_gives_the_values() {
     );
 }
 
-/// The level with the widest vectors that this processor has, as what is compiled runs here.
+/// Returns the level with the widest vectors of this processor, since the tests run the code here.
 fn widest_level() -> &'static str {
     use std::arch::is_x86_feature_detected as has;
     match has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
@@ -545,7 +545,7 @@ double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
         &at,
         &format!("check lanes.bc -f gather {n} --arg at=randint(n,n)"),
     );
-    // Lanes that are not stored must not bring back the roots of negative numbers.
+    // Masked-out elements must not evaluate roots of negative numbers.
     accepts(
         &at,
         &format!("check lanes.bc -f masked {n} --arg y=zeros(n)"),
@@ -561,7 +561,7 @@ double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
     );
 }
 
-/// A loop with two ways out: of its conditions the tape keeps those of the last iteration.
+/// A loop with two exits: the tape saves the conditions of the last iteration only.
 #[test]
 fn an_early_exit_keeps_no_condition_per_iteration() {
     const EARLY: &str = "double early(int n, const double *x, double s) {
@@ -578,8 +578,8 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
     assert!(kept.iter().all(|line| line.contains("8 bytes")), "{said}");
 }
 
-/// What an element keeps in small arrays of its own is computed again, though the next one overwrites it: the tape
-/// keeps nothing of them.
+/// Small arrays local to an iteration are recomputed, although the next iteration overwrites them: the tape
+/// does not save them.
 #[test]
 fn arrays_of_an_iteration_are_not_kept() {
     const MODES: &str = "double modes(int n, const double *x, const double *w) {
@@ -603,8 +603,8 @@ fn arrays_of_an_iteration_are_not_kept() {
     );
 }
 
-/// What a call reads behind an argument and nobody overwrites after it is read again, though the call writes
-/// behind another; what is overwritten is kept.
+/// Memory read by a call and not overwritten later is read again in the reverse pass, although the call
+/// writes through another argument; overwritten memory is saved.
 #[test]
 fn calls_keep_only_what_is_overwritten() {
     const STEPS: &str = "__attribute__((noinline)) static void apply(const double *restrict a, const double *restrict x, double *restrict y, int n) {
@@ -636,8 +636,8 @@ fn calls_keep_only_what_is_overwritten() {
     }
 }
 
-/// A message to a standard stream changes no memory of the program: what a loop that may print reads at every
-/// turn, its length and addresses among it, is read once, and nothing is pushed for each iteration.
+/// Output to a standard stream writes no memory of the program: loop-invariant loads, lengths and addresses
+/// are read once, and nothing is pushed per iteration of a loop that may print.
 #[test]
 fn messages_in_loops_cost_nothing() {
     const MESH: &str = "#include <stdio.h>
@@ -668,9 +668,9 @@ fn third_derivatives_agree_in_two_orders() {
     }
 }
 
-/// Layers behind a structure of pointers: what one reads, another may overwrite for all that a compiler
-/// knows. Both sweeps of a layer have two versions; the one for disjoint memory keeps no value for
-/// each of its products, although an optimiser regroups the index computations.
+/// Layers behind a structure of pointers, which may alias as far as a compiler knows. Both halves of a
+/// layer's derivative have two versions; the version for disjoint memory saves no value per product,
+/// although an optimiser regroups the index computations.
 #[test]
 fn sweeps_of_a_layer_test_whether_memory_overlaps() {
     let folder = folder("layers");
@@ -744,8 +744,8 @@ int main(void) {
     assert!(sweep("if some of it does") > 0, "{report}");
 }
 
-/// Members beside arrays of numbers, where analyses see one memory for several structures: stores are told
-/// by the types that the front end names, and zeros need no type.
+/// Members next to float arrays, in an alias set with several structures: stores are typed by TBAA, and
+/// zeros need no type.
 #[test]
 fn members_beside_numbers_are_no_numbers() {
     let at = folder("members");
@@ -774,7 +774,7 @@ fn members_beside_numbers_are_no_numbers() {
     }
 }
 
-/// Steps so small that results of single precision do not move at all agree with each other on no slope.
+/// With steps too small to change a single-precision result, differences must not converge to any slope.
 #[test]
 fn differences_of_single_precision_do_not_settle_on_rounding() {
     let at = folder("rounding");

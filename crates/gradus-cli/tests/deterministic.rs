@@ -1,5 +1,5 @@
-//! `--deterministic`: reductions and sums of adjoints have the same bits for any number of workers, also
-//! where a program adds up in the order in which threads come, and what runs serially for that is told.
+//! `--deterministic`: reductions and adjoint sums are bitwise independent of the number of workers, also
+//! for programs that add in arrival order of threads. Loops serialised for determinism are reported.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use support::{folder, succeeds, text};
 
-/// Sums of numbers of which the order of additions shows in the last places.
+/// Sums whose last digits depend on the order of additions.
 const PROGRAM: &str = "
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ int main(void) {
 }
 ";
 
-/// What the program prints, everything forked.
+/// Returns the program's output, with every loop forked.
 fn run(folder: &Path, workers: u32) -> String {
     let mut command = Command::new(folder.join("program"));
     command.env("GRADUS_NUM_THREADS", workers.to_string());
@@ -73,7 +73,7 @@ fn bits_are_the_same_for_any_number_of_workers() {
     command.args(["cc", "-O2", "-g", "-fopenmp", "--deterministic"]);
     command.args(["program.c", "-o", "program", "-lm"]);
     let said = text(&succeeds(command.current_dir(&folder)).stderr);
-    // The loops with an atomic sum, with a lock, the team, and the loop of the gradient.
+    // The loops with an atomic sum and with a lock, the team, and the loop of the gradient.
     for (function, count) in [("add_up", 3), ("f", 1)] {
         let place = format!("in function `{function}`");
         let notes = said
@@ -103,7 +103,7 @@ fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
     }
 }
 
-/// A recursion of tasks that a function begins which also asks for a derivative, of another function.
+/// Recursive tasks, spawned by a function that also requests the derivative of another function.
 #[test]
 fn who_asks_for_derivatives_runs_tasks_in_one_order() {
     let folder = folder("asking");
@@ -147,7 +147,8 @@ int main(void) {
     }
 }
 
-/// A loop in dynamic order around one whose length is read: without an order of threads it is one serial loop.
+/// A loop with a dynamic schedule around a loop whose length is loaded: without an order of threads, both
+/// are serial.
 #[test]
 fn dynamic_loops_with_inner_loops_have_gradients() {
     let folder = folder("dynamic");
@@ -182,8 +183,8 @@ int main(void) {
     }
 }
 
-/// A recursion over a linked tree whose return sweep adds to what both tasks read: one order of additions, where
-/// few workers would add plainly and many atomically.
+/// A recursion over a linked tree whose reverse pass adds to memory read by both tasks: a fixed order of
+/// additions, instead of plain adds for few workers and atomic adds for many.
 #[test]
 fn gradients_of_recursions_of_tasks_add_in_one_order() {
     let folder = folder("tree");
@@ -230,7 +231,7 @@ int main(void) {
     command.args(["cc", "-O2", "-g", "-w", "-fopenmp", "--deterministic"]);
     command.args(["program.c", "-o", "program", "-lm"]);
     let said = text(&succeeds(command.current_dir(&folder)).stderr);
-    // The return sweep is serial, and nothing else: what the tasks of the others leave is theirs alone.
+    // Only the reverse pass is serial: the results of other tasks are private.
     assert_eq!(said.matches("note[GRD0036]").count(), 1, "{said}");
     let forced = run(&folder, 1);
     for workers in ["1", "2", "4", "8"] {
@@ -241,7 +242,7 @@ int main(void) {
     }
 }
 
-/// What runs serially for its order adds as on one thread.
+/// Loops serialised for their order use plain adds.
 #[test]
 fn serial_loops_of_gradients_add_plainly() {
     let folder = folder("plain");

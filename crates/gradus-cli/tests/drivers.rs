@@ -1,5 +1,5 @@
-//! The drivers do what clang does: same files, same output, same exit status; and every function
-//! through the language in the middle and back changes nothing.
+//! The drivers behave like clang: equal files, equal output, equal exit status. The round trip of every
+//! function through the IR changes nothing.
 
 mod support;
 
@@ -187,8 +187,8 @@ fn explain_knows_its_pages_and_wrong_words_are_findings() {
     }
 }
 
-/// A network whose numbers lie behind its structure in one block, with functions in another file than the
-/// call that asks for the derivative: where that file alone is compiled, findings wait for the others.
+/// A network whose numbers are in a block behind its structure, with functions in another file than the
+/// differentiation call: when that file is compiled alone, diagnostics wait for the other files.
 #[test]
 fn what_other_files_may_mend_waits_for_the_link() {
     let at = folder("waits");
@@ -298,7 +298,7 @@ int main(void) { double x[2] = {1, 2}, d[2] = {0};
   __enzyme_autodiff((void *)sum, enzyme_dup, x, d, enzyme_const, 2); return d[1] != 4; }
 ";
 
-/// Objects for a link that optimises are bitcode: that parallel code of theirs needs its library is seen all the same.
+/// Objects for LTO are bitcode: the runtime library is linked for their parallel code, too.
 #[test]
 fn a_link_that_optimises_finds_the_library() {
     let at = folder("lto");
@@ -323,7 +323,8 @@ fn a_link_that_optimises_finds_the_library() {
     }
 }
 
-/// Bitcode carries nothing that a link could differentiate: what needs other files is refused when it is compiled.
+/// LTO bitcode carries no module for differentiation at the link: a derivative that needs other files is
+/// refused during compilation.
 #[test]
 fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
     let at = folder("lto-derived");
@@ -343,7 +344,7 @@ fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
     assert_eq!(run(&at, "program").1, 0);
 }
 
-/// The module that an object carries for our link is not what a link that optimises takes for its code.
+/// LTO does not take the module carried by an object for the object's code.
 #[test]
 fn what_objects_carry_is_not_linked() {
     let at = folder("lto-mixed");
@@ -357,7 +358,7 @@ fn what_objects_carry_is_not_linked() {
     assert_eq!(run(&at, "program").1, 0);
 }
 
-/// Objects of any name, and archives that only name their members, are looked into like others.
+/// Objects of any name, and thin archives, are searched like all others.
 #[test]
 fn objects_and_archives_of_all_kinds_find_the_library() {
     let at = folder("objects");
@@ -402,7 +403,7 @@ fn a_source_may_come_by_standard_input() {
     assert_eq!(run(&at, "serial"), ("204\n".to_string(), 0));
 }
 
-/// A precompiled header is taken at each level, also where the module goes through our passes.
+/// A precompiled header is accepted at each level, also if the module goes through Gradus's passes.
 #[test]
 fn headers_may_be_precompiled_and_debug_information_apart() {
     let at = folder("precompiled");

@@ -1,5 +1,5 @@
-//! Blocks that a function frees itself: they wait for the return sweep where that reads them, and are freed where the
-//! program frees them where it does not. What is freed is filled with rubbish.
+//! Blocks freed by the differentiated function: a free is deferred if the reverse pass reads the block, and
+//! stays in place otherwise. Freed memory is filled with garbage.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Gradients of parallel loops whose iterations may end the program: which of several does so is not said, in the
-//! program either.
+//! Gradients of parallel loops whose iterations may exit the program; if several would, either may do so,
+//! as in the program itself.
 
 mod support;
 

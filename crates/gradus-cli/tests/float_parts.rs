@@ -1,5 +1,5 @@
-//! Parts of floats that integers replace: in memory at a variable place, and as lanes of vectors of narrower integers.
-//! Each is refused at its line. Whole floats that integers move keep their derivatives.
+//! Partial overwrites of floats by integers: in memory at a variable offset, and as elements of narrower
+//! integer vectors. Each is refused at its line. Whole floats moved as integers keep their derivatives.
 
 mod support;
 

@@ -1,11 +1,12 @@
-//! Gradients of atomic sums of `float`s, of which C computes many in `double`, and of `float` complex numbers.
+//! Gradients of atomic sums of `float`s, many of which C computes in `double`, and of `float` complex
+//! numbers.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, refuses, run, shell, succeeds, text, write};
 
-/// Each way of `add` adds to numbers of single precision; the gradient is checked against its formula.
+/// Each variant of `add` adds to single-precision numbers; the gradient is checked against a formula.
 const SUMS: &str = r#"
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-//! OpenMP in Fortran, as flang writes it.
+//! OpenMP in Fortran, compiled by flang.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn source(name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// The number of instructions of the longest innermost loop that adds vectors, in a file of assembly.
+/// Returns the number of instructions of the longest innermost loop with vector adds, in an assembly file.
 fn longest_vector_loop(folder: &Path, file: &str) -> usize {
     let assembly = std::fs::read_to_string(folder.join(file)).expect("assembly");
     let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
@@ -39,8 +39,8 @@ fn longest_vector_loop(folder: &Path, file: &str) -> usize {
     longest
 }
 
-/// LLVM runs the addresses of a team's rows along with its inner loops, as it does where the bounds of a thread's part
-/// come from OpenMP's library: it does not look into their computation.
+/// LLVM strength-reduces the row addresses of a team along the inner loops, as with OpenMP's library, where
+/// the computation of a thread's bounds is opaque.
 #[test]
 fn rows_of_a_team_cost_what_they_cost_in_openmp() {
     let folder = folder("rows_of_a_team");
@@ -60,7 +60,8 @@ fn rows_of_a_team_cost_what_they_cost_in_openmp() {
     );
 }
 
-/// A region that does not reach a variable of each thread's own is raised, whatever its function does outside of it.
+/// A region that does not reference a thread-local variable is raised, whatever its function does outside
+/// the region.
 #[test]
 fn variables_of_a_threads_own_outside_of_regions() {
     let folder = folder("own_outside");
@@ -68,7 +69,7 @@ fn variables_of_a_threads_own_outside_of_regions() {
     for level in ["-O1", "-O3"] {
         let build = format!("gradus fc {level} -fopenmp --par-report {source} -o program");
         let said = text(&shell(&folder, &build).stdout);
-        // The function stands in the program twice, once where it is called.
+        // The function occurs twice in the program, once inlined.
         let count = |what: &str| said.matches(what).count();
         assert_eq!(
             (count("raised to parallel loops"), count("left as it is")),
@@ -85,7 +86,8 @@ fn variables_of_a_threads_own_outside_of_regions() {
     }
 }
 
-/// A program with no region left to OpenMP's library prints the same with any number of workers.
+/// Checks that no region is left to OpenMP's library, and that the output is `wanted` for any number of
+/// workers.
 fn raised_and_prints(name: &str, files: &[&str], wanted: &str) {
     let folder = folder(name);
     let sources: Vec<String> = files.iter().map(|file| source(file)).collect();
@@ -107,46 +109,47 @@ fn raised_and_prints(name: &str, files: &[&str], wanted: &str) {
     }
 }
 
-/// Without an interface the library's functions have Fortran's names, and take addresses.
+/// Without an interface, the library's functions have Fortran names, and take addresses.
 #[test]
 fn questions_without_an_interface() {
     raised_and_prints("asked", &["asked.f"], "3  3 T T");
 }
 
-/// Outside of all teams there is one, with number 0.
+/// Outside of teams the team number is 0 of 1.
 #[test]
 fn numbers_of_teams() {
     raised_and_prints("team_numbers", &["team_numbers.f90"], "0  1000  2000");
 }
 
-/// What one thread assigns for all in a `workshare` is copied to the others; what the library writes is seen.
+/// Values assigned by one thread in a `workshare` are copied to the other threads; writes by the library
+/// are analysed.
 #[test]
 fn workshares() {
     raised_and_prints("workshares", &["workshare.f90"], "3200.0 24000.0 T");
 }
 
-/// Bounds of sections that one thread computes are copied to the others one by one, and so is what `copyprivate` names;
-/// also in derivatives.
+/// Section bounds computed by one thread are copied to the other threads one by one, as are `copyprivate`
+/// variables; also in derivatives.
 #[test]
 fn workshares_of_sections() {
     raised_and_prints("sections", &["sections.f90"], "16955.140  1540 T T");
 }
 
-/// flang's arrays of reductions and its atomic updates are raised, and differentiated.
+/// flang's array reductions and atomic updates are raised, and differentiated.
 #[test]
 fn reduced_arrays_and_atomic_updates() {
     let files = ["reduced.f90", "reduced_main.f90"];
     raised_and_prints("reduced", &files, "T T");
 }
 
-/// What an array of a derived type begins with is written into its elements, in derivatives, too.
+/// Default initial values of a derived type are stored to array elements, in derivatives, too.
 #[test]
 fn initial_values_of_components() {
     raised_and_prints("begun", &["begun.f90"], "190166.823 T T");
 }
 
-/// A region with a condition is a team where it holds, and one thread where not: numbers, levels, tasks and loops are
-/// what OpenMP says.
+/// A region with an `if` clause is a team if the condition holds, and a single thread otherwise: numbers,
+/// levels, tasks and loops follow OpenMP.
 #[test]
 fn regions_with_conditions() {
     let wanted = "501500.0     10200.0     610     610    1999
@@ -156,15 +159,15 @@ fn regions_with_conditions() {
     raised_and_prints("conditional", &["conditional.f90"], wanted);
 }
 
-/// So are those of functions that are differentiated, in both modes.
+/// Conditional regions in differentiated functions, in both modes.
 #[test]
 fn derivatives_of_regions_with_conditions() {
     let files = ["conditional_gradient.f90"];
     raised_and_prints("conditional_gradient", &files, "T T");
 }
 
-/// Where one stays with OpenMP's library, the run-time library knows that what runs is in it: a number of threads that
-/// is set there holds there only.
+/// If a region stays with OpenMP's library, the runtime library knows that the running code is inside it: a
+/// thread count set there holds only there.
 #[test]
 fn regions_with_conditions_of_the_library() {
     let folder = folder("conditional_kept");
@@ -237,8 +240,7 @@ program p
 end program
 ";
 
-/// A loop that shares its iterations with the team that calls it may have none: flang gives such a loop the last index
-/// `-1`, unsigned.
+/// An orphaned worksharing loop may have no iterations: flang then emits the last index `-1`, unsigned.
 #[test]
 fn shared_loops_of_no_iterations_run_none() {
     let folder = folder("empty_shared_loops");

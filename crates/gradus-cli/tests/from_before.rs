@@ -1,5 +1,5 @@
-//! Memory that was made before the call: pointers that lie in it may lead anywhere, and it has no shadow but where
-//! an argument gives one.
+//! Memory allocated before the call: pointers in it may point anywhere, and it has no shadow unless an
+//! argument provides one.
 
 mod support;
 
@@ -49,7 +49,7 @@ const NET: &str = "#include <stdlib.h>
         return sum;
     }\n";
 
-/// A block to which a global leads, through another one, is written, and read by the same way or another.
+/// A block reached from a global through another pointer is written, and read by an equal or another path.
 #[test]
 fn what_a_global_leads_to_is_refused() {
     let at = folder("from_before");
@@ -67,7 +67,8 @@ fn what_a_global_leads_to_is_refused() {
     }
 }
 
-/// Two globals that are only ever given fresh blocks lead to different ones; else that is not known.
+/// Two globals to which only fresh blocks are ever assigned point to distinct blocks; otherwise
+/// distinctness is unknown.
 #[test]
 fn blocks_of_two_globals_are_apart_where_they_are_fresh() {
     let at = folder("fresh_blocks");
@@ -88,8 +89,7 @@ fn blocks_of_two_globals_are_apart_where_they_are_fresh() {
     }
 }
 
-/// Of what is const the caller says that it carries no derivative: what is read of it by another way than it is
-/// written is warned of.
+/// `const` declares memory inactive: a warning reports a read of the memory by another path than the write.
 #[test]
 fn const_memory_that_is_reached_by_two_ways_is_warned_of() {
     let at = folder("two_ways");

@@ -1,5 +1,5 @@
-//! Return sweeps whose loops were turned round or gathered, against forward mode: at every level, for short
-//! and long loops, with arguments apart, shifted and equal.
+//! Reverse passes with reversed loops or scatter-to-gather, compared with forward mode: at every level, for
+//! short and long loops, with disjoint, shifted and equal arguments.
 
 mod support;
 
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use support::folder;
 
-/// Functions that read neighbours, and the dot test `<w, J d> = <Jᵀ w, d>` over one memory that holds
-/// all arguments. Prints the worst relative departure, and how many were tested.
+/// Functions that read neighbours, and the dot test `<w, J d> = <Jᵀ w, d>` with all arguments in a single
+/// buffer. Prints the maximum relative error, and the number of tests.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>

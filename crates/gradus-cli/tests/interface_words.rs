@@ -1,5 +1,5 @@
-//! Words of the call interface through the drivers. Each word of the table is honoured, or refused by its name with
-//! the user's line. No word is dropped, in whatever form it reaches the compiler.
+//! Words of the call interface through the drivers. Each word of the table is honoured, or refused by name
+//! at the user's line. No word is dropped, in any form in which it reaches the compiler.
 
 mod support;
 
@@ -49,7 +49,7 @@ fn right(at: &Path, line: &str) {
     );
 }
 
-/// Checks a program of one C file at every level, with and without `-g`.
+/// Checks a program of a single C file at every level, with and without `-g`.
 fn right_in_c(test: &str, program: &str) {
     let at = folder(test);
     write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
@@ -59,7 +59,7 @@ fn right_in_c(test: &str, program: &str) {
     right(&at, "cc -O2 -g main.c");
 }
 
-/// Checks a program of one C++ file at every level.
+/// Checks a program of a single C++ file at every level.
 fn right_in_cplusplus(test: &str, program: &str) {
     let at = folder(test);
     write(&at, "main.cpp", &format!("{DECLARATIONS}{program}"));
@@ -68,7 +68,7 @@ fn right_in_cplusplus(test: &str, program: &str) {
     }
 }
 
-/// Checks that a program of one C file is refused with a code, for a word, at a line.
+/// Checks that a program of a single C file is refused with a code, for a word, at a line.
 fn refused_in_c(test: &str, program: &str, code: &str, word: &str, line: u32) {
     let at = folder(test);
     write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
@@ -82,15 +82,15 @@ fn refused_in_c(test: &str, program: &str, code: &str, word: &str, line: u32) {
     }
 }
 
-/// Functions whose own code has another derivative than the stated one. A number goes through an integer, which
-/// carries no derivative. The difference to the number that went through has no slope.
+/// Functions whose body has another derivative than the stated derivative. A float passes through an
+/// integer, which carries no derivative. The difference between both values has slope zero.
 const ODD: &str = "
 static double cut(double a) { return (double)(long long)(a * 0x1p50) * 0x1p-50; }
 APART static double zero(double a) { return a - cut(a); }
 APART static double sine(double a) { return cut(sin(a)); }
 ";
 
-/// Returns the C program for an honoured word or a hint; `main` checks the values. A word without a program here
+/// Returns the C program for an honoured word or a hint; `main` checks the values. A word without a program
 /// fails the test.
 // table
 fn program(word: &Word) -> String {
@@ -249,7 +249,7 @@ fn program(word: &Word) -> String {
     }
 }
 
-/// Returns a program with a refused word, and the word as messages name it.
+/// Returns a program with a refused word, and the word as named in diagnostics.
 fn refused_program(word: &Word) -> (String, String) {
     let f = "static double f(double x) { return x * x; }\n";
     let main = "int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }\n";

@@ -1,5 +1,6 @@
-//! Pointer blocks that global variables keep. Addresses that are only stored there need no shadows; addresses that
-//! are read back are refused. A global variable's pointer without a shadow ends the program with its line.
+//! Pointers stored in blocks reached from global variables. Addresses that are only stored need no shadows;
+//! addresses that are loaded again are refused. A global's pointer without a shadow ends the program with
+//! its line.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use support::{accepts, folder, refuses, succeeds, text, write};
 
-/// The declarations that the programs share.
+/// The declarations shared by the programs.
 const ASKED: &str = "#include <stdio.h>
 #include <stdlib.h>
 extern int enzyme_dup, enzyme_const;
@@ -28,7 +29,7 @@ void __enzyme_autodiff(void *, ...);
     dx[0] = 0; BACK(f); f(x, 3); BACK(f); printf(\"%g %g %g %g\\n\", t, dx[0], dx[1], dx[2]); } while (0)
 ";
 
-/// Blocks that are made once, that grow, of structures, of nodes; and separate memory that is written.
+/// Blocks allocated once, growing blocks, structures, nodes; and separate memory that is written.
 const NOTED: &str = "
 static double **seen; static int used;
 __attribute__((noinline)) static double made_once(double *x, int n) {
@@ -97,7 +98,7 @@ fn a_static_vector_may_note_addresses() {
     prints(&at, "c++", "p.cpp", "2 4 8 12\n");
 }
 
-/// Checks the message at every level, with and without debug information, in both modes.
+/// Checks the diagnostic at every level, with and without debug information, in both modes.
 #[test]
 fn addresses_that_are_read_back_are_refused() {
     let at = folder("read_back_addresses");
@@ -139,7 +140,8 @@ fn ran(folder: &Path) -> Output {
     command.output().expect("it starts")
 }
 
-/// An array of pointers in a static variable has a shadow; a pointer stored by calls without derivatives has none.
+/// An array of pointers in a static variable has a shadow; a pointer stored by calls without derivatives
+/// has none.
 #[test]
 fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
     let at = folder("missing_shadows");
@@ -174,8 +176,8 @@ fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
     }
 }
 
-/// A shadow belongs to the pointer that it was stored with: it is followed as long as the variable holds that, and not
-/// where the program has replaced the pointer outside derivatives.
+/// A shadow belongs to the pointer with which it was stored: it is used as long as the variable holds that
+/// pointer, and not after the program replaced the pointer outside derivatives.
 #[test]
 fn the_shadow_of_a_replaced_pointer_is_not_followed() {
     let at = folder("replaced_pointers");

@@ -1,12 +1,13 @@
-//! Blocks that a call makes and leaves: behind an argument, with their shadows, until a later call makes others; in a
-//! global variable that is refused, whatever frees the one before.
+//! Blocks allocated by a call and alive after its return. Blocks behind an argument retain their shadows
+//! until a later call allocates new blocks. A block left in a global variable is refused, for any release
+//! of the previous block.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, refuses, succeeds, text, write};
 
-/// A workspace behind an argument that grows, and a list of which the newest nodes are kept.
+/// A growing workspace behind an argument, and a list whose newest nodes are retained.
 const BEHIND_ARGUMENTS: &str = r#"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-//! Edge cases of kernels: derivatives that their threads request, wrapping indices into shared memory, barriers
-//! in the cases of a `switch`, invalid accesses, and device functions of other sources.
+//! Edge cases of kernels: derivatives requested by kernel threads, wrapping indices into shared memory,
+//! barriers in the cases of a `switch`, invalid accesses, and device functions of other sources.
 
 mod support;
 
@@ -33,14 +33,14 @@ fn builds_and_runs(name: &str, source: &str, flags: &[&str]) {
     }
 }
 
-/// All threads add to memory that they share; with and without separate compilation, and with debug lines.
+/// All threads add to shared memory; with and without separate compilation, and with line information.
 #[test]
 fn threads_ask_for_derivatives() {
     let source = include_str!("cuda/asked_in_kernels.cu");
     builds_and_runs("asked", source, &["", "-rdc=true", "-g"]);
 }
 
-/// The object of a derivative that threads run contains atomic adds, also for a GPU.
+/// The object of a derivative run by threads has atomic adds, also for a GPU.
 #[test]
 fn code_for_a_gpu_adds_atomically() {
     let at = folder("kernel_edges_ptx");
@@ -65,7 +65,7 @@ fn code_for_a_gpu_adds_atomically() {
     assert!(said.contains("r.c:3:"), "{said}");
 }
 
-/// A derivative of one thread does not cover operations that the threads of a block do together.
+/// A derivative of a single thread does not cover collective operations of a block.
 #[test]
 fn what_threads_do_together_is_refused() {
     let at = folder("kernel_edges_together");
@@ -102,13 +102,14 @@ fn indices_into_memory_of_the_block_wrap() {
     builds_and_runs("wraps", include_str!("cuda/shared_wraps.cu"), &["", "-g"]);
 }
 
-/// A `switch` with barriers in its cases, in loops of all forms; cases fall through, and some are never reached.
+/// A `switch` with barriers in its cases, in loops of all forms; cases fall through, and some are
+/// unreachable.
 #[test]
 fn threads_meet_in_the_cases_of_a_switch() {
     builds_and_runs("switches", include_str!("cuda/switches.cu"), &[""]);
 }
 
-/// An invalid access in a kernel is a CUDA error; one on the host ends the program as before.
+/// An invalid access in a kernel is a CUDA error; an invalid access on the host ends the program as before.
 #[test]
 fn accesses_to_memory_that_is_not_there() {
     let at = folder("kernel_edges_faults");
@@ -133,7 +134,8 @@ fn accesses_to_memory_that_is_not_there() {
     }
 }
 
-/// The link refuses a device function of another source that waits for others, before the linker misses it.
+/// The link refuses a device function of another source that synchronises, before the linker reports an
+/// undefined symbol.
 #[test]
 fn functions_of_other_sources_that_wait_are_refused() {
     let at = folder("kernel_edges_apart");

@@ -1,12 +1,12 @@
-//! Programs for a processor's lanes: intrinsics of x86 and the inline assembly that libraries use in their place
-//! are known by what they compute, and memory aligned by hand by what it was rounded from.
+//! x86 intrinsics, and inline assembly used by libraries in their place, are imported by their meaning;
+//! manually aligned addresses are traced to the block before rounding.
 #![cfg(target_arch = "x86_64")]
 
 mod support;
 
 use support::{accepts, folder, refuses, write};
 
-/// Every lane counts differently, so that none can stand for another.
+/// Every lane has a distinct weight, so that no lane can replace another.
 const INTRINSICS: &str = "#include <immintrin.h>
     static double weigh(__m128d v, double w) { double p[2]; _mm_storeu_pd(p, v); return w * p[0] * p[0] + (w + 1) * p[1]; }
     static double weigh4(__m128 v, double w) { float p[4]; _mm_storeu_ps(p, v);
@@ -45,7 +45,7 @@ const WIDE: &str = "#include <immintrin.h>
         double p[4]; _mm256_storeu_pd(p, r);
         return p[0] + 2 * p[1] + 3 * p[2] * p[3] + 5 * p[3]; }";
 
-/// As Eigen writes it: sums of products, least numbers, comments.
+/// Assembly from Eigen: fused multiply-adds, minima, comments.
 const ASSEMBLY: &str = "#include <immintrin.h>
     static inline __m256d sum(__m256d a, __m256d b, __m256d c) {
         __m256d r = c;
@@ -78,7 +78,7 @@ fn wide_lanes_and_assembly_have_derivatives() {
         &at,
         "grad assembly.c -f product -o product.o -- -O2 -mavx2 -mfma",
     );
-    // A comment writes nothing: what the rows read is read again.
+    // A comment writes no memory: rows are loaded again.
     assert!(!said.contains("`load`"), "{said}");
     if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
         accepts(
@@ -96,7 +96,7 @@ fn wide_lanes_and_assembly_have_derivatives() {
     }
 }
 
-/// Other assembly is not guessed at.
+/// Unknown assembly is refused.
 #[test]
 fn other_assembly_is_refused() {
     const DIVIDES: &str = "#include <emmintrin.h>
@@ -110,7 +110,7 @@ fn other_assembly_is_refused() {
     refuses(&at, "grad ratio.c -f ratio -o ratio.o", "GRD0015");
 }
 
-/// Allocators that round addresses up and leave the first one before the memory, as Eigen's.
+/// Allocators that round addresses up and store the original address before the memory, like Eigen's.
 #[test]
 fn rounded_addresses_stay_in_their_block() {
     const ALIGNED: &str = "#include <stdint.h>
@@ -142,8 +142,8 @@ fn rounded_addresses_stay_in_their_block() {
     }
 }
 
-/// Elements at distances that are counted in bytes and added to addresses as integers, as where a program goes through
-/// several matrices by one offset.
+/// Elements at byte offsets added to addresses as integers, as in programs that traverse several matrices
+/// by a single offset.
 #[test]
 fn addresses_moved_by_numbers_stay_in_their_block() {
     const MOVED: &str = "#include <stdint.h>
@@ -178,7 +178,7 @@ fn addresses_moved_by_numbers_stay_in_their_block() {
     }
 }
 
-/// A number of 64 bits may be the distance to another block.
+/// A 64-bit integer may be the distance to another block.
 #[test]
 fn addresses_moved_by_distances_are_refused() {
     const FAR: &str = "#include <stdint.h>
@@ -193,7 +193,7 @@ fn addresses_moved_by_distances_are_refused() {
     refuses(&at, "grad far.c -f both -o far.o -- -O1", "GRD0006");
 }
 
-/// What lies in a lane that no branch has filled may be anything, also not a number.
+/// A lane not assigned on a path may hold anything, including a NaN.
 const UNFILLED: &str = "typedef double two __attribute__((vector_size(16)));
     double unfilled(const double *x, const int *taken) {
         two a;

@@ -1,5 +1,5 @@
-//! Programs in other languages than C: the bitcode that their own compilers write is differentiated as
-//! it is, at each of their levels, and agrees with differences.
+//! Programs in other languages than C: the bitcode of their compilers is differentiated unchanged, at each
+//! level, and agrees with finite differences.
 
 mod support;
 
@@ -12,7 +12,8 @@ fn source(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Runs the program, every loop forked; it compares with differences itself. Gives the gradient's norm.
+/// Runs the program with every loop forked; the program compares with finite differences. Returns the
+/// gradient's norm.
 fn norm(folder: &Path, workers: u32) -> f64 {
     let mut command = Command::new(folder.join("program"));
     command.env("GRADUS_NUM_THREADS", workers.to_string());
@@ -51,20 +52,20 @@ fn fortran() {
                 let norm = norm(&folder, workers);
                 same(norm, *first.get_or_insert(norm), level);
             }
-            // Later levels unroll loops before we see them; these stay teams.
+            // Higher levels unroll loops before import; unrolled loops stay teams.
             assert!(forked || level != "-O1", "{level} {openmp}");
         }
     }
 }
 
-/// Where flang's runtime lies.
+/// Returns the path of flang's runtime library.
 fn fortran_library(folder: &Path) -> String {
     let path = shell(folder, "clang-22 -print-file-name=libflang_rt.runtime.a");
     text(&path.stdout).trim().to_string()
 }
 
-/// Fortran 77: arguments by reference, characters with hidden lengths, `NINT`, `WRITE` of active numbers.
-/// The header is what C includes.
+/// Fortran 77: arguments by reference, characters with hidden lengths, `NINT`, `WRITE` of active values. C
+/// code includes the header.
 #[test]
 fn fortran_77() {
     let folder = folder("fortran_77");
@@ -96,8 +97,8 @@ fn fortran_77() {
     }
 }
 
-/// Fortran 2003: derived types with allocatable components, inheritance, calls that are bound at run time, and
-/// variables that are destroyed at the end of their scope, in flang's bitcode of every level.
+/// Fortran 2003: derived types with allocatable components, inheritance, dynamic dispatch, and finalisation
+/// at the end of a scope, in flang's bitcode of every level.
 #[test]
 fn fortran_types() {
     let folder = folder("fortran_types");
@@ -120,7 +121,8 @@ fn fortran_types() {
     }
 }
 
-/// Differentiates functions of a Fortran source, from flang's bitcode of several levels, as a program that checks them.
+/// Differentiates functions of a Fortran source from flang's bitcode of several levels, and runs a program
+/// that checks the derivatives.
 fn checks_fortran(file: &str, functions: &[&str], levels: &[&str]) {
     let folder = folder(&format!("fortran_{}", file.trim_end_matches(".f90")));
     let (fortran, main) = (source(file), source("checked.c"));
@@ -145,8 +147,8 @@ fn checks_fortran(file: &str, functions: &[&str], levels: &[&str]) {
     }
 }
 
-/// Fortran 90 and later: arrays that are allocated by assignments, moved, and assigned to where they overlap what is
-/// assigned, norms and remainders, in flang's bitcode of every level that is optimised.
+/// Fortran 90 and later: arrays allocated by assignment, moved, and assigned to overlapping sections, norms
+/// and remainders, in flang's bitcode of every optimised level.
 #[test]
 fn fortran_arrays() {
     let functions = [
@@ -155,8 +157,8 @@ fn fortran_arrays() {
     checks_fortran("arrays.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
-/// Fortran 90's pointers: allocated and freed, also behind components of structures, lists and trees; exchanged, laid
-/// over parts of arrays, and compared.
+/// Fortran 90 pointers: allocated and freed, also in components of structures, lists and trees; swapped,
+/// associated with array sections, and compared.
 #[test]
 fn fortran_pointers() {
     let functions = [
@@ -165,15 +167,15 @@ fn fortran_pointers() {
     checks_fortran("pointers.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
-/// Procedures inside of others that are handed on with what they read of their host, also where the host calls itself;
-/// array constructors of arrays, also such as grow; and questions about dynamic types.
+/// Internal procedures passed as arguments with their host's variables, also with a recursive host; array
+/// constructors, also of growing arrays; and queries of dynamic types.
 #[test]
 fn fortran_procedures() {
     let functions = ["inside", "constructed", "asked"];
     checks_fortran("procedures.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
-/// A component that points to a procedure stands in another list of its type than the others.
+/// A procedure pointer component is in another list of the type information than other components.
 #[test]
 fn fortran_held_beside_procedures() {
     let folder = folder("fortran_held_beside_procedures");
@@ -209,13 +211,14 @@ fn fortran_held_beside_procedures() {
     refuses(&folder, "grad law.f90 -f f -o law.o", "GRD0005");
 }
 
-/// Variables with allocatable components, made by functions and assigned whole, also to themselves and in others.
+/// Variables with allocatable components, returned by functions and assigned as a whole, also to themselves
+/// and to other variables.
 #[test]
 fn fortran_held() {
     checks_fortran("held.f90", &["held"], &["-O1", "-O2", "-O3"]);
 }
 
-/// What a library frees it has given itself: memory of pointers goes from one to the other.
+/// A library frees memory that it allocated itself: pointers are passed between both.
 #[test]
 fn fortran_pointers_of_others() {
     let folder = folder("fortran_pointers_of_others");
@@ -264,8 +267,8 @@ fn fortran_pointers_of_others() {
     succeeds(Command::new("./program").current_dir(&folder));
 }
 
-/// Allocatable arrays of derived types, with initial values and with allocatable components: allocated by bounds, with a
-/// source or a mold and with a state, moved, and freed at the end of their scope.
+/// Allocatable arrays of derived types, with initial values and allocatable components: allocated by
+/// bounds, with `source`, `mold` or `stat`, moved, and freed at the end of their scope.
 #[test]
 fn fortran_allocated_types() {
     let folder = folder("fortran_allocated");
@@ -281,7 +284,7 @@ fn fortran_allocated_types() {
     }
 }
 
-/// A check links flang's library, which the rest of the file may call.
+/// A check links flang's library, called by the rest of the file.
 #[test]
 fn fortran_is_checked_with_its_library() {
     let folder = folder("fortran_checked");
@@ -308,7 +311,7 @@ fn fortran_is_checked_with_its_library() {
     assert!(text(&told.stdout).contains("the derivative is right"));
 }
 
-/// What stays with the library is refused by its name, and by nothing that follows from it.
+/// An unsupported library call is refused by name, without consequential diagnostics.
 #[test]
 fn fortran_library_calls() {
     let folder = folder("fortran_library_calls");
@@ -323,7 +326,7 @@ fn fortran_library_calls() {
     shell(&folder, "flang-22 -O1 -g -emit-llvm -c m.f90 -o m.bc");
     let said = refuses(&folder, "grad m.bc -f f_ --wrt 0 -o m.o", "GRD0005");
     assert!(said.contains("`_FortranAPack`"), "{said}");
-    // What can be done about it in Fortran, not about a file that nobody has.
+    // The help suggests a remedy in Fortran, not the compilation of an unavailable file.
     assert!(
         said.contains("element by element") && !said.contains("compile the file"),
         "{said}"
@@ -334,7 +337,7 @@ fn fortran_library_calls() {
     );
 }
 
-/// What the destruction of a polymorphic component frees is known at run time alone: it is refused.
+/// The memory freed by finalising a polymorphic component is known at run time only: it is refused.
 #[test]
 fn fortran_polymorphic_components() {
     let folder = folder("fortran_polymorphic");
@@ -371,7 +374,7 @@ fn rust() {
         "opt-level=2",
         "opt-level=3",
         "opt-level=3 -C panic=abort",
-        // All of the standard library is there, and what panics and their messages take of it is left out.
+        // The standard library is included, and its use by panics and their messages is skipped.
         "opt-level=2 -C lto=fat",
         "opt-level=3 -C panic=abort -C lto=fat",
     ];
@@ -399,8 +402,8 @@ fn rust_lists() {
     rust_program(&folder, "lists", &options);
 }
 
-/// What a closure gave and the address of what it threw share an integer: that is told, or the gradient is
-/// right; never is it zero.
+/// The result of a closure and the address of a caught panic share an integer: either a diagnostic or a
+/// right gradient, never zero.
 #[test]
 fn rust_catches() {
     let folder = folder("rust_catches");
@@ -417,7 +420,8 @@ fn rust_catches() {
     rust_program(&folder, "caught", &["opt-level=2", "opt-level=3"]);
 }
 
-/// The gradient of a crate's `energy` at several options: equal to differences, and the same for all.
+/// Checks the gradient of a crate's `energy` with several options: equal to finite differences, and equal
+/// for all options.
 fn rust_program(folder: &Path, name: &str, options: &[&str]) {
     let (program, main) = (source(&format!("{name}.rs")), source("main.c"));
     let (program, main) = (program.display(), main.display());
@@ -437,8 +441,8 @@ fn rust_program(folder: &Path, name: &str, options: &[&str]) {
     }
 }
 
-/// A source goes in as it is, with rustc's flags or a level of optimisation, and what it takes of Rust's library comes
-/// out beside the object.
+/// A source is compiled directly, with rustc's flags or an optimisation level; the required part of Rust's
+/// library is written next to the object.
 #[test]
 fn rust_sources() {
     let folder = folder("rust_sources");
@@ -486,8 +490,8 @@ fn rust_sources() {
     );
 }
 
-/// Tables of functions are followed by references and in boxes, of types with something to drop and with nothing: a
-/// table has null there, through which nobody calls.
+/// Vtables are followed through references and boxes, for types with and without a destructor: the vtable's
+/// destructor slot is null without one, and never called.
 #[test]
 fn rust_tables() {
     let folder = folder("rust_tables");
@@ -507,7 +511,7 @@ fn rust_tables() {
     }
 }
 
-/// A crate goes in by its manifest, with all that it is made of.
+/// A crate is compiled by its manifest, with all dependences.
 #[test]
 fn rust_crates() {
     let folder = folder("rust_crates");
@@ -544,7 +548,7 @@ fn rust_crates() {
         &format!("gradus cc -O2 {main} chain.o libchain.a {link}"),
     );
     norm(&folder, 1);
-    // What has not changed is not compiled again, and is there all the same.
+    // An unchanged crate is not compiled again, and its output is found.
     let values = "--arg n=10 --arg x=rand(n)";
     let checked = gradus(
         &folder,
@@ -560,8 +564,8 @@ fn rust_crates() {
     assert!(said.contains("no library"), "{said}");
 }
 
-/// flang keeps the bounds of a loop of tasks where clang does not, in the program's own steps, and no word behind them
-/// for the last part.
+/// flang stores the bounds of a task loop elsewhere than clang, in the program's own steps, and without the
+/// word for the last part.
 #[test]
 fn fortran_tasks() {
     let folder = folder("fortran_tasks");
@@ -590,7 +594,7 @@ fn fortran_tasks() {
     }
 }
 
-/// The code of a task that does not wait stands where it is made, as flang's passes took it in; and words of a file in
+/// The code of an undeferred task is inlined at its creation by flang's passes; parallel intrinsics from
 /// Fortran are compiled again.
 #[test]
 fn fortran_recursion_of_tasks() {
@@ -617,8 +621,8 @@ fn fortran_recursion_of_tasks() {
     }
 }
 
-/// `gradus fc` takes a program from source to its end: OpenMP, calls for derivatives with arguments by address and by
-/// descriptor, options of flang's, compilation and link apart.
+/// `gradus fc` compiles a program completely: OpenMP, differentiation calls with arguments by address and
+/// by descriptor, flang's options, separate compilation and link.
 #[test]
 fn fortran_driver() {
     let folder = folder("fortran_driver");
@@ -653,8 +657,8 @@ fn fortran_driver() {
     build(&format!("-O3 {parallel}"));
 }
 
-/// A Fortran source is differentiated as it is: what a loop only reads gets no shadow, and iterations that have their
-/// own numbers add to them plainly.
+/// A Fortran source is differentiated directly: read-only memory of a loop gets no shadow, and iterations
+/// with private adjoints use plain adds.
 #[test]
 fn fortran_sources() {
     let folder = folder("fortran_sources");
@@ -673,8 +677,8 @@ fn fortran_sources() {
     );
 }
 
-/// The shadow has the array's strides, other strides, too few elements, or one element whose stride does not
-/// matter.
+/// The shadow has the array's strides, other strides, too few elements, or a single element whose stride is
+/// irrelevant.
 const OTHER_STRIDES: &str = "include 'gradus.f90'
 module work
 contains
@@ -712,8 +716,8 @@ program apart
 end program
 ";
 
-/// Checks assumed-shape arrays of one and two dimensions in functions and subroutines, also as sections with
-/// strides. Forward mode, reverse mode and differences agree.
+/// Checks assumed-shape arrays of one and two dimensions in functions and subroutines, also as sections
+/// with strides. Forward mode, reverse mode and finite differences agree.
 #[test]
 fn fortran_assumed_shape() {
     let folder = folder("fortran_assumed_shape");
@@ -726,7 +730,7 @@ fn fortran_assumed_shape() {
         let output = succeeds(&mut Command::new(folder.join("program")));
         assert_eq!(text(&output.stdout).trim(), "right", "{options}");
     }
-    // A derivative indexes a shadow like its array; another section ends the program.
+    // A derivative indexes a shadow like its array; a section with other strides ends the program.
     write(&folder, "apart.f90", OTHER_STRIDES);
     for options in ["-O0", "-O2 -g"] {
         for (define, ends) in [("1", false), ("2", true), ("3", true), ("4", false)] {

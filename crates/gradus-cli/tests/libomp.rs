@@ -1,5 +1,5 @@
-//! Programs of which a part stays with OpenMP's library: what is ours runs on that library's threads, so
-//! that there is one set of them, and means what it means on our own.
+//! Programs with some regions left to OpenMP's library: raised regions then run on OpenMP's threads, for a
+//! single thread pool, with unchanged semantics.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel")
 }
 
-/// A folder with some of the programs, and the region that stays as `kept.o`, from another compiler.
+/// Creates a folder with some of the programs, and the unraised region as `kept.o`, from another compiler.
 fn with(test: &str, names: &[&str]) -> PathBuf {
     let folder = folder(test);
     for name in names.iter().chain(&["kept.c"]) {
@@ -23,7 +23,7 @@ fn with(test: &str, names: &[&str]) -> PathBuf {
     folder
 }
 
-/// What `program` prints with so many workers, everything forked or nothing.
+/// Returns the output of `program` with this number of workers, with all loops or no loop forced to fork.
 fn printed(folder: &Path, workers: u32, forced: bool, variable: &str) -> String {
     let mut command = Command::new(folder.join("program"));
     command.env_remove("OMP_NUM_THREADS");
@@ -65,7 +65,7 @@ fn there_is_one_set_of_threads() {
     }
 }
 
-/// Words of our own outside of all regions, and exceptions that leave tasks.
+/// Parallel intrinsics outside of all regions, and exceptions that leave tasks.
 #[test]
 fn every_word_means_the_same() {
     let names = ["markers.c", "lambdas.cpp", "exceptions.cpp"];
@@ -94,7 +94,8 @@ fn every_word_means_the_same() {
     }
 }
 
-/// All reductions of a program name one lock, in which OpenMP's library keeps what our threads would wait for.
+/// All reductions of a program name a single lock. OpenMP's library keeps state in the lock for which
+/// Gradus's threads would wait.
 #[test]
 fn reductions_there_and_here_have_their_own_locks() {
     let folder = folder("locks_beside");
@@ -139,7 +140,7 @@ fn reductions_there_and_here_have_their_own_locks() {
     }
 }
 
-/// A library and a program that both have a run time: each finds OpenMP's library behind itself.
+/// A library and a program, each with a runtime: both find OpenMP's library as the next definition.
 #[test]
 fn regions_of_a_library_find_openmps_library() {
     let folder = folder("two_run_times");
@@ -185,7 +186,7 @@ fn regions_of_a_library_find_openmps_library() {
     }
 }
 
-/// A gradient through loops, nested ones too, whose threads are the library's.
+/// A gradient through loops, also nested loops, on OpenMP's threads.
 #[test]
 fn gradients_are_the_same() {
     let folder = with("gradient_beside", &[]);
@@ -239,7 +240,7 @@ fn gradients_are_the_same() {
     }
 }
 
-/// ThreadSanitizer is told of the forks and joins on the library's threads, too.
+/// ThreadSanitizer is informed of forks and joins on OpenMP's threads, too.
 #[test]
 fn only_races_are_told() {
     let folder = with("races_beside", &["shared.c", "markers.c"]);
@@ -266,7 +267,7 @@ fn only_races_are_told() {
     assert_eq!(code, Some(66), "{said}");
 }
 
-/// A region that is ours and asks for the number of its team may stand in teams, which are the library's.
+/// A raised region that queries its team number may be inside teams run by OpenMP's library.
 #[test]
 fn teams_know_their_numbers() {
     let folder = with("team_numbers", &["teams_around.c", "teams_asked.c"]);
@@ -274,7 +275,7 @@ fn teams_know_their_numbers() {
         let build = format!("gradus cc {level} -fopenmp teams_around.c teams_asked.c -o program");
         shell(&folder, &build);
         for (workers, forced) in [(1, true), (2, false), (4, true)] {
-            // Another team's thread may take a rank, or not.
+            // Another team's thread may or may not take a rank.
             for _ in 0..20 {
                 let said = printed(&folder, workers, forced, "OMP_NUM_THREADS");
                 assert_eq!(said, "1 0\n", "{level}, {workers}, forced: {forced}");
@@ -283,7 +284,7 @@ fn teams_know_their_numbers() {
     }
 }
 
-/// A library of ours in a program that another compiler made: the regions around it are counted.
+/// A library compiled by Gradus in a program of another compiler: enclosing regions are counted.
 #[test]
 fn a_region_in_another_compilers_region_has_one_thread() {
     let folder = folder("library_in_region");
@@ -318,7 +319,7 @@ fn a_region_in_another_compilers_region_has_one_thread() {
     }
 }
 
-/// What a region that stays shares is handed to it in words: this is no finding of its own.
+/// The captures of an unraised region are passed in words: no separate diagnostic results.
 #[test]
 fn a_derivative_names_the_region_that_stays() {
     let folder = folder("kept_in_derivative");

@@ -1,11 +1,11 @@
-//! What the C library keeps beside a program: text and files that numbers go through, and `errno`.
+//! State of the C library: text and files through which floats pass, and `errno`.
 
 mod support;
 
 use support::{accepts, folder, gradus, text, write};
 
-/// A number that goes through text keeps no derivative: where one is read that matters, and active ones
-/// are written, the line is told. Neither alone is.
+/// A float that passes through text has no derivative: a warning reports the line if an active value is
+/// written and a relevant value is read. Neither alone causes a warning.
 #[test]
 fn numbers_that_go_through_text_are_warned_of() {
     let at = folder("text");
@@ -84,8 +84,8 @@ fn numbers_that_go_through_text_are_warned_of() {
     );
 }
 
-/// What a function of the C library sets `errno` to is seen where it is read, also behind a second name of
-/// its address.
+/// A store to `errno` by a C library function is visible to a later load, also through another alias of its
+/// address.
 #[test]
 fn errno_is_read_after_what_sets_it() {
     let at = folder("errno");

@@ -1,5 +1,5 @@
-//! Loops that read arrays through lists of indices, and their gradients: where a copy of the array serves, where what
-//! the loop writes meets the array so that it does not, in serial and in parallel programs.
+//! Loops with indirect loads through index arrays, and their gradients: with a gathered copy if nothing
+//! clobbers the array, without a copy if the loop's writes alias it, in serial and in parallel programs.
 
 mod support;
 
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use support::{accepts, folder, succeeds, text, write};
 
-/// Prints, for each way in which the memory lies, how far the gradient is from differences. What a way beyond the
-/// last argument does is a race where threads run.
+/// Prints, for each memory layout, the distance between the gradient and finite differences. Layouts beyond
+/// the last argument cause races on several threads.
 const PROGRAM: &str = "
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// The ways in which the memory lies: all, and those in which threads do not race.
+/// The memory layouts: all, and those without races.
 const ALL: &str = "5";
 const NO_RACE: &str = "1";
 
@@ -83,7 +83,7 @@ fn build(folder: &Path, options: &[&str]) {
     succeeds(command.current_dir(folder));
 }
 
-/// For each way, a sum of the gradient.
+/// Returns a sum of the gradient for each layout.
 fn gradients(folder: &Path, ways: &str, workers: u32) -> Vec<f64> {
     let mut command = Command::new(folder.join("program"));
     command.arg(ways);
@@ -124,7 +124,8 @@ fn copies_serve_where_nothing_meets_them() {
     }
 }
 
-/// Elements that hold other things beside the numbers: the numbers between two that are read are not all there is.
+/// Elements with other members besides floats: the floats between two accessed members are not all
+/// contents.
 const MIXED: &str = "
 #include <stdlib.h>
 struct node { double x; long id; double v; double *link; };
@@ -167,7 +168,8 @@ fn elements_of_several_kinds_are_left_alone() {
     }
 }
 
-/// Undoing a copy updates what several iterations may: a loop that calls such a function would lose its threads.
+/// The reverse of a gathered copy updates adjoints shared by iterations: a loop that calls such a function
+/// would become serial.
 #[test]
 fn what_parallel_loops_call_is_left_alone() {
     const PARTS: &str = "
@@ -197,7 +199,7 @@ void f(int parts, int n, double *t, const int *list, double *out) {
     );
 }
 
-/// What is kept of rows of different lengths lies in a block for each: no row waits for another one.
+/// Saved values of rows with different lengths have a block per row: no row waits for another.
 #[test]
 fn rows_of_lengths_of_their_own_run_at_once() {
     const ROWS: &str = "

@@ -1,5 +1,5 @@
-//! `gradus/parallel.h`: the words mean the same under every compiler, at every level, for any number of
-//! workers; and what runs where it stands is said.
+//! `gradus/parallel.h`: the parallel intrinsics have equal semantics under every compiler, at every level,
+//! for any number of workers; serial execution is reported.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use support::{folder, succeeds, text};
 
-/// Compiles a program of `tests/parallel` by a command, all words separated by spaces, to `program`.
+/// Compiles a program of `tests/parallel` to `program` by a command, with words separated by spaces.
 fn compile(folder: &Path, name: &str, command: &str) -> Output {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel");
     let mut words = command.split(' ').map(|word| match word {
@@ -19,7 +19,7 @@ fn compile(folder: &Path, name: &str, command: &str) -> Output {
     succeeds(command.args(["-o", "program", "-lm"]).current_dir(folder))
 }
 
-/// What `program` prints with so many workers, everything forked or nothing.
+/// Returns the output of `program` with this number of workers, with all loops or no loop forced to fork.
 fn printed(folder: &Path, workers: u32, forced: bool) -> String {
     let mut command = Command::new(folder.join("program"));
     command.env("GRADUS_NUM_THREADS", workers.to_string());
@@ -56,13 +56,14 @@ fn lambdas_and_objects_mean_the_same_in_cplusplus() {
     means_the_same("lambdas", "lambdas.cpp", "clang++-22", "gradus c++");
 }
 
-/// Arrays whose size is computed on the way, in iterations and scopes that spawn.
+/// Variable-length arrays in iterations and scopes that spawn.
 #[test]
 fn arrays_of_a_scope_are_its_own() {
     means_the_same("words_arrays", "scoped_arrays.c", "clang-22", "gradus cc");
 }
 
-/// All are parallel but the one that asks which it is, and the one that forgets what it had where a number is none.
+/// All loops are parallel, except a loop that computes the index, and a loop that drops its carried value
+/// at a NaN.
 #[test]
 fn extremes_are_reductions() {
     means_the_same("words_extremes", "extremes.c", "clang-22", "gradus cc");
@@ -80,7 +81,7 @@ fn extremes_are_reductions() {
     }
 }
 
-/// All are parallel but those of which a factor is carried.
+/// All loops are parallel, except those with a carried factor.
 #[test]
 fn sums_of_products_are_reductions() {
     means_the_same("words_products", "products.c", "clang-22", "gradus cc");
@@ -109,7 +110,7 @@ fn what_runs_where_it_stands_is_said() {
     let output = compile(&folder, "markers.c", "gradus cc -O2 -g --par-report");
     let report = text(&output.stdout);
     let serial = report.lines().filter(|l| l.contains("runs serially"));
-    // A loop that is left, one that carries, and a task that is left by `return`.
+    // A loop with an exit, a loop with a carried value, and a task left by `return`.
     assert!(serial.count() >= 3, "{report}");
     assert!(report.contains("gr_scope"), "{report}");
     let said = text(&output.stderr);
@@ -130,7 +131,8 @@ fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
     assert!(report.contains(&place), "{report}");
 }
 
-/// The note names what an exception would meet; a handler that only ends the program is nothing to meet.
+/// The note names the cleanup or handler on the exception's path; a handler that only terminates does not
+/// count.
 #[test]
 fn what_an_exception_of_a_statement_would_meet_is_said() {
     let folder = folder("met");
@@ -171,7 +173,7 @@ int handling(double *x) {
     }
 }
 
-/// Not that the number of its iterations is not known, where it is.
+/// The reason is not an unknown trip count if the trip count is known.
 #[test]
 fn what_keeps_a_loop_from_running_at_once_is_said() {
     let folder = folder("uncounted");

@@ -1,5 +1,5 @@
-//! Gradients of loops whose iterations sum up what a stretch of a list names: nodes of a mesh the corners of their
-//! elements. Where no place is named twice, the return sweep adds plainly.
+//! Gradients of loops whose iterations sum over a range of an index array, e.g. mesh nodes over the corners
+//! of their elements. If no index occurs twice, the reverse pass uses plain adds.
 
 mod support;
 
@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use support::{accepts, folder, shell, succeeds, text, write};
 
-/// Node `i` sums up the corners that the list has for it, from none to six. What each way does to the list: nothing,
-/// a place named by two nodes, a place named twice by one; and the arrays of the corners' adjoints may be one.
+/// Node `i` sums its range of corners in the index array, zero to six. The variants of the index array:
+/// injective, an index shared by two nodes, an index twice in a node; and the adjoints of both corner
+/// arrays may be one array.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ fn run(at: &Path, program: &str, nodes: &str, workers: u32) -> Vec<f64> {
     numbers.map(|number| number.expect("a number")).collect()
 }
 
-/// Whether the parallel program has the serial one's numbers.
+/// Checks that the parallel program prints the serial numbers.
 fn all_ways_agree(at: &Path) {
     for nodes in ["3000", "40"] {
         let serial = run(at, "serial", nodes, 1);
@@ -116,9 +117,9 @@ fn corners_of_one_node_each_are_added_to_plainly() {
     run(&at, "watched", "3000", 4);
 }
 
-/// Each thread goes through its part of a list, reads some of what it names under conditions, and leaves what it found
-/// at a place of its own. The first three ways are as above; in the last one the list is in order. The arrays are behind
-/// an object that is handed on by reference.
+/// Each thread traverses its part of an index array, conditionally reads some of the indexed elements, and
+/// stores its result in a private slot. The first three variants are as above; in the last, the index array
+/// is sorted. The arrays are members of an object passed by reference.
 const THREADS: &str = r#"
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
-//! CUDA programs on this machine: what kernels compute, what the driver takes, and what it refuses.
+//! CUDA programs on the host: results of kernels, options accepted by the driver, and refusals.
 //!
-//! The programs of `tests/cuda` compare with values computed on the host, and say `right` at last.
+//! The programs of `tests/cuda` compare with values computed on the host, and finally print `right`.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn succeeds(output: &Output) {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// What a program of `tests/cuda` prints, with one worker and with two, every loop forked.
+/// Returns the output of a program of `tests/cuda`, with one worker and with two, every loop forked.
 fn prints(name: &str, options: &str) -> Vec<String> {
     let folder = folder(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cuda/{name}.cu"));
@@ -118,8 +118,8 @@ fn several_files_are_compiled_and_linked() {
     assert_eq!(text(&output.stdout), "6 12\n");
 }
 
-/// What Makefiles and CMake do beside compiling and linking: lists of dependences, the link of device code, archives,
-/// files of options, and links by another compiler.
+/// Build-system features besides compiling and linking: dependence lists, device link, archives, option
+/// files, and links by another compiler.
 #[test]
 fn build_systems_get_what_they_ask_for() {
     let folder = folder("build-systems");
@@ -144,7 +144,7 @@ fn build_systems_get_what_they_ask_for() {
     let mut sources = sources.split_whitespace().filter(|word| *word != "\\");
     assert_eq!(sources.next(), Some("k.cu"));
     assert!(sources.clone().any(|path| path == "k.h"), "{list}");
-    // Built again when one of them changes: all of them are there.
+    // The dependence list triggers rebuilds: all listed files exist.
     assert!(sources.all(|path| folder.join(path).is_file()), "{list}");
 
     succeeds(&nvcc(&folder, "-dlink out/k.o -o device.o"));
@@ -157,7 +157,7 @@ fn build_systems_get_what_they_ask_for() {
     let libraries = line("#$ LIBRARIES= ").expect("where libraries are");
     let headers = line("#$ INCLUDES=\"-I").expect("where headers are");
     let headers = Path::new(headers.trim_matches('"'));
-    // A line by which CMake knows a link.
+    // CMake recognises a link by this line.
     assert!(
         line(" ld ").is_some_and(|words| words.contains(libraries)),
         "{told}"
@@ -183,7 +183,8 @@ fn build_systems_get_what_they_ask_for() {
     }
 }
 
-/// Device functions and variables of one source in another's kernels, compiled and linked at once and separately.
+/// Device functions and variables of a source in another source's kernels, compiled and linked in one step
+/// and separately.
 #[test]
 fn device_code_of_several_sources_is_linked() {
     let folder = folder("separate");
@@ -228,11 +229,11 @@ fn device_code_of_several_sources_is_linked() {
     succeeds(&nvcc(&folder, "-rdc=true -c b.cu -o b.o"));
     succeeds(&nvcc(&folder, "-rdc=true -o linked a.o b.o"));
     assert_eq!(said("linked"), right);
-    // Without, each source's device code is its own.
+    // Without `-rdc`, each source's device code is private.
     assert!(!nvcc(&folder, "-o apart a.cu b.cu").status.success());
 }
 
-/// Lines, values that cross a barrier, interchanged loops, and what the vectoriser made of them.
+/// Lines, values live across a barrier, interchanged loops, and the vectoriser's remarks.
 #[test]
 fn the_report_tells_what_became_of_kernels() {
     let folder = folder("report");
@@ -276,7 +277,7 @@ fn the_report_tells_what_became_of_kernels() {
         &said[from..end]
     };
     let smooth = paragraph("k.cu:5-8: kernel, launched by ");
-    // What a division gave is kept; it is the only value that crosses.
+    // The result of a division is saved; it is the only value live across the barrier.
     let barrier = "line 7: barrier, split: 1 value kept for each thread (4 bytes)";
     assert!(smooth.contains(barrier), "{said}");
     assert!(smooth.contains(": loop vectorised, width "), "{said}");
@@ -284,7 +285,7 @@ fn the_report_tells_what_became_of_kernels() {
     let columns = paragraph("k.cu:14-15: kernel, launched by ");
     assert!(columns.contains("no barrier"), "{said}");
     assert!(columns.contains("line 14: interchanged"), "{said}");
-    // A compiler does not regroup one sum; those of all threads are a vector.
+    // A compiler does not regroup a single sum; the sums of all threads form a vector.
     let apart = paragraph("k.cu:19-21: kernel, launched by ");
     assert!(apart.contains("line 20: interchanged"), "{said}");
     assert!(apart.contains("line 20: loop vectorised, width "), "{said}");
@@ -307,8 +308,8 @@ fn the_report_tells_what_became_of_kernels() {
     assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
 }
 
-/// Launches of one size, of which the second takes what each thread left, run together; what a neighbour left keeps
-/// them apart.
+/// Launches of equal size are fused if each thread of the second reads only values stored by itself; values
+/// of a neighbour prevent fusion.
 #[test]
 fn launches_run_together() {
     const SOURCE: &str = "__global__ void twice(float *y, const float *x, int n) {
@@ -337,7 +338,7 @@ void neighbour(float *x, float *y, float *z, int n) {
     assert!(!without.contains("together"), "{without}");
 }
 
-/// What gives the same to all threads leaves its guard, and is no loop of theirs then.
+/// A uniform computation is hoisted out of its guard, and is then not a loop over threads.
 #[test]
 fn loops_leave_their_guards() {
     const SOURCE: &str = "__device__ float sum(const float *in, int n) {
@@ -358,7 +359,7 @@ void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, 
     assert!(without.contains("line 2: loop"), "{without}");
 }
 
-/// A header declares a function of plain C++; the unit defines it for the device, too, below the kernel.
+/// The speculative search changes the code of a search loop; the sparse thread loops do not.
 #[test]
 fn searches_go_by_stretches() {
     let folder = folder("searches");
@@ -383,6 +384,7 @@ void find(const double *a, const double *u, int *found, int n, int m) {
     );
 }
 
+/// A header declares a function of plain C++; the unit also defines it for the device, below the kernel.
 #[test]
 fn what_a_unit_says_of_a_function_is_joined() {
     let folder = folder("spaces");
@@ -414,8 +416,8 @@ fn what_a_unit_says_of_a_function_is_joined() {
     assert!(text(&refused.stderr).contains("no.cu:2"));
 }
 
-/// What our headers lack comes from those of a toolkit, whose C++ is told that clang reads it; the device is what
-/// the kernels were compiled for.
+/// Headers missing in Gradus are found in a toolkit, whose C++ detects clang; the device is the
+/// architecture for which kernels are compiled.
 #[test]
 fn headers_of_a_toolkit_stand_behind_ours() {
     const SOURCE: &str = "#include <cuda_runtime.h>
@@ -459,7 +461,7 @@ fn headers_of_a_toolkit_stand_behind_ours() {
     );
 }
 
-/// With `-g` a debugger finds a kernel's lines where its code is, whatever it was put into.
+/// With `-g` a debugger finds a kernel's lines in its code, wherever it was inlined.
 #[test]
 fn a_debugger_finds_kernels() {
     const SCALE: &str = "#include <cstdio>
@@ -591,8 +593,8 @@ fn wrong_command_lines_are_findings() {
     assert!(text(&version.stdout).contains("Cuda compiler driver"));
 }
 
-/// Warps that count on going in step through memory that is not volatile are told of once, with the line; those that
-/// meet, or whose threads touch what is their own, are not.
+/// Warps that rely on lockstep through non-volatile memory are reported once, with the line; warps that
+/// synchronise, or whose threads access private elements only, are not.
 #[test]
 fn warps_that_count_on_going_in_step_are_told_of() {
     const HEAD: &str = "__global__ void sum(float *y, const float *x) {
@@ -638,7 +640,7 @@ void go(float *y, float *x, int n) { sum<<<1, n>>>(y, x); }
     assert!(said.is_empty(), "{said}");
 }
 
-/// The bytes of the object that a source becomes.
+/// Returns the size in bytes of a source's object.
 fn object_bytes(folder: &Path, source: &str) -> u64 {
     std::fs::write(folder.join("grows.cu"), source).expect("it is written");
     succeeds(&nvcc(folder, "-O3 -dc grows.cu -o grows.o"));
@@ -646,7 +648,7 @@ fn object_bytes(folder: &Path, source: &str) -> u64 {
     object.expect("it is there").len()
 }
 
-/// Short device functions are taken in, but there are as many ways through eight levels of them as 3⁷.
+/// Short device functions are inlined, although eight call levels have 3⁷ call paths.
 #[test]
 fn functions_that_call_functions_do_not_multiply() {
     let folder = folder("levels");
@@ -665,7 +667,8 @@ fn functions_that_call_functions_do_not_multiply() {
     assert!(many < 8 * few, "{few} bytes for 4 levels, {many} for 7");
 }
 
-/// `#pragma unroll` is said of what one thread runs: a loop that became one round loops over threads stays a loop.
+/// `#pragma unroll` applies to a single thread's loop: a loop interchanged around thread loops stays a
+/// loop.
 #[test]
 fn loops_round_threads_are_not_written_out() {
     let folder = folder("unrolled");

@@ -1,5 +1,5 @@
-//! What is no derivative and asks for none comes out of `gradus cc` as clang makes it, instruction for
-//! instruction, also from a file with derivatives.
+//! Functions that are neither derivatives nor request any leave `gradus cc` exactly as clang compiles them,
+//! instruction by instruction, also in a file with derivatives.
 
 mod support;
 
@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{folder, shell, text, write};
 
-/// The functions of an assembly text: their lines without remarks, and with the numbers of functions
-/// taken out of labels.
+/// Returns the functions of an assembly text: lines without comments, and labels without function numbers.
 fn functions(assembly: &str) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut inside: Option<String> = None;
@@ -29,7 +28,7 @@ fn functions(assembly: &str) -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// A line with `.LBB_2` in place of `.LBB7_2`, and likewise for constants and jump tables.
+/// Replaces `.LBB7_2` by `.LBB_2` in a line, and likewise for constants and jump tables.
 fn unnumbered(code: &str) -> String {
     let mut out = code.to_string();
     for label in [".LBB", ".LCPI", ".LJTI"] {
@@ -43,7 +42,7 @@ fn unnumbered(code: &str) -> String {
     out
 }
 
-/// The functions that both compilers make of a source, by clang and by us.
+/// The functions of a source, compiled by clang and by Gradus.
 type Both = (BTreeMap<String, Vec<String>>, BTreeMap<String, Vec<String>>);
 
 fn both(at: &Path, flags: &str, source: &str) -> Both {
@@ -68,7 +67,7 @@ fn the_courses_functions_are_clangs() {
         let objective = format!("{name}_objective");
         assert!(clang.contains_key(&objective), "{name}: {:?}", clang.keys());
         for (function, code) in &clang {
-            // These ask for the gradient, or have taken in what does.
+            // Functions that request the gradient, or have an inlined request.
             if !function.ends_with("_gradient") {
                 assert_eq!(ours.get(function), Some(code), "{name} {level}: {function}");
             }

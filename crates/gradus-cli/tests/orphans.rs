@@ -1,6 +1,7 @@
-//! Functions that no parallel region stands around. Their tasks are, outside of all regions, the work of the thread that
-//! makes them, in its order, and inside of one others come to them. What they share between the ranks of a team is that
-//! team's, and the regions that they begin are their own.
+//! Orphaned constructs: functions without an enclosing parallel region. Outside of all regions, tasks of an
+//! orphaned function run on the creating thread, in order; inside a region, further threads execute tasks,
+//! too. Orphaned worksharing belongs to the current team, and regions of an orphaned function have separate
+//! teams.
 
 mod support;
 
@@ -13,7 +14,7 @@ use support::{accepts, folder, gradus, shell, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
-/// What a program prints on so many workers, at every loop's own size and with all forked.
+/// Checks the output of a program for each number of workers, with and without forced forks.
 fn prints(at: &Path, program: &str, workers: &[&str], wanted: &str, what: &str) {
     for workers in workers {
         for forced in ["0", "1"] {
@@ -117,12 +118,12 @@ fn a_region_in_a_region_has_one_thread() {
     for level in LEVELS {
         accepts(&at, &format!("cc -fopenmp {level} nested.c -o nested"));
         let wanted = "single 1\nasked 5\nsections 1\ncalled 1\nif 10\n";
-        // One of one thread alone lets others have several.
+        // A region with a single thread does not prevent nested regions with several.
         prints(&at, "nested", &["2", "4"], wanted, level);
     }
 }
 
-/// A function whose loops are shared by the team of the region that calls it may be long.
+/// A long function whose loops are shared by the team of the calling region.
 #[test]
 fn long_functions_share_their_loops_in_derivatives() {
     let loops: String = (0..32)
@@ -361,7 +362,7 @@ fn random_graphs(at: &Path, batch: u64) -> Vec<Verdict> {
     check_shares(&programs, &SharesWay::of(batch), gradus, at).expect("they are built")
 }
 
-/// `cargo xtask fuzz --shares --count N` is for long runs.
+/// `cargo xtask fuzz --shares --count N` does long runs.
 #[test]
 fn random_graphs_of_calls_share_what_their_teams_do() {
     let at = folder("orphans_random");

@@ -1,11 +1,11 @@
-//! Gradients of functions that have an array of their own only for several threads.
+//! Gradients of functions that allocate a private array only for several threads.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, succeeds, text, write};
 
-/// Each step works in an array of its own where there are several threads, and in place where there is one.
+/// Each step works in a private array for several threads, and in place for a single thread.
 const PROGRAM: &str = r#"
 #ifdef THREADS
 static int omp_get_max_threads(void) { return THREADS; }
@@ -63,7 +63,7 @@ int main(void)
 }
 "#;
 
-/// Counts the bytes that the program holds at once.
+/// Counts the bytes allocated at any time.
 const COUNT: &str = r"
 #include <malloc.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ void free(void *block)
 }
 ";
 
-/// What the program prints: a sum of the gradient, and how many bytes were held at most.
+/// Returns the program's output: a sum of the gradient, and the peak of allocated bytes.
 fn run(at: &std::path::Path, program: &str, workers: u32) -> (f64, f64) {
     let mut command = Command::new(at.join(program));
     command.env("OMP_NUM_THREADS", workers.to_string());
@@ -117,7 +117,7 @@ fn arrays_for_several_threads_leave_no_shadows() {
         let (sum, held) = run(&at, "parallel", workers);
         let close = (sum - expected).abs() <= 1e-9 * expected.abs();
         assert!(close, "{workers}: {sum} {expected}");
-        // Forty shadows of 160,000 bytes are more.
+        // Forty shadows of 160,000 bytes exceed the limit.
         assert!(held < 4e6, "{workers}: {held}");
     }
 }

@@ -1,5 +1,5 @@
-//! What each thread has of its own, and the C library calls constant: where `errno` is, and who a thread is. It is asked
-//! by each thread for itself.
+//! Per-thread values that the C library declares constant: the address of `errno`, and the thread's
+//! identity. Each thread must query separately.
 
 mod support;
 
@@ -82,8 +82,8 @@ int main(void) {
 }
 "#;
 
-/// Variables of each thread's own: used directly, by functions of another file, and through functions that give their
-/// address, one of which is called constant.
+/// Thread-local variables: used directly, by functions of another file, and through functions that return
+/// the address, partly declared `const`.
 const VARIABLES: &str = r#"
 #include <stdio.h>
 #include <gradus/parallel.h>
@@ -139,7 +139,7 @@ fn each_thread_has_its_variables() {
     }
 }
 
-/// LLVM's own passes meet the words before they are compiled again.
+/// LLVM's own passes see the parallel intrinsics before recompilation.
 #[test]
 fn each_thread_has_its_variables_where_code_goes_on_as_words() {
     let at = folder("own_variables_words");

@@ -1,16 +1,15 @@
-//! The diagnostics' pages are true: the commands of a page's example are refused with its code, at the
-//! line that the page marks, and the commands of its remedy, typed after it, go through. So do those of
-//! the guide.
+//! The pages of diagnostics are true: an example's commands are refused with the page's code at the marked
+//! line, and the remedy's commands, run afterwards, succeed. The guide's commands succeed, too.
 //!
-//! A page's part is a session in one folder: a block ```` ```c energy.c ```` is a file, a block
-//! ```` ```sh ```` is what is typed. Of an example all commands but the last must succeed. Pages whose
-//! example is a block of C without a name are followed by another test (gradus-testkit's `refusals`).
+//! A section of a page is a session in a folder: a block ```` ```c energy.c ```` is a file, a block ````
+//! ```sh ```` is a list of commands. All but the last command of an example must succeed. Pages whose
+//! example is an unnamed C block are covered by another test (gradus-testkit's `refusals`).
 
 use gradus::Code;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The codes that no program of a user's brings about, and why.
+/// Codes that no user program causes, with reasons.
 const ASIDE: &[(Code, &str)] = &[
     (
         Code::CompilerDied,
@@ -28,7 +27,7 @@ fn pages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics")
 }
 
-/// A block of a page: what follows its opening, and its text.
+/// A block of a page: the text after the opening, and the content.
 type Block<'a> = (&'a str, String);
 
 fn blocks(part: &str) -> Vec<Block<'_>> {
@@ -53,7 +52,7 @@ fn blocks(part: &str) -> Vec<Block<'_>> {
     found
 }
 
-/// Where a file's line is marked.
+/// Returns the marked line of a file.
 fn mark(blocks: &[Block<'_>]) -> Option<String> {
     blocks.iter().find_map(|(info, text)| {
         let (_, name) = info.split_once(' ')?;
@@ -67,7 +66,7 @@ fn mark(blocks: &[Block<'_>]) -> Option<String> {
     })
 }
 
-/// Writes a part's files and types its commands; gives the output of each.
+/// Writes a section's files and runs its commands. Returns the output of each.
 fn follow(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
     let mut outputs = Vec::new();
     for (info, text) in blocks {
@@ -106,7 +105,7 @@ fn prepared(page: &str) -> PathBuf {
     folder
 }
 
-/// Whether the output speaks of a code as a page's example must.
+/// Returns true if the output has a code in the form required of a page's example.
 fn speaks_of(output: &Output, code: Code) -> bool {
     let said = String::from_utf8_lossy(&output.stderr);
     let of = |word: &str| said.contains(&format!("{word}[{}]", code.number()));
@@ -118,7 +117,7 @@ fn speaks_of(output: &Output, code: Code) -> bool {
     }
 }
 
-/// A command and what came of it.
+/// Formats a command with its outcome.
 fn told(line: &str, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     format!("`{line}`: {}\n{said}", output.status)
@@ -168,7 +167,7 @@ fn what_pages_show_is_so() {
             }
             (true, true) => wrong.push(format!("{number} is followed after all")),
             (false, true) => {}
-            // The other test follows these.
+            // Covered by the other test.
             (false, false) if page.contains("refused here") => elsewhere += 1,
             (false, false) => wrong.push(format!("{number} shows no session")),
         }

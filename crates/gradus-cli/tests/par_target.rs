@@ -1,5 +1,6 @@
-//! `--par-target`: what parallel regions become. Words of `gradus/parallel.h` are compiled again, from several files
-//! as one; with `openmp` the threads of OpenMP's library do the work.
+//! `--par-target`: the target of lowering for parallel regions. Parallel intrinsics of `gradus/parallel.h`
+//! are compiled again, merged from several files; with `openmp` the threads of OpenMP's library do the
+//! work.
 
 mod support;
 
@@ -9,7 +10,8 @@ use support::{folder, shell, text};
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parallel");
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
 
-/// Checks that a program of `tests/parallel`, written as words and compiled again, prints what it prints serially.
+/// Checks that a program of `tests/parallel`, lowered to intrinsics and compiled again, prints its serial
+/// output.
 fn comes_back(test: &str, name: &str, stock: &str, ours: &str) {
     let folder = folder(test);
     let serial = format!("{stock} -w -O1 -I{HEADERS} {SOURCES}/{name} -o serial -lm");
@@ -45,7 +47,7 @@ fn words_with_exceptions_come_back() {
     comes_back("words_thrown", "exceptions.cpp", "clang++-22", "gradus c++");
 }
 
-/// A function that is linear in `n`, and a file with a loop that calls it.
+/// A function with cost linear in `n`, and a file with a loop that calls it.
 const LENGTH: &str = "
 #include <math.h>
 double length(const double *a, int n) {
@@ -88,7 +90,7 @@ fn two_files(test: &str) -> std::path::PathBuf {
     folder
 }
 
-/// What a program prints on two workers with everything forked.
+/// Returns the output of a program on two workers with every loop forked.
 fn forked(folder: &Path) -> String {
     let run = "env OMP_NUM_THREADS=2 GRADUS_FORCE_FORK=1 ./program";
     text(&shell(folder, run).stdout)

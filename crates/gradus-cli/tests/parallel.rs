@@ -1,5 +1,5 @@
-//! Parallel programs: what OpenMP's regions become, that they compute what they computed, and their
-//! gradients against those of the serial program and against differences.
+//! Parallel programs: the outcome of OpenMP regions, unchanged results, and gradients compared with the
+//! serial program's and with finite differences.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use support::{folder, shell, succeeds, text};
 
-/// Compiles `source` with `gradus cc` and some options; gives what the compiler printed.
+/// Compiles `source` with `gradus cc` and some options. Returns the compiler's output.
 fn compile(folder: &Path, source: &str, options: &[&str]) -> String {
     std::fs::write(folder.join("program.c"), source).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -18,7 +18,7 @@ fn compile(folder: &Path, source: &str, options: &[&str]) -> String {
     text(&succeeds(command.current_dir(folder)).stdout)
 }
 
-/// Runs the program with so many workers, every loop forked; gives its numbers.
+/// Runs the program with this number of workers, every loop forked. Returns the printed numbers.
 fn numbers(folder: &Path, workers: u32) -> Vec<f64> {
     let mut command = Command::new(folder.join("program"));
     command.env("GRADUS_NUM_THREADS", workers.to_string());
@@ -39,8 +39,8 @@ fn close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
     }
 }
 
-/// Objectives: a name, and the body of `double f(double *x, double *y, long n, double a)`, which
-/// reads `x` and may use `y` as scratch memory.
+/// Objectives: a name, and the body of `double f(double *x, double *y, long n, double a)`, which reads `x`
+/// and may use `y` as scratch memory.
 const OBJECTIVES: &[(&str, &str)] = &[
     (
         "a map and a sum",
@@ -266,7 +266,7 @@ const OBJECTIVES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Functions that objectives call.
+/// Functions called by objectives.
 const CALLED: &str = "
     static __attribute__((noinline)) double square(double v) { return v * v; }
     static __attribute__((noinline)) double weighted(const double *x, long n, long i, double a) {
@@ -292,7 +292,7 @@ const CALLED: &str = "
       *s += v;
     }";
 
-/// A program that prints the value, the derivative by `a`, and the gradient by `x` of an objective.
+/// Returns a program that prints the value of an objective, the derivative by `a`, and the gradient by `x`.
 fn program(objective: &str) -> String {
     format!(
         "#include <math.h>
@@ -340,7 +340,7 @@ fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
         let differences = numbers(&folder, 1);
         compile(&folder, &source, &["-O2"]);
         let serial = numbers(&folder, 1);
-        // Rounding of the value, over the step.
+        // The rounding error of the value, divided by the step.
         let noise = 1e-15 * serial[0].abs() / 1e-6;
         let what = format!("{name}: serial and differences");
         close(&serial, &differences, 2e-7 + noise, &what);
@@ -354,9 +354,9 @@ fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
     }
 }
 
-/// For each of these programs, how many loops of its derivative fork, and how many teams there are in
-/// all: loops of the forward and of the return sweep are loops of the run-time library, also where their
-/// iterations call functions; where these lock, none is.
+/// Checks the number of forking loops in each program's derivative, and the number of teams. Loops of the
+/// forward and reverse passes are parallel loops of the runtime library, also if iterations call functions;
+/// with locks, none is.
 #[test]
 fn gradients_of_parallel_loops_are_parallel() {
     let forks = |name: &str| {
@@ -391,22 +391,23 @@ fn gradients_of_parallel_loops_are_parallel() {
         let teams = code.matches("call void @gr_team(").count();
         (forks, teams)
     };
-    // The function itself is compiled as it came to be differentiated: its sum is a reduction there, too.
+    // The function itself is compiled from the normalised form for differentiation: its sum is a reduction
+    // there, too.
     let (forked, teams) = forks("a map and a sum");
     assert!(forked >= 6 && teams == 0, "{forked} {teams}");
     let (forked, teams) =
         forks("functions that iterations call, with memory of their own and of all");
     assert!(forked >= 4 && teams == 0, "{forked} {teams}");
-    // Its own memory makes that loop serial; nobody needs the sum, and its return sweep forks.
+    // Private memory makes the loop serial; its sum is unused, and its reverse pass forks.
     let (forked, teams) = forks("memory of its own for each iteration, which functions read");
     assert!(forked >= 1 && teams == 0, "{forked} {teams}");
-    // From code that clang has optimised, where the branch of the one thread is turned round.
+    // From code optimised by clang, with the branch of the single thread inverted.
     let (forked, teams) = forks("a team with a barrier and a part for one");
     assert!(forked >= 8 && teams == 0, "{forked} {teams}");
     assert_eq!(forks("functions that lock").0, 0);
 }
 
-/// Which adds of a parallel return sweep are plain, which atomic, and how many sums are reductions.
+/// The plain and the atomic adds of a parallel reverse pass, and the number of reductions.
 #[test]
 fn adds_to_adjoints_are_reported_with_their_lines() {
     let folder = folder("adds");
@@ -441,7 +442,7 @@ double f(const double *x, double *y, long n, double a) {
     for line in [
         "parallel in the return sweep: the loop of line 6; adds to adjoints: 1 atomic (line 7), 1 by reduction",
         "parallel in the return sweep: the loop of line 9; adds to adjoints: 1 plain (line 10), 1 by reduction",
-        // What is called adds to the same memory at other places.
+        // A callee adds to the memory at other indices.
         "parallel in the return sweep: the loop of line 17; adds to adjoints: 1 atomic (line 18)",
     ] {
         assert!(said.contains(line), "{said}");
@@ -452,7 +453,8 @@ double f(const double *x, double *y, long n, double a) {
     );
 }
 
-/// Nothing adds to a number of 80 bits at once: the loop is serial in the return sweep, and then no add is atomic, those to other memory and in what iterations call included.
+/// No atomic add exists for 80-bit floats: the loop is serial in the reverse pass, and all its adds are
+/// plain, including adds to other memory and in callees.
 #[test]
 fn what_runs_alone_adds_plainly() {
     let folder = folder("alone");
@@ -505,7 +507,7 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
     assert_eq!(numbers(&folder, 2), [8.5]);
 }
 
-/// What a pointer calls may tell threads apart, until the caller's function stands in its place.
+/// An indirect callee may query its thread number, until inlining makes the callee known.
 #[test]
 fn loops_over_functions_that_are_handed_in_are_loops_where_these_are_known() {
     let folder = folder("handed");
@@ -550,8 +552,8 @@ int main(void) {
     }
 }
 
-/// The derivative of a team that cannot be cut at its barriers is that of one thread: who asks for it is told, at the
-/// region's line.
+/// The derivative of a team that cannot be split at its barriers runs a single thread: a diagnostic reports
+/// the region's line.
 #[test]
 fn a_region_whose_threads_are_told_apart_is_named_where_it_is_differentiated() {
     let folder = folder("team_of_one");
@@ -583,7 +585,7 @@ double f(double *x, long n) {
     assert!(said.contains("with one thread"), "{said}");
 }
 
-/// Handlers in a region that stands in a function without any: they come along with their language.
+/// Handlers in a region whose function has none: the personality function is set along with them.
 #[test]
 fn code_with_handlers_is_raised() {
     let folder = folder("handlers");
@@ -618,7 +620,7 @@ int main() {
     assert_eq!(numbers(&folder, 3), [250.0]);
 }
 
-/// A program that makes room for as many threads as it is told of, and reads what each left.
+/// A program that allocates memory for the reported number of threads, and reads each thread's result.
 #[test]
 fn as_many_threads_are_there_as_the_program_is_told() {
     let folder = folder("told");
@@ -645,7 +647,7 @@ fn as_many_threads_are_there_as_the_program_is_told() {
     }
 }
 
-/// What a task declares for itself it has for itself, also where it is made by a rank of a team.
+/// A task's local variables are private, also if a rank of a team creates the task.
 #[test]
 fn tasks_of_a_team_have_memory_of_their_own() {
     let folder = folder("own_memory");
@@ -684,7 +686,7 @@ fn tasks_of_a_team_have_memory_of_their_own() {
     }
 }
 
-/// A region that is not differentiated has all its threads, also in a function that asks for a derivative.
+/// A region that is not differentiated has all its threads, also in a function that requests a derivative.
 #[test]
 fn regions_beside_a_derivative_have_all_their_threads() {
     let folder = folder("beside");
@@ -728,8 +730,8 @@ fn regions_beside_a_derivative_have_all_their_threads() {
     }
 }
 
-/// What a program asks of its threads from another file, and how it shares work there: the answers fit
-/// what runs, whoever compiled which of the files.
+/// Thread queries from another file, with worksharing there: the answers fit the execution, for any mix of
+/// compilers.
 #[test]
 fn threads_are_told_apart_across_files() {
     let folder = folder("two_files");

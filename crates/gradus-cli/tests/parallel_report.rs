@@ -1,4 +1,4 @@
-//! `--par-report`: what became of each parallel loop, by source line, and what the switches leave out.
+//! `--par-report`: the outcome of each parallel loop, by source line, and the effect of switches.
 
 mod support;
 
@@ -69,7 +69,7 @@ int main(void) {
 }
 ";
 
-/// The report, and what the program prints on three workers with everything forked.
+/// Returns the report, and the program's output on three workers with every loop forked.
 fn made(folder: &Path, options: &str) -> (String, String) {
     std::fs::write(folder.join("program.c"), PROGRAM).expect("written");
     let flags = "-O2 -fno-math-errno -fopenmp --par-report";
@@ -82,7 +82,7 @@ fn made(folder: &Path, options: &str) -> (String, String) {
     (report, text(&run.stdout))
 }
 
-/// The lines below the construct of a line.
+/// Returns the lines below the construct of a source line.
 fn below(report: &str, line: u32) -> Vec<&str> {
     let head = format!("    line {line}: ");
     let mut lines = report.lines().skip_while(|l| !l.starts_with(&head));
@@ -129,7 +129,7 @@ fn switches_leave_out_what_they_name() {
     assert!(!report.contains("interchanged"), "{report}");
 }
 
-/// A function that asks for a derivative is told of like any other, once.
+/// A function that requests a derivative is reported like any other, once.
 #[test]
 fn regions_beside_a_request_are_told_of() {
     let folder = folder("parallel_report_derivatives");
@@ -167,7 +167,7 @@ int main(void) {
     }
 }
 
-/// Each region once, with and without what compilers write for debuggers.
+/// Each region is reported once, with and without debug information.
 #[test]
 fn what_tells_threads_apart_is_named_with_its_line() {
     let folder = folder("parallel_report_teams");
@@ -203,7 +203,7 @@ void loops(double *a, int n) {
     assert!(said.contains(" (line 11)\n"), "{said}");
 }
 
-/// What keeps a region with OpenMP's library is named.
+/// The report names the reason why a region stays with OpenMP's library.
 #[test]
 fn functions_that_are_not_known_are_named() {
     let folder = folder("report_unknown");
@@ -221,7 +221,7 @@ void places(int *a, int n) {
     assert!(said.contains(wanted), "{said}");
 }
 
-/// Few iterations and sections that call what may take any time are worth a fork, however few they are.
+/// A loop with few iterations and sections that call functions of unknown cost are worth a fork.
 #[test]
 fn calls_that_may_take_any_time_are_shared() {
     let folder = folder("parallel_report_any_time");

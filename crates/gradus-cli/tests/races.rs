@@ -1,6 +1,6 @@
-//! ThreadSanitizer sees the forks and joins of the run-time library: programs without a race run clean,
-//! also gradients; a race is told with its line, one of the program as well as one in a gradient whose
-//! adds to shared memory are made plain by a seeded fault.
+//! ThreadSanitizer sees the forks and joins of the runtime library. Programs without a race run clean,
+//! gradients included. A race is reported with its line: a race of the program, and a race in a gradient
+//! whose atomic adds were made plain by a seeded fault.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel")
 }
 
-/// What the sanitizer says of `program` on four workers, everything forked: its first report, if any.
+/// Returns the sanitizer's first report on `program` with four workers and every loop forked, if any.
 fn report(folder: &Path) -> Option<String> {
     let mut command = Command::new(folder.join("program"));
     command.env("OMP_NUM_THREADS", "4");
@@ -64,7 +64,7 @@ fn a_race_is_told_with_its_line() {
     assert!(said.contains(&place), "{said}");
 }
 
-/// The sanitizer by itself does not see atomic sums of floats.
+/// The sanitizer alone does not recognise atomic sums of floats.
 #[test]
 fn a_race_with_an_atomic_sum_is_told() {
     let folder = folder("atomic_sum");
@@ -98,7 +98,7 @@ int main(void) {
     assert_eq!(report(&folder), None);
 }
 
-/// A gradient whose return sweep adds to what several iterations read.
+/// A gradient whose reverse pass adds to memory read by several iterations.
 const GRADIENT: &str = "
 #include <math.h>
 #include <stdio.h>
@@ -170,7 +170,8 @@ fn a_plain_add_to_shared_memory_is_told() {
     assert!(said.contains("program.c:11"), "{said}");
 }
 
-/// The verdicts on some random fork-join programs with atomic updates, which may be made plain.
+/// Returns the verdicts on random fork-join programs with atomic updates; with `racy` the updates are made
+/// plain.
 fn random_programs(folder: &Path, racy: bool) -> Vec<Verdict> {
     let updates = |p: &ForkJoinProgram| p.features.contains("atomic update");
     let programs = (0..).map(fork_join_program).filter(updates);
@@ -184,7 +185,7 @@ fn random_programs(folder: &Path, racy: bool) -> Vec<Verdict> {
     verdicts.expect("they are built")
 }
 
-/// `cargo xtask fuzz --parallel --tsan --count N` is for long runs.
+/// `cargo xtask fuzz --parallel --tsan --count N` does long runs.
 #[test]
 fn random_programs_run_clean() {
     let verdicts = random_programs(&folder("random"), false);

@@ -1,5 +1,5 @@
-//! Memory that the system refuses. A derivative prints the requested size and the largest row of its tape, and
-//! aborts. A refusal to the program itself means the same as without derivatives.
+//! Failed allocations. A derivative prints the requested size and the largest entry of its tape, and
+//! aborts. A failed allocation of the program itself behaves as without derivatives.
 
 mod support;
 
@@ -47,7 +47,7 @@ int main(int c, char **v) {
 }
 ";
 
-/// A gibibyte does not fit into an address space of half a gibibyte.
+/// A gibibyte exceeds an address space of half a gibibyte.
 const LIMIT: &str = "ulimit -v 500000; ulimit -c 0; exec ./p";
 const SIGABRT: i32 = 6;
 
@@ -78,12 +78,12 @@ fn refused_memory_ends_the_program_with_size_and_line() {
             );
         }
         assert!(run("c 10").status.success(), "-O{level}");
-        // The program tests whether it received memory.
+        // The program tests for a failed allocation.
         for (size, expected) in [("4", "36\n"), ("1e15", "3\n")] {
             let output = run(&format!("s {size}"));
             assert_eq!(text(&output.stdout), expected, "-O{level} {size}");
         }
-        // The block fits into memory, and its shadow does not.
+        // The block fits into memory, but not its shadow.
         let output = run("s 4e7");
         assert_eq!(output.status.signal(), Some(SIGABRT), "-O{level}");
         assert!(text(&output.stderr).contains("refused 320"), "-O{level}");

@@ -1,7 +1,7 @@
-//! CUDA sources that a package of a registry ships, unmodified: candle's kernels, each file compiled by
-//! `gradus nvcc` with a small program around it, run with one and two workers, and compared with plain Rust.
+//! Unmodified CUDA sources from a registry package: candle's kernels. Each file is compiled by `gradus
+//! nvcc` with a small driver program, run with one and two workers, and compared with plain Rust.
 //!
-//! Of the package nothing but its sources is used: its build script wants a toolkit.
+//! Only the package's sources are used: its build script requires a toolkit.
 
 mod candle;
 mod support;
@@ -14,8 +14,8 @@ use support::{succeeds, text};
 const PACKAGE: &str = "candle-kernels";
 const VERSION: &str = "0.11.1";
 
-/// The folder of the package's CUDA sources. Cargo brings them, once: a manifest in the build folder names the
-/// package, whose Rust code is not built.
+/// Returns the folder of the package's CUDA sources. Cargo downloads the package once: a manifest in the
+/// build folder names the package as a dependence, and the package's Rust code is not built.
 fn sources() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{PACKAGE}-{VERSION}"));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -23,7 +23,7 @@ fn sources() -> PathBuf {
         "[package]\nname = \"sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"empty.rs\"\n\n\
          [workspace]\n\n[dependencies]\n{PACKAGE} = \"={VERSION}\"\n"
     );
-    // Tests run at the same time; what they write is the same.
+    // Concurrent tests write equal files.
     std::fs::write(folder.join("empty.rs"), "").expect("written");
     let file = folder.join("Cargo.toml");
     if std::fs::read(&file).ok().as_deref() != Some(manifest.as_bytes()) {
@@ -53,7 +53,7 @@ fn sources() -> PathBuf {
     folder.join("src")
 }
 
-/// Compiles one of our programs round a source of the package, runs it, and compares all that it says.
+/// Compiles a driver program around a source of the package, runs it, and compares its output.
 fn agrees(program: &str, source: &str, expected: &[Expected]) {
     let name = source.replace('/', "_");
     let folder = support::folder(&format!("registry-{name}"));
@@ -139,7 +139,7 @@ fn experts() {
     agrees("quantized.cu", "moe/moe_gguf", &quantized::experts());
 }
 
-/// What needs tensor cores or a library of CUDA's is refused at its line, and nothing is written.
+/// Kernels that need tensor cores or a CUDA library are refused at the user's line, and nothing is written.
 #[test]
 fn what_needs_tensor_cores_is_refused() {
     for (source, told) in [

@@ -1,12 +1,12 @@
-//! Gradients of programs that do the same over again, as a mini-application does to take longer: one time is
-//! differentiated, where the times have nothing to do with each other, and all are where they have.
+//! Gradients of programs that repeat an idempotent computation, like mini-applications for timing: a single
+//! repetition is differentiated if repetitions are independent, and all otherwise.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, shell, succeeds, text, write};
 
-/// `again` fills blocks of its own and leaves in `out` the same each time, `grows` adds to it.
+/// `again` fills private blocks and stores equal results in `out` each time; `grows` adds to `out`.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ fn what_is_done_over_again_is_differentiated_once() {
         .filter(|(_, l)| l.contains("k < times"))
         .map(|(at, _)| at + 1)
         .collect();
-    // What `again` keeps it keeps once, `grows` each time.
+    // Values of `again` are saved once, values of `grows` per repetition.
     let keeps_each = |name: &str, line: usize| {
         let own = said
             .split("\n\n")

@@ -1,4 +1,5 @@
-//! Blocks that a function makes, works in and gives to its caller: whoever made them is not alone with them.
+//! Blocks allocated by a function, used as workspace, and returned to the caller: the allocating function
+//! has no exclusive access.
 
 mod support;
 
@@ -6,7 +7,7 @@ use support::{folder, shell, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
-/// A program's lines at each level.
+/// Returns a program's output at each level.
 fn printed(test: &str, program: &str) -> Vec<String> {
     let folder = folder(test);
     write(&folder, "program.c", program);
@@ -20,8 +21,8 @@ fn printed(test: &str, program: &str) -> Vec<String> {
     LEVELS.map(run).to_vec()
 }
 
-/// Each iteration fills the block anew, so that it could work in the copy that it keeps: then nobody would fill the
-/// block that the caller reads.
+/// Each iteration fills the block again and could work in the snapshot instead; the block read by the
+/// caller would then stay unfilled.
 #[test]
 fn what_the_caller_reads_is_written() {
     let program = r#"
@@ -63,8 +64,8 @@ fn what_the_caller_reads_is_written() {
     assert_eq!(printed("returned_rows", program), ["1 1\n"; 4]);
 }
 
-/// The shadow of a large block begins further on than its memory, where it is freed as it was given. Here another
-/// function frees it.
+/// The shadow of a large block is staggered and freed with its original address. Here another function
+/// frees it.
 #[test]
 fn large_blocks_are_freed_where_they_begin() {
     let program = r#"
@@ -105,8 +106,8 @@ fn large_blocks_are_freed_where_they_begin() {
     );
 }
 
-/// Programs that differ in how memory is made and given back, and what `f` does with it. Each is checked forward
-/// against reverse, and against differences.
+/// Checks programs that differ in allocation, release, and the body of `f`: forward against reverse mode,
+/// and against finite differences.
 fn holds(test: &str, making: &str, f: &str) {
     let program = format!(
         r#"
@@ -133,7 +134,7 @@ fn holds(test: &str, making: &str, f: &str) {
     assert_eq!(printed(test, &program), ["1 1\n"; 4], "{f}");
 }
 
-/// The caller reaches the block by its name and by the pointer in it.
+/// The caller reaches the block by its name and through a pointer stored in it.
 #[test]
 fn a_block_may_point_into_itself() {
     let making = "typedef struct { double *a; double d[]; } block;
@@ -155,7 +156,7 @@ fn a_block_may_point_into_itself() {
     );
 }
 
-/// Nodes lead to each other.
+/// Nodes point to each other.
 #[test]
 fn blocks_may_lead_back_over_others() {
     let making = "typedef struct node { struct node *other; double v; } node;
@@ -180,7 +181,7 @@ fn blocks_may_lead_back_over_others() {
     holds("returned_pair", making, f);
 }
 
-/// The word before an aligned block says where it begins; who frees it reads that.
+/// The word before an aligned block holds its original address, read for `free`.
 #[test]
 fn a_block_may_hold_its_own_begin() {
     let making = "APART double *take(size_t bytes) {
@@ -202,7 +203,7 @@ fn a_block_may_hold_its_own_begin() {
     holds("returned_aligned", making, f);
 }
 
-/// A block that is returned knows an array of its caller's, of which nobody else seemed to.
+/// A returned block points to an array of the caller, otherwise believed exclusive.
 #[test]
 fn a_block_may_hold_what_its_maker_was_given() {
     let making = "typedef struct { double *a; } view;

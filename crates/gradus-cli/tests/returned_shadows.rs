@@ -1,5 +1,5 @@
-//! Shadows of returned pointers: the caller reads tangents there, or adds cotangents before the return sweep. A result
-//! that cannot have such a shadow is refused.
+//! Shadows of returned pointers: the caller reads tangents from the shadow, or adds cotangents before the
+//! reverse pass. A result without a shadow is refused.
 
 mod support;
 
@@ -40,7 +40,7 @@ fn refused(test: &str, program: &str, word: &str) {
     }
 }
 
-/// The second number does not depend on `x`: its tangent is zero, and its cotangent goes nowhere.
+/// The second number does not depend on `x`: the tangent is zero, and the cotangent is unused.
 #[test]
 fn a_fresh_block_comes_with_its_shadow() {
     prints(
@@ -66,7 +66,8 @@ fn a_fresh_block_comes_with_its_shadow() {
     );
 }
 
-/// The return sweep reads what the forward sweep left in the block, although the caller overwrites and frees it.
+/// The reverse pass reads values left in the block by the forward pass, although the caller overwrites and
+/// frees the block.
 #[test]
 fn the_caller_may_overwrite_and_free_the_block() {
     prints(
@@ -92,7 +93,7 @@ fn the_caller_may_overwrite_and_free_the_block() {
     );
 }
 
-/// Numbers of any size, and blocks that lead to blocks.
+/// Blocks of any size, and blocks that point to blocks.
 #[test]
 fn blocks_behind_a_returned_block_have_shadows() {
     prints(

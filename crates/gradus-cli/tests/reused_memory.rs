@@ -1,12 +1,12 @@
-//! Gradients of programs that use memory again as another type: blocks out of a pool of their own, which C allows.
-//! What the return sweep wants from there is what was there, not what lies there by then.
+//! Gradients of programs that reuse memory with another type, e.g. blocks from a pool, as C allows. The
+//! reverse pass reads the original contents, not the later contents.
 
 mod support;
 
 use std::process::Command;
 use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
-/// Every function fills a list in the pool, uses it, and puts something else in its place.
+/// Every function fills an array in the pool, uses it, and overwrites it with other data.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -187,7 +187,7 @@ fn what_lay_in_a_pool_is_what_the_return_sweep_sees() {
     }
 }
 
-/// C++ begins another object where the first one lay: in a buffer of the program's own, in a `variant`, in a union.
+/// C++ constructs another object in the memory of the first: in a buffer, a `variant`, or a union.
 const OBJECTS: &str = r#"
 #include <cmath>
 #include <cstdio>
@@ -287,8 +287,8 @@ fn what_an_object_held_is_what_the_return_sweep_sees() {
     }
 }
 
-/// A length and numbers behind it, moved down by the bytes of both: where the numbers' second one lies, an integer
-/// did. That the two alternate, as in an array of structures, is not concluded from it.
+/// A length followed by floats, moved down by the size of both: the second float's location held an integer
+/// before. From an alternation alone, type analysis must not conclude an array of structures.
 #[test]
 fn arrays_behind_an_integer_are_not_taken_for_structures() {
     let folder = folder("moved_down");
@@ -320,8 +320,8 @@ fn arrays_behind_an_integer_are_not_taken_for_structures() {
     }
 }
 
-/// Copies of any length from and to arrays behind a length, of which the program indexes a part: what it does not is
-/// moved, too, or nothing is said.
+/// Copies of any length from and to arrays behind a length, partly indexed by the program: elements touched
+/// by copies only are moved, too, or the request is refused.
 #[test]
 fn what_only_copies_touch_is_moved_or_refused() {
     let folder = folder("only_copied");

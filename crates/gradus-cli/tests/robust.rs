@@ -1,5 +1,5 @@
-//! What can go wrong outside of calculus: limits, signals, input that is no program, outputs that
-//! cannot be written. Always one clear end, never half an output, never a panic.
+//! Errors outside of calculus: limits, signals, invalid input, failing output. Each ends with exactly one
+//! diagnostic, without partial output and without a panic.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,7 +16,7 @@ fn write(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), bytes).expect("written");
 }
 
-/// `gradus` in a folder, with temporary files in its `tmp`.
+/// Returns the `gradus` command in a folder, with temporary files in `tmp`.
 fn command(folder: &Path, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
     command
@@ -36,7 +36,7 @@ fn said(output: &Output) -> String {
     text
 }
 
-/// The files of a folder without `tmp`, and those in `tmp`.
+/// Returns the files of a folder without `tmp`, and those in `tmp`.
 fn files(folder: &Path) -> (Vec<String>, Vec<String>) {
     let list = |folder: &Path| {
         let entries = std::fs::read_dir(folder).expect("listed").flatten();
@@ -50,7 +50,7 @@ fn files(folder: &Path) -> (Vec<String>, Vec<String>) {
     (list(folder), list(&folder.join("tmp")))
 }
 
-/// One refusal with this code and status, and nothing left but the files that were there.
+/// Checks for a single refusal with this code and status, and for no new files.
 fn refused(folder: &Path, line: &str, code: &str, status: i32) -> String {
     let before = files(folder);
     let output = gradus(folder, line);
@@ -75,7 +75,7 @@ double curve(const double *x, int n, double s)
 }
 ";
 
-/// A program on which our passes work for a while, and with much memory.
+/// Returns a program that keeps the passes busy for a while, with much memory.
 fn slow() -> String {
     let mut text = String::from("#include <math.h>\ndouble slow(double x, double y) {\n");
     for i in 0..12_000 {
@@ -108,7 +108,7 @@ fn limits_of_time_and_memory_are_findings_with_status_3() {
     assert!(text.contains("more than 1 MiB of memory"), "{text}");
 }
 
-/// The number of a process that this one started.
+/// Returns the id of a child process of `parent`.
 fn child_of(parent: u32) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     let mut numbers = processes.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
@@ -128,7 +128,7 @@ fn kill(number: u32, signal: &str) {
     assert!(status.expect("kill runs").success());
 }
 
-/// `gradus` at work: its compiling process has begun.
+/// Starts `gradus` and waits until its compiling process runs.
 fn at_work(folder: &Path, line: &str) -> (std::process::Child, u32) {
     let mut running = command(folder, line)
         .stdout(Stdio::piped())
@@ -155,7 +155,7 @@ fn a_dead_child_is_one_finding_with_a_reproducer() {
     write(&at, "slow.c", slow());
     bitcode(&at, "slow.c", "slow.bc");
     let (running, child) = at_work(&at, "grad slow.bc -f slow -o out.o");
-    // Not SEGV: the handler that looks for a full stack lets one that was sent go by.
+    // Not SEGV: the handler that detects stack overflows ignores a sent SEGV.
     kill(child, "ABRT");
     let output = running.wait_with_output().expect("it ends");
     let text = said(&output);
@@ -171,7 +171,7 @@ fn a_dead_child_is_one_finding_with_a_reproducer() {
         panic!("one reproducer and nothing else: {temporary:?}");
     };
     assert!(text.contains(archive.as_str()), "{text}");
-    // What it holds is the same program: it meets a limit as that does.
+    // The reproducer holds an equal program: it exceeds the limit likewise.
     let line = format!("bug-report --replay tmp/{archive} --max-time 1");
     let again = gradus(&at, &line);
     assert!(said(&again).contains("GRD0026"), "{}", said(&again));
@@ -298,7 +298,7 @@ fn requests_that_cannot_be_are_one_finding() {
     }
 }
 
-/// Bitcode of a few records, written bit by bit: it says that a newer LLVM wrote it.
+/// Returns bitcode of a few records, written bit by bit, that claims to be from a newer LLVM.
 fn newer_bitcode() -> Vec<u8> {
     #[derive(Default)]
     struct Bits(Vec<bool>);
@@ -410,7 +410,8 @@ fn a_prototype_unlike_the_definition_is_one_finding() {
     );
 }
 
-/// What the first file lacks stands in the second, which its compiler refuses: that alone is said.
+/// The function missing in the first file is defined in a second file with a compile error: only the error
+/// is reported.
 #[test]
 fn what_waits_for_a_file_that_does_not_compile_is_not_told() {
     let at = folder("does-not-compile");
@@ -435,7 +436,7 @@ fn what_waits_for_a_file_that_does_not_compile_is_not_told() {
     }
 }
 
-/// Whoever meets the limit: we, the compiler that we run, or the linker.
+/// The limit is exceeded by Gradus, by the compiler, or by the linker.
 #[test]
 fn a_limit_on_files_is_one_finding() {
     let at = folder("file-size");
@@ -469,7 +470,7 @@ fn a_limit_on_files_is_one_finding() {
     }
 }
 
-/// The usage is told wherever it is asked for, and nothing else is done.
+/// `--help` prints the usage in every command, and does nothing else.
 #[test]
 fn help_is_given_where_it_is_asked_for() {
     let at = folder("help");
@@ -490,7 +491,7 @@ fn help_is_given_where_it_is_asked_for() {
     assert_eq!(files(&at).0, ["curve.c"]);
 }
 
-/// Streams that are full, and readers that have left.
+/// Full streams, and closed pipes.
 #[test]
 fn what_cannot_be_said_is_no_crash() {
     let at = folder("full");
@@ -534,8 +535,8 @@ fn what_cannot_be_said_is_no_crash() {
     }
 }
 
-/// Bitcode with bytes flipped and ends cut off: an error, a limit, or a derivative; never anything
-/// between.
+/// Bitcode with flipped bytes or truncated: an error, an exceeded limit, or a derivative, with clean
+/// outcome.
 #[test]
 fn damaged_bitcode_ends_cleanly() {
     const DAMAGES: u64 = 1000;
@@ -567,7 +568,7 @@ fn damaged_bitcode_ends_cleanly() {
         let text = said(&output);
         let errors = text.matches("error[").count();
         let status = output.status.code();
-        // Where LLVM's reader crashes on it, the input is at fault.
+        // If LLVM's reader crashes, the input is at fault.
         assert!(!text.contains("GRD0024"), "{seed}: {text}");
         assert_eq!(at.join(&out).exists(), status == Some(0), "{seed}: {text}");
         match status {

@@ -1,7 +1,7 @@
-//! Gradients of the programs of `bench/parallel` that give floating-point numbers: of a weighted sum of what each
-//! leaves, smaller. Parallel, on one, two and four workers and with everything forked, they are those of the
-//! serial build, and these agree with differences along a direction; ThreadSanitizer finds no race in those of
-//! a few, and none adds atomically.
+//! Gradients of the floating-point programs of `bench/parallel`, of a weighted sum of each program's output
+//! at reduced size. On one, two and four workers with every loop forked, gradients equal the serial
+//! build's, which agree with finite differences along a direction. ThreadSanitizer finds no race in a
+//! selection of programs, which have no atomic adds.
 
 mod support;
 
@@ -12,12 +12,12 @@ use support::{folder, shell, succeeds, text, write};
 
 const BENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/parallel");
 const PARTS: usize = 6;
-/// Rows with tasks that read what those beside them read, as far as is known: no rule shows where a recursion adds. On
-/// few workers another version runs, which adds plainly.
+/// Programs with tasks that may read memory of parallel tasks: no rule separates the adds of a recursion.
+/// On few workers another version with plain adds runs.
 const OF_TASKS: [&str; 3] = ["02_cse_spawn", "33_cse_tasks", "52_tasks_sum"];
 
-/// A program of the bench, and how its function is called: arrays by name with their lengths in C, of which
-/// the first of `outputs` is summed up, and numbers.
+/// A program of the benchmark, and its function call: arrays by name with C lengths, the output array to be
+/// summed, and integers.
 struct Row {
     name: &'static str,
     real: &'static str,
@@ -101,7 +101,7 @@ const ROWS: &[Row] = &[
     row("65_struct_sum", D, "{ struct par p = {1, 2, 3, n, a, o}; f(p); }", &[("a", "n")], "n", &[("n", 500)]),
 ];
 
-/// The rows that run under ThreadSanitizer.
+/// The programs that run under ThreadSanitizer.
 const WATCHED: &[&str] = &[
     "10_nested",
     "22_dot_licm",
@@ -111,7 +111,8 @@ const WATCHED: &[&str] = &[
     "60_invariant_dot",
 ];
 
-/// A program that prints the gradient, and last its product with a direction and the difference along it.
+/// Returns a program that prints the gradient, and finally its product with a direction and the finite
+/// difference along it.
 fn driver(row: &Row) -> String {
     let Row {
         name,
@@ -192,7 +193,7 @@ int main(void) {{
     )
 }
 
-/// Builds a row's driver; gives what the compiler said.
+/// Builds a program's driver. Returns the compiler's output.
 fn build(folder: &Path, row: &Row, program: &str, options: &str) -> String {
     let name = row.name;
     write(folder, "driver.c", &driver(row));
@@ -208,7 +209,7 @@ fn build(folder: &Path, row: &Row, program: &str, options: &str) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// What a program prints, with so many workers.
+/// Returns the output of a program with this number of workers.
 fn numbers(folder: &Path, program: &str, workers: u32, forced: bool) -> Vec<f64> {
     let mut command = Command::new(folder.join(program));
     command.env("GRADUS_NUM_THREADS", workers.to_string());
@@ -219,7 +220,7 @@ fn numbers(folder: &Path, program: &str, workers: u32, forced: bool) -> Vec<f64>
     parsed.collect()
 }
 
-/// The largest distance between two lists, in terms of the largest number of the first.
+/// Returns the maximum distance between two vectors, relative to the largest number of the first.
 fn distance(of: &[f64], other: &[f64]) -> f64 {
     assert_eq!(of.len(), other.len());
     let largest = of.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -235,7 +236,8 @@ fn distance(of: &[f64], other: &[f64]) -> f64 {
     })
 }
 
-/// Every so many rows, from `part` on: parallel against serial, serial against differences.
+/// Checks every `PARTS`-th program from `part` on: parallel against serial, serial against finite
+/// differences.
 fn check(part: usize) {
     let mut atomic = Vec::new();
     for row in ROWS.iter().skip(part).step_by(PARTS) {

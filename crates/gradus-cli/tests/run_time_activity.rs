@@ -1,5 +1,5 @@
-//! Activity that only the run tells: a pointer whose shadow is the pointer itself is inactive. A page for
-//! each way to meet such pointers, compared with formulas at every level and under the sanitizers.
+//! Run-time activity: a pointer whose shadow is the pointer itself is inactive. A page per use of such
+//! pointers, compared with formulas at every level and under the sanitizers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! `schedule(runtime)`: ranks have the iterations that `OMP_SCHEDULE` or the program says, in loops of a region and of
-//! functions that it calls.
+//! `schedule(runtime)`: ranks get the iterations determined by `OMP_SCHEDULE` or by the program, in loops
+//! of a region and of its callees.
 
 mod support;
 
@@ -85,7 +85,7 @@ fn ranks_have_the_iterations_that_the_schedule_gives_them() {
         for schedule in ["dynamic", "dynamic,3", "guided,2"] {
             let run = shell(&folder, &format!("env OMP_SCHEDULE={schedule} ./program"));
             let printed = text(&run.stdout);
-            // Each iteration was run once, whoever ran it.
+            // Each iteration ran exactly once, on any rank.
             assert!(!printed.contains("-1"), "{level} {schedule}: {printed}");
             assert!(
                 printed.ends_with(&format!("set: {fours}\n1 4\n")),

@@ -1,8 +1,8 @@
-//! Second derivatives: forward over reverse, reverse over forward and reverse over reverse agree
-//! with each other and with differences of the gradient, on a page for each structure.
+//! Second derivatives: forward over reverse, reverse over forward and reverse over reverse agree with each
+//! other and with finite differences of the gradient, on a page per structure.
 //!
-//! A page is a file of `second_order/`: `double NAME(int n, double *x, double s)`, with its n at the
-//! end of its first line. `hessian.h` makes the derivatives by call and holds them to each other.
+//! A page is a file of `second_order/`: `double NAME(int n, double *x, double s)`, with n at the end of the
+//! first line. `hessian.h` requests the derivatives by call and compares them.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::folder;
 
-/// The name and n of every page, in the order of the names.
+/// Returns name and n of every page, in the order of the names.
 fn pages() -> Vec<(String, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(source_folder()).expect("the pages are there") {
@@ -52,7 +52,7 @@ fn clang(folder: &Path, args: &[&str]) {
     succeeds(&args.join(" "), &output.expect("clang runs"));
 }
 
-/// The functions of all pages.
+/// Returns the functions of all pages.
 fn functions() -> String {
     let at = source_folder();
     let files = pages().into_iter();
@@ -63,7 +63,8 @@ fn functions() -> String {
     )
 }
 
-/// The checks of all pages, on derivatives that `derivatives` makes or declares, as rows of `row`.
+/// Returns the checks of all pages, on derivatives requested or declared by `derivatives`, as rows of
+/// `row`.
 fn checks(derivatives: &str, row: &str) -> String {
     let mut text = format!("#include \"{}/hessian.h\"\n", source_folder().display());
     let mut rows = String::new();
@@ -92,7 +93,7 @@ fn there_are_thirty_pages() {
     assert!(pages().len() >= 30, "{}", pages().len());
 }
 
-/// The drivers give every level the same bodies: the levels between are those of LLVM.
+/// The drivers give every level equal bodies: only LLVM's optimisation differs in between.
 #[test]
 fn by_call_at_the_lowest_level() {
     by_call("-O0");
@@ -111,7 +112,8 @@ fn grad(folder: &Path, file: &str, functions: &[&str], how: &[&str]) {
     gradus(folder, &args);
 }
 
-/// Bitcode that clang made at a level, its gradients as bitcode, and the derivatives of these.
+/// Checks bitcode compiled by clang at a level, its gradients as bitcode, and the derivatives of the
+/// gradients.
 fn by_name(level: &str) {
     let at = folder(&format!("second-by-name{level}"));
     std::fs::write(at.join("pages.c"), functions()).expect("written");
@@ -156,7 +158,7 @@ fn a_gaussian_mixture() {
     succeeds("gmm", &output);
 }
 
-/// The blocks of the README's code in a language.
+/// Returns the README's code blocks in a language.
 fn readme(language: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(path).expect("the README");
@@ -166,7 +168,7 @@ fn readme(language: &str) -> Vec<String> {
     blocks.map(inner).collect()
 }
 
-/// Holds H v to differences of the gradient along v; `DO` does the product.
+/// Compares H v with finite differences of the gradient along v; `DO` is replaced by the product.
 const README_MAIN: &str = "#include <stdio.h>
 #include <math.h>
 enum { N = 6 };
@@ -221,8 +223,8 @@ fn the_readmes_example() {
     succeeds("by name", &output);
 }
 
-/// A loop that keeps a frame for each iteration, in a function that stays one: its derivative's tape goes
-/// from one function to another.
+/// A loop that saves a frame per iteration, in a function that is not inlined: the tape of its derivative
+/// is passed between functions.
 const FRAMES: &str = "#include <gradus.h>
 #include <math.h>
 #include <stdio.h>
@@ -278,7 +280,7 @@ int main(void)
 }
 ";
 
-/// Only the seeds vary, or only the point: then one half of the inner derivative is not differentiated.
+/// Only the seeds vary, or only the point: one half of the inner derivative is then not differentiated.
 const HALVES: &str = "
 __attribute__((noinline)) static void middle(const double *x, double *out, int n)
 {
@@ -313,8 +315,8 @@ int main(void)
 }
 ";
 
-/// The inner derivative gives its tape back in the forward sweep around both of its halves; what was in it
-/// and its shadows are there in the return sweep nevertheless, and gone afterwards.
+/// The inner derivative frees its tape in the forward pass around both of its halves; the tape's contents
+/// and shadows must still exist in the reverse pass, and be freed afterwards.
 #[test]
 fn a_tape_that_leaves_its_function_is_differentiated_in_reverse_again() {
     let at = folder("second-tape");
@@ -337,8 +339,8 @@ fn a_tape_that_leaves_its_function_is_differentiated_in_reverse_again() {
     }
 }
 
-/// A gradient by the weights of two layers, and the Hessian along a direction by both orders, where the layers'
-/// memory is apart and where it overlaps.
+/// A gradient by the weights of two layers, and the Hessian along a direction in both orders, for disjoint
+/// and for overlapping layers.
 const LAYERS: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,7 +397,7 @@ int main(void) {
 }
 "#;
 
-/// The two versions of a sweep, and the mark on its tape that tells them apart, are code like any other.
+/// Both versions of a derivative, and the tag on the tape that selects one, are differentiable code.
 #[test]
 fn sweeps_that_test_whether_memory_overlaps_are_differentiated_again() {
     let at = folder("second-versions");

@@ -1,4 +1,5 @@
-//! Programs of several files in one command: one object replaces theirs, and static names stay apart.
+//! Programs of several files in a single command: a single object replaces theirs, and static names stay
+//! separate.
 
 mod support;
 
@@ -55,7 +56,7 @@ fn several_files_are_one_program() {
     shell(&at, "clang-22 -O1 -emit-llvm -c inner.c -o inner.bc");
     shell(&at, "clang-22 -O1 -S -emit-llvm inner.c -o inner.ll");
     shell(&at, "gradus cc -O1 -c inner.c -o carries.o");
-    // One file alone is refused.
+    // A file alone is refused.
     refuses(&at, "grad outer.c -f outer -o out.o", "GRD0005");
     let others = ["inner.c", "inner.cpp", "inner.f90", "inner.bc", "inner.ll"];
     for other in others {
@@ -109,7 +110,7 @@ fn the_object_takes_the_place_of_all() {
     }
 }
 
-/// The constructors of C++ variables run in the order of the files.
+/// Constructors of C++ variables run in the order of the files.
 #[test]
 fn constructors_run_in_order() {
     let at = folder("several_constructors");

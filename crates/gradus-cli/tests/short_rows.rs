@@ -1,11 +1,11 @@
-//! Gradients of parallel loops over the rows of a sparse matrix: what an iteration keeps of its row lies in a room
-//! beside the others' where the row is short, and in a block of the heap where it is long.
+//! Gradients of parallel loops over sparse matrix rows: the saved values of an iteration are in the tail
+//! slot of the tape array for short rows, and in a heap block for long rows.
 
 mod support;
 
 use support::{accepts, folder, run, write};
 
-/// Rows of 0 to 11 entries. What they read is changed later, so that it is kept.
+/// Rows of 0 to 11 entries. Their operands are overwritten later, and hence saved.
 const PROGRAM: &str = r#"
 #include <malloc.h>
 #include <math.h>

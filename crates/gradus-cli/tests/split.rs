@@ -1,13 +1,13 @@
-//! Split mode by the drivers: the same gradients at every level, without a finding of the sanitizers or
-//! of valgrind, and without a leak.
+//! Split mode by the drivers: equal gradients at every level, without findings of the sanitizers or
+//! valgrind, and without leaks.
 
 mod support;
 
 use std::process::{Command, Output};
 use support::{folder, gradus};
 
-/// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at once; what
-/// the sweeps need is overwritten and freed between them.
+/// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at a time; memory
+/// required by the reverse pass is overwritten and freed in between.
 const PROGRAM: &str = r#"#include <gradus.h>
 #include <math.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Every level, under valgrind and with the sanitizers.
+/// Runs every level, under valgrind and with the sanitizers.
 fn same_under_every_checker(test: &str, files: &[(&str, &str)]) {
     let at = folder(test);
     for (name, text) in files {
@@ -140,7 +140,8 @@ fn split_and_combined_agree_without_a_finding_of_any_checker() {
     same_under_every_checker("split", &[("split.c", PROGRAM)]);
 }
 
-/// What the test's own programs share: both ways to a gradient of `f`, and what differences say.
+/// The code shared by the test programs: the gradient of `f` by split and by combined mode, and by finite
+/// differences.
 const BOTH_WAYS: &str = r#"#include <gradus.h>
 #include <math.h>
 #include <stdio.h>
@@ -176,8 +177,8 @@ int main(void)
 }
 "#;
 
-/// Variables of files, of functions, of threads and shared ones; each call finds what the one before
-/// left, and its derivative takes that as given.
+/// Variables of files, functions and threads, and shared variables; each call reads state left by the
+/// previous call, which its derivative treats as given.
 #[test]
 fn static_state_of_several_files_is_followed_by_every_checker() {
     let header = "extern double total;
@@ -224,7 +225,7 @@ fn static_state_of_several_files_is_followed_by_every_checker() {
     same_under_every_checker("static-state", &files);
 }
 
-/// A gradient of the program's own with a tape, a function like a known one, an inactive one, an
+/// A custom gradient with a tape, a function that resembles a known function, an inactive function, an
 /// allocator.
 #[test]
 fn registrations_are_followed_by_every_checker() {

@@ -1,4 +1,4 @@
-//! Arrays on the stack whose length is found at run time: gradients read what an iteration has given back.
+//! Stack arrays of run-time length: gradients read the contents after an iteration released them.
 
 mod support;
 

@@ -1,12 +1,12 @@
-//! Pointers in global variables that lead to other variables: from the start, as tables that hold other words beside;
-//! set by functions that are not differentiated; swapped in calls without derivatives.
+//! Pointers in global variables that point to other variables: initialised, in tables with other words; set
+//! by functions that are not differentiated; swapped in calls without derivatives.
 
 mod support;
 
 use std::process::{Command, Output};
 use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
-/// What programs share; `f` is theirs.
+/// The declarations shared by the programs, each of which defines `f`.
 const ASKED: &str = r#"
 #include <stdio.h>
 extern int enzyme_const, enzyme_out, enzyme_dup;
@@ -65,7 +65,8 @@ fn what_is_too_long_to_be_read_may_lead_anywhere() {
     assert!(said.contains("`table`"), "{said}");
 }
 
-/// Where another function puts the address of a variable into a pointer variable, the two are one memory.
+/// If another function stores a variable's address into a pointer variable, accesses through the pointer
+/// and by name conflict.
 #[test]
 fn a_variable_that_a_pointer_may_lead_to_is_not_used_by_name() {
     let cases = [
@@ -96,7 +97,7 @@ fn a_variable_that_a_pointer_may_lead_to_is_not_used_by_name() {
     assert_eq!(text(&ran(&folder).stdout), "6 6\n");
 }
 
-/// Two buffers change places in each call, with derivatives or without, and are used by name, too.
+/// Two buffers are swapped in each call, with or without derivatives, and are also used by name.
 #[test]
 fn shadows_of_swapped_pointers_go_along() {
     let folder = program(
@@ -151,7 +152,7 @@ fn the_end_of_a_variable_is_no_other_ones_start() {
     }
 }
 
-/// Beside the program's own object there is no room behind variables.
+/// In an object linked with the program's own, variables have no tail padding.
 #[test]
 fn derivatives_beside_need_no_room() {
     let folder = folder("static_beside");
@@ -163,7 +164,7 @@ fn derivatives_beside_need_no_room() {
     assert!(said.contains("leads to `a`"), "{said}");
 }
 
-/// Three change places in a circle; also variables of another file, without room between them.
+/// Three pointers are rotated; also for variables of another file, without padding between them.
 #[test]
 fn shadows_of_three_pointers_go_round() {
     let folder = program(
@@ -227,7 +228,7 @@ fn a_pointer_that_leads_elsewhere_ends_the_program() {
     );
 }
 
-/// Each `set(k)` moves pointers in another way than by a store: the derivative knows where they lead by then.
+/// Each `set(k)` moves pointers otherwise than by a store: the derivative determines the current targets.
 #[test]
 fn pointers_are_found_however_they_were_moved() {
     let cases = [
@@ -271,7 +272,7 @@ fn pointers_are_found_however_they_were_moved() {
     }
 }
 
-/// Structures that change places elsewhere are copied as a whole; an address may stand in an integer.
+/// Structures swapped elsewhere are copied as a whole; an address may be stored in an integer.
 #[test]
 fn a_variable_is_not_used_by_name_where_others_copy_its_address() {
     let cases = [
@@ -294,7 +295,7 @@ fn a_variable_is_not_used_by_name_where_others_copy_its_address() {
     }
 }
 
-/// What a pointer to a function begins with tells nothing where another function sets it.
+/// The initial value of a function pointer proves nothing if another function sets the pointer.
 #[test]
 fn functions_are_called_that_others_put_into_pointers() {
     let folder = program(
@@ -387,7 +388,7 @@ const UNWRITTEN: &str = r#"
         int main(void) { return 0; }
     "#;
 
-/// A variable that nothing writes keeps its initial contents: null, numbers, or the addresses of functions.
+/// A variable without writes keeps its initial contents: null, numbers, or addresses of functions.
 #[test]
 fn what_nobody_writes_is_a_constant() {
     let folder = folder("static_unwritten");
@@ -399,7 +400,7 @@ fn what_nobody_writes_is_a_constant() {
             let said = accepts(&folder, &line);
             assert!(said.contains("the derivative is right"), "{said}");
         }
-        // The value that `begin` stored counts.
+        // The value stored by `begin` counts.
         let asks = format!(
             "#include <stdio.h>\n{}",
             "void begin(double); void set_before_vjp(const double *, double *, int, double);

@@ -1,5 +1,6 @@
-//! `gradus/steps.h`: the gradient of many steps from few copies of the state is that of the plain loop, at every
-//! level, in C and C++, with nothing leaked; steps run no oftener than promised; what cannot be done again is told.
+//! `gradus/steps.h`: the gradient of many steps from few checkpoints equals the gradient of the plain loop,
+//! at every level, in C and C++, without leaks. The number of step executions is bounded as documented.
+//! Steps that cannot be rerun are reported.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use support::{folder, gradus, write};
 
-/// A system with scratch memory, a time and the number of the step; what it is held against runs in a plain loop.
+/// A system with scratch memory, a time and the step number; the reference runs in a plain loop.
 const SYSTEM: &str = r#"#include <gradus/steps.h>
 #include <math.h>
 struct sim { long n; double *x, *y, dt, time; };
@@ -94,9 +95,9 @@ int main(void)
 }
 "#;
 
-/// How often each step ran: once; then, with c copies and t the least number such that (c + t)! / (c! t!) steps are
-/// enough, at most t times as it is and once with its gradient. With a copy for each step once in all, and once with
-/// its gradient.
+/// The number of executions of each step: once forward; then, with c checkpoints and t the least number
+/// with (c + t)! / (c! t!) at least the number of steps, at most t times without and once with gradient.
+/// With a checkpoint per step: once in total, and once with gradient.
 const COUNTED: &str = r#"
 int main(void)
 {

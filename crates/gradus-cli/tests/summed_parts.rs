@@ -1,6 +1,6 @@
-//! Gradients of parallel loops whose iterations read the same numbers: parts of the loop add up what comes to each,
-//! or take turns where neighbours do, with the same bits for any number of workers; what stays atomic may lie anywhere,
-//! also in packed structures.
+//! Gradients of parallel loops whose iterations read shared floats: adds are privatised per chunk, or run
+//! in a two-phase schedule if only neighbours conflict, bitwise independent of the number of workers.
+//! Remaining atomic adds may have any alignment, also in packed structures.
 
 mod support;
 
@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use support::{accepts, folder, shell, succeeds, text, write};
 
-/// Poses against atoms that are members of packed structures, with an array of each iteration's own and a function
-/// that is called by a loop that does nothing else; and members that a list chooses, which stay atomic.
+/// Poses against atoms that are members of packed structures, with a private array per iteration and a
+/// function called by an otherwise empty loop; and members selected through an index array, which stay
+/// atomic.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// What the program prints: the atoms' derivatives as text, and all numbers.
+/// Returns the program's output: the atoms' derivatives as text, and all numbers.
 fn run(at: &Path, program: &str, sizes: [&str; 2], workers: u32) -> (String, Vec<f64>) {
     let mut command = Command::new(at.join(program));
     command.args(sizes);
@@ -89,8 +90,8 @@ fn run(at: &Path, program: &str, sizes: [&str; 2], workers: u32) -> (String, Vec
     (atoms.to_string(), numbers)
 }
 
-/// The kinds' second derivatives are sums of floats of 32 bits in the order in which threads come: each of some ten
-/// thousand additions may round. An add that is lost shows in the first ones.
+/// Compares two results. The kinds' second derivatives are sums of 32-bit floats in arrival order of
+/// threads: each of some ten thousand additions may round. A lost add would show in the leading digits.
 fn is_close(one: &[f64], other: &[f64], atoms: usize) -> bool {
     let kinds = 3 * atoms..3 * atoms + 6;
     let close = |(at, (x, y)): (usize, (&f64, &f64))| {
@@ -118,7 +119,7 @@ fn parts_add_up_what_all_iterations_add_to() {
         .unwrap_or_else(|| panic!("{said}"));
     let kind = "by sums of parts, or atomic where a test at run time says no (";
     assert!(line.contains(kind), "{line}");
-    // Long enough for parts, and too short for them.
+    // Long enough for chunks, and too short.
     for sizes in [["130", "90"], ["6", "7"], ["1", "50"]] {
         let atoms = sizes[1].parse().expect("a number");
         let (_, serial) = run(&at, "serial", sizes, 1);
@@ -145,7 +146,7 @@ fn packed_numbers_are_added_without_races() {
     }
 }
 
-/// Whether one, two and four workers print what the serial program does.
+/// Checks that one, two and four workers print the serial program's output.
 fn is_the_serial(at: &Path, sizes: [&str; 2], tolerance: f64) {
     let (_, serial) = run(at, "serial", sizes, 1);
     for workers in [1, 2, 4] {
@@ -156,10 +157,11 @@ fn is_the_serial(at: &Path, sizes: [&str; 2], tolerance: f64) {
     }
 }
 
-/// What the report says of adds that go in rounds.
+/// The report's text on two-phase adds.
 const IN_ROUNDS: &str = "plain in rounds, or atomic where a test at run time says no (";
 
-/// Stencils over a line and over rows, and the product of two arrays whose shadows are apart, one, or overlap.
+/// Stencils over a line and over rows, and the product of two arrays with disjoint, equal or overlapping
+/// shadows.
 const NEIGHBOURS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,8 +252,8 @@ fn neighbours_take_turns() {
     run(&at, "watched", ["110", "90"], 4);
 }
 
-/// Loops that also sum up the adjoints of numbers from outside: of one that each iteration uses 24 times, of one that
-/// it uses in a branch, and of one whose bits an iteration may store.
+/// Loops that also reduce adjoints of floats from outside: a float used 24 times per iteration, a float
+/// used in a branch, and a float whose bits an iteration may store.
 const SUMMED_TOO: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -348,8 +350,8 @@ fn neighbours_take_turns_beside_sums() {
     run(&at, "watched", ["9000", ""], 4);
 }
 
-/// A maximum, a minimum and a product over neighbours, and a maximum over what a list names: the derivative of each
-/// depends on which iteration came last.
+/// A maximum, a minimum and a product over neighbours, and a maximum over an index array: each derivative
+/// depends on the order of iterations.
 const ORDERED: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -427,15 +429,15 @@ fn what_depends_on_the_order_keeps_it() {
     accepts(&at, "cc -O2 ordered.c -o serial");
     for level in ["-O0", "-O2"] {
         accepts(&at, &format!("cc {level} -fopenmp ordered.c -o parallel"));
-        // Long enough for rounds, and too short for them.
+        // Long enough for the two-phase schedule, and too short.
         for sizes in [["30000", ""], ["200", ""]] {
             is_the_serial(&at, sizes, 1e-11);
         }
     }
 }
 
-/// Elements of a mesh read the numbers of their corners, and those of a second list where a number is large; lists go
-/// up, down, and to and fro.
+/// Mesh elements read the values of their corners, and values of a second index array if a value is large;
+/// index arrays ascend, descend, and alternate.
 const MESH: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -513,7 +515,7 @@ fn lists_say_where_rounds_do_not_meet() {
         line.contains(IN_ROUNDS) && !line.contains("atomic ("),
         "{line}"
     );
-    // One round, few, more than there may be, and too short to ask.
+    // One phase, few, more than the maximum, and too short for the inspector.
     for sizes in [
         ["6000", "2"],
         ["6000", "500"],

@@ -1,5 +1,5 @@
-//! Every measure of the tape plan has a switch and a page of `bench/switches` on which it pays: off,
-//! the derivative is as right, and takes at least twice the bytes where bytes are what it saves.
+//! Every switch of the tape plan has a page of `bench/switches` on which the optimisation pays. With the
+//! switch off, the derivative is equally right, and needs at least twice the bytes if bytes are saved.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ fn pages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/switches")
 }
 
-/// The bytes that the gradient of a page takes, of a small size; the page itself checks the gradient.
+/// Returns the bytes allocated by the gradient of a page at a size; the page itself checks the gradient.
 fn bytes(page: &str, without: Option<&str>, size: &str) -> f64 {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("switches");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -32,7 +32,7 @@ fn bytes(page: &str, without: Option<&str>, size: &str) -> f64 {
     word.and_then(Result::ok).expect("bytes")
 }
 
-/// How much more a page takes with its switch off.
+/// Returns the growth in bytes of a page with its switch off.
 fn ratio(page: &str, size: &str) -> f64 {
     bytes(page, Some(page), size) / bytes(page, None, size).max(1.0)
 }
@@ -87,8 +87,8 @@ fn replay() {
     assert!(ratio("replay", "200") > 2.0);
 }
 
-/// It saves time: a segment takes less than as many blocks only where there are many frames. That its
-/// frames are blocks of the heap without it is seen in small.
+/// The segmented tape saves time: a segment needs less memory than separate blocks only for many frames. In
+/// small, the test shows that without segments the frames are heap blocks.
 #[test]
 fn segment_stack() {
     let page = "segment-stack";

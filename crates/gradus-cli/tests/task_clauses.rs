@@ -1,5 +1,5 @@
-//! What the clauses of tasks and of loops of tasks promise, and what tasks are told of themselves: as OpenMP has it,
-//! whatever the number of workers, and as clang's programs do.
+//! Clauses of tasks and of task loops, and queries inside tasks: semantics as in OpenMP, for any number of
+//! workers, and as in clang's programs.
 
 mod support;
 
@@ -14,8 +14,8 @@ fn run(at: &Path, program: &str, workers: &str, forced: &str) -> String {
     text(&succeeds(&mut command).stdout)
 }
 
-/// Builds a program at every level, which raises all of its regions, and compares what it prints with what stands here
-/// and what OpenMP's library has.
+/// Builds a program at every level, with all its regions raised, and compares its output with `wanted` and
+/// with the output under OpenMP's library.
 fn prints(name: &str, source: &str, wanted: &str) {
     let at = folder(name);
     write(&at, "it.c", source);
@@ -27,7 +27,8 @@ fn prints(name: &str, source: &str, wanted: &str) {
     all_raised(&at, "cc -fopenmp-version=51 it.c", wanted);
 }
 
-/// Builds a program at every level, which raises all of its regions, and runs it with several numbers of workers.
+/// Builds a program at every level, with all its regions raised, and runs it with several numbers of
+/// workers.
 fn all_raised(at: &Path, build: &str, wanted: &str) {
     for level in ["-O1", "-O2", "-O3"] {
         let line = format!("{build} -g {level} -fopenmp --par-report -o ours");
@@ -42,7 +43,8 @@ fn all_raised(at: &Path, build: &str, wanted: &str) {
     }
 }
 
-/// Pieces of loops are counted, with the shortest, the longest and whether each iteration ran once, in its piece's order.
+/// The program counts the chunks of task loops: number, shortest, longest, and each iteration executed
+/// once, in its chunk's order.
 #[test]
 fn loops_of_tasks_come_in_the_pieces_that_are_asked_for() {
     let wanted = "\
@@ -76,7 +78,7 @@ outside 100: 14 7 8 1
 
 #[test]
 fn tasks_know_whether_they_are_final_and_regions_what_is_around() {
-    // Of two threads and three in each: 300 and 60 of numbers, -1 for what is not there, and so on.
+    // Two threads with three each: 300 and 60 for numbers, -1 for nonexistent levels, and so on.
     let wanted = "1 1 0 1 0 10 0\n6360 7386 12 12 3303\n";
     prints("task-final", include_str!("tasks/final.c"), wanted);
 }
@@ -110,8 +112,8 @@ fn derivatives_go_through_objects_that_tasks_take_along() {
     }
 }
 
-/// What copies objects with destructors for each piece of a loop stays with the library, also where a `final` clause
-/// hides it among flags.
+/// Code that copies objects with destructors for each chunk of a loop stays with the library, also if a
+/// `final` clause makes the flags non-constant.
 #[test]
 fn objects_that_tasks_take_along_are_destroyed() {
     let source = r#"
@@ -153,7 +155,8 @@ int main(int argc, char **) {
     }
 }
 
-/// Tasks of a derivative are not final, and its regions are loops: who asks would be told something else there.
+/// Tasks of a derivative are not final, and its regions are loops: a query would return another answer
+/// there.
 #[test]
 fn derivatives_of_what_asks_for_tasks_and_regions_around_are_refused() {
     let at = folder("task-asked");

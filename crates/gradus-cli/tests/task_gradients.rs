@@ -1,5 +1,5 @@
-//! Gradients of tasks. Each program compares reverse mode, forward mode and differences of itself, and prints the
-//! gradient's norm and the derivative along one direction.
+//! Gradients of tasks. Each program compares reverse mode, forward mode and finite differences, and prints
+//! the gradient's norm and the derivative along a direction.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{accepts, folder, shell, succeeds, text, write};
 const SOURCE: &str = include_str!("tasks/gradients.c");
 const PARALLEL: &str = "parallel in the return sweep";
 
-/// Builds a way of the program; gives what was said.
+/// Builds a variant of the program. Returns the folder and the compiler's output.
 fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
     let at = folder(name);
     write(&at, "it.c", SOURCE);
@@ -31,7 +31,7 @@ fn run(at: &Path, program: &str, workers: u32, force: bool) -> String {
     text(&succeeds(&mut command).stdout)
 }
 
-/// Every run of a program prints what its serial build does.
+/// Checks that every run of a program prints its serial output.
 fn are_as_serial(at: &Path, way: &str, level: &str) {
     accepts(at, &format!("cc {level} -D{way} it.c -o serial -lm"));
     let serial = run(at, "serial", 1, false);
@@ -113,7 +113,7 @@ fn the_same_bits_come_for_any_number_of_workers() {
     }
 }
 
-/// The check's own program has the run-time library in it, and its names may not take the place of the library's.
+/// The check's driver links the runtime library; its names must not shadow the library's.
 #[test]
 fn a_function_whose_tasks_ask_for_their_thread_is_checked() {
     let at = folder("asked");

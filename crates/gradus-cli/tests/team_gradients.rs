@@ -1,6 +1,6 @@
-//! Gradients of teams: of regions whose threads are told apart by their numbers, or wait for each other at barriers.
-//! Each program compares reverse mode, forward mode and differences of itself with as many threads, and prints the
-//! gradient's norm and the derivative along one direction.
+//! Gradients of teams: regions whose threads query their numbers or wait at barriers. Each program compares
+//! reverse mode, forward mode and finite differences with equal thread counts, and prints the gradient's
+//! norm and the derivative along a direction.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{accepts, folder, run, shell, text, write};
 const SOURCE: &str = include_str!("teams/gradients.c");
 const ONE_THREAD: &str = "runs this parallel region with one thread";
 
-/// Builds a way of the program; gives what was said.
+/// Builds a variant of the program. Returns the folder and the compiler's output.
 fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
     let at = folder(name);
     write(&at, "it.c", SOURCE);
@@ -20,7 +20,7 @@ fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
     (at, text(&said.stdout) + &text(&said.stderr))
 }
 
-/// Every run of a program agrees with itself and with `wanted`.
+/// Checks that every run of a program is consistent and, if given, prints `wanted`.
 fn all_agree(at: &Path, wanted: Option<&str>, what: &str) {
     for workers in [1, 2, 4] {
         for force in [false, true] {
@@ -54,8 +54,8 @@ fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
     }
 }
 
-/// A region whose threads have arrays of their own of a length found at run time is a team, and gives their memory back
-/// at its end. Its derivative runs it with one thread, and says so.
+/// A region whose threads have private arrays of run-time length is a team, and releases the arrays at the
+/// end. The derivative runs the region with a single thread, and a note says so.
 #[test]
 fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
     for level in ["-O1", "-O2", "-O3"] {
@@ -67,7 +67,8 @@ fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
     }
 }
 
-/// Threads take their parts by their numbers and make floating-point numbers of them, as of the program's own.
+/// Threads compute chunks from their thread numbers, and convert the numbers to floats, like the program's
+/// own floats.
 #[test]
 fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
     for way in ["PI", "PIECES", "SLOTS", "BESIDE"] {
@@ -88,7 +89,8 @@ fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
     }
 }
 
-/// The loop is one of one thread in the return sweep, too, whatever number of threads there is then.
+/// A loop for a single thread runs on a single thread in the reverse pass, too, for any number of threads
+/// at that time.
 #[test]
 fn a_loop_that_is_right_on_one_thread_goes_backwards_on_one() {
     for way in ["ALONE", "TOLD"] {
@@ -100,7 +102,7 @@ fn a_loop_that_is_right_on_one_thread_goes_backwards_on_one() {
     }
 }
 
-/// The flags that `FLAGS` counts have no other mark than the places that they are at.
+/// The flags counted by `FLAGS` are distinguished only by their locations.
 #[test]
 fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {
     for way in ["FLAGS", "WORK", "SIZED", "MOVED"] {
@@ -130,7 +132,7 @@ fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
     }
 }
 
-/// What is kept of a loop that runs as often as only its rank knows does not make the others wait.
+/// Saved values of a loop with a rank-dependent trip count do not make ranks wait for each other.
 #[test]
 fn loops_of_lengths_of_their_own_run_at_once() {
     let (at, said) = build("team_own_lengths", "BARRIERS", "-O2");

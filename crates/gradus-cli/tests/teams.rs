@@ -1,4 +1,4 @@
-//! What programs may count on: the number of threads that a region asks for, also in derivatives, the order of
+//! Guarantees to programs: the requested number of threads of a region, also in derivatives, the order of
 //! final tasks, and regions that stay with OpenMP's library.
 
 mod support;
@@ -19,7 +19,7 @@ fn build(folder: &Path, driver: &str, source: &str, options: &[&str]) -> String 
     text(&succeeds(command.current_dir(folder)).stderr)
 }
 
-/// What the program prints with so many threads by default, at every loop's own size and with all forked.
+/// Checks the program's output for each default number of threads, with and without forced forks.
 fn prints(folder: &Path, wanted: &str) {
     for threads in ["1", "2", "4"] {
         for forced in ["0", "1"] {
@@ -158,7 +158,7 @@ fn a_derivative_runs_all_the_threads_that_a_region_asks_for_or_is_refused() {
     );
     let output = check(&folder, &meeting, "x=rand(n)");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    // One thread comes by a fence only where there are no others.
+    // With a flush, threads may wait for each other: the team cannot be split into loops.
     let waiting = meeting.replace(
         "#pragma omp barrier",
         "#pragma omp barrier\n#pragma omp flush",
@@ -291,8 +291,7 @@ int main(void) {
     }
 }
 
-/// A task that is not tied comes in parts, one for each place at which it may change its thread: in a loop the same
-/// part comes again and again.
+/// An untied task is split into parts at its scheduling points: in a loop, a part runs repeatedly.
 #[test]
 fn untied_tasks_come_to_their_end() {
     let folder = folder("teams-untied");
@@ -331,7 +330,7 @@ int main(void) {
     }
 }
 
-/// What a task that is not tied makes is waited for where the program waits, and not in each of its parts.
+/// Children of an untied task are awaited where the program waits, not in each part.
 #[test]
 fn tasks_of_an_untied_task_run_beside_each_other() {
     let folder = folder("teams-untied-beside");
@@ -366,8 +365,8 @@ int main(void) {
     }
 }
 
-/// Functions whose bodies are in the program and that import leaves out: text, and what is met only on the way to the
-/// program's end. What they write is seen behind them.
+/// Functions whose bodies the import skips: text output, and code on no-return paths. Their writes are
+/// assumed after the call.
 const LEFT_OUT: &str = "
 #include <cstdio>
 #include <cstdlib>
@@ -411,8 +410,7 @@ fn functions_that_import_leaves_out_hold_no_region() {
     prints(&folder, "2475 178890\n");
 }
 
-/// A task of a region says how many threads the regions that it begins are to have, and how many regions around
-/// each other have several.
+/// A task of a region sets the number of threads of nested regions, and the number of nested active levels.
 #[test]
 fn what_is_set_in_a_region_holds_there() {
     let folder = folder("teams-set-inside");
@@ -456,7 +454,7 @@ int main(void) {
     prints(&folder, "7 8 7 8\n2 2\n1 1\n1 0\n");
 }
 
-/// A list of numbers of threads is one for each level of nesting.
+/// A list of thread counts has an entry per nesting level.
 #[test]
 fn numbers_of_threads_may_be_a_list() {
     let folder = folder("teams-list");
@@ -482,7 +480,7 @@ int main(void) {
     assert_eq!(text(&succeeds(&mut command).stdout), "2 6\n");
 }
 
-/// A loop whose iterations all add to one variable has a race, and on one thread the result of the serial program.
+/// A loop whose iterations all add to a variable has a race, and the serial result on a single thread.
 #[test]
 fn programs_with_races_are_serial_programs_on_one_thread() {
     let folder = folder("teams-one-thread");
@@ -510,8 +508,8 @@ int main(void) {
     assert_eq!(text(&succeeds(&mut command).stdout), "10 499500 189225\n");
 }
 
-/// What a region takes along as a number lies in memory that its compiler calls a word's, and a region inside reads it
-/// as a number. Here both become one function.
+/// A captured float lies in memory with the TBAA type of a pointer-sized integer, and a nested region reads
+/// it as a float. Here both regions are inlined into a single function.
 #[test]
 fn numbers_that_regions_hand_on_keep_their_values() {
     let folder = folder("teams-words");
@@ -555,8 +553,8 @@ int main(void) {
     }
 }
 
-/// What waits for each other through the system, in sections and iterations: each needs a thread of its own, the first
-/// time and the thousandth.
+/// Sections and iterations that wait for each other through the operating system: each needs a thread of
+/// its own, the first time and the thousandth.
 #[test]
 fn what_waits_for_each_other_has_threads() {
     let folder = folder("teams-waiting");
@@ -616,7 +614,7 @@ void consume(void) { sem_wait(&there); }
     }
 }
 
-/// A region with more threads than are set for those that begin later, and what its threads set for theirs.
+/// A region with more threads than the setting for later regions, and settings made by its threads.
 #[test]
 fn a_rank_is_told_of_the_threads_that_its_regions_would_have() {
     let folder = folder("teams-set");
@@ -641,7 +639,7 @@ int main(void) {
   printf("%d %d %d %d\n", told, own, kept, inside);
 }
 "#;
-    // Places for as many threads as there may be: the region inside has one.
+    // Slots for the maximum number of threads: the nested region has a single thread.
     let other = r#"
 #include <omp.h>
 int number(int i);
@@ -660,7 +658,7 @@ int inner(void) {
     prints(&folder, "8 4 4 0\n");
 }
 
-/// All threads together are no more than the program may have.
+/// The threads of all regions together stay within the program's limit.
 #[test]
 fn teams_keep_to_the_limit_of_threads() {
     let folder = folder("teams-limit");

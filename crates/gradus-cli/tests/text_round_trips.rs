@@ -1,11 +1,12 @@
-//! Numbers that go through text or a file are an error unless allowed; numbers that are only written are none.
+//! Active values passed through text or a file are an error unless allowed; values only written are
+//! accepted.
 
 mod support;
 
 use std::path::Path;
 use support::{folder, gradus, refuses, text, write};
 
-/// Runs a command that succeeds, and returns its messages.
+/// Runs a command that must succeed. Returns the messages.
 fn accepts(at: &Path, line: &str) -> String {
     let output = gradus(at, line);
     let said = text(&output.stderr);
@@ -138,7 +139,7 @@ fn streams_and_strings() {
     }
 }
 
-/// Checks that each function is refused at both levels, with the line of the reading.
+/// Checks that each function is refused at both levels, with the line of the read.
 fn all_refused(at: &Path, file: &str, names: &[&str]) {
     for level in ["-O0", "-O2"] {
         for name in names {

@@ -1,5 +1,5 @@
-//! OpenMP's tasks in C++, where nearly every call may throw: they are tasks all the same, as an exception has to be
-//! caught in the task that throws it, and one that is not ends the program.
+//! OpenMP tasks in C++, with many calls that may throw. Calls that may throw do not prevent raising: an
+//! exception must be caught in the throwing task, and an uncaught exception ends the program.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn run(at: &Path, program: &str, workers: &str, forced: &str) -> Command {
     command
 }
 
-/// Tasks that call what throws, own what has destructors, and catch what comes.
+/// Tasks that call throwing functions, hold objects with destructors, and catch exceptions.
 const TASKS: &str = r#"
 #include <cstdio>
 #include <map>
@@ -122,7 +122,7 @@ fn tasks_that_call_what_may_throw_are_tasks() {
     }
 }
 
-/// Each side waits, not for ever, until the other one has begun.
+/// Each side waits, with a timeout, until the other has started.
 #[test]
 fn tasks_that_may_throw_run_at_once() {
     let at = folder("thrown_at_once");

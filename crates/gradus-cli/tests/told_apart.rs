@@ -1,6 +1,6 @@
-//! Threads that have something to themselves which no iteration shows stay threads: workspaces that are taken once by
-//! each, addresses that are kept, what a function of another file remembers, and waiting for each other. And what is
-//! read behind a lock is what other threads left.
+//! Teams stay teams if threads have private state not visible in iterations: workspaces acquired once per
+//! thread, saved addresses, state of functions in other files, and mutual waiting. After a lock acquire,
+//! memory holds writes of other threads.
 
 mod support;
 
@@ -28,8 +28,8 @@ fn what_each_thread_has_is_its_own() {
     }
 }
 
-/// Nothing is known behind a lock of what the program's own variables held before it, also where nobody else has their
-/// addresses: other iterations have them.
+/// After a lock acquire, earlier values of the program's own variables are unknown, also for variables
+/// without an escape: concurrent iterations have the addresses.
 #[test]
 fn what_others_left_is_read_under_a_lock() {
     let at = folder("told_apart_locks");
@@ -46,8 +46,8 @@ fn what_others_left_is_read_under_a_lock() {
     }
 }
 
-/// As above of words that are locks, and of threads that wait for what others leave in words or under `critical`: each has
-/// a thread of its own.
+/// The previous test for words used as locks, and for threads that wait for words or under `critical`: each
+/// waiting thread needs a separate system thread.
 #[test]
 fn what_others_left_is_read_behind_a_word() {
     let at = folder("told_apart_words");

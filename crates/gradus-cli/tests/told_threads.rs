@@ -1,12 +1,12 @@
-//! What derivatives tell a program of the number of threads: the number of workers where its loops may have them, one
-//! where its teams have one rank, and never both where one meets the other.
+//! Thread-count queries in differentiated programs: the answer is the number of workers for loops, and 1
+//! for teams with a single rank. A program with interacting loops and teams gets a single answer.
 
 mod support;
 
 use std::path::{Path, PathBuf};
 use support::{accepts, folder, refuses, run, shell, text, write};
 
-/// What all programs begin with; serially one thread is told of.
+/// The beginning of all programs; the serial build reports one thread.
 const HEAD: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ extern int enzyme_dup, enzyme_const;
 double __enzyme_autodiff(void *, ...);
 "#;
 
-/// A loop whose iterations rely on each other where there is one thread, and a team that leaves a result of each thread
-/// in its function's own arrays; the number of threads is another one at the end.
+/// A loop with dependent iterations in the single-threaded case, and a team that stores a result per thread
+/// in local arrays; the number of threads changes at the end.
 const MESH: &str = r#"
 // Without care where there is one thread: iterations rely on each other there.
 static void corners(long n, const double *x, const int *list, double *sum)
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The answer comes to a loop of another function, by each of the ways that there are.
+/// The answer reaches a loop of another function, by each possible path.
 const LEAKS: &str = r#"
 static int kept;
 static double number;
@@ -263,8 +263,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A team leaves a result of each thread in memory that others know, and who reads it asks how many there are; there
-/// are others from before.
+/// A team stores a result per thread in memory known to others; the reader queries the number of threads;
+/// older results exist.
 const MEETING: &str = r#"
 static double parts[64];
 static APART void leave(int rank, double sum)
@@ -370,7 +370,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Who asks for the derivative asks how many threads there are, and calls the function itself, too.
+/// The function that requests the derivative also queries the number of threads, and calls the primal
+/// itself.
 const BESIDE: &str = r#"
 APART double energy(long n, const double *x, double *parts, int threads)
 {
@@ -403,7 +404,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Each rank of a team that stays one leaves a mark, and the program counts them: the number of threads is theirs.
+/// Each rank of a team that stays a team sets a mark, and the program counts the marks: the number of
+/// threads is the team's.
 const MARKED: &str = r#"
 static int stop;
 #ifdef KNOWN
@@ -463,7 +465,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A program that asks for as many threads as there would be.
+/// A program that requests as many threads as the default.
 const ASKED_FOR: &str = r#"
 double energy(long n, const double *x)
 {
@@ -492,7 +494,7 @@ int main(int argc, char **argv)
 
 const SERIAL_LOOP: &str = "looks at the number of threads";
 
-/// Builds a program serially and in parallel; gives what was said.
+/// Builds a program serially and in parallel. Returns the folder and the compiler's output.
 fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
     let at = folder(name);
     write(&at, "it.c", &(HEAD.to_string() + source));
@@ -502,7 +504,7 @@ fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
     (at, text(&said.stdout) + &text(&said.stderr))
 }
 
-/// The parallel program prints what the serial one does, with any number of workers.
+/// Checks that the parallel program prints the serial output, with any number of workers.
 fn is_the_same(at: &Path, counts: &[&str]) {
     for count in counts {
         let serial = run(at, "serial", count, 1, false);
@@ -534,7 +536,8 @@ fn answers_that_stay_are_the_number_of_workers() {
     run(&at, "watched", "300", 4, true);
 }
 
-/// Loops are asked where they begin how many threads there are, unless a region is left that has one in a derivative.
+/// Loops test the number of threads at their start, unless a region remains with a single thread in the
+/// derivative.
 #[test]
 fn where_an_answer_may_come_to_any_loop_all_are_serial_on_one_thread() {
     let ways = [
@@ -562,8 +565,8 @@ fn what_ranks_leave_is_read_by_who_is_told_of_one() {
     }
 }
 
-/// Regions that become loops over their threads have all of them, whoever counts them; of one that stays a region, the
-/// derivative has one thread.
+/// Regions lowered to loops over threads have all threads, for any code that counts threads; a region that
+/// stays a team has a single thread in the derivative.
 #[test]
 fn answers_that_are_not_seen_are_right_or_refused() {
     let source = HEAD.to_string() + MEETING;
@@ -594,7 +597,7 @@ fn answers_that_are_not_seen_are_right_or_refused() {
     }
 }
 
-/// Where others know the marks, those of a run with all threads may be there, too.
+/// If other code knows the marks, marks of a run with all threads may also be present.
 #[test]
 fn ranks_that_are_counted_by_their_marks_are_one_or_refused() {
     for way in ["COUNTED", "NUMBERED"] {
@@ -622,7 +625,7 @@ fn who_is_told_of_one_calls_functions_with_one_rank() {
     is_the_same(&at, &["300"]);
 }
 
-/// A region in a function that another region calls: it has one thread there, and all elsewhere.
+/// A region in a function called by another region: a single thread there, and all threads elsewhere.
 const NESTED: &str = "
 #include <omp.h>
 #include <stdio.h>

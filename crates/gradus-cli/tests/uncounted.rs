@@ -1,10 +1,11 @@
-//! Gradients of loops that are not counted, with loops inside.
+//! Gradients of uncounted loops with inner loops.
 
 mod support;
 
 use support::{accepts, folder, write};
 
-/// As LAPACK's `dgebal` scales a matrix: a loop that carries one flag, around a counted one, around two that double.
+/// The structure of LAPACK's `dgebal`, a scaling of matrices: a loop that carries a flag, around a counted
+/// loop, around two loops that double a value.
 const BALANCE: &str = r#"
 #include <math.h>
 static void balance(int n, double *a, double *scale) {

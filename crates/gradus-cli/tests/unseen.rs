@@ -1,10 +1,9 @@
-//! Functions that are not seen: what they may do to active memory without being handed any.
+//! Unknown callees: possible effects on active memory without active arguments.
 
 mod support;
 
 use support::{accepts, folder, refuses, write};
 
-/// What is not seen may change variables that other files see, and have handlers called.
 /// An unknown callee may return the address of an exported variable that is read later.
 #[test]
 fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
@@ -33,6 +32,7 @@ fn a_pointer_of_an_unknown_callee_may_lead_to_an_exported_variable() {
     }
 }
 
+/// An unknown callee may write exported variables, and call registered handlers.
 #[test]
 fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
     let at = folder("elsewhere");
@@ -101,7 +101,7 @@ fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
     }
 }
 
-/// Another name of a variable is that variable; one that may be bound elsewhere is refused.
+/// An alias of a variable is the variable; an alias that may be interposed is refused.
 #[test]
 fn two_names_of_one_variable() {
     let at = folder("names");
@@ -130,8 +130,8 @@ fn two_names_of_one_variable() {
     }
 }
 
-/// Which elements `qsort` compares is its own affair: a comparison that adds up what it is given is refused,
-/// one that has variables of its own is not.
+/// `qsort` calls the comparison in unspecified order on unspecified elements: a comparison that accumulates
+/// its inputs is refused, a comparison with local state is accepted.
 #[test]
 fn a_comparison_that_leaves_something_behind_is_refused() {
     let at = folder("comparison");
@@ -169,8 +169,8 @@ fn a_comparison_that_leaves_something_behind_is_refused() {
     }
 }
 
-/// An address that may come from elsewhere leads to code that is not seen, too; one that leads to functions
-/// of the program does not.
+/// A function pointer from unknown code may also point to unknown code; a pointer to functions of the
+/// program does not.
 #[test]
 fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
     let at = folder("elsewhere_by_address");
@@ -221,8 +221,8 @@ fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
     }
 }
 
-/// Functions that turn their further arguments into text have derivatives, whatever the arguments are; those
-/// that read them otherwise are refused.
+/// Variadic functions that only format arguments as text have derivatives, for any arguments; further uses
+/// of variadic arguments are refused.
 #[test]
 fn further_arguments_are_printed_or_refused() {
     let at = folder("further");
@@ -285,8 +285,8 @@ fn further_arguments_are_printed_or_refused() {
     }
 }
 
-/// Open MPI's handles are addresses of external variables of opaque types. None of them is active. A diagnostic
-/// names communication on an active path as such.
+/// Open MPI's handles are addresses of external variables of opaque types, and inactive. A diagnostic names
+/// communication on an active path explicitly.
 #[test]
 fn handles_of_types_that_are_not_seen_are_inactive() {
     let at = folder("handles");
@@ -409,14 +409,14 @@ const CALLBACKS: &str = r#"
         }
     "#;
 
-/// Callbacks that may be absent. The program tests them before the call; each is null or a known function. They lie
-/// in local structures, in blocks and in tables, or are arguments.
+/// Optional callbacks, tested by the program before the call: each is null or a known function, in a local
+/// structure, a heap block, a table, or an argument.
 #[test]
 fn callbacks_may_be_null() {
     let at = folder("callbacks");
     let program = CALLBACKS;
     write(&at, "callbacks.c", program);
-    // The functions below see no other function of this type.
+    // The functions below see no further function of the callback's type.
     let alone = program.replace("static int halve(double *z) {", "static int halve(double *z); \n#define perhaps(x, n) unused(x, n)\nstatic int halve(double *z) {");
     write(&at, "alone.c", &alone.replace("n > 3 ? halve : 0", "0"));
     for flags in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
@@ -437,7 +437,7 @@ fn callbacks_may_be_null() {
     }
 }
 
-/// A diagnostic names memory of an unknown callee as an unregistered allocator, with its call.
+/// A diagnostic names an unknown callee that returns memory as an unregistered allocator, with the call.
 #[test]
 fn allocators_that_are_not_seen_are_named() {
     let at = folder("allocators");

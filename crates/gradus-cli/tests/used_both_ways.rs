@@ -1,5 +1,5 @@
-//! Programs that run a parallel function and, over and over, its derivative: both are cut out of the same function,
-//! one after the other, and get names of their own.
+//! Programs that alternate between a parallel function and its derivative: both are outlined from a single
+//! function, and get distinct names.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Programs that stop and go: workers that sleep are woken, workers that are awake keep nobody from ending, and an idle
-//! program takes no time of the processor.
+//! Programs with pauses: sleeping workers are woken, running workers do not delay the exit, and an idle
+//! program uses no processor time.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -10,7 +10,7 @@ use support::{folder, succeeds, text};
 
 const PROGRAM: &str = include_str!("parallel/waits.c");
 
-/// Ways through the program that end as usual.
+/// Variants of the program that end normally.
 const WAYS: &[&str] = &[
     "idle",
     "pauses",
@@ -24,11 +24,11 @@ const WAYS: &[&str] = &[
     "turns",
     "wavefront",
 ];
-/// Ways that end by `exit(7)` while others work.
+/// Variants that end by `exit(7)` while other threads work.
 const EXITS: &[&str] = &["exits", "exits_in_team"];
 
 fn run(folder: &Path, way: &str, workers: u32, forces: bool) -> Output {
-    // Who waits for ever is ended; ten thousand turns take far less than a moment of the system's for each.
+    // A timeout ends a hang; ten thousand rounds take far less than a scheduler time slice each.
     let limit = if way == "turns" { "20" } else { "120" };
     let mut command = Command::new("timeout");
     command.arg(limit).arg(folder.join("program")).arg(way);

@@ -1,5 +1,5 @@
-//! Gradients of loops that look for the least or greatest number: it comes from the iteration that gave it, which both
-//! sweeps compute once more, and the loops are parallel.
+//! Gradients of loops that compute a minimum or maximum: the result is recomputed from the selected
+//! iteration, in both passes, and the loops are parallel.
 
 mod support;
 
@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use support::{accepts, folder, shell, succeeds, text, write};
 
-/// Each line: the gradient's sums, the same by forward mode along a direction, by reverse mode, and by differences.
+/// Each line: the gradient's sums, the directional derivative by forward mode, by reverse mode, and by
+/// finite differences.
 const PROGRAM: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -198,7 +199,7 @@ fn extreme_numbers_come_from_their_iterations() {
         let [.., forward, along, difference] = line[..] else {
             panic!("{line:?}");
         };
-        // Floats are coarse, and what is rounded down jumps.
+        // Single precision is coarse, and rounded-down values jump.
         let (exact, near) = if number == 3 {
             (1e-6, 2e-2)
         } else {

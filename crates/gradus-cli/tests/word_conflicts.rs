@@ -1,4 +1,5 @@
-//! Words of the call interface that contradict each other or do not fit the function: the request is refused.
+//! Words of the call interface that contradict each other or do not fit the function: the request is
+//! refused.
 
 mod support;
 
@@ -38,7 +39,7 @@ fn right(test: &str, program: &str) {
     }
 }
 
-/// Words on the result that cannot both hold, in either order and behind the arguments.
+/// Contradictory result words, in either order and after the arguments.
 #[test]
 fn contradictions_on_the_result_are_refused() {
     let call = |words: &str| {
@@ -139,8 +140,8 @@ fn a_size_behind_byref_must_be_the_structure_s() {
     );
 }
 
-/// The word says how the return sweep multiplies. An augmented run with the word leaves a tape that a return sweep
-/// without the word does not take, also in another file.
+/// The word `strong_zero` determines the products of the reverse pass. A reverse call without the word does
+/// not accept the tape of an augmented call with it, also across files.
 #[test]
 fn both_sweeps_agree_on_strong_zero() {
     let f = "static double f(double x, double y) { return sqrt(x) * y; }\n";
@@ -234,7 +235,7 @@ fn registrations_of_one_function_that_contradict_each_other_are_refused() {
     }
 }
 
-/// GNU's spelling with underscores keeps an attribute apart from macros.
+/// GNU's spelling with underscores avoids clashes with macros.
 #[test]
 fn attributes_between_underscores_are_read() {
     right(
@@ -255,7 +256,7 @@ fn attributes_between_underscores_are_read() {
     );
 }
 
-/// A guard in the source that holds under every compiler.
+/// A guard in the source that works under every compiler.
 #[test]
 fn the_guard_of_the_manual_works() {
     let at = folder("words_guard");
@@ -279,7 +280,7 @@ fn the_guard_of_the_manual_works() {
     shell(&at, "clang-22 -Werror -c main.c -o main.o");
 }
 
-/// Calls under the other prefix, in code that is differentiated and in code that is not.
+/// Calls under the other prefix, in differentiated code and elsewhere.
 #[test]
 fn calls_of_either_prefix_are_refused_by_name() {
     for name in [
@@ -303,7 +304,7 @@ fn calls_of_either_prefix_are_refused_by_name() {
     }
 }
 
-/// Attributes of variables in LLVM's IR.
+/// Attributes of variables in LLVM IR.
 #[test]
 fn attributes_of_variables_in_the_ir_are_read() {
     let at = folder("words_ir_variable");

@@ -1,10 +1,10 @@
-//! Small functions between a derivative that is asked for and what computes it: the parts of a
-//! derivative's signature by name, and a relay to a derivative that works for more.
+//! Thunks between a requested derivative and a more general derivative: named parts of a signature, calls,
+//! returns.
 //!
-//! Variants of one function are capped. Those beyond the cap are *general*: every pointer may turn out
-//! inactive at run time (its shadow is the pointer itself), every number is active. A relay calls the
-//! general derivative in place of one that was asked for: an inactive pointer is its own shadow, an
-//! inactive number has a zero tangent, and adjoints that nobody asked for are dropped.
+//! Variants of a function are capped. Variants beyond the cap use the *general* variant: every pointer may
+//! be inactive at run time (shadow equal to primal), every float is active. A thunk calls the general
+//! variant in place of the requested variant. The shadow of an inactive pointer is the pointer, the tangent
+//! of an inactive float is zero, and unrequested adjoints are dropped.
 
 use gradus_ad::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
@@ -13,12 +13,13 @@ use gradus_ad::{
 use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The most activities of one function, in one root, that get derivatives of their own.
+/// Maximum number of activity combinations of a function, per root, with a derivative of their own.
 const ACTIVITIES_MAX: usize = 32;
-/// The most ways, by each of these, in which what is behind the arguments is partly overwritten, that do.
+/// Maximum number of overwritten-after combinations per activity combination with a derivative of their
+/// own.
 const OVERWRITTEN_MAX: usize = 4;
 
-/// A part of what goes into a derivative and comes out of it.
+/// A part of a derivative's parameters or results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Primal(usize),
@@ -49,10 +50,10 @@ impl Key {
     }
 }
 
-/// The values of a function under construction, by what they are.
+/// The values of a function under construction, by role.
 pub(crate) type Parts = HashMap<Key, Value>;
 
-/// An empty body for a variant, and its parameters.
+/// Returns an empty body for a variant, and the body's parameters by role.
 pub(crate) fn begin(signature: &Signature) -> (Body, Parts) {
     let types: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let body = Body::new(&types);
@@ -61,8 +62,8 @@ pub(crate) fn begin(signature: &Signature) -> (Body, Parts) {
     (body, parts)
 }
 
-/// Calls a variant on known parts and adds what it returns to them. What is not known is the pointer
-/// itself where it is a pointer's shadow, and else zero.
+/// Calls a variant on the known parts and adds the results to `parts`. An unknown pointer shadow is the
+/// pointer itself; any other unknown part is zero.
 pub(crate) fn call(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts) {
     let callee = variant.declare(build.unit);
     let signature = variant.signature(build.unit);
@@ -89,7 +90,7 @@ pub(crate) fn call(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts
     }
 }
 
-/// Ends a variant's function: returns the parts that its signature names; what is missing is zero.
+/// Ends a variant's function: returns the parts of the signature's results. A missing part is zero.
 pub(crate) fn end(
     unit: &mut Unit,
     variant: &Variant,
@@ -127,16 +128,18 @@ pub(crate) fn end(
     func
 }
 
-/// Which variants of each function get derivatives of their own.
+/// Decides which variants of each function get a derivative of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    /// By activities: what may be overwritten behind the arguments.
+    /// Overwritten-after combinations of the arguments, by activities.
     own: HashMap<FuncId, BTreeMap<Variant, BTreeSet<Vec<bool>>>>,
 }
 
 impl Census {
-    /// The general variant that stands for `variant`; `None` where it gets a derivative of its own. Both
-    /// sweeps of a split derivative get the same answer: they share a tape.
+    /// Returns the variant to use in place of `variant`, or `None` if `variant` gets a derivative of its
+    /// own. Beyond the cap of activities the general variant is used, beyond the cap of overwritten-after
+    /// combinations the variant with everything overwritten. Both halves of a split derivative get an equal
+    /// answer, since the halves share a tape.
     pub(crate) fn general(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
         let general = general(unit, variant);
         if general == *variant || variant.tape != TapeOwner::Derivative {
@@ -169,7 +172,7 @@ impl Census {
     }
 }
 
-/// The variant that works for all activities of pointers and floats.
+/// Returns the variant for all activities of pointers and floats.
 fn general(unit: &Unit, variant: &Variant) -> Variant {
     let ty = unit.functions[variant.func].ty;
     let of_arg = |(ty, own): (&TypeId, &ArgActivity)| {
@@ -195,7 +198,7 @@ fn general(unit: &Unit, variant: &Variant) -> Variant {
     }
 }
 
-/// Makes a variant that calls the general one.
+/// Emits a variant as a thunk around the general variant.
 pub(crate) fn relay(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
     let signature = variant.signature(unit);
     let (mut body, mut parts) = begin(&signature);

@@ -1,11 +1,10 @@
-//! Calls of derivatives in the program's own functions, when all derivatives are there.
+//! Optimises calls of derivatives in the program's own functions, after all derivatives are emitted.
 //!
-//! 1. A derivative that tests whether memory is disjoint is called without the test where the caller's
-//!    arguments show that it is: an array of the caller's own is met by none of its arguments.
-//! 2. Several calls of one derivative side by side, as for the rows of a Jacobian, take its code into the
-//!    caller, and what they have in common is computed once. Only here is it seen that they have: a call's
-//!    alias scopes (axiom S1) say that its adjoints do not lie in what it reads, so what it read is still
-//!    there when the next call reads the same.
+//! 1. A derivative with a run-time alias check is replaced by the version for disjoint memory if alias
+//!    analysis of the caller proves the arguments disjoint, e.g. for a local array.
+//! 2. Several calls of a derivative in a region, as for the rows of a Jacobian, are inlined; common
+//!    subexpressions are then computed once. CSE finds them only here: by the call's alias scopes (axiom
+//!    S1) adjoint stores do not clobber primal loads, hence loaded values survive until the next call.
 
 use crate::simplify;
 use crate::worklist::Made;
@@ -14,11 +13,11 @@ use gradus_analysis::{Alias, AliasOptions, Closure, Effects};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
 use std::collections::{BTreeMap, HashMap};
 
-/// The most calls of a derivative in one region that are taken in, and the most ops that it may have.
+/// Maximum number of inlined calls of a derivative per region, and maximum number of ops of the derivative.
 const CALLS: usize = 4;
 const OPS: usize = 1000;
 
-/// Settles the calls in the functions of the program that hold some.
+/// Rewrites the calls of derivatives in `callers`.
 pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
     if callers.is_empty() {
         return;
@@ -42,15 +41,15 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
     }
 }
 
-/// A derivative that tests whether memory is disjoint.
+/// A derivative with a run-time alias check.
 struct Tested<'a> {
-    /// The parameters that it tells apart.
+    /// The pairs of parameters compared by the check.
     apart: &'a [(usize, usize)],
     /// The version for disjoint memory.
     disjoint: FuncId,
 }
 
-/// Those of a root's derivatives that test.
+/// Returns the derivatives of a root with a run-time alias check.
 fn tested(made: &[Made]) -> impl Iterator<Item = (FuncId, Tested<'_>)> {
     let tests = made.iter().filter(|made| !made.apart.is_empty());
     tests.filter_map(|test| {
@@ -67,7 +66,7 @@ fn tested(made: &[Made]) -> impl Iterator<Item = (FuncId, Tested<'_>)> {
     })
 }
 
-/// The calls of a body, each with the function that it calls.
+/// Returns the calls of a body, each with the callee.
 fn calls(unit: &Unit, body: &Body) -> Vec<(Op, FuncId)> {
     let calls = body.walk(body.root());
     let calls = calls.filter(|op| matches!(body.kind(*op), OpKind::Call(_)));
@@ -101,7 +100,7 @@ fn call_without_test(
     }
 }
 
-/// Function attributes that say for which machine code is made and what may be made of it.
+/// Function attributes on the target machine and on permitted code generation.
 const MACHINE: &[&str] = &[
     "target-cpu",
     "target-features",
@@ -123,7 +122,8 @@ const MACHINE: &[&str] = &[
     "speculative_load_hardening",
 ];
 
-/// Whether a function's code may stand in another.
+/// Returns true if `func` may be inlined into `caller`: equal target attributes, no `noinline`, no
+/// `optnone`.
 pub(crate) fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
     let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
     let (into, from) = (attrs(caller), attrs(func));
@@ -132,8 +132,7 @@ pub(crate) fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bo
     !stays_a_call && machine.all(|name| into.function(name) == from.function(name))
 }
 
-/// Puts derivatives that are called several times side by side in place of the calls; says whether there
-/// were any.
+/// Inlines derivatives called several times in a region. Returns true if any call was inlined.
 fn take_in(unit: &mut Unit, (caller, body): (FuncId, &mut Body), derivatives: &[FuncId]) -> bool {
     let mut together: BTreeMap<(Region, FuncId), Vec<Op>> = BTreeMap::new();
     for (op, func) in calls(unit, body) {
@@ -146,7 +145,7 @@ fn take_in(unit: &mut Unit, (caller, body): (FuncId, &mut Body), derivatives: &[
         let Some(mut callee) = unit.functions[func].body.clone() else {
             continue;
         };
-        // In the caller a slot lives on from call to call.
+        // In the caller, a slot would live on across the calls.
         gradus_edit::promote_slots(unit, &mut callee);
         let short = callee.walk(callee.root()).take(OPS + 1).count() <= OPS;
         if !(2..=CALLS).contains(&calls.len()) || !short || !is_compiled_alike(unit, caller, func) {

@@ -1,20 +1,20 @@
-//! Functions that the iterations of a parallel loop do nothing but call, taken into the loop before it is
-//! differentiated.
+//! Inlines functions into parallel loops whose iterations consist of a single call, before differentiation.
 //!
-//! A derivative of a function that iterations call adds atomically wherever others may add, as it does not see the
-//! loop; and whether its arguments' memory overlaps it can only ask in each run. In the loop's own body both are
-//! plain: what every iteration reads none of them writes, and what all add to one place can be summed up.
+//! The derivative of a called function does not see the loop: all its adds to shared shadows are atomic,
+//! and overlap of the arguments' memory can only be tested in every iteration. In the loop's own body,
+//! analysis decides both: memory read by every iteration is not written by any, and adds of all iterations
+//! to an address form a reduction.
 
 use gradus_edit::inline_call;
 use gradus_ir::{Body, FuncId, Linkage, Op, OpKind, Unit};
 
-/// So many ops a function has at most that is taken in, and a loop beside the call.
+/// Maximum number of ops of an inlined function, and of the loop besides the call.
 const MOST_OPS: usize = 1500;
 const MOST_BESIDE: usize = 12;
-/// One call after another, from the loop inwards.
+/// Maximum depth of nested calls to inline, from the loop inwards.
 const MOST_LEVELS: usize = 3;
 
-/// Takes such functions into the parallel loops of `functions`.
+/// Inlines callees into the parallel loops of `functions`.
 pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -36,7 +36,7 @@ pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-/// The call of a function of the program that is nearly all of a parallel loop's iteration.
+/// Returns the call of a defined function if the call makes up nearly all of a parallel loop's iteration.
 fn only_call(unit: &Unit, body: &Body, lp: Op) -> Option<(Op, FuncId)> {
     if !matches!(body.kind(lp), OpKind::ParFor { .. }) {
         return None;
@@ -55,7 +55,7 @@ fn only_call(unit: &Unit, body: &Body, lp: Op) -> Option<(Op, FuncId)> {
     (inside.len() <= MOST_BESIDE + 1).then_some(call)
 }
 
-/// The code of a function, if it is to be taken in.
+/// Returns the body of a function suited for inlining.
 fn code(unit: &Unit, func: FuncId) -> Option<Body> {
     let function = &unit.functions[func];
     let body = function.body.as_deref()?;

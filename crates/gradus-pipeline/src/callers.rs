@@ -1,11 +1,11 @@
-//! Functions taken in where they are called, before regions become functions of their own.
+//! Inlining policy before parallel regions are outlined.
 //!
-//! A region's code becomes a function that gets what it uses through memory: what its caller knows,
-//! constants, functions to call, where blocks were allocated, must be in its place before. So functions that
-//! fork are inlined into their callers while their loops are still ops: short ones everywhere, longer ones
-//! where nobody else calls them, as LLVM would do with the serial code. Functions that are hardly longer than
-//! a call (members that give addresses, allocators) go where they are called ([`take_in_small`]): calls hide
-//! which memory an access means.
+//! An outlined region gets its captures through memory. Facts of the caller (constants, known callees,
+//! allocation sites) must be in the body before outlining. Functions with parallel ops are therefore
+//! inlined into their callers while loops are still ops: short functions everywhere, longer functions with
+//! a single caller only, as LLVM does for serial code. Functions hardly longer than a call (accessors
+//! returning addresses, allocators) are inlined at every call ([`take_in_small`]), because calls hide the
+//! accessed object.
 
 use crate::call_sites::is_compiled_alike;
 use gradus_analysis::{Closure, Nest};
@@ -14,22 +14,20 @@ use gradus_ir::known::lookup;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// A function of at most this many ops is taken in wherever it is called; a longer one where that is
-/// one place.
+/// A function of at most this many ops is inlined at every call; a longer function only if called once.
 const SHORT_OPS: usize = 150;
-/// What more than one function has been taken into is not made longer than this.
+/// A function with more than one inlined callee does not grow beyond this many ops.
 const LONG_OPS: usize = 20_000;
-/// A function of at most this many ops, without loops, is hardly longer than a call of it.
+/// A function of at most this many ops, without loops, is hardly longer than a call.
 const SMALL_OPS: usize = 24;
-/// A function of at most this many ops that only computes is taken into loops that call it, where it is differentiated.
+/// A straight-line function of at most this many ops is inlined into calling loops before differentiation.
 const STRAIGHT_OPS: usize = 256;
-/// The bits of `memory(…)` that stand for reading, and for writing.
+/// The bits of `memory(…)` for reads, and for writes.
 const READS: u64 = 0x55;
 const WRITES: u64 = 0xaa;
 
-/// Takes the functions with parallel ops among `functions` in where they are called, callees first: in
-/// `callers`, and among themselves. Gives the callers that call one of them, whose bodies are new or may move
-/// such calls.
+/// Inlines those of `functions` that have parallel ops, callees first, into `callers` and into each other.
+/// Returns the callers with such calls: their bodies are new, or the calls may be moved.
 pub(crate) fn take_in(
     unit: &mut Unit,
     closure: &Closure,
@@ -76,14 +74,14 @@ pub(crate) fn take_in(
     changed
 }
 
-/// How often a function is called in the closure; more than once where its address goes anywhere.
+/// Returns the number of calls of a function in the closure; an address-taken function counts two more.
 fn uses(closure: &Closure, func: FuncId) -> usize {
     let taken = closure.address_taken().contains(&func);
     closure.calls_of(func).len() + if taken { 2 } else { 0 }
 }
 
-/// Whether a function that forks itself may take another one in at `op`: not in a region, where the other's
-/// regions would be nested ones to the eye, too.
+/// Returns true if a function may be inlined at `op` of a function with parallel ops. Inside a parallel
+/// region, regions of the callee would look nested.
 fn may_grow(body: &Body, op: Op) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let mut around = std::iter::successors(owner(&op), owner);
@@ -95,7 +93,7 @@ fn forks(unit: &Unit, func: FuncId) -> bool {
     body.is_some_and(|b| b.walk(b.root()).any(|op| b.kind(op).is_parallel()))
 }
 
-/// The code of a function, if it is to be taken in by a caller that calls it so many times.
+/// Returns the body of a function if a caller with `calls` calls may inline it.
 fn code(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
@@ -112,7 +110,7 @@ fn code(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
     fits.then(|| body.clone())
 }
 
-/// Takes small functions of a closure in wherever `functions` call them; gives those whose bodies are new.
+/// Inlines the small functions of a closure into `functions`. Returns the functions with new bodies.
 pub(crate) fn take_in_small(
     unit: &mut Unit,
     closure: &Closure,
@@ -142,7 +140,7 @@ pub(crate) fn take_in_small(
     changed
 }
 
-/// Puts small functions in the place of their calls; whether there was any.
+/// Inlines calls of small functions. Returns true if any call was inlined.
 fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) -> bool {
     let calls: Vec<(Op, FuncId)> = body
         .walk(body.root())
@@ -157,8 +155,8 @@ fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) 
     any
 }
 
-/// Takes functions that only compute, and are called in loops, in where `functions` call them so, callees first: each
-/// call would have a piece of the tape of its own. What `kept` holds of stays a call.
+/// Inlines straight-line functions called in loops of `functions`, callees first. A call that is not
+/// inlined needs a separate tape block per iteration. Functions for which `kept` holds stay calls.
 pub(crate) fn take_in_straight(
     unit: &mut Unit,
     closure: &Closure,
@@ -171,8 +169,8 @@ pub(crate) fn take_in_straight(
     });
 }
 
-/// Takes short functions with parallel ops among `functions` in where loops of a closure call them, callees first: what
-/// a loop's iterations do to memory is then seen in the loop. Gives those whose bodies are new.
+/// Inlines short functions with parallel ops at calls in loops of a closure, callees first. The loop then
+/// shows its iterations' memory accesses. Returns the functions with new bodies.
 pub(crate) fn take_in_short(
     unit: &mut Unit,
     closure: &Closure,
@@ -185,8 +183,8 @@ pub(crate) fn take_in_short(
     })
 }
 
-/// Puts the code that `code` gives of functions in the place of their calls in loops of `callers`, callees first; gives
-/// those whose bodies are new.
+/// Inlines callees for which `code` returns a body at calls in loops of `callers`, callees first. Returns
+/// the functions with new bodies.
 fn into_loops(
     unit: &mut Unit,
     closure: &Closure,
@@ -220,7 +218,7 @@ fn into_loops(
     changed
 }
 
-/// Whether an op computes, loads or stores, as ops of straight code do.
+/// Returns true if an op is arithmetic, a plain load or a plain store: an op of straight-line code.
 fn is_arithmetic(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
@@ -229,7 +227,7 @@ fn is_arithmetic(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// The code of a function that may be put in the place of its calls without a loss, if it is small.
+/// Returns the body of a function if the function is small and inlining loses no stated fact.
 fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
     code_of(unit, func, SMALL_OPS, |_, body, op| match body.kind(op) {
         OpKind::For { .. } | OpKind::Loop { .. } | OpKind::Alloca(_) => false,
@@ -237,8 +235,8 @@ fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
     })
 }
 
-/// The code of a function of at most so many ops that may be put in the place of its calls without a loss, if each of
-/// its ops is as asked.
+/// Returns the body of a function of at most `most` ops, if `fits` holds for every op and inlining loses no
+/// stated fact.
 fn code_of(
     unit: &Unit,
     func: FuncId,
@@ -256,8 +254,8 @@ fn code_of(
     ours.then(|| body.clone())
 }
 
-/// Whether the program says more of a function than its code does: that its memory is fresh, or that it
-/// reads or writes none.
+/// Returns true if a function's attributes state more than its body shows: `noalias` on a result that no
+/// callee allocates, or `memory` effects that the body exceeds.
 fn states_more(unit: &Unit, attrs: &AttrSet, body: &Body) -> bool {
     let memory = |attrs: &AttrSet| match attrs.function("memory") {
         Some(AttrValue::Int(bits)) => *bits,
@@ -326,7 +324,7 @@ mod tests {
         func @twice(%p: ptr, %n: i64) internal {
           par.for %i < %n { %q = addr f64, %p, %i store 2.0, %q yield } return }";
 
-    /// The names of the functions that a function calls.
+    /// Returns the names of a function's callees.
     fn calls(unit: &Unit, name: &str) -> Vec<String> {
         let func = unit.function(name).expect("it is there");
         let body = unit.functions[func].body.as_deref().expect("it has code");
@@ -352,7 +350,7 @@ mod tests {
         assert_eq!(take_in(&mut unit, &closure, &forking, &[outer]), [outer]);
         assert!(!calls(&unit, "middle").contains(&"inner".to_string()));
         assert!(!calls(&unit, "outer").contains(&"middle".to_string()));
-        // Regions in regions stay apart.
+        // Nested regions stay in separate functions.
         assert_eq!(calls(&unit, "nested"), ["twice"]);
     }
 
@@ -364,7 +362,8 @@ mod tests {
         let callers = [of(&unit, "outer"), of(&unit, "middle"), of(&unit, "again")];
         assert_eq!(take_in_small(&mut unit, &closure, &callers), callers[..2]);
         assert_eq!(calls(&unit, "middle"), ["inner"]);
-        // A loop, a cycle and a statement that the code does not show stay calls, and what forks.
+        // A loop, a recursive function, a function with stronger attributes than its body, and parallel ops
+        // stay calls.
         assert_eq!(
             calls(&unit, "outer"),
             ["malloc", "middle", "constant", "sum", "again", "other"]

@@ -1,4 +1,4 @@
-//! The pipeline: from a request to a reply, one step after the other.
+//! The driver of the pipeline: runs all steps from a request to a reply.
 
 use crate::reply::{FunctionInfo, Output};
 use crate::run::{PASSES, Run, Stop};
@@ -10,26 +10,25 @@ use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often each operation occurs in a module.
+/// The number of occurrences of each operation in a module.
 type Census = BTreeMap<String, usize>;
 
-/// Carries out a request. Never panics on input that LLVM accepts, never gives a part of what was
-/// asked for.
+/// Carries out a request. Never panics on input accepted by LLVM, and never returns partial output.
 pub fn compile(request: &Request) -> Reply {
     compile_timed(request, &mut || 0)
 }
 
-/// As [`compile`], with timings by the caller's clock (nanoseconds by custom).
+/// Like [`compile`], with timings by the caller's clock (nanoseconds by convention).
 pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply {
     let mut run = Run::new(request, clock);
     let end = pipeline(&mut run);
     run.finish(end)
 }
 
-/// As [`compile_timed`], from bytes to bytes: what a child process does.
+/// Like [`compile_timed`], from bytes to bytes, for a child process.
 ///
 /// # Errors
-/// Bytes that are no request.
+/// Bytes that do not hold a request.
 pub fn compile_bytes(
     request: &[u8],
     clock: &mut dyn FnMut() -> u64,
@@ -38,7 +37,7 @@ pub fn compile_bytes(
     wire::to_bytes(&compile_timed(&request, clock))
 }
 
-/// The whole way of a program.
+/// Runs all passes on a program.
 fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
@@ -62,7 +61,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     if request.options.parallel {
         parallel::parallel(run, &mut host)?;
     }
-    // Words are compiled again, and may meet other optimisers before.
+    // Parallel intrinsics in the output are compiled again; another optimiser may run before.
     if request.options.target != ParallelTarget::Words {
         host.show_own_addresses();
     }
@@ -76,7 +75,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     run.pass("emit", |run| emit(run, &mut host))
 }
 
-/// Refuses names of passes and switches that do not exist.
+/// Refuses unknown names of passes and switches.
 fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
     let options = &run.request.options;
     let is_pass = |name: &&String| *name != "all" && !PASSES.contains(&name.as_str());
@@ -90,7 +89,7 @@ fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
     run.take(findings)
 }
 
-/// Reads all inputs and links them into one module.
+/// Parses all inputs and links them into a single module.
 fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
     let Some((first, others)) = run.request.inputs.split_first() else {
         let finding = Diagnostic::error(Code::UnreadableInput, "no input was given");
@@ -117,7 +116,7 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
     Ok(host)
 }
 
-/// The functions that the program defines.
+/// Lists the functions defined by the program.
 fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
     let info = |name: String| FunctionInfo {
         arguments: host.argument_names(&name),
@@ -128,7 +127,7 @@ fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Sends every function through the language and back.
+/// Imports and exports every function (round trip through the IR).
 fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if !run.request.options.skip_early {
         early_as(run, host, Pipeline::EarlyPlain)?;
@@ -154,7 +153,7 @@ fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.take(changed(&before, &host.census(|_| true)))
 }
 
-/// The operations that went in and did not come out, or the other way round, as one finding.
+/// Returns a diagnostic on the operations whose number differs before and after the round trip.
 fn changed(before: &Census, after: &Census) -> Vec<Diagnostic> {
     let kinds: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs = |kind: &&String| before.get(*kind) != after.get(*kind);
@@ -176,7 +175,7 @@ fn changed(before: &Census, after: &Census) -> Vec<Diagnostic> {
     vec![finding]
 }
 
-/// The pipeline before differentiation.
+/// Runs LLVM's pipeline before differentiation.
 pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_early {
         return Ok(());
@@ -191,7 +190,7 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     early_as(run, host, pipeline)
 }
 
-/// The pipeline before raising: calls stay calls.
+/// Runs LLVM's pipeline before raising, without inlining.
 pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let pipeline = match run.request.options.device {
         Some(_) => Pipeline::EarlyKernels,
@@ -207,7 +206,7 @@ fn early_as(run: &mut Run<'_>, host: &mut Host, pipeline: Pipeline) -> Result<()
     })
 }
 
-/// LLVM's pipeline of the user's level.
+/// Runs LLVM's pipeline at the user's optimisation level.
 fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_late {
         return Ok(());
@@ -221,7 +220,7 @@ fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
-/// What was asked for, in the order of the request.
+/// Emits the requested outputs, in the order of the request.
 fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     for &kind in &run.request.emit {
         let level = run.request.level.into();

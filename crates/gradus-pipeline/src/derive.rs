@@ -1,8 +1,8 @@
 //! The differentiating part of the pipeline: early pipeline → import → requests → derivatives → export.
 //!
-//! Only functions that are new or hold differentiation calls go back to the host; the user's other
-//! functions are put back as they came, but for those that derivatives reach. A program that asks for
-//! nothing does not even meet the early pipeline.
+//! Only new functions and functions with differentiation calls go back to the host. The user's other
+//! functions are restored in their original form, except for those reached by derivatives. A program
+//! without requests skips even the early pipeline.
 
 use crate::call_sites;
 use crate::compile::early;
@@ -24,20 +24,20 @@ use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Linkage, OpKind, Severit
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
 
-/// How the symbols of derivatives begin. A program that was differentiated before holds some already.
+/// Prefix of derivatives' symbols. A program differentiated earlier already has some.
 const DERIVED_PREFIX: &str = "__gradus1_";
 
-/// What the requests became.
+/// The requests of a program after lowering.
 struct Requests {
     roots: Roots,
     wrapped: Vec<Wrapped>,
-    /// The functions of the program whose bodies changed.
+    /// The functions of the program with changed bodies.
     changed: Vec<FuncId>,
-    /// Whether calls were left for a later link.
+    /// True if calls were left for a later link.
     left: bool,
 }
 
-/// Makes the derivatives that the request or the program asks for.
+/// Differentiates the functions requested on the command line or by calls in the program.
 pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let request = run.request;
     let (named, partial): (&[GradRequest], bool) = match &request.task {
@@ -127,7 +127,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
-/// Makes the requested functions callable by their symbols, if the request says that other code calls them.
+/// Makes the requested functions callable by their symbols, if the request has `callable_primals`.
 fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
     if run.request.options.callable_primals {
         for symbol in symbols {
@@ -136,7 +136,7 @@ fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
     }
 }
 
-/// Writes the sizes of tapes into the program, refuses zero derivatives, and describes the others.
+/// Finalises tape sizes, warns of zero derivatives, and fills the reply's descriptions of derivatives.
 fn settle(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -150,7 +150,8 @@ fn settle(
     Ok(())
 }
 
-/// Makes serial code of what is parallel in what is differentiated: the `named` functions, and what they are handed.
+/// Replaces parallel ops by serial code in the `named` functions and in functions passed to differentiation
+/// calls.
 fn project(
     run: &mut Run<'_>,
     host: &Host,
@@ -169,33 +170,35 @@ fn project(
     parallel::project(run, imported, &primals, held, &in_regions)
 }
 
-/// Keeps the program's functions, but for those that ask for derivatives, for [`export`] to put back.
+/// Saves the bodies of the program's functions for [`export`] to restore, except functions with
+/// differentiation calls.
 fn keep_originals(run: &Run<'_>, host: &mut Host) {
     let request = run.request;
-    // At -O0 functions would do all that their callers, which were optimised, count on not being done.
+    // Optimised callers rely on facts that -O0 bodies of callees would not honour.
     if request.options.skip_early || request.level == Level::O0 {
         return;
     }
-    // Parallel code is raised, and cut at barriers, as the early passes left it.
+    // Parallel code is raised, and split at barriers, in the form left by the early passes.
     if request.options.parallel && parallel::is_asked_for(host) {
         return;
     }
     if matches!(request.task, Task::Grad(_)) {
-        // Bitcode made at -O0 is optimised at the level asked for.
+        // Bitcode compiled at -O0 is optimised at the requested level.
         host.strip_o0_attributes();
     }
     let asking = host.functions_that_use(&calls::is_interface_name);
     host.keep_originals(&asking);
 }
 
-/// From this many ops on LLVM takes more than in proportion over a function; pieces are far enough below.
+/// Size limits for splitting: LLVM's compile time is superlinear from about `whole` ops on; `piece` is well
+/// below.
 const SIZES: Sizes = Sizes {
     whole: 6000,
     piece: 2000,
 };
 
-/// Cuts derivatives that are so long that LLVM would take more than in proportion over them, unless
-/// they are to be differentiated again; what is cut off joins `functions`.
+/// Splits long derivatives, for which LLVM's compile time is superlinear, unless the derivatives may be
+/// differentiated again. Split-off functions are appended to `functions`.
 fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
     if run.request.may_be_read_again() {
         return;
@@ -211,14 +214,15 @@ fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
     }
 }
 
-/// Functions that are the program's although a library has one of their names: `y1`, `gamma`. The
-/// library's headers say of theirs that they do not throw; what is declared without that may stand in
-/// another file, as long as it is not known what these define.
+/// Marks functions of the program that have a library function's name (`y1`, `gamma`). Library headers
+/// declare their functions `nounwind`; a declaration without `nounwind` may be defined in another file, if
+/// the definitions of other files are unknown.
 fn own_functions(task: &Task, unit: &mut Unit) {
     let elsewhere = match task {
         Task::Calls(task) if task.partial => None,
         Task::Calls(task) => Some(&task.elsewhere),
-        // One file is taken to be all; bitcode may be a derivative of ours, which declares barely.
+        // A single file is taken to be complete. Bitcode may be a derivative by Gradus, with bare
+        // declarations.
         _ => return,
     };
     let own = |func: &FuncId| {
@@ -235,7 +239,7 @@ fn own_functions(task: &Task, unit: &mut Unit) {
     list.into_iter().for_each(|func| unit.state_own(func));
 }
 
-/// Warnings for derivatives that are zero whatever the arguments.
+/// Returns warnings for derivatives that are zero for all arguments.
 fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
         let primal = &unit.functions[root.variant.func];
@@ -261,11 +265,11 @@ fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     roots.list.iter().filter_map(of_root).collect()
 }
 
-/// The help on an output that the function allocates.
+/// The help on an output allocated by the function.
 const OWN_OUTPUT: &str = "let the caller allocate the output and pass its address with a shadow; in calls, \
                           `__enzyme_augmentfwd` gives the shadow of a new block, for cotangents before `__enzyme_reverse`";
 
-/// Returns the help on a gradient without an active output: where the function puts what it computes.
+/// Returns the help on a gradient without an active output, depending on how the function returns results.
 fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
     let primal = &unit.functions[root.variant.func];
     let result = unit.result_type(primal.ty);
@@ -283,27 +287,27 @@ fn help_on_output(unit: &Unit, root: &Root) -> &'static str {
     }
 }
 
-/// Returns true if a fact holds for the derivative of a root, whatever version of it runs.
+/// Returns true if a fact holds for the derivative of a root, whichever version runs.
 fn holds(root: &Root, made: &[Vec<Made>], fact: impl Fn(&Report) -> bool) -> bool {
     let mut lists = made.iter();
     let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
     let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
-        // Not an error: a registered derivative is not made here.
+        // Not an error: a registered derivative has no report.
         return false;
     };
     let of_root = |made: &&Made| {
         made.variant.func == root.variant.func && made.variant.mode == root.variant.mode
     };
-    // If a test selects one of two versions, the versions decide.
+    // If a run-time check selects between two versions, the versions decide.
     let holds = match whole.report.versions {
         true => others.iter().filter(of_root).all(|made| fact(&made.report)),
         false => fact(&whole.report),
     };
-    // An augmented primal has no derivative; its return sweep is requested too.
+    // An augmented primal has no derivative; the reverse half is requested too.
     holds && root.variant.mode != Mode::Augmented
 }
 
-/// Tells the program the sizes of its tapes.
+/// Replaces the tape-size queries of the program by constants.
 fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let bytes_of = |func: FuncId| {
         let of_root = roots
@@ -317,7 +321,7 @@ fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagn
     calls::settle(unit, roots, &bytes_of)
 }
 
-/// The kernels of a program that launches some.
+/// Returns the kernels of a program with kernel launches.
 fn kernels(host: &Host) -> Vec<String> {
     let launches = host.functions_that_use(&|name| name.starts_with(LAUNCH));
     let mut kernels = host.defined_functions();
@@ -325,7 +329,7 @@ fn kernels(host: &Host) -> Vec<String> {
     kernels
 }
 
-/// Imports the functions asked for and those that hold calls, with all that they reach.
+/// Imports the requested functions and the functions with differentiation calls, with everything reachable.
 fn import(
     run: &mut Run<'_>,
     host: &mut Host,
@@ -352,7 +356,7 @@ fn import(
     Ok(imported)
 }
 
-/// The requests. Where a body that is asked for could not be brought into regions, the reason is told.
+/// Reads the requests. If a requested body could not be imported, the reason is reported.
 fn requests(
     run: &mut Run<'_>,
     host: &Host,
@@ -372,7 +376,7 @@ fn requests(
     found
 }
 
-/// Reads the calls inside bodies and the requests by name; all findings are gathered.
+/// Reads the calls inside bodies and the requests by name; all diagnostics are gathered.
 fn find_requests(
     run: &mut Run<'_>,
     host: &Host,
@@ -421,7 +425,7 @@ fn find_requests(
     })
 }
 
-/// Beside a refusal: which bodies are missing because they could not be brought into regions.
+/// Adds notes to a refusal: the bodies missing because structuring failed, with reasons.
 fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
     for (func, _) in &imported.refused {
         if let Some(finding) = imported.refusal(*func) {
@@ -433,7 +437,7 @@ fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
     }
 }
 
-/// Header, report and text form, and what the reply says of the derivatives.
+/// Emits header, report and text form, and describes the derivatives in the reply.
 fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Made>]) {
     let of_wrapped = |wrapped: &Wrapped| {
         let mut roots = requests.roots.list.iter();
@@ -467,7 +471,7 @@ fn bodies(unit: &Unit, made: &[Vec<Made>]) -> String {
     texts.join("\n")
 }
 
-/// The functions with new and changed bodies.
+/// Returns the functions with new and changed bodies.
 fn exported(unit: &Unit, requests: &Requests) -> Vec<FuncId> {
     let new = unit
         .functions
@@ -478,8 +482,8 @@ fn exported(unit: &Unit, requests: &Requests) -> Vec<FuncId> {
     functions
 }
 
-/// Puts new and changed bodies into the host, and the program's other functions back; takes the call
-/// interface out of it.
+/// Exports new and changed bodies to the host, restores the program's other functions, and removes the call
+/// interface.
 fn export(
     run: &mut Run<'_>,
     host: &mut Host,
@@ -493,7 +497,7 @@ fn export(
     run.take(broken.collect())?;
     run.check(host.export(unit, functions))?;
     if run.request.options.device.is_some() {
-        // A derivative that a kernel requests may query its thread index.
+        // A derivative requested by a kernel may query its thread index.
         host.mark_thread_functions();
     }
     let changed = requests.changed.iter();
@@ -516,7 +520,7 @@ fn export(
     run.after_host("export", host)
 }
 
-/// Leaves the derivatives and what only they can bring along.
+/// Reduces the module to the derivatives and their private dependencies.
 fn reduce(
     run: &mut Run<'_>,
     host: &mut Host,
@@ -542,8 +546,8 @@ fn reduce(
     run.check(host.verify())
 }
 
-/// Variables that derivatives take to have room behind them, and that the program's own object defines, which leaves
-/// none: the end of one may then be the start of another.
+/// Returns diagnostics for variables with assumed tail padding that the program's own object defines. The
+/// object has no padding: the end of a variable may then equal the start of another.
 fn without_room(unit: &Unit) -> Vec<Diagnostic> {
     let variables = unit.globals.iter().map(|(_, global)| global);
     let elsewhere = variables.filter(|global| {

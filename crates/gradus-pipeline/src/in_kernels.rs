@@ -1,9 +1,9 @@
-//! Derivatives that the threads of a GPU's kernel request, one per thread.
+//! Derivatives requested by the threads of a GPU kernel, one per thread.
 //!
-//! Many threads run such a derivative at the same time. Its adds to shadows are therefore atomic
-//! ([`Variant::concurrent`]). The derivative covers the work of one thread. Operations that threads do together
-//! (barriers, shared memory, warp operations) are refused here: a host function requests their derivative through a
-//! launch.
+//! Many threads run such a derivative concurrently. Adds to shadows are therefore atomic
+//! ([`Variant::concurrent`]). The derivative covers the work of a single thread. Collective operations
+//! (barriers, shared memory, warp operations) are refused here: a host function requests their derivative
+//! through a launch.
 
 use gradus_ad::Variant;
 use gradus_analysis::Closure;
@@ -17,8 +17,7 @@ pub(crate) fn is_of_gpu(triple: &str) -> bool {
         .any(|start| triple.starts_with(start))
 }
 
-/// Refuses operations that the threads of a kernel do together in a function whose derivative each of them
-/// requests.
+/// Refuses collective operations of a kernel's threads in a function whose derivative each thread requests.
 pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     if !variant.concurrent {
         return Vec::new();
@@ -38,7 +37,7 @@ pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     closure.bodies(unit).filter_map(of_body).collect()
 }
 
-/// Refuses a derivative whose concurrent runs conflict in other ways than by adding.
+/// Refuses a derivative whose concurrent runs conflict otherwise than by adding.
 pub(crate) fn meets_others(
     unit: &Unit,
     variant: &Variant,
@@ -55,7 +54,7 @@ pub(crate) fn meets_others(
         .help("ask for the derivative of a host function that launches the kernel, or write this in plain reads and writes of `float` and `double`")
 }
 
-/// Returns the first operation in a body that threads do together.
+/// Returns the first collective operation of a body.
 fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let speaks = |op: Op| {
         let callee = unit.callee(body, op)?;
@@ -86,7 +85,7 @@ fn spoken(function: GpuFn) -> Option<&'static str> {
     })
 }
 
-/// Describes the interaction of a GPU instruction with other threads. Queries of the thread index have none.
+/// Describes the interaction of a GPU instruction with other threads. Thread-index queries have none.
 fn native(name: &str) -> Option<&'static str> {
     let of_gpu = ["llvm.nvvm.", "llvm.amdgcn.", "llvm.r600.", "llvm.spv."];
     let asks = ["sreg", "workitem.id", "workgroup.id", "dispatch"];

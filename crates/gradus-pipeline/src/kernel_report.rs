@@ -1,12 +1,13 @@
-//! What became of the kernels, as text: for `--gpu-report`.
+//! The kernel report (`--gpu-report`) as text.
 //!
-//! A paragraph for each kernel; its first line begins with the file and the lines of its code, so that what a
-//! compiler says of its loops later can be put below. Copies of one kernel that became the same share one.
+//! The report has a paragraph for each kernel. The first line begins with the file and the lines of the
+//! kernel's code; a compiler's loop remarks can later be added below by line. Copies of a kernel with equal
+//! outcomes share a paragraph.
 
 use gradus_gpu::{KernelRecord, Meeting};
 use std::fmt::Write;
 
-/// The report's text.
+/// Returns the report's text.
 pub(crate) fn text(kernels: &[KernelRecord]) -> String {
     let mut groups: Vec<(KernelRecord, Vec<String>)> = Vec::new();
     for kernel in kernels {
@@ -23,8 +24,8 @@ pub(crate) fn text(kernels: &[KernelRecord]) -> String {
     }
     let mut text = String::new();
     for (kernel, names) in &groups {
-        // Code without lines is an entry for launches that are not known; it is told where it is not what a
-        // launch became, too.
+        // Code without lines is the entry for unknown launches. The entry is reported only if its outcome
+        // differs from that of every launch.
         let is_alike = |(other, _): &(KernelRecord, _)| {
             other.lines.is_some() && without_lines(other) == without_lines(kernel)
         };
@@ -46,7 +47,7 @@ fn without_lines(kernel: &KernelRecord) -> KernelRecord {
     kernel
 }
 
-/// Where a copy of a kernel stands.
+/// Describes the launches of a copy of a kernel.
 fn place(function: &str) -> String {
     match function
         .strip_prefix("__gr_")

@@ -1,13 +1,13 @@
-//! In what order: one request in, one reply out.
+//! The driver: carries out a request, a plain data structure, and returns a reply.
 //!
 //! ```text
 //! let reply = gradus_pipeline::compile(&request);              // or
 //! let bytes = gradus_pipeline::compile_bytes(&request_bytes);  // for a child process
 //! ```
 //!
-//! [`Request`] and [`Reply`] are plain data that can be written to bytes. Nothing here reads files,
-//! starts processes, prints, or reads environment or clock: timings are taken with a clock that the
-//! caller hands in ([`compile_timed`]).
+//! [`Request`] and [`Reply`] are plain data that can be written to bytes. Nothing here reads files, starts
+//! processes, prints, or reads environment or clock: timings use a clock passed by the caller
+//! ([`compile_timed`]).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! Attributes, metadata and annotations with names of the call interface. Each is honoured, taken as a hint, or
-//! refused by its name.
+//! Attributes, metadata and annotations with names of the call interface. Each is honoured, taken as a
+//! hint, or refused by name.
 //!
-//! Flow: [`crate::registrations::read`] calls this module before the early pipeline. Instructions and accesses of
-//! variables that carry no derivative are outlined here, into functions that are then registered as inactive.
+//! Flow: [`crate::registrations::read`] calls this module before the early pipeline. Inactive instructions
+//! and accesses of inactive variables are outlined here, into functions then registered as inactive.
 
 use crate::registrations::Registrations;
 use gradus_ir::known::{Mark, attribute_named, interface_word, metadata_named};
@@ -10,23 +10,23 @@ use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The words of one annotation: bearer, text, file, line, further arguments.
+/// The words of an annotation: bearer, text, file, line, further arguments.
 pub(crate) const WORDS_PER_ANNOTATION: usize = 5;
 
-/// The meaning of marks that are no registrations yet.
+/// The meaning of marks not yet turned into registrations.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// Variables that carry no derivative.
+    /// Inactive variables.
     pub inactive_variables: BTreeSet<String>,
-    /// Instructions that carry no derivative, by number, with their word and place.
+    /// Inactive instructions: number, word of the interface, source location.
     apart: Vec<(usize, String, Option<SourceSpan>)>,
-    /// Augmented primals and return sweeps that metadata names, by function.
+    /// Augmented primals and reverse functions named by metadata, by function.
     gradients: BTreeMap<String, [Option<String>; 2]>,
     /// The refusals.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Refuses a word by its name.
+/// Refuses a word by name.
 pub(crate) fn refused(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
     Diagnostic::error(Code::UnknownWord, format!("`{word}` {why}"))
         .at(span, "here")
@@ -66,7 +66,7 @@ impl Marks {
         self.take(mark, into);
     }
 
-    /// Reads a mark of any form.
+    /// Records a mark of any form.
     pub(crate) fn take(&mut self, mark: Marked, into: &mut Registrations) {
         let (word, meaning) = match mark.form {
             MarkForm::Metadata => (format!("!enzyme_{}", mark.word), metadata_named(&mark.word)),
@@ -121,8 +121,8 @@ impl Marks {
         self.findings.push(refused(&word, why, mark.span));
     }
 
-    /// Completes the marks after all were read: pairs the two sweeps of a gradient, outlines instructions and
-    /// accesses.
+    /// Completes the marks after all were read: pairs the two halves of a gradient, outlines instructions
+    /// and accesses.
     pub(crate) fn settle(
         &mut self,
         host: &mut Host,

@@ -1,53 +1,53 @@
-//! What simplification did to parallel loops: what left them, and which of them went.
+//! Reports the effect of simplification on parallel loops: hoisted ops and deleted loops.
 //!
-//! Simplification moves ops, and does not say what it did: a body is looked at before and after. What stood in a
-//! parallel loop and stands outside of it now has left it; a loop that is nowhere any more was not needed.
+//! Simplification keeps no log, hence a body is compared before and after. An op formerly in a parallel
+//! loop and now outside was hoisted; a loop no longer in the body was dead.
 
 use gradus_ir::known::Known;
 use gradus_ir::{Body, LocId, Op, OpKind, Unit};
 use std::collections::{BTreeMap, HashSet};
 
-/// Something that happened to a parallel loop.
+/// A change to a parallel loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
-    /// Where the loop stands.
+    /// The loop's source location.
     pub lp: Option<LocId>,
-    /// What happened.
+    /// The change.
     pub what: What,
 }
 
-/// What happened to a parallel loop.
+/// The kind of a change to a parallel loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// A call of a function left it.
+    /// A call of a function was hoisted.
     Call(String, Option<LocId>),
-    /// A loop inside left it.
+    /// An inner loop was hoisted.
     Loop(Option<LocId>),
-    /// So many loads left it.
+    /// The number of hoisted loads.
     Loads(usize),
-    /// A call inside is not made: what it gives is known otherwise, or not used.
+    /// An inner call was deleted: the result is known otherwise, or unused.
     NoCall(String, Option<LocId>),
-    /// It is gone: nothing runs in it, or nothing that it leaves is used.
+    /// The loop was deleted: it is empty, or its results are unused.
     Gone,
 }
 
-/// What stands in the parallel loops of a body.
+/// The ops in the parallel loops of a body, before simplification.
 pub(crate) struct Before {
     inside: Vec<Inside>,
     loops: Vec<Op>,
 }
 
-/// An op in a parallel loop. What is known of it is kept, as nothing is of an op that went.
+/// An op in a parallel loop. Facts of the op are copied, since a deleted op has none.
 struct Inside {
     op: Op,
     lp: Op,
-    /// Of a call: what it calls.
+    /// The callee's name, if the op is a call.
     called: Option<String>,
     loc: Option<LocId>,
 }
 
 impl Before {
-    /// Looks at a body.
+    /// Records the parallel loops of a body.
     pub(crate) fn of(unit: &Unit, body: &Body) -> Before {
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
         let told = |op: Op| {
@@ -69,7 +69,7 @@ impl Before {
         }
     }
 
-    /// What happened since.
+    /// Returns the changes since [`Before::of`].
     pub(crate) fn since(self, body: &Body) -> Vec<Move> {
         let there: HashSet<Op> = body.walk(body.root()).collect();
         let mut moves = Vec::new();
@@ -109,21 +109,21 @@ impl Before {
     }
 }
 
-/// The innermost parallel loop around an op.
+/// Returns the innermost parallel loop enclosing an op.
 fn around(body: &Body, op: Op) -> Option<Op> {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     std::iter::successors(owner(&op), owner)
         .find(|around| matches!(body.kind(*around), OpKind::ParFor { .. }))
 }
 
-/// Whether an op stands in a loop.
+/// Returns true if an op is inside a loop.
 fn is_in(body: &Body, op: Op, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     body.parent(op)
         .is_some_and(|parent| body.is_inside(parent, region))
 }
 
-/// The name of a called function that a reader of the program's text knows.
+/// Returns the name of a called function known to a reader of the source.
 fn called(unit: &Unit, body: &Body, op: Op) -> Option<String> {
     matches!(body.kind(op), OpKind::Call(_)).then_some(())?;
     let func = unit.callee(body, op)?;

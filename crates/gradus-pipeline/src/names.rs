@@ -1,14 +1,14 @@
-//! From the names that a user gives to the symbols of the program.
+//! Symbol lookup: resolves names given by the user to symbols of the program.
 
 use crate::GradRequest;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::Host;
 use gradus_llvm::symbols::demangled;
 
-/// The symbols of the functions that the requests name, in their order.
+/// Returns the symbols of the functions named by the requests, in order.
 ///
 /// # Errors
-/// Names that no function or several functions have.
+/// Names of no function or of several functions.
 pub(crate) fn resolve(host: &Host, named: &[GradRequest]) -> Result<Vec<String>, Vec<Diagnostic>> {
     let (mut symbols, mut findings) = (Vec::new(), Vec::new());
     for wish in named {
@@ -49,8 +49,8 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     }
 }
 
-/// Returns the symbol. A function of one file alone is refused if another file has a function of this name, too:
-/// linking numbers the later ones (`f.1`).
+/// Returns the symbol. A function with internal linkage is refused if another file has a function of equal
+/// name: linking numbers the later functions (`f.1`).
 fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnostic> {
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let renamed = |other: &&String| {
@@ -79,7 +79,7 @@ fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnosti
     Err(finding.help("rename one of them, or make the one that is meant visible to other files"))
 }
 
-/// Returns a symbol with its source name.
+/// Returns a symbol with the source name.
 fn with_source_name(symbol: &str) -> String {
     match demangled(symbol) {
         same if same == symbol => same,
@@ -87,8 +87,8 @@ fn with_source_name(symbol: &str) -> String {
     }
 }
 
-/// Returns true if `name` means a function whose qualified name is `full`: `a::f`, `f(double)` and `a::f(double)`
-/// mean `a::f(double)`. Spaces do not count.
+/// Returns true if `name` denotes a function with the qualified name `full`: `a::f`, `f(double)` and
+/// `a::f(double)` denote `a::f(double)`. Spaces are ignored.
 fn is_called(full: &str, name: &str) -> bool {
     let plain = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
     let (head, parameters) = parted(full);
@@ -100,7 +100,8 @@ fn is_called(full: &str, name: &str) -> bool {
     ends(head) || ends(&format!("{head}{parameters}"))
 }
 
-/// Splits a qualified name from its parameters. The result type of a template's function is left out.
+/// Splits a qualified name from the parameters. The result type of a function template's instance is left
+/// out.
 fn parted(full: &str) -> (&str, &str) {
     let (mut depth, mut begin) = (0, 0);
     for (at, c) in full.char_indices() {
@@ -134,7 +135,8 @@ fn unknown(name: &str, all: &[String]) -> Diagnostic {
     }
 }
 
-/// The number of letters to insert, drop or replace to make one word of the other (Levenshtein).
+/// Returns the number of letters to insert, drop or replace to turn a word into another (Levenshtein
+/// distance).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

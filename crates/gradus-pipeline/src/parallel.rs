@@ -1,8 +1,7 @@
-//! The parallel part of the pipeline: early pipeline → import → raise → simplify → gpu → lower →
-//! export.
+//! The parallel part of the pipeline: early pipeline → import → raise → simplify → gpu → lower → export.
 //!
-//! Works on the functions that hold calls of a parallel run time and on what they reach. A region that
-//! is not understood stays as it was; a program without such calls is left alone.
+//! The pass works on functions with calls of a parallel runtime and on everything reachable. A region that
+//! cannot be raised stays unchanged. A program without such calls is left alone.
 
 use crate::compile::early_parallel;
 use crate::parallel_report::Happened;
@@ -22,7 +21,7 @@ use gradus_par::{Answers, Fork};
 use gradus_raise::{Orphans, Outcome, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
 
-/// Whether a name is one of a parallel run time.
+/// Returns true if a name belongs to a parallel runtime.
 fn is_parallel_name(name: &str) -> bool {
     matches!(
         lookup(name),
@@ -30,12 +29,12 @@ fn is_parallel_name(name: &str) -> bool {
     )
 }
 
-/// Whether anything in the program is parallel.
+/// Returns true if the program has parallel code.
 pub(crate) fn is_asked_for(host: &Host) -> bool {
     !host.functions_that_use(&is_parallel_name).is_empty()
 }
 
-/// Raises, simplifies and lowers what is parallel in the program.
+/// Raises, simplifies and lowers the program's parallel code.
 pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if !is_asked_for(host) {
         return Ok(());
@@ -90,7 +89,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
-/// Makes one loop of parallel loops that follow each other, and makes short what is one then.
+/// Fuses consecutive parallel loops and simplifies the fused loops.
 fn fuse(
     run: &Run<'_>,
     unit: &mut Unit,
@@ -109,8 +108,8 @@ fn fuse(
     short.again(unit, &fused);
 }
 
-/// Makes parallel loops of teams of which that is seen where their functions were taken in, and says so of
-/// regions that nobody runs as teams any more.
+/// Turns teams into parallel loops if inlining made the fold visible. Updates the records of regions no
+/// longer run as teams.
 fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
     let folded = gradus_raise::fold_again(unit, raised, changed);
     if folded.is_empty() {
@@ -137,7 +136,8 @@ fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
     }
 }
 
-/// Stops where launches cannot become grids: with what keeps the kernels from being read, if that is it.
+/// Refuses launches that cannot become grids, together with the reasons that kept the kernels from being
+/// imported.
 fn refused_launches(
     run: &mut Run<'_>,
     imported: &Imported,
@@ -158,7 +158,8 @@ fn refused_launches(
     })
 }
 
-/// What asks for its thread although no kernel has taken it in.
+/// Returns diagnostics for functions that query a thread index or use block memory but were not inlined
+/// into a kernel.
 fn unanswered(host: &Host) -> Vec<Diagnostic> {
     let asks = |name: &str| {
         let of_thread = matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread());
@@ -180,7 +181,7 @@ fn unit_name(imported: &Imported, func: FuncId) -> &str {
     &imported.unit.functions[func].name
 }
 
-/// An op of a function that runs serially, and why.
+/// Returns the record of an op that runs serially, and why.
 fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRecord {
     let span = unit.span(body.ops[op].loc);
     RegionRecord {
@@ -194,8 +195,8 @@ fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRe
     }
 }
 
-/// Raises all that is understood. Loops that are only said to be independent become parallel where what
-/// they carry can be taken in any order.
+/// Raises all recognised constructs. Loops merely declared independent become parallel if their carried
+/// values may be combined in any order.
 fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let mut raised = gradus_raise::raise(unit, orphans);
     for &func in &raised.changed {
@@ -214,8 +215,9 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     raised
 }
 
-/// Makes loops of the kernels in the changed functions, and these short. Whether threads are stated not to race
-/// is for code that is only run: derivatives have races of their own.
+/// Lowers the kernels of the changed functions to loops and simplifies the loops. `race_free` assumes no
+/// data races between threads; the assumption holds for primal code only, since derivatives have races of
+/// their own.
 fn kernels(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -233,9 +235,9 @@ fn kernels(
             // A derivative would add through both reads.
             part_clamps: race_free && !off("clamps"),
             leave_guards: !off("guards"),
-            // Derivatives keep what each launch leaves.
+            // Derivatives save values between launches.
             fuse_launches: race_free && !off("fusion"),
-            // What is read ahead decides nothing, and has no derivative.
+            // A speculative read decides nothing, and has no derivative.
             look_ahead: race_free && !off("searches"),
             skip_threads: !off("multiples"),
             take_turns: race_free && !off("turns"),
@@ -257,11 +259,13 @@ fn kernels(
     })
 }
 
-/// Before differentiation: what does not vary leaves parallel loops, whose derivatives would do it in each
-/// iteration, too; then parallel ops become the serial loops that they are when the parallelism is dropped.
-/// Those with independent iterations say so, and keep saying so in derivatives. Launches in what is
-/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers. Functions that
-/// are `held`, as something is registered of them, stay functions. `in_regions` are those that regions run. Gives the functions for
+/// Prepares parallel code for differentiation.
+///
+/// Loop-invariant code is hoisted out of parallel loops; otherwise the derivatives would compute it in each
+/// iteration, too. Parallel ops then become their serial projection. Loops with independent iterations keep
+/// a flag, also in derivatives. Launches in differentiated code (`primals` and everything reachable) become
+/// loops, too, with kernels split at barriers. Functions in `held` have registrations and stay functions.
+/// `in_regions` are the functions run by regions. Returns the functions for
 /// [`gradus_par::call_projections`].
 pub(crate) fn project(
     run: &mut Run<'_>,
@@ -271,7 +275,7 @@ pub(crate) fn project(
     in_regions: &[String],
 ) -> Result<HashSet<FuncId>, Stop> {
     settle_markers(&mut imported.unit);
-    // A function that only asks for derivatives may be called by a team that stands elsewhere.
+    // A function that merely requests derivatives may be called by a team elsewhere.
     let orphans = Closure::of(&imported.unit, primals);
     let orphans = Orphans::RaiseOf(orphans.functions().iter().copied().collect());
     let raised = raise(&mut imported.unit, &orphans);
@@ -354,7 +358,8 @@ pub(crate) fn project(
     })
 }
 
-/// Makes atomic sums of the loops that stand for them: what reads atomically in a loop seems to wait for others.
+/// Turns loops that emulate atomic adds into atomic ops: an atomic read in a loop looks like waiting for
+/// another thread.
 fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -364,9 +369,9 @@ fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-/// The functions with parallel ops that are only run, not differentiated: they keep these. Those with calls
-/// for derivatives in parallel ops do not; nor do any where the program asks how many threads there may be,
-/// as what is differentiated finds one.
+/// Returns the functions with parallel ops that are run but not differentiated: their parallel ops stay.
+/// Excluded are functions that request derivatives inside parallel ops. The list is empty if the program
+/// queries the maximum number of threads, as differentiated code sees a single thread.
 fn only_run(unit: &Unit, differentiated: &Closure, changed: &[FuncId]) -> Vec<FuncId> {
     let bodies = || unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
     let asks = |body: &Body| {
@@ -387,7 +392,7 @@ fn only_run(unit: &Unit, differentiated: &Closure, changed: &[FuncId]) -> Vec<Fu
     changed.iter().copied().filter(is_only_run).collect()
 }
 
-/// Whether a body asks for a derivative in a parallel op.
+/// Returns true if a body requests a derivative inside a parallel op.
 fn derives_in_parallel(unit: &Unit, body: &Body) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let asks = |op: &Op| {
@@ -399,15 +404,16 @@ fn derives_in_parallel(unit: &Unit, body: &Body) -> bool {
     })
 }
 
-/// After differentiation: independent loops become parallel again, and these calls of the run-time
-/// library; gives the functions with those that were made for that.
+/// Lowers parallel code after differentiation: independent loops become parallel again, then calls of the
+/// runtime library. Returns `functions` and the functions emitted by lowering.
 pub(crate) fn fork(
     run: &mut Run<'_>,
     unit: &mut Unit,
     functions: &[FuncId],
 ) -> Result<Vec<FuncId>, Stop> {
     run.pass("lower", |run| {
-        // What is only run, and what has forks: a task is not dropped later because nobody needs its result.
+        // Includes functions that are merely run, and functions with forks: a task is not deleted later for
+        // an unused result.
         let is_parallel = |func: &FuncId| {
             let body = unit.functions[*func].body.as_deref();
             body.is_some_and(|body| {
@@ -431,7 +437,7 @@ pub(crate) fn fork(
         raised.regions.extend(serial_loops);
         let name = |func: &FuncId| unit.functions[*func].name.as_str();
         let names: HashSet<&str> = functions.iter().map(name).collect();
-        // Those of functions that keep their code are seen again, with the rest of the program.
+        // Regions of functions with preserved bodies are raised again, with the rest of the program.
         let is_told = |region: &RegionRecord| names.contains(region.function.as_str());
         raised.regions.retain(is_told);
         let happened = Happened {
@@ -443,8 +449,8 @@ pub(crate) fn fork(
     })
 }
 
-/// Imports the functions that call a parallel run time, and those that call these, with all that they
-/// reach; gives both.
+/// Imports the functions that call a parallel runtime, and their callers, with everything reachable.
+/// Returns the unit and these functions.
 fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>), Stop> {
     let users: HashSet<String> = host
         .functions_that_use(&is_parallel_name)
@@ -464,14 +470,15 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
     Ok((imported, roots))
 }
 
-/// Lowers the parallel ops of the changed functions; gives all that must go back to the host, and when loops fork.
+/// Lowers the parallel ops of the changed functions. Returns all functions to export, and the fork
+/// conditions of loops.
 fn lower(
     run: &mut Run<'_>,
     unit: &mut Unit,
     changed: &[FuncId],
 ) -> Result<(Vec<FuncId>, Vec<Fork>), Stop> {
     if run.request.options.deterministic {
-        // Forks call copies of what the program reaches from here.
+        // Forks call copies of functions reachable from here.
         let reached = Closure::of(unit, changed).functions().to_vec();
         let teams = gradus_par::ranks_to_loops(unit, &reached);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
@@ -497,7 +504,7 @@ fn lower(
     Ok((functions, lowered.forks))
 }
 
-/// That a region has threads which no order of them stands for.
+/// Returns the diagnostic for a region whose threads cannot be ordered into serial code.
 fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -508,17 +515,17 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
 }
 
-/// The functions that regions of a program run.
+/// Returns the functions run by the program's regions.
 pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
-    // Regions with a condition, and those of teams, have calls of their own.
+    // Conditional regions, and regions with teams, use separate runtime calls.
     let begins = |name: &str| name.starts_with("__kmpc_fork_");
     let begun = host.functions_handed_to(&begins);
     let begun: Vec<&str> = begun.iter().map(String::as_str).collect();
     host.closure(&begun)
 }
 
-/// Findings for calls in regions that ask for the derivative of a function which shares the region's work: each thread
-/// would have the derivative of all of it.
+/// Returns diagnostics for calls in regions that request the derivative of a worksharing function: each
+/// thread would compute the whole derivative.
 fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec<Diagnostic> {
     let shares: HashSet<FuncId> = closure
         .bodies(unit)
@@ -549,7 +556,7 @@ fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec
     findings
 }
 
-/// Makes loops of the launches in what is differentiated; gives the functions that changed.
+/// Turns launches in differentiated code into loops. Returns the functions that changed.
 fn launches(
     run: &mut Run<'_>,
     imported: &mut Imported,
@@ -568,7 +575,7 @@ fn launches(
     Ok(launches.changed)
 }
 
-/// Refuses derivatives of regions with a stated number of threads in functions that other regions come to.
+/// Refuses derivatives of regions with a `num_threads` clause in functions reached from other regions.
 fn refuse_nested(
     run: &mut Run<'_>,
     unit: &Unit,
@@ -580,7 +587,8 @@ fn refuse_nested(
     run.take(inner.map(|team| inner_team(unit, team)).collect())
 }
 
-/// That a region has one thread where another one runs its function, and the threads it asks for elsewhere.
+/// Returns the diagnostic for a region that has one thread when nested, and `num_threads` threads
+/// otherwise.
 fn inner_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -591,7 +599,8 @@ fn inner_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .help("share its work by `omp for`, leave `num_threads` out, or call the function outside of other regions")
 }
 
-/// That a region has one thread in a derivative while the program finds the number of all.
+/// Returns the diagnostic for a region with one thread in a derivative while the program reads the full
+/// thread count through a function pointer.
 fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -602,7 +611,8 @@ fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagn
         .help("call `omp_get_max_threads` by its name")
 }
 
-/// That a function may give the number of all threads where regions have one in a derivative.
+/// Returns the diagnostic for an unknown callee that may return the full thread count while regions have
+/// one thread in a derivative.
 fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -613,7 +623,8 @@ fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnosti
         .help("compile its file together with this one, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
 }
 
-/// That a region has one thread in a derivative while the program may count what all leave.
+/// Returns the diagnostic for a region with one thread in a derivative while the program may count the
+/// threads by their writes.
 fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
     let function = &unit.functions[*func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
@@ -624,10 +635,10 @@ fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnost
         .help("ask for the number of threads by `omp_get_num_threads`, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
 }
 
-/// Why something runs serially where bits are to be the same.
+/// The reason for serial execution under `--deterministic`.
 pub(crate) const IN_ORDER: &str = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
 
-/// Remarks on what runs serially, and why.
+/// Returns remarks on serialised ops, with the reason.
 pub(crate) fn remarks(
     unit: &Unit,
     serialised: &[(FuncId, Option<LocId>)],
@@ -649,7 +660,7 @@ fn is_reported(run: &Run<'_>) -> bool {
     run.request.emit.contains(&OutputKind::ParallelReport)
 }
 
-/// What became of each region, by source line: after what is known of others.
+/// Appends the outcome of each region, by source line, to the parallel report.
 fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &Happened) {
     if !is_reported(run) {
         return;

@@ -1,4 +1,4 @@
-//! What became of every parallel construct, as text: for `--par-report`.
+//! The parallel report (`--par-report`): the outcome of every parallel construct, as text.
 //!
 //! ```text
 //! norm.c:6: raised to parallel loops and tasks
@@ -7,8 +7,8 @@
 //!         forks from 40001 iterations on, from 5001 on while a worker is awake
 //! ```
 //!
-//! A loop is known by its place in the source. One that stands in several functions, as it was taken in where its
-//! function is called, is told of once, with all that happened to any of them.
+//! A loop is identified by its source location. A loop in several functions, due to inlining, is listed
+//! once, with all changes to any copy.
 
 use crate::moves::{Move, What};
 use gradus_ir::{LocId, SourceSpan, Unit};
@@ -16,18 +16,18 @@ use gradus_par::{Fork, Fused, Size};
 use gradus_raise::{Raised, RegionRecord};
 use std::fmt::Write;
 
-/// What happened to parallel loops after they were raised.
+/// Changes to parallel loops after raising.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Happened {
-    /// What simplification did.
+    /// Changes by simplification.
     pub moves: Vec<Move>,
-    /// Which became one.
+    /// Fused loops.
     pub fused: Vec<Fused>,
-    /// When each forks.
+    /// The fork condition of each loop.
     pub forks: Vec<Fork>,
 }
 
-/// The report's text.
+/// Returns the report's text.
 pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String {
     let mut said = lines(unit, happened);
     let mut text = String::new();
@@ -51,10 +51,10 @@ pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String 
     text
 }
 
-/// Lines, each with the place of the loop that it is about.
+/// Lines, each with the source location of a loop.
 type Said = Vec<(SourceSpan, String)>;
 
-/// All that is said of loops, each line once.
+/// Returns all lines on loops, without duplicates.
 fn lines(unit: &Unit, happened: &Happened) -> Said {
     let mut said = Said::new();
     let mut say = |loc: Option<LocId>, line: String| {
@@ -133,7 +133,8 @@ fn size(size: Size) -> String {
     }
 }
 
-/// The lines about a construct: those of loops of which it is the last construct before them.
+/// Removes and returns the lines on a construct: lines of loops for which `construct` is the last preceding
+/// construct.
 fn take(said: &mut Said, regions: &[RegionRecord], construct: Option<&SourceSpan>) -> Vec<String> {
     let Some(construct) = construct else {
         return Vec::new();
@@ -159,7 +160,7 @@ fn take(said: &mut Said, regions: &[RegionRecord], construct: Option<&SourceSpan
     own.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Whether a construct becomes a parallel loop.
+/// Returns true if a construct becomes a parallel loop.
 fn makes_loops(name: &str) -> bool {
     ["for", "for (dynamic)", "gr_for", "taskloop"].contains(&name)
 }

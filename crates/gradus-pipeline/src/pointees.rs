@@ -1,12 +1,12 @@
-//! What parameters point to, where debug information says that it is numbers: `const double *x`.
+//! Pointee types of parameters from debug information, if floats: `const double *x`.
 //!
-//! Flow: import → the attribute [`POINTEE`] of parameters → the analysis of memory, for which it is the
-//! weakest evidence: it counts where nothing else tells what memory holds.
+//! Flow: import → the attribute [`POINTEE`] of parameters → type analysis. The attribute is the weakest
+//! type evidence: it counts only if nothing else determines the type of the memory.
 
 use gradus_ir::{Attr, AttrValue, FloatKind, FuncId, POINTEE, Type, Unit};
 use gradus_llvm::Host;
 
-/// Notes the pointees of all functions with bodies.
+/// Declares the pointee types of all functions with bodies.
 pub(crate) fn declare(host: &Host, unit: &mut Unit) {
     let functions: Vec<FuncId> = unit.functions.ids().collect();
     for func in functions {
@@ -16,7 +16,8 @@ pub(crate) fn declare(host: &Host, unit: &mut Unit) {
     }
 }
 
-/// A spelling counts where the source has as many parameters as the function.
+/// Declares the pointee types of a function. Spellings count only if source and function have equally many
+/// parameters.
 fn of_function(host: &Host, unit: &mut Unit, func: FuncId) {
     let function = &unit.functions[func];
     let spellings = host.c_types(&function.name);
@@ -44,7 +45,7 @@ fn of_function(host: &Host, unit: &mut Unit, func: FuncId) {
     }
 }
 
-/// The numbers that C's spelling of a type points to.
+/// Returns the float type that a C spelling of a pointer type points to.
 fn pointee(spelling: &str) -> Option<FloatKind> {
     let inner = spelling.strip_suffix('*')?.trim_end();
     match inner.strip_prefix("const ").unwrap_or(inner) {

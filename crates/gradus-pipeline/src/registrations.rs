@@ -1,9 +1,9 @@
-//! What a program registers by variables of certain names, or says by attributes: derivatives of its
-//! own, inactive functions, functions that are like known ones, allocations.
+//! Registrations of a program, by variables with reserved names or by attributes: custom derivatives,
+//! inactive functions, functions that resemble known functions, allocators.
 //!
-//! Flow: [`read`] before the early pipeline; the functions named are held through it as calls;
-//! [`Registrations::state`] tells the unit once it is imported, and gives the rules that the worklist
-//! asks ([`crate::requests::rules`]).
+//! Flow: [`read`] runs before the early pipeline, during which the named functions stay calls. After the
+//! import, [`Registrations::state`] adds the registrations to the unit and returns the rules queried by the
+//! worklist ([`crate::requests::rules`]).
 
 mod contradictions;
 
@@ -21,10 +21,10 @@ use gradus_ir::{
 use gradus_llvm::{Host, Word};
 use std::collections::BTreeSet;
 
-/// Where clang keeps what `__attribute__((annotate("…")))` says: function, text, file, line, more.
+/// The variable with clang's `__attribute__((annotate("…")))` data: function, text, file, line, arguments.
 const ANNOTATIONS: &str = "llvm.global.annotations";
 
-/// What a program registers.
+/// The registrations of a program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registrations {
     gradients: Vec<[String; 3]>,
@@ -40,7 +40,7 @@ fn misfit(variable: &str, expected: &str) -> Diagnostic {
         .help("write the functions and texts into its initialiser: it is read at compile time")
 }
 
-/// Reports words of the interface that the module uses without a definition and that no row of the table holds.
+/// Reports interface words that the module uses without a definition and that are missing from the table.
 pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
     let unknown = |name: &str| {
         is_reserved(name)
@@ -57,10 +57,10 @@ pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
     host.undefined(&unknown).into_iter().map(refuse).collect()
 }
 
-/// Reads the program's registrations. Instructions that carry no derivative are outlined in the host.
+/// Reads the program's registrations. Inactive instructions are outlined in the host.
 ///
 /// # Errors
-/// Variables whose contents are not what their names promise, and words that are not supported.
+/// Variables whose contents contradict their names, and unsupported words.
 pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     let mut found = Registrations::default();
     let mut marks = Marks::default();
@@ -68,7 +68,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
         let lost = planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
         let words = || host.words(&variable).unwrap_or_default();
         if variable.starts_with(CALLED) {
-            // Gradus made it: the name of a device function that another file defines.
+            // Gradus emitted the variable: the name of a device function defined in another file.
             continue;
         }
         if variable == ANNOTATIONS {
@@ -123,7 +123,7 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     }
 }
 
-/// Returns the variables that a registration names.
+/// Returns the variables named by a registration.
 fn variables(variable: &str, words: &[Word]) -> Result<Vec<String>, Diagnostic> {
     let name = |word: &Word| match word {
         Word::Variable(name) => Some(Some(name.clone())),
@@ -141,12 +141,12 @@ impl Registrations {
         self.inactive.insert(function);
     }
 
-    /// Registers a function that resembles a known one.
+    /// Registers a function that resembles a known function.
     pub(crate) fn add_like(&mut self, function: String, name: String) {
         self.like.push((function, name));
     }
 
-    /// Registers a gradient of a function: augmented primal, return sweep.
+    /// Registers a gradient of a function: augmented primal, reverse function.
     pub(crate) fn add_gradient(&mut self, function: String, augmented: String, reverse: String) {
         self.gradients.push([function, augmented, reverse]);
     }
@@ -215,7 +215,7 @@ impl Registrations {
         Ok(())
     }
 
-    /// The functions that must stay calls until they are told apart.
+    /// Returns the functions that must stay calls until registrations are applied.
     pub(crate) fn held(&self) -> Vec<String> {
         let rules = self.gradients.iter().map(|[f, ..]| f);
         let rules = rules.chain(self.derivatives.iter().map(|[f, _]| f));
@@ -229,17 +229,17 @@ impl Registrations {
         all.into_iter().cloned().collect()
     }
 
-    /// The functions that derivatives will call, and that must be there too.
+    /// Returns the functions called by derivatives, which must be imported too.
     pub(crate) fn called(&self) -> Vec<String> {
         let sweeps = self.gradients.iter().flat_map(|[_, a, r]| [a, r]);
         let all = sweeps.chain(self.derivatives.iter().map(|[_, d]| d));
         all.cloned().collect()
     }
 
-    /// Tells the unit what is registered, before requests are read.
+    /// Adds the registrations to the unit, before requests are read.
     ///
     /// # Errors
-    /// Functions that are not what they are said to be.
+    /// Functions that contradict their registration.
     pub(crate) fn state(&self, unit: &mut Unit) -> Result<Rules, Vec<Diagnostic>> {
         let mut findings = Vec::new();
         let mut stated: Vec<FuncId> = Vec::new();
@@ -285,7 +285,7 @@ impl Registrations {
             if calls::asks(unit, func) {
                 findings.push(about(unit, func, "asks for derivatives itself".into()));
             } else {
-                // What it does is stated: its body is not looked into.
+                // The registration states the effects: the body is not analysed.
                 unit.functions[func].body = None;
             }
         }
@@ -345,16 +345,16 @@ fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
     .help("take the registration away, or register another function")
 }
 
-/// Makes the result of a function with a registered derivative depend on its numbers for analyses, whatever its own
-/// code does. A rounding function may be registered with the slope of a straight line. The value stays, except that
-/// a NaN number is returned itself.
+/// Makes the result of a function with a custom derivative depend on its float arguments for analyses,
+/// whatever the body computes: a rounding function may be registered with the slope of a straight line. The
+/// value is unchanged, except that a NaN argument is returned itself.
 fn let_matter(unit: &mut Unit, func: FuncId) {
     let params = unit.param_types(unit.functions[func].ty).to_vec();
     if calls::asks(unit, func) {
         return;
     }
     let Some(mut body) = unit.functions[func].body.take() else {
-        // Not an error: analyses take the result of a declaration to depend on its numbers.
+        // Not an error: for analyses, the result of a declaration depends on its arguments.
         return;
     };
     let last = body.last(body.root());
@@ -381,8 +381,8 @@ fn let_matter(unit: &mut Unit, func: FuncId) {
     unit.functions[func].body = Some(body);
 }
 
-/// Gives a function without a body here one that calls what nothing is known of, so that analyses see a
-/// function like any other; it is taken out again when all derivatives are made.
+/// Gives a bodiless function a body that calls an unknown function, for analyses to see an ordinary
+/// function. The body is removed after all derivatives are emitted.
 fn make_opaque(unit: &mut Unit, func: FuncId) -> Option<FuncId> {
     if unit.functions[func].body.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! What the pipeline answers: outcome, findings, outputs, and facts about the derivatives made.
+//! The reply of the pipeline: outcome, diagnostics, outputs, and descriptions of the derivatives.
 
 use crate::OutputKind;
 use crate::request::Mode;
@@ -6,74 +6,74 @@ use crate::wire;
 use gradus_ir::{Diagnostic, Severity};
 use serde::{Deserialize, Serialize};
 
-/// The answer to a request.
+/// The reply to a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Whether the request was carried out.
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// All findings of the run, in a fixed order.
+    /// All diagnostics of the run, in a fixed order.
     #[serde(with = "wire::diagnostics")]
     pub diagnostics: Vec<Diagnostic>,
-    /// What was asked for, in the order of the request; empty where the request is refused.
+    /// The requested outputs, in the order of the request; empty if the request is refused.
     pub outputs: Vec<Output>,
-    /// The derivatives made under names of their own, in the order of the request.
+    /// The derivatives requested by name, in the order of the request.
     pub derivatives: Vec<Derivative>,
     /// The functions that the program defines ([`crate::Task::List`]).
     pub functions: Vec<FunctionInfo>,
     /// The number of differentiation calls that were replaced.
     pub calls_replaced: usize,
-    /// The program's text after the passes asked for.
+    /// The program's text after each requested pass.
     pub dumps: Vec<Dump>,
-    /// How long each pass took, in order.
+    /// The duration of each pass, in order.
     pub timings: Vec<Timing>,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Carried out.
     #[default]
     Ok,
-    /// Refused: there is an error among the diagnostics, and no output.
+    /// Refused: the diagnostics contain an error, and no output exists.
     Refused,
 }
 
 /// An emitted form of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Which.
+    /// The kind of output.
     pub kind: OutputKind,
-    /// Its bytes; UTF-8 where it is text.
+    /// The bytes; UTF-8 if text.
     pub bytes: Vec<u8>,
 }
 
-/// A derivative, as callers see it.
+/// A derivative, as seen by callers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Derivative {
-    /// Its symbol.
+    /// The symbol.
     pub name: String,
-    /// The symbol of the function that was differentiated.
+    /// The symbol of the primal.
     pub function: String,
-    /// That function's name in the source.
+    /// The primal's name in the source.
     pub source_name: String,
-    /// The direction.
+    /// The mode.
     pub mode: Mode,
-    /// The number of tangents or cotangents that go along at once.
+    /// The number of simultaneous tangents or cotangents.
     pub width: u32,
-    /// The function's own arguments in order.
+    /// The primal's arguments in order.
     pub primal: Vec<Argument>,
     /// The derivative's arguments in order.
     pub arguments: Vec<Argument>,
-    /// What it returns: nothing, one value, or the members of `struct NAME_result` in order
-    /// (`struct f_adj`, for a VJP called `f_vjp`).
+    /// The results: none, a single value, or the members of `struct NAME_result` in order (`struct f_adj`,
+    /// for a VJP called `f_vjp`).
     pub results: Vec<Part>,
-    /// Its C prototype, without the semicolon.
+    /// The C prototype, without the semicolon.
     pub prototype: String,
-    /// The function's own C prototype, without the semicolon.
+    /// The primal's C prototype, without the semicolon.
     pub primal_prototype: String,
-    /// The arguments that are addresses of Fortran descriptors.
+    /// The arguments that hold addresses of Fortran descriptors.
     pub descriptors: Vec<String>,
-    /// The definitions in C of structures by value for which the source has no name.
+    /// The C definitions of by-value structures without a name in the source.
     pub structures: Vec<String>,
     /// True if the derivative is zero for all arguments.
     pub is_zero: bool,
@@ -82,18 +82,18 @@ pub struct Derivative {
 /// An argument of a function or derivative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Argument {
-    /// The name in the prototype: a C identifier that no other argument has.
+    /// The name in the prototype: a C identifier, unique among the arguments.
     pub name: String,
     /// The name in the source.
     pub source_name: String,
-    /// Its C type.
+    /// The C type.
     pub c_type: String,
-    /// What it is.
+    /// The role.
     pub role: Role,
     /// The description of a Fortran array that a descriptor passes (`x(:)`).
     pub descriptor: Option<Descriptor>,
-    /// Of a structure that is passed by value in memory and consists of numbers of one type: that
-    /// type in C, and how many.
+    /// For a by-value structure in memory with members of a single float type: the C type and the number of
+    /// members.
     pub elements: Option<(String, u64)>,
 }
 
@@ -104,11 +104,11 @@ pub struct Descriptor {
     pub elem: String,
     /// The number of dimensions.
     pub rank: u32,
-    /// The form of its declaration.
+    /// The form of declaration.
     pub kind: DescriptorKind,
 }
 
-/// The form in which an array with a descriptor was declared.
+/// The form of declaration of an array with a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
     /// `x(:)`: the caller's shape.
@@ -121,45 +121,45 @@ pub enum DescriptorKind {
     AssumedRank,
 }
 
-/// A part of what a derivative returns.
+/// A part of a derivative's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Its name as a member of the structure.
+    /// The name as a member of the structure.
     pub name: String,
-    /// Its C type.
+    /// The C type.
     pub c_type: String,
-    /// What it is.
+    /// The role.
     pub role: Role,
 }
 
-/// What an argument or a part of a result is.
+/// The role of an argument or of a part of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// Argument so-and-so of the primal, as it is; inactive.
+    /// Argument `.0` of the primal, unchanged; inactive.
     Inactive(usize),
-    /// Argument so-and-so of the primal, as it is; a tangent or adjoint belongs to it.
+    /// Argument `.0` of the primal, unchanged; a tangent or adjoint belongs to the argument.
     Active(usize),
-    /// The tangent (forward) or the memory for the adjoint (reverse) of argument so-and-so, in a
-    /// lane.
+    /// The tangent (forward mode) or the memory for the adjoint (reverse mode) of argument `.0`, for batch
+    /// element `.1`.
     Shadow(usize, u32),
-    /// The cotangent of the result, in a lane.
+    /// The cotangent of the result, for a batch element.
     Cotangent(u32),
     /// The primal's result.
     PrimalResult,
-    /// The tangent (or shadow) of the result, in a lane.
+    /// The tangent (or shadow) of the result, for a batch element.
     ResultTangent(u32),
-    /// The adjoint of argument so-and-so, in a lane.
+    /// The adjoint of argument `.0`, for batch element `.1`.
     Adjoint(usize, u32),
 }
 
 /// A function of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionInfo {
-    /// Its symbol.
+    /// The symbol.
     pub name: String,
-    /// What the source calls its arguments, else `arg0` ….
+    /// The names of the arguments in the source; `arg0` … if unknown.
     pub arguments: Vec<String>,
-    /// File and line of its definition, where known.
+    /// File and line of the definition, if known.
     pub place: Option<(String, u32)>,
 }
 
@@ -168,30 +168,30 @@ pub struct FunctionInfo {
 pub struct Dump {
     /// The pass.
     pub pass: String,
-    /// LLVM's text or the text form of bodies, as the program stood then.
+    /// LLVM's text, or the text form of bodies, after the pass.
     pub text: String,
 }
 
-/// How long a pass took.
+/// The duration of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// The pass.
     pub pass: String,
-    /// In units of the caller's clock; nanoseconds by custom.
+    /// In units of the caller's clock; nanoseconds by convention.
     pub duration: u64,
 }
 
 impl Reply {
-    /// The bytes of an output, if it was made.
+    /// Returns the bytes of an output, if emitted.
     pub fn output(&self, kind: OutputKind) -> Option<&[u8]> {
         let hit = self.outputs.iter().find(|o| o.kind == kind)?;
         Some(&hit.bytes)
     }
-    /// The text of an output, if it was made and is text.
+    /// Returns the text of an output, if emitted and textual.
     pub fn text(&self, kind: OutputKind) -> Option<&str> {
         std::str::from_utf8(self.output(kind)?).ok()
     }
-    /// Whether an error was found.
+    /// Returns true if the diagnostics contain an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics
             .iter()

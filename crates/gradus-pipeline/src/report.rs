@@ -1,4 +1,4 @@
-//! The report of a run, as text: what is active, what the tape keeps and why, what it costs.
+//! The derivative report as text: activity, saved values with reasons, operation counts.
 
 use crate::requests::source_arguments;
 use crate::worklist::Made;
@@ -7,7 +7,7 @@ use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The report on these roots: for each, all functions made for it.
+/// Returns the report on all functions emitted for each root.
 pub(crate) fn report(unit: &Unit, roots: &[Vec<Made>]) -> String {
     let mut text = String::new();
     for made in roots {
@@ -103,8 +103,8 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     }
 }
 
-/// A parallel loop of the return sweep: whether it runs in parallel, and how it adds to what iterations
-/// share.
+/// Appends a parallel loop of the reverse pass: parallel or serial execution, and the kind of adds to
+/// shared memory.
 fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
     let what = match (&one.span, one.at_once) {
         (None, _) => "called by iterations".to_string(),
@@ -148,7 +148,7 @@ fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
     let _ = writeln!(text, "{indent}  {what}; adds to adjoints: {adds}");
 }
 
-/// What each argument and the result are.
+/// Returns the activity of each argument and of the result.
 fn arguments(unit: &Unit, made: &Made) -> String {
     let variant = &made.variant;
     let mut list: Vec<String> = source_arguments(unit, variant.func)
@@ -186,7 +186,7 @@ fn ratio(own: f64, derived: f64) -> String {
     }
 }
 
-/// A number of things in at most four figures.
+/// Formats a count with at most four digits.
 fn short(number: f64) -> String {
     match number {
         n if n < 1e4 => format!("{n:.0}"),
@@ -205,8 +205,8 @@ fn short_bytes(number: f64) -> String {
     }
 }
 
-/// What the tape keeps, by source line: the line that costs most comes first, and in it what costs
-/// most.
+/// Appends the tape's contents by source line. The most expensive line comes first, and within a line the
+/// most expensive value.
 fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     if kept.is_empty() {
         let _ = writeln!(text, "{indent}  tape: nothing is kept");
@@ -244,7 +244,7 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
         };
         let row = [head, size(one), one.what.clone(), one.why.clone()];
         match rows.last_mut() {
-            // Alike but for which one it is.
+            // Equal except for the index.
             Some((count, last)) if row[0].is_empty() && last[1..] == row[1..] => *count += 1,
             _ => rows.push((1, row)),
         }
@@ -266,7 +266,7 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     }
 }
 
-/// Returns the most expensive row of the tapes of these roots, with its line.
+/// Returns the most expensive entry of these roots' tapes, with the source line.
 pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
     let kept = roots.iter().flatten().flat_map(|made| &made.report.kept);
     let kept = kept.max_by(|a, b| {
@@ -280,7 +280,7 @@ pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
     Some(format!("{at}{}, {}", kept.what, size(kept)))
 }
 
-/// How large a kept value is, how often there is one, and where it lies.
+/// Formats size, trip counts and location of a saved value.
 fn size(kept: &Kept) -> String {
     let times: String = kept.times.iter().map(|t| format!(" × {t}")).collect();
     format!("{} bytes{times} ({})", kept.bytes, kept.place)

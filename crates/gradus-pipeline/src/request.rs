@@ -1,100 +1,100 @@
-//! What the pipeline is asked: modules, a task, what to emit, options.
+//! A request to the pipeline: modules, a task, outputs, options.
 
 use gradus_ir::Code;
 use serde::{Deserialize, Serialize};
 
-/// One run of the pipeline.
+/// A run of the pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The modules of the program, linked in this order into one.
     pub inputs: Vec<Input>,
-    /// What to do with it.
+    /// The task.
     pub task: Task,
-    /// The user's optimisation level: that of the late pipeline and of the code generator.
+    /// The user's optimisation level, for the late pipeline and the code generator.
     pub level: Level,
-    /// What to emit, in this order; nothing is emitted when the request is refused.
+    /// The outputs, in order; a refused request has none.
     pub emit: Vec<OutputKind>,
-    /// Everything else.
+    /// All further options.
     pub options: Options,
 }
 
 /// A module's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// The name that messages use.
+    /// The name for diagnostics.
     pub name: String,
     /// Bitcode, textual LLVM IR, or an object that carries bitcode.
     pub bytes: Vec<u8>,
 }
 
-/// What to do with the program.
+/// The task on the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
-    /// Lists its functions ([`crate::Reply::functions`]).
+    /// Lists the functions ([`crate::Reply::functions`]).
     #[default]
     List,
     /// Adds derivatives of named functions (`gradus grad`, `gradus check`).
     Grad(GradTask),
-    /// Replaces the calls that ask for derivatives (`gradus cc`). A program without such calls goes
-    /// through the late pipeline only, as with the user's own compiler.
+    /// Replaces differentiation calls (`gradus cc`). A program without differentiation calls goes through
+    /// the late pipeline only, as with the user's own compiler.
     Calls(CallsTask),
-    /// Sends every function through the language and back, then does as [`Task::Calls`] with a
-    /// program without calls. Functions that stay untouched are listed as notes.
+    /// Imports and exports every function, then proceeds like [`Task::Calls`] for a program without calls.
+    /// Functions that could not be imported are listed as notes.
     RestructureAll,
 }
 
 /// Derivatives of named functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GradTask {
-    /// The derivatives wanted.
+    /// The requested derivatives.
     pub derivatives: Vec<GradRequest>,
-    /// Emits the derivatives and what they need only, to be linked beside the user's own object;
-    /// refused where that would duplicate static state.
+    /// Emits only the derivatives and their private dependencies, to be linked with the user's own object;
+    /// refused if static state would be duplicated.
     pub beside: bool,
 }
 
-/// One derivative of a named function.
+/// A derivative of a named function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GradRequest {
-    /// The function, by its symbol or by its name in the source.
+    /// The function, by symbol or by name in the source.
     pub function: String,
-    /// The arguments to differentiate with respect to: names, or positions from 0. Empty: every
-    /// argument that can carry a derivative. Further pointers that the function writes through get
-    /// shadows too, since active values may be left there, unless they stand in `inactive`.
+    /// The arguments to differentiate with respect to: names, or positions from 0. Empty: every argument
+    /// that can carry a derivative. Further pointers written through by the function get shadows too, since
+    /// active values may be stored there, unless listed in `inactive`.
     pub wrt: Vec<String>,
-    /// Arguments that are inactive whatever the function does with them.
+    /// Arguments declared inactive.
     pub inactive: Vec<String>,
-    /// Forward or reverse.
+    /// Forward or reverse mode.
     pub mode: Mode,
-    /// The number of tangents or cotangents that go along at once; 0 counts as 1.
+    /// The number of simultaneous tangents or cotangents; 0 counts as 1.
     pub width: u32,
-    /// Whether the derivative gives the function's own result too.
+    /// True if the derivative returns the primal result too.
     pub with_primal: bool,
-    /// The symbol of the derivative; by default `f_jvp` or `f_vjp`.
+    /// The symbol of the derivative; the default is `f_jvp` or `f_vjp`.
     pub name: Option<String>,
 }
 
-/// Calls that ask for derivatives, inside bodies.
+/// Differentiation calls inside bodies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallsTask {
-    /// Whether unresolved active callees are notes (`-c`: another file may define them) and not
-    /// errors. The calls concerned stay in the output.
+    /// True if unresolved active callees are notes (`-c`: another file may define them) and not errors. The
+    /// affected calls stay in the output.
     pub partial: bool,
-    /// What parts of the program define that are not seen here, where all its parts are known.
+    /// Symbols defined by unseen parts of the program, if all parts are known.
     pub elsewhere: Vec<String>,
 }
 
-/// The direction of differentiation.
+/// The mode of differentiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// JVP: tangents go along with the program.
+    /// JVP: tangents are propagated along with the program.
     Forward,
-    /// VJP: adjoints flow back.
+    /// VJP: adjoints are propagated backwards.
     #[default]
     Reverse,
 }
 
-/// A level of LLVM's optimiser. `-Os` and `-Oz` are `O2`; their attributes stand on the functions.
+/// A level of LLVM's optimiser. `-Os` and `-Oz` are `O2` plus attributes on the functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Level {
@@ -105,7 +105,7 @@ pub enum Level {
     O3,
 }
 
-/// A form of the result.
+/// A form of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OutputKind {
     /// A relocatable object.
@@ -116,34 +116,34 @@ pub enum OutputKind {
     LlvmText,
     /// Assembly.
     Assembly,
-    /// The text form of the derivatives' bodies, before they go back to LLVM.
+    /// The text form of the derivatives' bodies, before export to LLVM.
     Gir,
     /// A C header with the derivatives' prototypes and contracts.
     Header,
-    /// The report: what is active, what the tape keeps and why, operation counts.
+    /// The derivative report: activity, saved values with reasons, operation counts.
     Report,
-    /// What became of every parallel region, by source line.
+    /// The parallel report: the outcome of every parallel region, by source line.
     ParallelReport,
-    /// What became of every kernel: barriers, what crosses them, loops.
+    /// The kernel report: barriers, values live across barriers, loops.
     KernelReport,
 }
 
-/// What parallel regions become.
+/// The target of lowering for parallel regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParallelTarget {
-    /// Calls of the run-time library, which has threads of its own unless a link has regions of OpenMP's.
+    /// Calls of the runtime library, with a thread pool of its own unless OpenMP regions are linked.
     #[default]
     Runtime,
-    /// Calls of the run-time library, whose work is done by the threads of OpenMP's.
+    /// Calls of the runtime library, executed by OpenMP's threads.
     OpenMp,
-    /// The words of `gradus/parallel.h` in LLVM's IR, to be compiled again.
+    /// The parallel intrinsics of `gradus/parallel.h` in LLVM IR, to be compiled again.
     Words,
 }
 
-/// A diagnostic that is an error unless the user allows it. Allowed, it is a warning.
+/// A diagnostic that is an error unless allowed by the user. An allowed diagnostic is a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Allowance {
-    /// Numbers that matter go through text or a file, where their derivatives end.
+    /// Active values pass through text or a file, where derivatives end.
     TextRoundTrip,
 }
 
@@ -164,47 +164,48 @@ impl Allowance {
     }
 }
 
-/// How the pipeline works.
+/// The options of the pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Makes all adjoint products strong: zero times anything is zero.
     pub strong_zero: bool,
-    /// The diagnostics that are warnings and no errors.
+    /// The allowed diagnostics: warnings instead of errors.
     pub allowed: Vec<Allowance>,
-    /// Runs the verifiers after every pass; they always run on what goes back to LLVM.
+    /// Runs the verifiers after every pass; exported functions are always verified.
     pub verify_each: bool,
-    /// Gives the program's text after passes of these names ([`crate::PASSES`]; `all` for all).
+    /// Returns the program's text after the named passes ([`crate::PASSES`]; `all` for all).
     pub dump_after: Vec<String>,
-    /// True if other files can call the functions whose derivatives are requested by name, by their symbols,
-    /// `static` ones too.
+    /// True if other files can call the functions requested by name, including `static` functions, by their
+    /// symbols.
     pub callable_primals: bool,
-    /// Leaves out the early LLVM pipeline: the input is imported as it is.
+    /// Skips the early LLVM pipeline: the input is imported unchanged.
     pub skip_early: bool,
-    /// Leaves out the late LLVM pipeline: a compiler of the same LLVM goes on from the bitcode.
+    /// Skips the late LLVM pipeline: a compiler based on an equal LLVM continues from the bitcode.
     pub skip_late: bool,
-    /// Raises the program's parallel regions, optimises across them, and lowers them to our own
-    /// run-time library.
+    /// Raises the program's parallel regions, optimises across them, and lowers them to Gradus's runtime
+    /// library.
     pub parallel: bool,
-    /// With `parallel`: what its parallel regions become.
+    /// With `parallel`: the target of lowering.
     pub target: ParallelTarget,
-    /// With `parallel`: results have the same bits for any number of workers.
+    /// With `parallel`: results are bitwise independent of the number of workers.
     pub deterministic: bool,
-    /// Drops debug information from the output: it was asked of the compiler for messages and
-    /// reports only.
+    /// Strips debug information from the output; the compiler emitted it for diagnostics and reports only.
     pub strip_debug: bool,
-    /// The GPU's half of the only input, as LLVM's text: kernels and device functions, which become code
-    /// of this machine.
+    /// The GPU half of the only input, as LLVM text: kernels and device functions, to be compiled for the
+    /// host.
     pub device: Option<Input>,
-    /// Whether other translation units may use its device functions and variables.
+    /// True if other translation units may use the device functions and variables.
     pub separate: bool,
-    /// Adds that meet take other forms than atomic ones however few they are, for tests: else only where it pays.
+    /// Replaces conflicting atomic adds by other forms regardless of their number, for tests; the default
+    /// applies a profitability threshold.
     pub few_adds: bool,
-    /// The switches of differentiation, by name, that are off (`snapshots`, `replay` …).
+    /// The disabled switches of differentiation, by name (`snapshots`, `replay` …).
     pub off: Vec<String>,
 }
 
 impl Request {
-    /// Whether derivatives by name go out as LLVM's IR, to be differentiated again.
+    /// Returns true if derivatives requested by name are emitted as LLVM IR, and may be differentiated
+    /// again.
     pub(crate) fn may_be_read_again(&self) -> bool {
         let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
         matches!(self.task, Task::Grad(_)) && self.emit.iter().any(again)
@@ -212,7 +213,7 @@ impl Request {
 }
 
 impl Input {
-    /// A module's bytes under a name.
+    /// Returns a module's bytes under a name.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Input {
             name: name.into(),

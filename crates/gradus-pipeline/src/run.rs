@@ -1,7 +1,7 @@
-//! A run in progress: findings, timings and dumps gathered around every pass.
+//! A run in progress: gathers diagnostics, timings and dumps around every pass.
 //!
-//! A pass that cannot go on puts its findings into the reply and gives [`Stop`]; the reply is then a
-//! refusal without outputs.
+//! A pass that cannot continue puts its diagnostics into the reply and returns [`Stop`]; the reply is then
+//! a refusal without outputs.
 
 use crate::reply::{Dump, Outcome, Output, Timing};
 use crate::{Allowance, Reply, Request};
@@ -9,7 +9,7 @@ use gradus_ir::{Code, Diagnostic, Severity, Unit};
 use gradus_llvm::Host;
 use gradus_raise::Raised;
 
-/// The names of the passes in their order, as [`crate::Options::dump_after`] and timings use them.
+/// The names of the passes in order, for [`crate::Options::dump_after`] and timings.
 pub const PASSES: &[&str] = &[
     "read",
     "early",
@@ -38,19 +38,19 @@ pub const PASSES: &[&str] = &[
     "emit",
 ];
 
-/// The run ends here; the findings that say why are in the reply.
+/// The run ends here; the diagnostics in the reply give the reason.
 #[derive(Debug)]
 pub(crate) struct Stop;
 
 /// A run in progress.
 pub(crate) struct Run<'a> {
-    /// What was asked.
+    /// The request.
     pub request: &'a Request,
-    /// The answer so far.
+    /// The reply so far.
     pub reply: Reply,
-    /// Outputs that are made before the program goes back to LLVM: text form, header, report.
+    /// Outputs emitted before the export to LLVM: text form, header, report.
     pub early_outputs: Vec<Output>,
-    /// What became of the regions that were raised for derivatives.
+    /// The regions raised for differentiation, with outcomes.
     pub raised: Raised,
     clock: &'a mut dyn FnMut() -> u64,
 }
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a pass and notes how long it took; a pass may run several times.
+    /// Runs a pass and records the duration; a pass may run several times.
     pub(crate) fn pass<T>(
         &mut self,
         name: &str,
@@ -85,7 +85,10 @@ impl<'a> Run<'a> {
         result
     }
 
-    /// Adds findings; stops where one of them is an error.
+    /// Adds diagnostics to the reply.
+    ///
+    /// # Errors
+    /// Stops if a diagnostic is an error.
     pub(crate) fn take(&mut self, findings: Vec<Diagnostic>) -> Result<(), Stop> {
         let fatal = findings.iter().any(|d| d.severity == Severity::Error);
         for finding in findings {
@@ -96,7 +99,7 @@ impl<'a> Run<'a> {
         if fatal { Err(Stop) } else { Ok(()) }
     }
 
-    /// Returns the diagnostics. Those that need the user's permission and lack it become errors.
+    /// Returns the diagnostics. Diagnostics that require the user's permission and lack it become errors.
     pub(crate) fn refused_unless_allowed(&self, findings: &[Diagnostic]) -> Vec<Diagnostic> {
         let allowed = &self.request.options.allowed;
         let refused = |code: Code| {
@@ -111,12 +114,12 @@ impl<'a> Run<'a> {
         list
     }
 
-    /// The value, or a stop with its finding.
+    /// Returns the value, or stops with the diagnostic.
     pub(crate) fn check<T>(&mut self, result: Result<T, Diagnostic>) -> Result<T, Stop> {
         result.map_err(|finding| self.refuse(finding))
     }
 
-    /// Stops with a finding.
+    /// Adds a diagnostic and returns the stop.
     pub(crate) fn refuse(&mut self, finding: Diagnostic) -> Stop {
         self.reply.diagnostics.push(finding);
         Stop
@@ -127,7 +130,7 @@ impl<'a> Run<'a> {
         wanted.iter().any(|w| w == pass || w == "all")
     }
 
-    /// Gives the module's text where it was asked for after `pass`, and verifies it.
+    /// Dumps the module's text if requested after `pass`, and verifies the module.
     pub(crate) fn after_host(&mut self, pass: &str, host: &Host) -> Result<(), Stop> {
         if self.dumps(pass) {
             self.reply.dumps.push(Dump {
@@ -141,7 +144,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Gives the text of the unit's bodies where it was asked for after `pass`, and verifies them.
+    /// Dumps the unit's bodies if requested after `pass`, and verifies them.
     pub(crate) fn after_unit(&mut self, pass: &str, unit: &Unit) -> Result<(), Stop> {
         if self.dumps(pass) {
             self.reply.dumps.push(Dump {
@@ -155,7 +158,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The reply, a refusal where the run was stopped.
+    /// Returns the reply, a refusal if the run was stopped.
     pub(crate) fn finish(mut self, end: Result<(), Stop>) -> Reply {
         if end.is_err() || self.reply.has_errors() {
             self.reply.outcome = Outcome::Refused;

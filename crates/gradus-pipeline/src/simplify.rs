@@ -1,4 +1,4 @@
-//! Which simplifications run before and after differentiation, in what order.
+//! The order of simplifications before and after differentiation.
 
 use crate::moves::{Before, Move};
 use crate::{Request, callers};
@@ -7,9 +7,9 @@ use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::Facts;
 use std::collections::HashSet;
 
-/// Brings the primals of a closure into the form that differentiation reads best: functions with two
-/// results become ops with one, counted loops become `for`s, and what can be said shorter is. With
-/// `all` false only what differentiation cannot do without. Calls of what `kept` holds of stay calls.
+/// Normalises the primals of a closure for differentiation: invokes are separated, math functions with output
+/// pointers become single-result ops, counted loops become `for`, and code is simplified. With `all` false,
+/// only transformations required by differentiation run. Functions for which `kept` holds stay calls.
 pub(crate) fn primals(
     unit: &mut Unit,
     closure: &Closure,
@@ -55,17 +55,17 @@ pub(crate) fn primals(
     }
 }
 
-/// How parallel code is made short.
+/// Simplification of parallel code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Short {
-    /// Which facts are used.
+    /// The facts used by alias analysis.
     pub alias: AliasOptions,
-    /// What happened to parallel loops, where somebody wants to know.
+    /// Changes to parallel loops, if recorded.
     pub moves: Option<Vec<Move>>,
 }
 
 impl Short {
-    /// As a request's options want it.
+    /// Creates the simplification from a request's options.
     pub(crate) fn of(request: &Request) -> Short {
         let trusted = !request.options.off.iter().any(|off| off == "race-freedom");
         Short {
@@ -77,9 +77,9 @@ impl Short {
         }
     }
 
-    /// Makes parallel code short: the ordinary simplifications, across parallel ops. What is called is
-    /// simplified first: that a function comes back, and what it reads, is seen best in its short form. Calls of
-    /// small functions become their code when all that can leave loops and regions as a call has left.
+    /// Simplifies parallel code, across parallel ops. Callees are simplified first, because their short
+    /// form shows best whether a function returns and which memory it reads. Small functions are inlined
+    /// after all hoisting of calls out of loops and regions.
     pub(crate) fn parallel(&mut self, unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
         let called = closure.bodies(unit).map(|(func, _)| func);
         let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
@@ -89,7 +89,7 @@ impl Short {
         self.each(unit, closure, &shorter);
     }
 
-    /// Makes functions short as [`Short::parallel`] does; what they call stays as it is.
+    /// Simplifies functions as [`Short::parallel`] does, but leaves callees alone.
     pub(crate) fn again(&mut self, unit: &mut Unit, functions: &[FuncId]) {
         let closure = Closure::of(unit, functions);
         self.each(unit, &closure, functions);
@@ -121,8 +121,7 @@ fn loops(unit: &mut Unit, body: &mut Body) {
     gradus_edit::loops_to_fors(unit, body);
 }
 
-/// Removes what differentiation left behind, and what only the function's value was computed from where the
-/// derivative does not give it.
+/// Removes dead code of differentiation, including code that only computed an unused primal result.
 pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         edit(unit, func, |unit, body| gradus_edit::sweep_dead(unit, body));
@@ -135,7 +134,7 @@ pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     );
 }
 
-/// What pieces of code that came together in a function share is computed once.
+/// Computes common subexpressions of inlined code once.
 pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
     const ORDER: &[&str] = &[
         "promote", "cse", "forward", "cse", "forward", "cse", "forward", "cse", "dce",
@@ -153,9 +152,10 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
     });
 }
 
-/// Has loops of a closure read copies of arrays that they read through lists; gives the bodies as they were. Of
-/// what `combined` reads, nothing is overwritten after its end while a derivative wants it. What iterations of
-/// parallel loops call is left alone: undoing a copy updates numbers that the others may update.
+/// Replaces indirect reads in loops of a closure by reads of gathered copies. Returns the original bodies.
+/// Memory read by `combined` is not overwritten between its end and the reverse pass. Functions called by
+/// iterations of parallel loops are left alone: the reverse of a copy updates adjoints that other
+/// iterations may update.
 pub(crate) fn lists(
     unit: &mut Unit,
     closure: &Closure,
@@ -176,8 +176,8 @@ pub(crate) fn lists(
     })
 }
 
-/// Has what loops of a closure make of their extreme numbers come from the iterations that gave these; gives the bodies as
-/// they were.
+/// Recomputes the results of min/max reductions in loops of a closure by the selected iteration
+/// (argmin/argmax). Returns the original bodies.
 pub(crate) fn winners(unit: &mut Unit, closure: &Closure) -> Vec<(FuncId, Box<Body>)> {
     let has_winners = |(_, body): &(FuncId, &Body)| gradus_simplify::has_winners(unit, body);
     let found = closure.bodies(unit).filter(has_winners);
@@ -185,7 +185,7 @@ pub(crate) fn winners(unit: &mut Unit, closure: &Closure) -> Vec<(FuncId, Box<Bo
     for_derivatives(unit, closure, found, gradus_simplify::winners)
 }
 
-/// Edits functions for what is made of them; gives those that changed, as they were.
+/// Edits functions for differentiation only. Returns the changed functions' original bodies.
 fn for_derivatives(
     unit: &mut Unit,
     closure: &Closure,
@@ -216,8 +216,8 @@ fn for_derivatives(
     plain
 }
 
-/// The functions of which several runs may be under way at once, as iterations of parallel loops call them or what
-/// calls them.
+/// Returns the functions that may run several times concurrently: callees of parallel loops' iterations,
+/// transitively.
 fn run_at_once(unit: &Unit, closure: &Closure) -> HashSet<FuncId> {
     let calls = |body: &Body, region: Region| -> Vec<FuncId> {
         let callees = body.walk(region).filter_map(|op| unit.callee(body, op));
@@ -244,7 +244,7 @@ fn run_at_once(unit: &Unit, closure: &Closure) -> HashSet<FuncId> {
     found
 }
 
-/// Gives loops that ask whether pointers are their own shadows a form without questions.
+/// Unswitches loops that test whether pointers equal their shadows.
 pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         edit(unit, func, |unit, body| {
@@ -257,7 +257,7 @@ pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-/// Makes gather loops of scatter loops; gives for each function the number of loops that were.
+/// Turns scatter loops into gather loops. Returns the number of loops for each function.
 pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
@@ -267,10 +267,11 @@ pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
-/// Where ops stand.
+/// Source locations of ops.
 pub(crate) type Places = Vec<Option<LocId>>;
 
-/// Has parts of parallel loops add to arrays of their own; gives for each function where the adds stand.
+/// Privatises atomic adds of parallel loops per chunk. Returns the adds' source locations for each
+/// function.
 pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
     let least = if few { 1 } else { gradus_simplify::PARTS_PAY };
     places_of(unit, functions, |unit, body, _| {
@@ -278,8 +279,8 @@ pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> 
     })
 }
 
-/// Has parallel loops whose neighbours add to the same places go in rounds; gives for each function where the adds
-/// stand.
+/// Turns parallel loops with conflicts between neighbouring iterations into two-phase schedules. Returns
+/// the adds' source locations for each function.
 pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
     let least = if few { 1 } else { gradus_simplify::ROUNDS_PAY };
     places_of(unit, functions, |unit, body, facts| {
@@ -287,7 +288,8 @@ pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Pl
     })
 }
 
-/// Edits the atomic sums of functions; gives for each where those stand that became plain.
+/// Edits the atomic adds of functions. Returns the source locations of adds that became plain, for each
+/// function.
 fn places_of(
     unit: &mut Unit,
     functions: &[FuncId],
@@ -297,7 +299,7 @@ fn places_of(
     edited(unit, functions, sums_up, run, Places::len)
 }
 
-/// Lets sums that wait for themselves run side by side; gives for each function the number of loops.
+/// Unrolls and jams serial reductions. Returns the number of loops for each function.
 pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
@@ -307,8 +309,8 @@ pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
-/// Lets short rows that the next row updates again run one number at a time; gives for each function the
-/// number of loops.
+/// Versions update loops over array rows that the next outer iteration updates again: short rows run in a
+/// loop that is not vectorised. Returns the number of loops for each function.
 pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
@@ -318,8 +320,8 @@ pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
-/// Lets shadows of large blocks begin at other places of their pages than the blocks; gives for each
-/// function the number of blocks.
+/// Staggers allocations: shadows of large blocks start at page offsets different from the blocks'. Returns
+/// the number of blocks for each function.
 pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
@@ -329,7 +331,7 @@ pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
-/// Edits the functions that `has` says something of; gives for each the number of edits.
+/// Edits the functions for which `has` holds. Returns the number of edits for each.
 fn loops_of(
     unit: &mut Unit,
     functions: &[FuncId],
@@ -339,8 +341,8 @@ fn loops_of(
     edited(unit, functions, has, run, |loops| *loops)
 }
 
-/// Edits the functions that `has` says something of; gives for each what `run` says of its edits, whose number
-/// `count` is.
+/// Edits the functions for which `has` holds. Returns the result of `run` for each; `count` gives the
+/// number of edits.
 fn edited<R: Clone + Default>(
     unit: &mut Unit,
     functions: &[FuncId],

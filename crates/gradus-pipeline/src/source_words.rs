@@ -1,15 +1,16 @@
-//! Words of the call interface in C and C++ text that clang would drop: unknown attributes, and unused
+//! Preserves interface words in C and C++ text that clang would drop: unknown attributes and unused
 //! registrations.
 //!
 //! [`keep_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes
-//! `annotate("enzyme_X")`, which clang keeps; a registration gets the attribute `used`. The compiled module then
-//! holds each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. Lines stay as they are.
+//! `annotate("enzyme_X")`, which clang preserves; a registration gets the attribute `used`. The compiled
+//! module then has each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. The
+//! number of lines is unchanged.
 
 use gradus_ir::known::{Use, WORDS, interface_word, registration_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use std::collections::HashSet;
 
-/// A registration with an initialiser, as the source writes it.
+/// A registration with an initialiser, as written in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenRegistration {
     /// The variable's name, without namespaces.
@@ -18,16 +19,16 @@ pub struct WrittenRegistration {
     pub span: SourceSpan,
 }
 
-/// A preprocessed source whose words clang keeps.
+/// A preprocessed source whose words clang preserves.
 #[derive(Clone, Debug, Default)]
 pub struct KeptWords {
-    /// The text, with as many lines as before.
+    /// The text, with an unchanged number of lines.
     pub text: String,
     /// True if the text differs from the source.
     pub changed: bool,
-    /// The registrations in it: each must be in the compiled module.
+    /// The registrations: each must be in the compiled module.
     pub registrations: Vec<WrittenRegistration>,
-    /// Words at places where they mean nothing.
+    /// Diagnostics on words at places without a meaning.
     pub findings: Vec<Diagnostic>,
 }
 
@@ -57,7 +58,7 @@ fn has_registration(source: &[u8]) -> bool {
     reserved.any(|tail| !is_call(tail))
 }
 
-/// Rewrites a preprocessed source so that clang keeps its words.
+/// Rewrites a preprocessed source for clang to preserve its words.
 pub fn keep_words(source: &str) -> KeptWords {
     let tokens = tokens(source);
     let mut keeper = Keeper {
@@ -86,7 +87,7 @@ pub fn keep_words(source: &str) -> KeptWords {
     kept
 }
 
-/// A token: its text and its line.
+/// A token: text and line.
 #[derive(Clone, Debug)]
 struct Token<'s> {
     text: &'s str,
@@ -116,7 +117,7 @@ impl Token<'_> {
     }
 }
 
-/// Splits preprocessed text into tokens. Line markers give their files and lines.
+/// Splits preprocessed text into tokens. Line markers determine file and line of each.
 fn tokens(source: &str) -> Vec<Token<'_>> {
     let bytes = source.as_bytes();
     let (mut found, mut at, mut file, mut line) = (Vec::new(), 0, "", 1);
@@ -235,7 +236,7 @@ fn number(bytes: &[u8]) -> usize {
     at
 }
 
-/// Returns an attribute's name without the two underscores on each side that keep it apart from macros.
+/// Returns an attribute's name without the two underscores on each side that separate it from macros.
 fn between_underscores(name: &str) -> &str {
     let inner = name
         .strip_prefix("__")
@@ -249,7 +250,7 @@ fn is_half_open(name: &str) -> bool {
     inner != name && interface_word(inner).is_some()
 }
 
-/// Words that begin a statement that declares nothing.
+/// Words at the start of a statement that declares nothing.
 const NO_DECLARATION: [&str; 11] = [
     "return", "goto", "case", "delete", "throw", "if", "while", "for", "switch", "else", "do",
 ];
@@ -262,7 +263,7 @@ struct Keeper<'s, 't> {
     kept: KeptWords,
     /// The first token of the declaration or statement.
     head: usize,
-    /// The functions that are defined so far.
+    /// The functions defined so far.
     defined: HashSet<&'s str>,
 }
 
@@ -271,7 +272,7 @@ impl<'s> Keeper<'s, '_> {
         self.tokens.get(at).map_or("", |token| token.text)
     }
 
-    /// Examines a token; returns the next one to examine.
+    /// Examines a token. Returns the next token to examine.
     fn step(&mut self, at: usize) -> usize {
         match self.text(at) {
             "{" => {
@@ -298,7 +299,7 @@ impl<'s> Keeper<'s, '_> {
         }
     }
 
-    /// Reads a list of attributes whose first one is token `first`, up to the closing bracket.
+    /// Reads a list of attributes from token `first` up to the closing bracket.
     fn attributes(&mut self, start: usize, first: usize, close: &str, scope: &str) -> usize {
         let mut at = first;
         let mut found = Vec::new();
@@ -369,7 +370,7 @@ impl<'s> Keeper<'s, '_> {
         after.max(start + 1)
     }
 
-    /// Returns the attribute that clang keeps instead, with as many lines as before.
+    /// Returns the attribute that clang preserves instead, with an unchanged number of lines.
     fn annotation(&self, name: usize, end: usize, word: &str, scope: &str) -> String {
         let arguments = match end > name + 1 && self.tokens[name + 2].is_string() {
             true => &self.source[self.tokens[name + 1].end()..self.tokens[end - 1].start],
@@ -385,7 +386,8 @@ impl<'s> Keeper<'s, '_> {
         }
     }
 
-    /// Returns the function that tokens `from` to `to` declare: the first name before a bracket, attributes apart.
+    /// Returns the function declared by tokens `from` to `to`: the first name before a bracket, except
+    /// attributes.
     fn declared(&self, from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {
@@ -456,7 +458,7 @@ impl<'s> Keeper<'s, '_> {
         let mut end = at + 1;
         let head = &self.tokens[self.head.min(at)..at];
         let mut pairs = head.windows(2);
-        // In `(*name[])`, the parameters of the functions that it points to follow the bracket.
+        // In `(*name[])`, the parameters of the pointee functions follow the bracket.
         let mut closes = pairs.any(|pair| pair[0].text == "(" && pair[1].text == "*");
         while self.text(end) == "[" || self.text(end) == ")" && closes {
             let brackets = self.text(end) == "[";
@@ -482,7 +484,7 @@ impl<'s> Keeper<'s, '_> {
             let begins = first.is_name() || first.text == "[" || first.text == "::";
             begins && !NO_DECLARATION.contains(&first.text)
         });
-        // The module is searched for the registrations that are not kept here.
+        // The module is searched for the registrations not preserved here.
         if !declares || head.iter().any(|token| token.text == "=") {
             return;
         }

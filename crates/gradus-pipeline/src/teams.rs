@@ -1,31 +1,31 @@
-//! Teams of what is differentiated as parallel loops over their ranks, cut at barriers.
+//! Lowers teams in differentiated code to parallel loops over the ranks, split at barriers.
 //!
-//! A team that stays one has one rank in a derivative, whose program is told of one thread. What ranks left must have
-//! been left by as many as the program counts: so either all teams that have as many ranks as there are workers become
-//! loops, and the program is told the true number, or none does. Other parallel loops that may have to do with the number
-//! of ranks are serial where that is one ([`gradus_par::guard`]): they may be right on one thread only, and there may be
-//! another number of threads when the return sweep comes.
+//! A team that stays a team has a single rank in a derivative, and the program then sees one thread. The
+//! number of ranks must equal the number seen by the program. Hence either all teams of default size become
+//! loops and the program sees the true number, or none does. Further parallel loops that may depend on the
+//! number of ranks run serially if that number is 1 ([`gradus_par::guard`]). Such a loop may be right for a
+//! single thread only, and the number of threads may differ when the reverse pass runs.
 
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::inline_call;
 use gradus_ir::{Body, FuncId, Op, Unit};
 use std::collections::HashSet;
 
-/// One call after another, and so many ops at most of a function.
+/// Maximum depth of nested calls to inline, and maximum number of ops of an inlined function.
 const MOST_LEVELS: usize = 3;
 const MOST_OPS: usize = 6000;
 
-/// What became of the teams of some functions.
+/// The outcome for the teams of some functions.
 pub(crate) struct Teams {
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
-    /// Whether no team is left that has as many ranks as there are workers.
+    /// True if no team of default size (a rank per worker) is left.
     pub all: bool,
 }
 
-/// Makes loops of the teams of `functions` whose number of ranks the program states, where they can be, and with
-/// `open` of the others, if all can. None does of the functions `nested`, to which regions come: a team there has
-/// one rank.
+/// Lowers the teams of `functions` with a stated number of ranks to loops, if possible. With `open`, also
+/// lowers the teams of default size, if possible for all. Teams in the functions `nested`, which are
+/// reached from regions, have one rank and stay.
 pub(crate) fn to_loops(
     unit: &mut Unit,
     functions: &[FuncId],
@@ -83,15 +83,16 @@ pub(crate) fn to_loops(
     Teams { changed, all }
 }
 
-/// A body in which teams became loops.
+/// A body with some teams lowered to loops.
 struct Cut {
     body: Body,
-    /// Whether any has, and whether all have.
+    /// True if any team was lowered, and true if all were.
     loops: bool,
     all: bool,
 }
 
-/// Makes loops of the teams of a body with a stated number of ranks, or of the others, where they can be.
+/// Lowers the teams of a body to loops, if possible: teams with a stated number of ranks, or teams of
+/// default size.
 fn cut(
     unit: &mut Unit,
     func: FuncId,
@@ -120,7 +121,7 @@ fn cut(
     made
 }
 
-/// Takes the functions into a team that its ranks call and in which they may meet, share work or ask who they are.
+/// Inlines callees into a team if they contain synchronisation, worksharing or rank queries.
 fn take_in(unit: &mut Unit, body: &mut Body, func: FuncId, team: Op, waiting: &HashSet<FuncId>) {
     for _ in 0..MOST_LEVELS {
         let calls = body.walk(body.op_regions(team)[0]).filter_map(|op| {

@@ -1,14 +1,14 @@
-//! Requests and replies as bytes, for the way into a child process and back.
+//! Serialises requests and replies, for the transfer to a child process and back.
 //!
-//! The format is postcard's; both ends are the same program, so it needs no version. Diagnostics are
-//! types of gradus-ir, which knows no serialisation: they cross as mirrors.
+//! The format is postcard's; both ends are a single program, so the format needs no version. Diagnostics
+//! are types of gradus-ir, which has no serialisation: mirror types are transferred instead.
 
 use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Bytes that are no request or reply.
+/// The error for bytes that hold no request or reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError(String);
 
@@ -20,18 +20,18 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// A request or reply as bytes.
+/// Serialises a request or reply.
 ///
 /// # Errors
-/// None that these types can cause.
+/// None for the types of this crate.
 pub fn to_bytes<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
     postcard::to_stdvec(message).map_err(|e| WireError(e.to_string()))
 }
 
-/// A request or reply from bytes.
+/// Deserialises a request or reply.
 ///
 /// # Errors
-/// Bytes that do not hold one.
+/// Bytes that hold neither.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     postcard::from_bytes(bytes).map_err(|e| WireError(e.to_string()))
 }
@@ -110,7 +110,7 @@ impl TryFrom<Finding> for Diagnostic {
     }
 }
 
-/// Diagnostics in a message.
+/// Serialisation of diagnostics in a message.
 pub(crate) mod diagnostics {
     use super::{Diagnostic, Finding};
     use serde::{Deserialize, Deserializer, Serializer};

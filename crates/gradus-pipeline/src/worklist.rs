@@ -1,9 +1,9 @@
-//! The worklist of derivatives: every root, and the variants of callees that each needs.
+//! The worklist of derivatives: every root, and the variants of callees required by each.
 //!
-//! Order: a root is made when everything that its primal calls has a body, so that a derivative asked
-//! for inside another is made first (forward over reverse). Within a root, variants are made in the
-//! order in which they are needed; a variant is declared before its body exists, so recursion needs
-//! nothing special. Findings of all roots are gathered before the run stops.
+//! A root is emitted once every callee of its primal has a body; a derivative requested inside another is
+//! therefore emitted first (forward over reverse). Within a root, variants are emitted in the order of the
+//! requirements. A variant is declared before its body exists, so recursion needs no special case.
+//! Diagnostics of all roots are gathered before the run stops.
 
 use crate::adapter::{self, Census};
 use crate::in_kernels;
@@ -17,23 +17,23 @@ use gradus_analysis::{Callee, Closure};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// A derivative that was made, for the report.
+/// An emitted derivative, for the report.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
-    /// Which.
+    /// The variant.
     pub variant: Variant,
-    /// Its function.
+    /// The function.
     pub func: FuncId,
-    /// What was decided.
+    /// The decisions.
     pub report: Report,
-    /// How many of its scatter loops became gather loops.
+    /// The number of scatter loops turned into gather loops.
     pub gathered: usize,
-    /// Which parameters it tells apart by a test ([`Derived::apart`]).
+    /// The pairs of parameters compared by a run-time alias check ([`Derived::apart`]).
     pub apart: Vec<(usize, usize)>,
 }
 
-/// Makes all roots and what they need; gives for each root, in the order of the roots, what was made
-/// for it, the root itself first.
+/// Emits all roots and their required variants. Returns the derivatives of each root, in the order of the
+/// roots, the root itself first.
 pub(crate) fn make_all(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -55,7 +55,7 @@ pub(crate) fn make_all(
             Roots::begin(unit, root);
             let winners = find_winners(run, unit, root)?;
             let mut plain = copy_lists(run, unit, root)?;
-            // Last: what both changed is as it was before either.
+            // Restored last: a body changed by both passes returns to the state before either.
             plain.extend(winners);
             let list = make(run, unit, root, rules);
             for (func, body) in plain {
@@ -94,7 +94,8 @@ pub(crate) fn make_all(
     Ok(made)
 }
 
-/// Makes gather loops, when all derivatives are there: one of another reads plain loops.
+/// Turns scatter loops into gather loops after all derivatives are emitted: differentiation reads plain
+/// loops.
 fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
     if run.request.options.off.iter().any(|o| o == "gather") {
         return Ok(());
@@ -109,8 +110,7 @@ fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<
     })
 }
 
-/// Has parts of parallel loops add plainly what iterations would add atomically, when nothing is made of derivatives
-/// any more.
+/// Replaces atomic adds in parallel loops by plain adds, after the last differentiation.
 fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
     if run.request.may_be_read_again() {
         return Ok(());
@@ -141,7 +141,7 @@ fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<()
     Ok(())
 }
 
-/// Lets sums of derivatives run side by side, when all are there.
+/// Unrolls and jams serial reductions of derivatives, after all are emitted.
 fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
     if run.request.options.off.iter().any(|o| o == "jam") {
         return Ok(());
@@ -153,8 +153,7 @@ fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Sto
     })
 }
 
-/// Lets short rows that the next row updates again run one number at a time, when nothing is made of
-/// derivatives any more.
+/// Versions short update loops, after the last differentiation.
 fn short_rows(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
     let off = run.request.options.off.iter().any(|o| o == "short-rows");
     if off || run.request.may_be_read_again() {
@@ -167,8 +166,7 @@ fn short_rows(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<
     })
 }
 
-/// Lets shadows of large blocks begin at places of their own, when nothing is made of derivatives any
-/// more.
+/// Staggers the shadows of large blocks, after the last differentiation.
 fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
     let off = run.request.options.off.iter().any(|o| o == "stagger");
     if off || run.request.may_be_read_again() {
@@ -181,7 +179,7 @@ fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(),
     })
 }
 
-/// Those of the pending roots whose primals reach no root that has no body yet.
+/// Returns the pending roots whose primals reach no root without a body.
 fn ready(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
     let missing: HashSet<FuncId> = pending.iter().map(|at| roots.list[*at].func).collect();
     let mut known: HashMap<FuncId, bool> = HashMap::new();
@@ -215,7 +213,7 @@ fn cycle(unit: &Unit, root: &Root) -> Diagnostic {
         .at(root.span.clone(), "asked for here")
 }
 
-/// Simplifies the bodies that a root reaches and that were not simplified yet.
+/// Simplifies the bodies reached by a root that were not simplified before.
 fn prepare(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -236,8 +234,8 @@ fn prepare(
     })
 }
 
-/// Has what is made of loops' extreme numbers come from the iterations that gave them, for a root's derivative alone:
-/// gives the bodies as they were.
+/// Recomputes the results of min/max reductions by the selected iteration, for a root's derivative only.
+/// Returns the original bodies.
 fn find_winners(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -255,7 +253,8 @@ fn find_winners(
     Ok(plain)
 }
 
-/// Has loops of what a root reaches read copies of arrays, for its derivative alone: gives the bodies as they were.
+/// Replaces indirect reads by reads of gathered copies, for a root's derivative only. Returns the original
+/// bodies.
 fn copy_lists(
     run: &mut Run<'_>,
     unit: &mut Unit,
@@ -275,7 +274,7 @@ fn copy_lists(
     Ok(plain)
 }
 
-/// Makes a root and all that it needs.
+/// Emits a root and all required variants.
 fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Result<Vec<Made>, Stop> {
     let asked = gradus_ad::Root {
         func: root.variant.func,
@@ -318,11 +317,11 @@ fn variants(
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
         let derived = match rules.make(unit, &variant) {
-            // What the program's own code adds, it adds plainly.
+            // Adds in the program's own code are plain.
             Some(made) => made
                 .map(|made| without_report(made, true))
                 .map_err(|finding| vec![finding]),
-            // The root itself is what was asked for.
+            // The root itself is the requested variant.
             None => match census.general(unit, &variant).filter(|_| next > 1) {
                 Some(general) => {
                     let func = adapter::relay(unit, &variant, &general);
@@ -385,7 +384,7 @@ fn variants(
     }
 }
 
-/// Of the derivatives that others may run beside those that do the same when none does, where these were made.
+/// Returns for each concurrent derivative the derivative for exclusive runs, if emitted.
 fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
     let others: HashMap<&Variant, FuncId> =
         made.iter().map(|one| (&one.variant, one.func)).collect();
@@ -400,7 +399,7 @@ fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
     pairs.collect()
 }
 
-/// A derivative that calls others.
+/// Returns the record of a derivative that only calls others.
 fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
     Derived {
         func,
@@ -414,7 +413,7 @@ fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
     }
 }
 
-/// Stops with findings, each of which says where the derivative was asked for.
+/// Stops with diagnostics, each labelled with the request's source location.
 fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
     let asked = findings
         .into_iter()
@@ -426,7 +425,7 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
     Stop
 }
 
-/// The names of what [`crate::Options::off`] can switch off.
+/// The names of the switches for [`crate::Options::off`].
 pub const SWITCHES: &[&str] = &[
     "simplify",
     "winners",
@@ -453,7 +452,7 @@ pub const SWITCHES: &[&str] = &[
     "replay-cost",
 ];
 
-/// What can be switched off when kernels and parallel loops are lowered.
+/// The switches of lowering for kernels and parallel loops.
 const LOWERING_SWITCHES: &[&str] = &[
     "barrier-removal",
     "min-cut",
@@ -467,10 +466,10 @@ const LOWERING_SWITCHES: &[&str] = &[
     "race-freedom",
 ];
 
-/// The options of differentiation with what is listed switched off.
+/// Returns the options of differentiation with the listed switches off.
 ///
 /// # Errors
-/// A name that is no switch.
+/// An unknown switch.
 pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {

@@ -1,4 +1,4 @@
-//! Programs that call the drop-in interface: at every level the same derivatives, equal to differences.
+//! Programs with the drop-in interface: equal derivatives at every level, compared with finite differences.
 
 mod support;
 use gradus_ir::Code;
@@ -331,7 +331,7 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
     }
 }
 
-/// Rows that the next row updates again, short ones and long ones.
+/// Update loops of short and of long rows, each updated again by the next row.
 const TRIANGLE: &str = "
     static double f(const double *x, int n) {
         double *out = malloc(n * sizeof *out), r = 0;

@@ -1,4 +1,4 @@
-//! Derivatives by name: called from C that clang compiles against the header made.
+//! Derivatives by name, called from C code that clang compiles against the emitted header.
 
 mod support;
 use gradus_ir::Code;
@@ -24,7 +24,7 @@ fn names(list: &[&str]) -> Vec<String> {
     list.iter().map(|s| s.to_string()).collect()
 }
 
-/// Makes derivatives at every level and runs `main` against them.
+/// Emits derivatives at every level and runs `main` with them.
 fn check(source: &str, wishes: &[GradRequest], main: &str) -> Reply {
     let mut last = None;
     for (flags, level) in LEVELS {

@@ -1,4 +1,4 @@
-//! Programs of very many branches and exits: their tapes lie in one block, and their gradients are right.
+//! Programs with very many branches and exits: the tape is a single block, and the gradient is right.
 
 mod support;
 use gradus_pipeline::{GradRequest, Input, Level, Options, OutputKind, Reply, Request, compile};
@@ -12,7 +12,7 @@ int main(void) {
     for (int i = 0; i < 4; i++) { double at = x[i]; NEAR(g[i], SLOPE(t, at, (x[i] = t, f(x)))); x[i] = at; }
 }";
 
-/// The derivative of `f` as LLVM's text, after its gradient was compared with differences.
+/// Compares the gradient of `f` with finite differences. Returns the derivative as LLVM text.
 fn checked(source: &str) -> String {
     let wish = GradRequest {
         function: "f".into(),
@@ -26,7 +26,7 @@ fn checked(source: &str) -> String {
     text[start.expect("a derivative")..].to_string()
 }
 
-/// Compares the gradient in a reply with differences.
+/// Compares the gradient in a reply with finite differences.
 fn compare(reply: &Reply) {
     let Some(object) = reply.output(OutputKind::Object) else {
         panic!("refused\n{}", findings(reply));
@@ -39,7 +39,7 @@ fn compare(reply: &Reply) {
     }
 }
 
-/// n statements, one after the other.
+/// Returns a program of n consecutive statements.
 fn straight(n: usize) -> String {
     let mut text =
         String::from("#include <math.h>\ndouble f(const double *x) { double a = x[0], b = x[1];\n");
@@ -53,14 +53,14 @@ fn straight(n: usize) -> String {
     text + "return a + b; }\n"
 }
 
-/// The number of lines of each function that is ours in a unit's text.
+/// Returns the number of lines of each emitted function in a unit's text.
 fn lengths(text: &str) -> Vec<usize> {
     let ours = text.split("\nfunc @__gradus1_").skip(1);
     let lines = ours.map(|function| function.lines().take_while(|line| *line != "}").count());
     lines.collect()
 }
 
-/// n two-armed branches whose arms keep values.
+/// Returns a program of n two-armed branches whose arms save values.
 fn branches(n: usize) -> String {
     let mut text =
         String::from("#include <math.h>\ndouble f(const double *x) { double a = x[0], b = x[1];\n");
@@ -75,7 +75,7 @@ fn branches(n: usize) -> String {
     text + "return a + b; }\n"
 }
 
-/// n exits to one label; the middle one is taken.
+/// Returns a program of n exits to a label; the middle exit is taken.
 fn exits(n: usize) -> String {
     let mut text =
         String::from("#include <math.h>\ndouble f(const double *x) { double a = x[0];\n");
@@ -137,7 +137,7 @@ fn very_long_derivatives_go_to_llvm_in_pieces() {
         let longest = |lengths: &[usize]| lengths.iter().max().copied().unwrap_or_default();
         assert!(longest(&before) > 8000, "{before:?}");
         assert!(longest(&after) < 6000, "{after:?}");
-        // What lies in the frame is stored and loaded; nothing else is added.
+        // Values in the frame are stored and loaded; nothing else is added.
         let sum = |lengths: &[usize]| lengths.iter().sum::<usize>();
         assert!(sum(&after) < 3 * sum(&before), "{before:?} {after:?}");
     }

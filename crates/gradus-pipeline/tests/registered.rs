@@ -1,5 +1,5 @@
-//! What programs register: derivatives of their own, inactive functions, functions like known ones,
-//! allocations; by variables, by attributes, by texts among a call's arguments.
+//! Registrations by programs: custom derivatives, inactive functions, functions that resemble known
+//! functions, and allocators; by variables, attributes, and texts among a call's arguments.
 
 mod support;
 use gradus_ir::Code;

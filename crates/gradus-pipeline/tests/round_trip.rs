@@ -1,4 +1,4 @@
-//! Programs that only go through the language and back: the same code, for the user's own optimiser.
+//! The round trip of programs through the IR: equal code, for the user's own optimiser.
 
 mod support;
 use gradus_pipeline::{Input, Level, Options, OutputKind, Request, Task, compile};
@@ -16,7 +16,7 @@ int f(const int *x) {
 int main(void) { const int x[4] = {1, 20, 7, 9}; printf(\"%d\", f(x)); return 0; }
 ";
 
-/// How often a text holds each of some words.
+/// Returns the number of occurrences of each word in a text.
 fn counts(text: &str, words: &[&str]) -> Vec<usize> {
     words
         .iter()
@@ -48,7 +48,7 @@ fn calls_and_loops_are_left_to_the_optimiser() {
         let dump = reply.dumps.iter().find(|dump| dump.pass == pass);
         &dump.expect("a dump").text
     };
-    // Neither inlined nor unrolled, and no branch more than there was.
+    // Neither inlined nor unrolled, and no additional branch.
     let words = ["@half(", "sdiv", "br i1"];
     assert_eq!(counts(text("read"), &words), [2, 1, 2]);
     let after = counts(text("export"), &words);

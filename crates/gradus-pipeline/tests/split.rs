@@ -1,5 +1,5 @@
-//! Split mode: the forward sweep here, the return sweep there, the tape in the program's hands; and
-//! what the program does in between.
+//! Split mode: augmented primal and reverse function are called separately, the program holds the tape and
+//! runs code in between.
 
 mod support;
 use gradus_ir::Code;

@@ -1,4 +1,4 @@
-//! A function that is needed in very many variants: those beyond a cap share one that works for all.
+//! A function required in very many variants: variants beyond the cap share a general variant.
 
 mod support;
 use gradus_pipeline::{Level, OutputKind};
@@ -6,7 +6,7 @@ use support::{CHECK, bitcode, calls, findings, link_and_run, run};
 
 #[test]
 fn many_activities_of_one_function_are_right() {
-    // Each call makes others of g's seven pointers active; the derivative of each is known.
+    // Each call makes a different set of g's seven pointers active; the derivative of each is known.
     let call = |mask: usize| {
         let args: Vec<String> = (0..7)
             .map(|i| match mask >> i & 1 {

@@ -10,7 +10,7 @@ use std::cell::LazyCell;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The ways in which a source may reach differentiation: flags of the compiler.
+/// The routes from source to differentiation: flags of the compiler.
 pub const ROUTES: &[&[&str]] = &[
     &["-O0"],
     &["-O1"],
@@ -21,7 +21,7 @@ pub const ROUTES: &[&[&str]] = &[
 /// Checks programs, compiled together with these flags.
 ///
 /// # Errors
-/// Where the compiler does not take the programs, or what was made cannot be loaded.
+/// The compiler refuses the programs, or the output cannot be loaded.
 pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, String> {
     let sources: Vec<&str> = programs.iter().map(|p| p.source.as_str()).collect();
     let subjects: Vec<Subject> = programs
@@ -33,7 +33,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         .collect();
     let (made, verdicts) = compiled(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
-    // Only a derivative that differences do not confirm needs the interpreter.
+    // The interpreter is needed only for a derivative that finite differences do not confirm.
     let unit = LazyCell::new(|| {
         let names: Vec<&str> = subjects.iter().map(|s| s.function.as_str()).collect();
         imported(&bitcode(&one_source(&sources).0, flags)?, &names)
@@ -54,10 +54,10 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
 }
 
-/// The derivatives of programs that are compiled together, and the verdicts on those that have none.
+/// Returns the derivatives of programs compiled together, and the verdicts on programs without derivatives.
 ///
 /// # Errors
-/// Where the compiler does not take the programs.
+/// The compiler refuses the programs.
 pub(crate) fn compiled(
     sources: &[&str],
     subjects: &[Subject],
@@ -82,7 +82,7 @@ pub(crate) fn compiled(
     })
 }
 
-/// All programs as one file, and each one's last line.
+/// Joins all programs into a file, and returns each program's last line.
 fn one_source(sources: &[&str]) -> (String, Vec<u32>) {
     let mut all = String::from(C_INCLUDES);
     let mut ends = Vec::new();
@@ -117,7 +117,7 @@ fn clang(source: &str, language: &str, flags: &[&str]) -> Result<Vec<u8>, String
         .map_err(|e| format!("clang does not start: {e}"))?;
     let mut input = child.stdin.take().ok_or("no pipe")?;
     std::thread::scope(|scope| {
-        // The thread writes while this one reads: preprocessed text comes back before the input ends.
+        // A thread writes the input concurrently: preprocessed text is returned before the input ends.
         let written = scope.spawn(move || input.write_all(source.as_bytes()));
         let output = child.wait_with_output().map_err(|e| e.to_string())?;
         match (output.status.success(), written.join()) {
@@ -132,7 +132,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// x, or half of it where they are equal: what is taken at zero has another slope than all around.
+    /// x, or half of it if both are equal: the branch taken at zero only has another slope than its
+    /// surroundings.
     #[test]
     fn what_runs_only_where_numbers_are_equal_is_isolated() {
         let program = CProgram {

@@ -1,43 +1,43 @@
 //! The calls of a page: `@sum(n = 4, x = [1.0, 2.0], y = undef 16)`.
 //!
-//! An argument is a number, `true`, `false`, `null`, `@symbol`, or for a pointer an array: a list
-//! of numbers, floats if one of them has a point, with the type of the elements before it where it
-//! is not `f64` or `i64` (`f32 [1, 2]`), `zeros 8` (so many binary64 zeros) or `undef 64` (so many
-//! bytes that hold nothing). Arguments stand in order or by name.
+//! An argument is a number, `true`, `false`, `null`, `@symbol`, or for a pointer an array. An array is
+//! `zeros 8` (a number of binary64 zeros), `undef 64` (a number of undefined bytes), or a list of numbers.
+//! A list has floats if any number has a point; an element type other than `f64` or `i64` precedes the list
+//! (`f32 [1, 2]`). Arguments are in order or named.
 
 use gradus_interp::{Address, Machine, Options, Trap, Value};
 use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
 
-/// What an array holds.
+/// The elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Binary64 numbers.
     F64,
     /// Binary32 numbers.
     F32,
-    /// Integers of so many bytes.
+    /// Integers with a size in bytes.
     Int(u32),
-    /// Bytes that hold nothing yet.
+    /// Undefined bytes.
     Undefined,
 }
 
-/// An array that a call is given.
+/// An array argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// What it holds.
+    /// The element type.
     pub elements: Elements,
-    /// Its numbers.
+    /// The floats.
     pub numbers: Vec<f64>,
-    /// Its integers, where it holds integers.
+    /// The integers, for integer elements.
     pub integers: Vec<i128>,
-    /// The number of its bytes, where it holds nothing.
+    /// The size in bytes, for undefined elements.
     pub size_bytes: u64,
 }
 
 /// An argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
-    /// A floating-point number.
+    /// A float.
     Float(f64),
     /// An integer.
     Int(i128),
@@ -52,26 +52,26 @@ pub enum Argument {
 /// A call to be checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The function's name.
+    /// The name of the function.
     pub function: String,
-    /// Arguments with their names, where they have one.
+    /// Arguments, with names if given.
     pub args: Vec<(Option<String>, Argument)>,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct Ran {
-    /// The result, or what went wrong.
+    /// The result, or the trap.
     pub outcome: Result<Option<Value>, Trap>,
-    /// The arrays that it was given: the parameter's position, the array, and where it lies.
+    /// The array arguments: parameter index, array, and address.
     pub arrays: Vec<(usize, Array, Address)>,
 }
 
 impl Call {
-    /// Reads a call.
+    /// Parses a call.
     ///
     /// # Errors
-    /// A sentence that says what cannot be read.
+    /// A sentence with the syntax error.
     pub fn parse(text: &str) -> Result<Call, String> {
         let open = text.find('(').ok_or("a call is `@name(arguments)`")?;
         let close = text.rfind(')').ok_or("a call ends in `)`")?;
@@ -90,10 +90,10 @@ impl Call {
         Ok(Call { function, args })
     }
 
-    /// The arguments in the order of the function's parameters.
+    /// Returns the arguments in the order of the function's parameters.
     ///
     /// # Errors
-    /// A sentence that says what does not fit.
+    /// A sentence with the mismatch.
     pub fn in_order(&self, unit: &Unit) -> Result<(FuncId, Vec<Argument>), String> {
         let name = &self.function;
         let func = unit
@@ -119,7 +119,7 @@ impl Call {
     }
 }
 
-/// Splits at commas that stand outside brackets.
+/// Splits at commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0, 0);
@@ -221,7 +221,7 @@ fn array(kind: &str, list: &str) -> Result<Array, String> {
 }
 
 impl Array {
-    /// Its bytes; empty for one that holds nothing.
+    /// Returns the bytes; empty for undefined elements.
     pub fn bytes(&self) -> Vec<u8> {
         match self.elements {
             Elements::F64 => self.numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
@@ -245,7 +245,7 @@ impl Array {
         }
     }
 
-    /// The contents of memory as text: numbers of its type, `_` for what holds nothing.
+    /// Formats the contents of memory: numbers of the element type, `_` for undefined elements.
     pub fn contents(&self, bytes: &[Option<u8>]) -> String {
         let size = match self.elements {
             Elements::F64 | Elements::Undefined => 8,
@@ -275,7 +275,7 @@ impl Array {
     }
 }
 
-/// A number with at most twelve digits: enough to see, and the same on every machine.
+/// Formats a number with at most twelve digits, independent of the machine.
 pub fn number_text(x: f64) -> String {
     if x.is_nan() {
         return "nan".into();
@@ -287,11 +287,10 @@ pub fn number_text(x: f64) -> String {
     }
 }
 
-/// Runs a call on a machine of its own.
+/// Runs a call on a new machine.
 ///
 /// # Errors
-/// A sentence that says which argument does not fit; what goes wrong inside the program stands in
-/// the outcome.
+/// A sentence with the argument that does not fit; a trap of the program is in the outcome.
 pub fn run_call<'u>(
     unit: &'u Unit,
     call: &Call,
@@ -322,7 +321,7 @@ pub fn run_call<'u>(
     Ok((machine, Ran { outcome, arrays }))
 }
 
-/// A number of a type.
+/// Returns a number as a value of a type.
 fn number(unit: &Unit, ty: TypeId, x: f64, n: Option<i128>) -> Result<Value, String> {
     match (unit.types.get(ty), n) {
         (Type::Float(FloatKind::F64), _) => Ok(Value::f64(x)),

@@ -1,10 +1,13 @@
-//! The derivatives of compiled programs held to each other and to differences.
+//! Compares the derivatives of compiled programs with each other and with finite differences.
 //!
-//! The outputs of a program are its result and `x` afterwards, the inputs `x` and `s`. Per point and
-//! direction: |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 where numbers pass
-//! through `float`), the primal results beside the derivatives are the primal's own, and J·ẋ agrees
-//! with differences wherever those agree with themselves: over step sizes and on both sides. What else
-//! may hold at a point where that does not is in `isolated`.
+//! The outputs of a program are its result and `x` after the call, the inputs `x` and `s`. Three conditions
+//! hold per point and direction:
+//!
+//! 1. |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 if numbers pass through `float`);
+//! 2. the primal results returned by the derivatives equal the primal's;
+//! 3. J·ẋ agrees with finite differences, if finite differences converge over step sizes and on both sides.
+//!
+//! `isolated` treats points without convergence.
 
 use crate::generate::CELLS;
 use crate::isolated::{self, Followed};
@@ -12,30 +15,31 @@ use crate::made::{Loaded, Subject};
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
 
-/// What came of a program.
+/// The verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Its derivatives are right.
+    /// The derivatives are right.
     Right,
-    /// They are, but at a point they are those of the way that the program takes only there; which point.
+    /// The derivatives are right, but at this point a path is taken that is taken only there.
     Isolated(String),
-    /// They are, but at a point the program goes up and down within any step of differences; which point.
+    /// The derivatives are right, but at this point the program oscillates within any step of finite
+    /// differences.
     Steep(String),
-    /// There are none, with a code and the message and line of the first finding.
+    /// The program is refused.
     Refused {
         /// The diagnostic's code.
         code: String,
-        /// Its message, and the line of the source that it speaks of.
+        /// The message and the source line.
         place: String,
     },
-    /// A derivative is wrong, and how.
+    /// A derivative is wrong; the disagreement.
     Wrong(String),
-    /// Something broke on the way.
+    /// A crash or an internal error.
     Crash(String),
 }
 
 impl Verdict {
-    /// The verdict on a program that has derivatives.
+    /// Returns the verdict on a program with derivatives.
     pub(crate) fn of(found: Result<Verdict, String>) -> Verdict {
         found.unwrap_or_else(Verdict::Wrong)
     }
@@ -44,7 +48,7 @@ impl Verdict {
 /// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
 pub(crate) type Numbers = [f64; CELLS + 1];
 
-/// A program and its derivatives, as they run in this process.
+/// A program and its derivatives, loaded into this process.
 pub(crate) struct Runner<'c> {
     jit: &'c Jit,
     function: &'c str,
@@ -53,7 +57,7 @@ pub(crate) struct Runner<'c> {
 }
 
 impl<'c> Runner<'c> {
-    /// Program so-and-so of a module.
+    /// Returns the runner of program `i` of a module.
     pub fn new(loaded: &'c Loaded, i: usize, subject: &'c Subject) -> Result<Self, String> {
         let (vjp, jvp) = loaded.derivatives[i]
             .as_ref()
@@ -67,7 +71,8 @@ impl<'c> Runner<'c> {
     }
 }
 
-/// Checks one program's derivatives at every point. `followed` runs it on the way that it takes elsewhere.
+/// Checks a program's derivatives at every point. `followed` runs the program along the path taken at
+/// another point.
 pub(crate) fn checked(
     runner: &Runner,
     single: bool,
@@ -103,13 +108,13 @@ pub(crate) fn checked(
     Ok(found)
 }
 
-/// A tangent of the inputs and a cotangent of the outputs.
+/// Returns a tangent of the inputs and a cotangent of the outputs.
 pub(crate) fn directions(point: u64, direction: u64) -> (Numbers, Numbers) {
     let number = 10 * point + direction;
     (pattern(number), pattern(1000 + number))
 }
 
-/// An ordinary point, and one with zeros and equal numbers.
+/// An ordinary point, and a point with zeros and equal numbers.
 pub(crate) fn points() -> [Numbers; 2] {
     let mut ordinary = [0.0; CELLS + 1];
     for (i, x) in ordinary.iter_mut().enumerate() {
@@ -118,7 +123,7 @@ pub(crate) fn points() -> [Numbers; 2] {
     [ordinary, [0.0, 1.0, -1.0, 0.5, 0.5, 0.0, -0.25, 1.0, 0.5]]
 }
 
-/// Numbers between 0.5 and 1.5 in size, of both signs.
+/// Returns numbers of size 0.5 to 1.5, of both signs.
 pub(crate) fn pattern(seed: u64) -> Numbers {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
@@ -142,15 +147,15 @@ pub(crate) struct Line<'l, 'c> {
 }
 
 impl Line<'_, '_> {
-    /// How far results may be from differences.
+    /// The tolerance between results and finite differences.
     pub fn tolerance(&self) -> f64 {
         if self.single { 2e-3 } else { 1e-5 }
     }
 
-    /// How forward mode departs from differences, if it does.
+    /// Returns the disagreement between forward mode and finite differences, if any.
     ///
     /// # Errors
-    /// What is wrong whatever differences say.
+    /// Failures independent of finite differences.
     fn judged(&self) -> Result<Option<String>, String> {
         let y_tan = self.dotted()?;
         Ok(match self.differences()? {
@@ -159,13 +164,14 @@ impl Line<'_, '_> {
         })
     }
 
-    /// How far forward mode is from differences, if it is too far.
+    /// Returns the distance between forward mode and finite differences, if beyond the tolerance.
     pub fn apart(&self, y_tan: &Numbers, d: &Numbers) -> Option<String> {
         let what = "forward mode against differences";
         same(what, y_tan, d, self.tolerance()).err()
     }
 
-    /// J·ẋ, to which reverse mode agrees; and the values beside both derivatives are the program's.
+    /// Returns J·ẋ, after the dot test with reverse mode and a comparison of both primal results with the
+    /// program's.
     pub fn dotted(&self) -> Result<Numbers, String> {
         let value = self.runner.primal(self.x)?;
         let (value_jvp, y_tan) = self.runner.forward(self.x, self.x_tan)?;
@@ -192,7 +198,7 @@ impl Line<'_, '_> {
         ))
     }
 
-    /// J·ẋ by differences of the program, where they can tell.
+    /// Returns J·ẋ by finite differences of the program, if they converge.
     pub fn differences(&self) -> Result<Option<Numbers>, String> {
         differences(self, &|x| self.runner.primal(x).map(Some))
     }
@@ -214,8 +220,8 @@ fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), St
     }
 }
 
-/// J·ẋ by differences of fourth order, where two steps and both sides agree; nothing where they do not, or
-/// where `primal` gives nothing.
+/// Returns J·ẋ by fourth-order finite differences if two steps and both sides agree; `None` otherwise, or
+/// if `primal` returns `None`.
 pub(crate) fn differences(
     line: &Line,
     primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
@@ -226,7 +232,7 @@ pub(crate) fn differences(
     }
 }
 
-/// As [`differences`], over steps of one's own.
+/// Like [`differences`], over given steps.
 pub(crate) fn differences_over(
     steps: &[f64],
     line: &Line,
@@ -252,8 +258,8 @@ pub(crate) fn differences_over(
     Ok(None)
 }
 
-/// What `primal` gives two steps and one step behind a point, at it, and before it; nothing where it gives
-/// nothing.
+/// Returns the results of `primal` two steps and one step below a point, at the point, and above; `None` if
+/// `primal` returns `None`.
 pub(crate) fn around(
     line: &Line,
     h: f64,
@@ -270,7 +276,8 @@ pub(crate) fn around(
     Ok(Some(found))
 }
 
-/// The slopes below and above a point by differences of second order, from what [`around`] gives.
+/// Returns the slopes below and above a point by second-order finite differences of the results of
+/// [`around`].
 pub(crate) fn sides(found: [Numbers; 5], h: f64) -> [Numbers; 2] {
     let [a, b, middle, c, d] = found;
     [
@@ -292,7 +299,7 @@ impl Runner<'_> {
         Ok(joined(result, &cells))
     }
 
-    /// The primal outputs, and J·ẋ.
+    /// Returns the primal outputs, and J·ẋ.
     pub fn forward(&self, x: &Numbers, x_tan: &Numbers) -> Result<(Numbers, Numbers), String> {
         let (mut cells, mut tangents) = (x[..CELLS].to_vec(), x_tan[..CELLS].to_vec());
         let scalars = [x[CELLS], x_tan[CELLS]];
@@ -300,7 +307,7 @@ impl Runner<'_> {
         Ok((joined(results[0], &cells), joined(results[1], &tangents)))
     }
 
-    /// The primal outputs, and Jᵀ·ȳ in the order of the inputs.
+    /// Returns the primal outputs, and Jᵀ·ȳ in the order of the inputs.
     pub fn reverse(&self, x: &Numbers, y_adj: &Numbers) -> Result<(Numbers, Numbers), String> {
         let (mut cells, mut adjoints) = (x[..CELLS].to_vec(), y_adj[1..].to_vec());
         let scalars = [x[CELLS], y_adj[0]];
@@ -310,7 +317,7 @@ impl Runner<'_> {
         Ok((joined(results[0], &cells), inputs))
     }
 
-    /// Calls a derivative: its primal result and the other one.
+    /// Calls a derivative. Returns the primal result and the other result.
     fn call(
         &self,
         derivative: &Derivative,

@@ -1,22 +1,22 @@
-//! Holds what a program does after a pass to what it did before.
+//! Compares a program's behaviour before and after a pass.
 //!
-//! Undefined may become anything, and nothing else may change: the result, the arrays, the mutable
-//! globals, what is printed. Addresses are equal where both are addresses of something.
+//! Undefined values may become anything; result, arrays, mutable globals and output must not change
+//! otherwise. Addresses are equal if both are addresses of an object.
 
 use crate::call::{Elements, Ran};
 use gradus_interp::{Address, Machine, Value};
 use gradus_ir::{FloatKind, Type, TypeId, Unit};
 
-/// One run of a call.
+/// A run of a call.
 pub(crate) struct Run<'m, 'u> {
     pub machine: &'m Machine<'u>,
     pub ran: &'m Ran,
 }
 
-/// Whether a call came to the same before and after.
+/// Checks that a call has equal outcomes before and after a pass.
 ///
 /// # Errors
-/// A sentence that says what differs.
+/// A sentence with the difference.
 pub fn same_outcome(
     unit: &Unit,
     result: Option<TypeId>,
@@ -76,7 +76,7 @@ fn same_memory(unit: &Unit, before: &Run, after: &Run, tolerance: f64) -> Result
     Ok(())
 }
 
-/// What a global holds, as far as it tells how its bytes are compared.
+/// Returns the element type of a global, as far as needed for the comparison of bytes.
 fn scalar(unit: &Unit, ty: TypeId) -> Elements {
     match *unit.types.get(ty) {
         Type::Array { elem, .. } => match unit.types.get(elem) {
@@ -150,12 +150,12 @@ fn same_word(
     }
 }
 
-/// Whether two numbers are equal, both no number, or closer than `tolerance` times their size.
+/// Returns true if two numbers are equal, both NaN, or closer than `tolerance` times their size.
 pub(crate) fn close(a: f64, b: f64, tolerance: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs())
 }
 
-/// Whether two values of a type are the same; the first may be undefined.
+/// Returns true if two values of a type are equal; the first may be undefined.
 fn same_value(
     unit: &Unit,
     ty: Option<TypeId>,

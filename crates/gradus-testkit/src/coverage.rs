@@ -1,25 +1,25 @@
-//! What random programs held, as a table in which no cell may be empty.
+//! Coverage of random programs, as a table without empty cells.
 //!
-//! Ops, structures inside each other and library functions are counted in the programs themselves;
-//! what the generator alone knows ([`FEATURES`]) is counted as it says.
+//! Ops, nested structured ops and library functions are counted in the programs; features known to the
+//! generator alone ([`FEATURES`]) are counted as reported.
 
 use crate::generate::math_names;
 use crate::generate::{FEATURES, WideProgram};
 use gradus_ir::{BinaryOp, Body, CastOp, Op, OpKind, Unit};
 use std::collections::BTreeMap;
 
-/// The structures that nest.
+/// The structured ops.
 const STRUCTURES: &[&str] = &["if", "switch", "for", "loop"];
-/// How many structures inside each other make a cell.
+/// The nesting depth of a cell.
 const NESTED: usize = 3;
 
-/// How often each cell was met.
+/// The count of each cell.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     cells: BTreeMap<String, u64>,
 }
 
-/// Where an op that no wide program holds is tested.
+/// Returns the place of the test for an op that IR programs do not contain.
 fn elsewhere(kind: &OpKind) -> Option<&'static str> {
     use OpKind::*;
     match kind {
@@ -67,7 +67,7 @@ fn elsewhere(kind: &OpKind) -> Option<&'static str> {
     }
 }
 
-/// The ops that are not told apart by what they carry.
+/// The ops counted by their mnemonic only.
 // table
 const OPS: &[&str] = &[
     "fneg",
@@ -99,7 +99,7 @@ const OPS: &[&str] = &[
 ];
 
 impl Default for Coverage {
-    /// Every cell, met never.
+    /// Returns all cells with count zero.
     fn default() -> Self {
         let mut cells: Vec<String> = OPS.iter().map(|op| format!("op {op}")).collect();
         let binary = BinaryOp::ALL.iter().map(|op| OpKind::Binary(*op));
@@ -124,7 +124,7 @@ impl Default for Coverage {
 }
 
 impl Coverage {
-    /// Counts what some programs hold, given as one unit.
+    /// Counts the contents of some programs, given as a unit.
     pub fn count(&mut self, unit: &Unit, programs: &[WideProgram]) {
         for feature in programs.iter().flat_map(|p| &p.contents) {
             self.met(format!("has {feature}"));
@@ -166,13 +166,13 @@ impl Coverage {
         }
     }
 
-    /// The cells that were never met.
+    /// Returns the cells with count zero.
     pub fn missing(&self) -> Vec<&str> {
         let empty = self.cells.iter().filter(|(_, count)| **count == 0);
         empty.map(|(cell, _)| cell.as_str()).collect()
     }
 
-    /// The table, a cell in a line.
+    /// Returns the table, a cell per line.
     pub fn table(&self) -> String {
         let line = |(cell, count): (&String, &u64)| format!("{count:9}  {cell}\n");
         self.cells.iter().map(line).collect()

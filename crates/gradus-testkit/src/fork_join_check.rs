@@ -1,8 +1,9 @@
-//! Random fork-join programs, many in one module, on the pool: each gives what it means.
+//! Checks random fork-join programs, many per module, on the pool.
 //!
-//! What a program means is what the interpreter gives for its serial projection, and for two other
-//! orders of iterations and ranks; it looks for races there, also in what simplification made of the program. Then the module goes
-//! one [`ForkJoinWay`] through the compiler, once for all programs, and each runs on one to four workers.
+//! The expected result is the interpreter's for the serial projection, and for two other orders of
+//! iterations and ranks. The interpreter also checks for races, in the simplified program too. The module
+//! then takes a [`ForkJoinWay`] through the compiler, once for all programs, and each program runs on one
+//! to four workers.
 
 use crate::check::Verdict;
 use crate::generate::ForkJoinProgram;
@@ -13,25 +14,27 @@ use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_simplify::Facts;
 
-/// What a batch of programs goes through before it is lowered.
+/// The route of a batch of programs before lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkJoinWay {
-    /// Loops become serial and are found again, as around differentiation.
+    /// Loops become serial and are restored, as around differentiation.
     pub projected: bool,
-    /// All simplifications, and loops of tasks as parallel loops.
+    /// All simplifications, and task loops as parallel loops.
     pub simplified: bool,
-    /// Loops that follow each other become one where they can.
+    /// Consecutive loops are fused if possible.
     pub fused: bool,
-    /// Before all else, they are written as the words of `gradus/parallel.h` in LLVM's IR, and raised again.
+    /// First of all, parallel ops are lowered to the parallel intrinsics of `gradus/parallel.h` in LLVM IR,
+    /// and raised again.
     pub worded: bool,
-    /// Whether small loops stay whole.
+    /// True if small loops do not fork.
     pub small_stay: bool,
-    /// Whether LLVM's optimiser works on what is lowered.
+    /// True if LLVM's optimiser runs on the lowered code.
     pub optimised: bool,
 }
 
 impl ForkJoinWay {
-    /// The way of a batch; LLVM's optimiser takes more time than all else, and works on one of eight.
+    /// Returns the route of a batch. LLVM's optimiser dominates the time, and runs on an eighth of the
+    /// batches.
     pub fn of(batch: u64) -> ForkJoinWay {
         ForkJoinWay {
             projected: batch % 4 == 3,
@@ -44,10 +47,10 @@ impl ForkJoinWay {
     }
 }
 
-/// The unit of some programs.
+/// Returns the unit of some programs.
 ///
 /// # Errors
-/// A program that cannot be read, or breaks a rule: a fault of the generator.
+/// A program that cannot be parsed or is rejected by the verifier: a fault of the generator.
 pub fn fork_join_unit(programs: &[ForkJoinProgram]) -> Result<Unit, String> {
     let text: String = programs.iter().map(|p| p.text.as_str()).collect();
     let mut unit = parse(&text, "programs").map_err(|d| format!("{d} {:?}", d.labels))?;
@@ -62,10 +65,10 @@ pub fn fork_join_unit(programs: &[ForkJoinProgram]) -> Result<Unit, String> {
     Ok(unit)
 }
 
-/// Checks a unit's programs in one way; one verdict for each.
+/// Checks a unit's programs by a route. Returns a verdict for each.
 ///
 /// # Errors
-/// Where what was made of the unit breaks a rule, or cannot be loaded.
+/// The transformed unit is rejected by the verifier, or cannot be loaded.
 pub fn check_fork_join(
     unit: &Unit,
     programs: &[ForkJoinProgram],
@@ -84,7 +87,7 @@ pub fn check_fork_join(
     sound(&lowered)?;
     let level = way.optimised.then_some(OptLevel::O3);
     let pool = Pool::load_into(host, &lowered, &names, level)?;
-    // The interpreter knows no calls of the run-time library, which stand where there is no word.
+    // The interpreter does not know calls of the runtime library, which replace ops without an intrinsic.
     let changed = (!way.worded).then_some(&changed);
     let check = |name: &&str| match check(unit, changed, &pool, name) {
         Ok(()) => Verdict::Right,
@@ -117,7 +120,7 @@ fn check(unit: &Unit, changed: Option<&Unit>, pool: &Pool, name: &str) -> Result
     Ok(())
 }
 
-/// What a program gives, by the interpreter.
+/// Returns the result of a program in the interpreter.
 pub(crate) fn interpreted(
     unit: &Unit,
     name: &str,
@@ -135,14 +138,14 @@ pub(crate) fn interpreted(
     }
 }
 
-/// The functions of a unit that have code.
+/// Returns the functions of a unit with bodies.
 pub(crate) fn with_bodies(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
     ids.filter(|f| unit.functions[*f].body.is_some()).collect()
 }
 
-/// A unit that went to LLVM's bitcode and back with words in place of its parallel ops, and the module that it came
-/// back from.
+/// Lowers the parallel ops of a unit to intrinsics, exports it to LLVM bitcode, and imports and raises it
+/// again. Returns the host and the unit.
 fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
     let mut written = unit.clone();
     let all = with_bodies(&written);
@@ -177,7 +180,7 @@ fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
     Ok((host, read))
 }
 
-/// What comes before lowering.
+/// Runs the transformations before lowering.
 pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     let functions = with_bodies(unit);
     if way.projected {
@@ -222,7 +225,7 @@ fn simplify(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-/// Whether a unit follows the rules.
+/// Checks a unit by the verifier.
 pub(crate) fn sound(unit: &Unit) -> Result<(), String> {
     match verify(unit).first() {
         None => Ok(()),

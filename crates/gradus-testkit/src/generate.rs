@@ -1,16 +1,15 @@
-//! Random structured programs in the text form: every structure, memory that is overwritten,
-//! calls, and values that stay of ordinary size.
+//! Random structured programs in the text form: every structured op, overwritten memory, calls, and values
+//! of moderate size.
 //!
-//! A program has a function `@f(%n: i64, %x: ptr, %s: f64) -> f64` that reads and writes
-//! [`CELLS`] binary64 numbers behind `%x`, and some functions that it calls. It never goes out of
-//! bounds, never divides by zero, and ends. Same seed, same program.
+//! A program has a function `@f(%n: i64, %x: ptr, %s: f64) -> f64` that reads and writes [`CELLS`] binary64
+//! numbers behind `%x`, and some functions called by `@f`. Accesses are in bounds, divisors are not zero,
+//! and the program ends. Equal seeds give equal programs.
 //!
-//! [`wide_program`] gives a program that holds everything else too: `wide` has its statements. Many of
-//! them go into one module, so its names of file scope end in its seed.
+//! [`wide_program`] returns an IR program with everything else too; its statements are in `wide`. Many
+//! programs share a module, hence their global names end in the seed.
 //!
-//! Steps: a budget of statements is spent on a tree of regions; each statement takes its operands
-//! from what is visible there; what crosses iterations or is stored goes through `sin` or `tanh`,
-//! so that nothing grows.
+//! Steps: a budget of statements is spent on a tree of regions; each statement takes visible operands;
+//! values stored or carried across iterations pass through `sin` or `tanh`, to stay bounded.
 
 pub(crate) mod c;
 mod c_kept;
@@ -43,19 +42,19 @@ pub use wide::{FEATURES, WideProgram, wide_program};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The numbers behind `%x`, and in each local array.
+/// The number of cells behind `%x`, and in each local array.
 pub const CELLS: usize = 8;
 
-/// What a program may hold.
+/// The contents of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Roughly how many statements there are.
+    /// The approximate number of statements.
     pub statements: u32,
-    /// How deep regions nest.
+    /// The maximum depth of regions.
     pub depth: u32,
-    /// Integer arithmetic with promises that may be broken, shifts and casts.
+    /// Integer arithmetic with flags that may be violated, shifts and casts.
     pub promises: bool,
-    /// Copies of blocks and of numbers as integers, and tables of addresses.
+    /// Copies of blocks and of floats as integers, and tables of addresses.
     pub copies: bool,
 }
 
@@ -70,7 +69,7 @@ impl Default for Style {
     }
 }
 
-/// The text of the program of a seed.
+/// Returns the text of a seed's program.
 pub fn program(seed: u64, style: Style) -> String {
     let mut text = String::from(
         "declare @sin(f64) -> f64\ndeclare @exp(f64) -> f64\ndeclare @tanh(f64) -> f64\n\
@@ -101,7 +100,7 @@ fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> Stri
     writer.out
 }
 
-/// Numbers of chance: xorshift (Marsaglia 2003).
+/// Pseudo-random numbers: xorshift (Marsaglia 2003).
 struct Random(u64);
 
 impl Random {
@@ -127,7 +126,7 @@ impl Random {
     }
 }
 
-/// How many numbers, integers, arrays and heap blocks there are.
+/// The numbers of visible floats, integers, arrays and heap blocks.
 type Mark = (usize, usize, usize, usize);
 
 struct Writer<'r> {
@@ -137,27 +136,27 @@ struct Writer<'r> {
     names: u32,
     floats: Vec<String>,
     ints: Vec<String>,
-    /// Addresses of arrays of [`CELLS`] numbers.
+    /// Addresses of arrays of [`CELLS`] floats.
     arrays: Vec<String>,
-    /// Heap blocks that are not freed yet.
+    /// Heap blocks not yet freed.
     heap: Vec<String>,
-    /// Functions that may be called.
+    /// The number of callable functions.
     helpers: u32,
     budget: u32,
-    /// The end of every name of file scope.
+    /// The suffix of every global name.
     tag: String,
-    /// Whether the statements of [`wide`] are written, and those in single precision.
+    /// True to emit the statements of [`wide`], and (`single`) those in single precision.
     wide: bool,
-    /// The number of the loop with two counters that `@f` begins with.
+    /// The number of the loop with two counters at the start of `@f`.
     two_counters: Option<u64>,
-    /// The number of the loop over neighbours that `@f` begins with.
+    /// The number of the loop over neighbours at the start of `@f`.
     neighbours: Option<u64>,
-    /// The number of the loop through a list that `@f` begins with.
+    /// The number of the loop with an index array at the start of `@f`.
     listed: Option<u64>,
     single: bool,
-    /// How many of `@two` and `@table` may be called.
+    /// The number of callable functions among `@two` and `@table`.
     fixed: u32,
-    /// The features that were written.
+    /// The emitted features.
     contents: BTreeSet<&'static str>,
 }
 
@@ -185,7 +184,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// A function of `%n`, some arrays and `%s`.
+    /// Emits a function of `%n`, some arrays and `%s`.
     fn function(&mut self, name: &str, arrays: &[&str]) {
         let parameters: String = arrays.iter().map(|a| format!("{a}: ptr, ")).collect();
         let tag = self.tag.clone();
@@ -207,7 +206,7 @@ impl<'r> Writer<'r> {
         self.line("}");
     }
 
-    /// What is visible at a function's start.
+    /// Sets the visible values at a function's start.
     fn enter(&mut self, arrays: &[&str]) {
         self.names = 0;
         self.floats = vec!["%s".into()];
@@ -217,7 +216,7 @@ impl<'r> Writer<'r> {
         self.budget = self.style.statements;
     }
 
-    /// Statements, and a result made of what they leave.
+    /// Emits statements, and a result computed from their values.
     fn body(&mut self) {
         self.block(self.style.depth);
         while self.budget > 0 {
@@ -243,13 +242,13 @@ impl Writer<'_> {
         self.names += 1;
         format!("%v{}", self.names)
     }
-    /// Writes an op with one result; gives its name.
+    /// Emits an op with one result. Returns its name.
     fn value(&mut self, op: impl AsRef<str>) -> String {
         let name = self.name();
         let _ = writeln!(self.out, "{name} = {}", op.as_ref());
         name
     }
-    /// A visible number, the latest more often than not.
+    /// Returns a visible float, usually the latest.
     fn float(&mut self) -> String {
         match self.random.below(8) {
             0 => format!("{:?}", f64::from(self.random.below(40)) * 0.1 - 2.0),
@@ -263,7 +262,7 @@ impl Writer<'_> {
             _ => self.random.pick(&self.ints).clone(),
         }
     }
-    /// A number between −1 and 1.
+    /// Returns a number between −1 and 1.
     fn tame(&mut self, value: &str) -> String {
         let function = *self.random.pick(&["sin", "tanh"]);
         self.value(format!("call @{function}({value})"))
@@ -278,7 +277,7 @@ impl Writer<'_> {
         let test = *self.random.pick(&["slt", "eq", "ugt", "sge", "ne"]);
         self.value(format!("icmp {test} {a}, {b}"))
     }
-    /// An address of a cell that is there.
+    /// Returns an in-bounds address of a cell.
     fn cell(&mut self) -> String {
         let index = self.int();
         let index = self.value(format!("and {index}, 7"));
@@ -294,7 +293,7 @@ impl Writer<'_> {
         self.heap.push(array.clone());
         self.fill(array);
     }
-    /// Frees the heap blocks beyond the first `keep`.
+    /// Frees the heap blocks after the first `keep`.
     fn free(&mut self, keep: usize) {
         for block in self.heap.split_off(keep) {
             self.line(format!("call @free({block})"));
@@ -424,7 +423,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// The function calls itself with a smaller depth, at most three times inside each other.
+    /// Emits a recursive call with decreasing depth, nested at most three times.
     fn recursion(&mut self, name: &str) {
         self.note("recursion");
         let depth = self.value("and %n, 3");
@@ -441,7 +440,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// Arithmetic on vectors of two: made of numbers or loaded, and taken apart or stored.
+    /// Emits arithmetic on vectors of two: built from floats or loaded, and decomposed or stored.
     fn lanes(&mut self) {
         let (a, b) = (self.float(), self.float());
         let half = self.value(format!("insertelement <2 x f64> poison, {a}, 0"));
@@ -464,7 +463,7 @@ impl Writer<'_> {
         let value = self.value(format!("extractelement {chosen}, {index}"));
         self.floats.push(value);
     }
-    /// An address of two cells that are there.
+    /// Returns an in-bounds address of two cells.
     fn pair(&mut self) -> String {
         let index = self.int();
         let index = self.value(format!("and {index}, 6"));
@@ -472,7 +471,7 @@ impl Writer<'_> {
         self.value(format!("addr inbounds f64, {array}, {index}"))
     }
 
-    /// Numbers in a structure, which may go through memory.
+    /// Emits floats in a structure, possibly passed through memory.
     fn members(&mut self) {
         let (a, b, n) = (self.float(), self.float(), self.int());
         let first = self.value(format!("insertvalue [0] {{f64, i64, {{f64}}}} undef, {a}"));
@@ -490,7 +489,7 @@ impl Writer<'_> {
         self.ints.push(int);
     }
 
-    /// A number that is copied as an integer.
+    /// Emits a copy of a float as an integer.
     fn move_bits(&mut self) {
         let from = self.cell();
         let bits = self.value(format!("load {from} -> i64"));
@@ -498,7 +497,7 @@ impl Writer<'_> {
         self.line(format!("store {bits}, {to}"));
     }
 
-    /// A whole array that is copied, or set to zero.
+    /// Emits a copy of a whole array, or sets it to zero.
     fn move_block(&mut self) {
         let to = self.random.pick(&self.arrays).clone();
         if self.random.below(3) == 0 {
@@ -511,7 +510,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// An array that is found through a table of addresses.
+    /// Emits an access to an array through a table of addresses.
     fn through_table(&mut self) {
         let table = self.value("alloca [2 x ptr], 1");
         for slot in 0..2 {
@@ -526,7 +525,7 @@ impl Writer<'_> {
         self.arrays.push(array);
     }
 
-    /// A copy of one array onto another, cell by cell.
+    /// Emits a copy between arrays, cell by cell.
     fn copy(&mut self) {
         let (to, from) = (
             self.random.pick(&self.arrays).clone(),
@@ -544,7 +543,7 @@ impl Writer<'_> {
 
     // ---- structures ------------------------------------------------------------------------
 
-    /// What is visible now, to go back to after a region.
+    /// Returns the numbers of visible values, for restoring after a region.
     fn mark(&self) -> Mark {
         let visible = (self.floats.len(), self.ints.len(), self.arrays.len());
         (visible.0, visible.1, visible.2, self.heap.len())
@@ -554,7 +553,7 @@ impl Writer<'_> {
         self.ints.truncate(mark.1);
         self.arrays.truncate(mark.2);
     }
-    /// Statements of a region that ends by yielding one tame number and one small integer.
+    /// Emits the statements of a region that yields a bounded float and a small integer.
     fn arm(&mut self, depth: u32) {
         let mark = self.mark();
         self.block(depth - 1);
@@ -596,7 +595,7 @@ impl Writer<'_> {
         self.ints.push(int);
     }
 
-    /// The number of trips: constant or not, perhaps none.
+    /// Returns a trip count: constant or variable, possibly zero.
     fn trips(&mut self) -> String {
         match self.random.below(3) {
             0 => format!("{}", self.random.below(5)),
@@ -630,7 +629,7 @@ impl Writer<'_> {
         self.ints.push(int);
     }
 
-    /// A loop that leaves early on a condition, and after five trips in any case.
+    /// Emits a loop that exits early on a condition, and after five iterations in any case.
     fn early_exit(&mut self, depth: u32) {
         let (result, left, count, a) = (self.name(), self.name(), self.name(), self.name());
         let start = self.float();
@@ -652,7 +651,7 @@ impl Writer<'_> {
             let again = self.value(format!("and {wanted}, {few}"));
             self.line(format!("repeat {again}, {next}, {more}, {next}, {more}"));
         } else {
-            // The rest of the iteration runs only if the loop goes on.
+            // The rest of the iteration runs only if the loop continues.
             let (go, kept) = (self.name(), self.name());
             self.line(format!("{go}, {kept} = if {wanted} -> i1, f64 {{"));
             let inner = self.mark();

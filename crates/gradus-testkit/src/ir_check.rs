@@ -1,11 +1,11 @@
-//! Wide programs, many in one module, through the pipeline, and what they give held to three oracles.
+//! Checks IR programs, many per module, through the pipeline, with three oracles.
 //!
-//! Per batch: programs as text → a unit → LLVM's bitcode → both derivatives of each → run in this
-//! process without LLVM's optimiser and after its -O3. The oracles: reverse against forward mode by the
-//! dot test, forward mode against differences, and the interpreter against the machine: it runs primal
-//! and derivatives too, on memory where a wrong access, a double free or a block that is never freed is an answer.
+//! Per batch: programs as text → a unit → LLVM bitcode → both derivatives of each → run in this process
+//! without LLVM's optimiser and after its -O3. The oracles: reverse against forward mode by the dot test,
+//! forward mode against finite differences, and the interpreter against the machine. The interpreter runs
+//! primal and derivatives, and detects invalid accesses, double frees and leaks.
 //!
-//! A batch's number picks whether the early pipeline runs, and what is switched off.
+//! A batch's number selects whether the early pipeline runs, and which switch is off.
 
 use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::{CELLS, WideProgram, wide_declarations};
@@ -15,20 +15,20 @@ use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};
 use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
 
-/// How a batch of programs is differentiated.
+/// The route of a batch of programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// The derivatives are made of the bodies as they are written, not of what LLVM makes of them first.
+    /// True to differentiate the bodies as written, not after LLVM's early pipeline.
     pub as_written: bool,
-    /// A measure of differentiation that is switched off.
+    /// A switch of differentiation that is off.
     pub off: Option<&'static str>,
-    /// Whether LLVM's optimiser works on what is made.
+    /// True if LLVM's optimiser runs on the output.
     pub optimised: bool,
 }
 
 impl Way {
-    /// The way of a batch: half of them as written, every second with something switched off. LLVM's
-    /// optimiser takes more time than all else, so it works on three of sixteen.
+    /// Returns the route of a batch: half of the batches as written, every second with a switch off. LLVM's
+    /// optimiser dominates the time, and runs on three of sixteen.
     pub fn of(batch: u64) -> Way {
         let half = batch as usize / 2;
         let off = match batch % 2 {
@@ -36,7 +36,7 @@ impl Way {
             _ => None,
         };
         Way {
-            // Something must bring signs set by masks into the form that has a derivative.
+            // Signs set by masks must be rewritten to a differentiable form by either pipeline.
             as_written: matches!(batch % 4, 1 | 2) && off != Some("simplify"),
             off,
             optimised: matches!(batch % 16, 2 | 7 | 13),
@@ -47,7 +47,7 @@ impl Way {
         Options {
             skip_early: self.as_written,
             skip_late: true,
-            // Loops are replayed wherever they can be: in few random programs it pays.
+            // Loops are recomputed wherever possible: in random programs it rarely pays.
             off: (self.off.into_iter())
                 .chain((!self.optimised).then_some("replay-cost"))
                 .map(str::to_string)
@@ -57,10 +57,10 @@ impl Way {
     }
 }
 
-/// The unit of some programs.
+/// Returns the unit of some programs.
 ///
 /// # Errors
-/// A program that cannot be read, or breaks a rule: a fault of the generator.
+/// A program that cannot be parsed or is rejected by the verifier: a fault of the generator.
 pub fn wide_unit(programs: &[WideProgram]) -> Result<Unit, String> {
     let mut text = wide_declarations();
     programs.iter().for_each(|p| text.push_str(&p.text));
@@ -78,10 +78,10 @@ pub fn wide_unit(programs: &[WideProgram]) -> Result<Unit, String> {
     Ok(unit)
 }
 
-/// Checks a unit's programs, each a function `f_SEED`, in one way; one verdict for each.
+/// Checks a unit's programs, each a function `f_SEED`, by a route. Returns a verdict for each.
 ///
 /// # Errors
-/// Where the unit cannot be exported, or what was made cannot be loaded.
+/// The unit cannot be exported, or the output cannot be loaded.
 pub fn check_unit(
     unit: &Unit,
     programs: &[WideProgram],
@@ -131,18 +131,18 @@ pub fn check_unit(
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
 }
 
-/// A module with the functions of a unit.
+/// Returns a module with the functions of a unit.
 pub(crate) fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
     let layout = Layout::default();
     let mut host = Host::create("programs", "x86_64-unknown-linux-gnu", layout.text());
-    // What is exported belongs to a host that was imported: here one without functions.
+    // Export requires an imported host: here a host without functions.
     let _ = host.import_all();
     host.export_all(unit).map_err(|d| d.to_string())?;
     host.verify().map_err(|d| d.to_string())?;
     Ok(host.to_bitcode())
 }
 
-/// The derivatives as they are before LLVM's optimiser, back in the language.
+/// Returns the derivatives before LLVM's optimiser, imported again.
 fn interpreted_unit(made: &Made) -> Result<Unit, String> {
     let pairs = made.derivatives.iter().flatten();
     let names: Vec<&str> = pairs
@@ -151,10 +151,10 @@ fn interpreted_unit(made: &Made) -> Result<Unit, String> {
     imported(&made.bytes, &names)
 }
 
-/// Functions of a module, and what they call, in the language.
+/// Imports functions of a module, and their callees.
 ///
 /// # Errors
-/// Where the module cannot be read, or one of them cannot be imported.
+/// The module cannot be read, or a function cannot be imported.
 pub(crate) fn imported(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
     let mut host = Host::parse(bytes, "made.bc").map_err(|d| d.message)?;
     let imported = host.import(names).map_err(|d| d.message)?;
@@ -164,8 +164,8 @@ pub(crate) fn imported(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
     }
 }
 
-/// Whether primal and derivatives, all in one unit, give the same to the interpreter as to the machine, are
-/// free of races, and free all that they allocate.
+/// Checks that primal and derivatives, in a single unit, have equal results in the interpreter and on the
+/// machine, no races, and no leaks.
 pub(crate) fn all_as_interpreted(
     unit: &Unit,
     runner: &Runner,
@@ -179,7 +179,7 @@ pub(crate) fn all_as_interpreted(
     interpreted_derivatives(unit, runner, subject)
 }
 
-/// As [`all_as_interpreted`], for both derivatives.
+/// Like [`all_as_interpreted`], for both derivatives.
 fn interpreted_derivatives(unit: &Unit, runner: &Runner, subject: &Subject) -> Result<(), String> {
     let x = points()[0];
     let (x_tan, y_adj) = directions(0, 0);
@@ -197,8 +197,8 @@ fn interpreted_derivatives(unit: &Unit, runner: &Runner, subject: &Subject) -> R
     }
 }
 
-/// Whether primal and derivatives give the same to the interpreter as to the machine, and free all that
-/// they allocate.
+/// Checks that primal and derivatives have equal results in the interpreter and on the machine, and no
+/// leaks.
 fn same_as_interpreted(
     primal: &Unit,
     derived: &Unit,
@@ -212,7 +212,7 @@ fn same_as_interpreted(
     interpreted_derivatives(derived, runner, subject)
 }
 
-/// Both results, then both arrays.
+/// Returns both results, then both arrays.
 fn interleaved(value: &Numbers, other: &Numbers) -> Vec<f64> {
     let mut all = vec![value[0], other[0]];
     all.extend(&value[1..]);
@@ -235,7 +235,7 @@ fn primal_arguments(x: &Numbers) -> [Argument<'_>; 3] {
     ]
 }
 
-/// A derivative's arguments: the point, what goes beside `x`, and the other number.
+/// Returns a derivative's arguments: the point, the shadow of `x`, and the other number.
 fn arguments<'a>(
     derivative: &Derivative,
     x: &'a Numbers,
@@ -253,7 +253,7 @@ fn arguments<'a>(
     derivative.arguments.iter().map(|a| one(a.role)).collect()
 }
 
-/// The results and then the arrays of a call; nothing where the interpreter does not know how to run it.
+/// Returns the results and then the arrays of a call; `None` if the interpreter does not support it.
 fn interpret(unit: &Unit, name: &str, arguments: &[Argument]) -> Result<Option<Vec<f64>>, String> {
     run(&mut machine(unit), name, arguments)
 }
@@ -267,8 +267,8 @@ fn machine(unit: &Unit) -> Machine<'_> {
     Machine::with_options(unit, limits)
 }
 
-/// What a program gives at a point when it takes the way that it took at another one; nothing where it
-/// cannot, or the interpreter does not know how to run it.
+/// Returns a program's outputs at a point along the path taken at another point; `None` if impossible, or
+/// if the interpreter does not support the program.
 pub(crate) fn followed(
     unit: &Unit,
     subject: &Subject,
@@ -284,7 +284,7 @@ pub(crate) fn followed(
     let mut second = machine(unit);
     second.follow_way(first.noted_way(), curves);
     let Ok(Some(found)) = run(&mut second, &subject.function, &primal_arguments(at)) else {
-        // Not an error: on another point's way a program may do what it never does on its own.
+        // Not an error: along another point's path a program may fail in ways impossible on its own path.
         return Ok(None);
     };
     Ok(<Numbers>::try_from(found)
@@ -292,7 +292,7 @@ pub(crate) fn followed(
         .filter(|_| second.followed_all()))
 }
 
-/// As [`interpret`], on a machine that may be told more.
+/// Like [`interpret`], on a given machine.
 fn run(
     machine: &mut Machine,
     name: &str,

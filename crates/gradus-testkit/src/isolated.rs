@@ -1,43 +1,44 @@
-//! Points where forward and reverse mode agree and differences do not, and rounding that both suffer.
+//! Singular points, at which forward and reverse mode agree but finite differences do not, and rounding
+//! errors of both modes.
 //!
-//! A program that compares two numbers which are equal at a point, and nowhere around it, takes a way there
-//! that it takes nowhere else (`x == y / 2 ? x : y / 2` at zero): its derivative at the point is that of
-//! this way, and differences never see it. Such a point is isolated. Two things must hold, and neither is
-//! told by the derivative itself:
+//! Take a program that compares two numbers equal at a point, and nowhere around. At the point the program
+//! takes a path taken nowhere else (`x == y / 2 ? x : y / 2` at zero). The derivative at the point is that
+//! of the path, and finite differences never see it. Such a point is isolated. Two conditions must hold,
+//! neither derived from the derivative itself:
 //!
-//! 1. around the point, where nothing is equal by chance, forward mode, reverse mode and differences agree,
-//!    at every one of several places;
-//! 2. at the point, the derivative is that of the way: the interpreter notes there what each comparison
-//!    gives, and takes differences of the program with all comparisons held to that. Where the way has a
-//!    kink there (`fabs` of zero), the derivative lies between its slopes to both sides.
+//! 1. around the point, without accidental equality, forward mode, reverse mode and finite differences
+//!    agree at each of several places;
+//! 2. at the point, the derivative is that of the path: the interpreter records the result of each
+//!    comparison, and takes finite differences of the program with all comparisons fixed. If the path has a
+//!    kink there (`fabs` of zero), the derivative lies between the one-sided slopes.
 //!
-//! A formula that is wrong at such a point alone fails the second.
+//! A formula that is wrong at such a point only fails the second condition.
 //!
-//! A point is steep where the program goes up and down within any step of differences, by less than they
-//! see: the sine of a large multiple, made small, or a map that is taken again and again and parts what is
-//! close. There, and at places around it, the derivative must be that of the program in which each smooth
-//! function, product and quotient is the straight line or plane that touches it, with slopes that the
-//! interpreter measures at the function itself. A wrong derivative of a function, or a wrong sum, fails that.
+//! A point is steep if the program oscillates within any step of finite differences, by less than they
+//! resolve: the scaled sine of a large multiple, or an iterated map that separates close points. For
+//! comparison, each smooth function, product and quotient of the program is replaced by its tangent line or
+//! plane, with slopes measured by the interpreter at the function itself. At the point and at places
+//! around, the derivatives must agree with finite differences of the linearised program. A wrong derivative
+//! of a function, or a wrong sum, fails this test.
 
 use crate::check::{
     Line, Numbers, around, differences, differences_over, pattern, products, sides,
 };
 use gradus_interp::Curves;
 
-/// What a program gives at the second point when it takes the way that it took at the first; nothing where
-/// it cannot.
+/// Returns a program's outputs at the second point along the path taken at the first; `None` if impossible.
 pub(crate) type Followed<'f> =
     &'f dyn Fn(&Numbers, &Numbers, Curves) -> Result<Option<Numbers>, String>;
 
-/// How far the places around a point are from it: less than any step of differences.
+/// The distance of the places around a point: less than any step of finite differences.
 const ASIDE: f64 = 0.7e-5;
-/// How many there are in random directions, beside those before and behind the point.
+/// The number of places in random directions, besides those before and behind the point.
 const PLACES: u64 = 6;
 
-/// Whether a point is isolated.
+/// Returns true if a point is isolated.
 ///
 /// # Errors
-/// What goes wrong around it.
+/// A failure around the point.
 pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<bool, String> {
     let Some(followed) = followed else {
         return Ok(false);
@@ -54,14 +55,14 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
     everywhere(&places(line), line, |there| there.differences())
 }
 
-/// Steps of programs where nothing is bent: one kink on the way, of `fabs` or of a conversion, and the larger
-/// ones do not tell.
+/// Step sizes for linearised programs: a single kink on the path, of `fabs` or of a conversion, makes
+/// larger steps useless.
 const STRAIGHT_STEPS: [f64; 6] = [1e-3, 3e-4, 1e-5, 3e-6, 1e-6, 3e-7];
 
-/// Whether a point is steep.
+/// Returns true if a point is steep.
 ///
 /// # Errors
-/// What goes wrong there or around it.
+/// A failure at the point or around it.
 pub(crate) fn is_steep(line: &Line, followed: Option<Followed>) -> Result<bool, String> {
     let Some(followed) = followed else {
         return Ok(false);
@@ -74,7 +75,7 @@ pub(crate) fn is_steep(line: &Line, followed: Option<Followed>) -> Result<bool, 
     })
 }
 
-/// Places around a point.
+/// Returns places around a point.
 fn places(line: &Line) -> Vec<Numbers> {
     let along = |sign: f64| line.x_tan.map(|t| sign * t);
     let aside = [along(1.0), along(-1.0)];
@@ -84,7 +85,7 @@ fn places(line: &Line) -> Vec<Numbers> {
         .collect()
 }
 
-/// Whether the derivatives at all of some places are what an oracle says.
+/// Returns true if the derivatives at all places agree with an oracle.
 fn everywhere(
     places: &[Numbers],
     line: &Line,
@@ -100,7 +101,7 @@ fn everywhere(
     Ok(true)
 }
 
-/// Whether derivatives lie between the slopes that the way has to both sides of the point.
+/// Returns true if the derivatives lie between the one-sided slopes of the path.
 fn is_in_kink(
     line: &Line,
     y_tan: &Numbers,
@@ -118,20 +119,20 @@ fn is_in_kink(
     }))
 }
 
-/// Points whose coordinates differ in their last bits.
+/// The number of points whose coordinates differ in the last bits.
 const NEIGHBOURS: u64 = 12;
-/// How far they are from each other, relative to their coordinates: far enough that what is rounded first,
-/// such as `1 - 4 * x * x` near a half, is rounded anew.
+/// The distance of such points, relative to the coordinates: large enough for early rounding errors, e.g.
+/// in `1 - 4 * x * x` near a half, to change.
 const LAST_BITS: f64 = 64.0 * f64::EPSILON;
-/// What rounding may do at most, relative to the sums of both modes.
+/// The maximum effect of rounding, relative to the sums of both modes.
 const MOST: f64 = 1e-9;
 
-/// How far rounding alone takes forward from reverse mode: the two products ⟨ȳ, Jẋ⟩ and ⟨Jᵀȳ, ẋ⟩ are taken
-/// where the last bits of the inputs differ, where the derivative is the same but for rounding. `size` is
-/// that of the sums of both modes.
+/// Returns the discrepancy between forward and reverse mode caused by rounding alone: the products ⟨ȳ, Jẋ⟩
+/// and ⟨Jᵀȳ, ẋ⟩ are computed at inputs that differ in the last bits, with equal derivatives up to rounding.
+/// `size` is that of the sums of both modes.
 ///
 /// # Errors
-/// What goes wrong there.
+/// A failure there.
 pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
     let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
     for neighbour in 0..NEIGHBOURS {
@@ -164,7 +165,7 @@ mod tests {
     use gradus_pipeline::{Level, Options};
     use std::collections::BTreeSet;
 
-    /// x or half of it: what is taken where they are equal has another slope than all around.
+    /// x or half of it: the branch taken at equality has another slope than its surroundings.
     const EQUAL: &str = "  %a = load %x -> f64\n  %h = fmul 0.5, %a\n  %c = fcmp une %a, %h\n  \
          %r = select %c, %a, %h\n  %t = fadd %r, %s\n  return %t\n";
 
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(verdict(smooth), Verdict::Right);
     }
 
-    /// Its slope is a hundredth at most; no step of differences sees the wave.
+    /// A wave with a slope of at most 1/100, not resolved by any step of finite differences.
     fn wave(height: &str) -> String {
         format!(
             "  %a = load %x -> f64\n  %b = fmul %a, 1000000000.0\n  %c = call @sin(%b)\n  \
@@ -206,7 +207,7 @@ mod tests {
         assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
     }
 
-    /// The logistic map, forty times: points that are close part, by the power of forty of some 1.6.
+    /// The logistic map, forty times: close points separate by a factor of about 1.6 to the power of forty.
     fn chaos(height: &str) -> String {
         format!(
             "  %a = load %x -> f64\n  %b = fmul %a, %a\n  %c = fadd %b, 0.2\n  \
@@ -222,7 +223,7 @@ mod tests {
         assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
     }
 
-    /// The derivatives of one program, where the program is that of another height: an error of a hundredth.
+    /// The derivatives of a program are combined with a program of another height: an error of 1/100.
     #[test]
     fn a_wrong_slope_of_a_wave_is_wrong() {
         wrong_by_a_hundredth(&wave("0.00000000001"), &wave("0.0000000000101"));
@@ -267,8 +268,8 @@ mod tests {
         make(&module).unwrap().0.unwrap().load(None).unwrap()
     }
 
-    /// Where the way taken at the point has another slope than the derivatives say, they are wrong; at a
-    /// kink, where they do not lie between its slopes to both sides.
+    /// A derivative that differs from the path's slope is wrong; at a kink, a derivative outside of the
+    /// one-sided slopes.
     #[test]
     fn a_slope_that_is_not_that_of_the_way_is_wrong() {
         let unit = wide_unit(&[program(EQUAL)]).unwrap();

@@ -1,11 +1,11 @@
-//! Random kernels: lowered to loops they do what they mean, in any order of their threads, and so does
-//! their compiled code on the pool.
+//! Checks random kernels: lowering to loops preserves their result for any order of threads, as does
+//! compiled code on the pool.
 //!
-//! Steps: the program as it stands, in several orders of its threads, which must not matter; simplified; lowered, as
-//! it stands and after it was simplified; and compiled. All must give one number.
+//! Steps: the program itself, in several orders of its threads, which must not matter; simplified; lowered,
+//! directly and after simplification; and compiled. All must return an equal number.
 //!
-//! Barriers of a warp say what volatile memory means for threads that go in step. Only the interpreter sees them: what
-//! is lowered is without, and must find them again.
+//! Warp barriers encode the meaning of volatile memory for threads in lockstep. Only the interpreter sees
+//! them: lowering starts without them, and must infer them.
 
 use crate::{Pool, eager};
 use gradus_analysis::{AliasOptions, Closure, Effects};
@@ -50,7 +50,7 @@ fn simplified(unit: &mut Unit) {
     }
 }
 
-/// Lowers all kernels; gives how many barriers were removed, and how many launches became part of another.
+/// Lowers all kernels. Returns the numbers of removed barriers and of fused launches.
 fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     let functions = functions(unit);
     let effects = Effects::of(unit, &Closure::of(unit, &functions));
@@ -77,7 +77,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     Ok(counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]))
 }
 
-/// The unit as it is lowered: without the barriers of warps.
+/// Returns the unit for lowering: without warp barriers.
 fn without_steps(unit: &Unit) -> Unit {
     let mut unit = unit.clone();
     for func in functions(&unit) {
@@ -94,10 +94,10 @@ fn without_steps(unit: &Unit) -> Unit {
     unit
 }
 
-/// The passes that change something of a program, as it stands or simplified.
+/// Returns the passes that change a program, directly or after simplification.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A failure of the program.
 pub fn passes_at_work(text: &str) -> Result<BTreeSet<&'static str>, String> {
     let written = without_steps(&parse(text, "program").map_err(|e| e.to_string())?);
     let mut shorter = written.clone();
@@ -135,10 +135,10 @@ fn sound(unit: &Unit) -> Result<(), String> {
     }
 }
 
-/// How many barriers of a program were removed, and how many launches became part of another.
+/// Checks a kernel. Returns the numbers of removed barriers and of fused launches.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A failure of the program.
 pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
     let unit = parse(text, "program").map_err(|e| e.to_string())?;
     sound(&unit)?;

@@ -1,6 +1,6 @@
-//! What every pass is held to: case pages, and the three-way check of derivatives.
+//! Test support for all passes: case pages, and the three-way check of derivatives.
 //!
-//! A case page is a Markdown file that shows one program before and after some passes:
+//! A case page is a Markdown file that shows a program before and after some passes:
 //!
 //! ````text
 //! # A sum of zeros is folded
@@ -13,10 +13,10 @@
 //! ## values                  likewise
 //! ````
 //!
-//! Flow: `page` reads and writes pages, `call` reads and runs the calls of `## check`, `compare`
-//! holds a run after the passes to one before, `runner` does all of it for a folder. On every
-//! page, unasked: print and parse are inverse, the verifier passes before and after, and the
-//! interpreter's results after are those before; parallel programs run in several orders.
+//! Flow: `page` parses and writes pages, `call` parses and runs the calls of `## check`, `compare` compares
+//! runs before and after the passes, `runner` does all of it for a folder. Every page also checks that
+//! print and parse are inverse, that the verifier passes before and after, and that the interpreter's
+//! results are unchanged; parallel programs run in several orders.
 //!
 //! A crate runs its pages from an integration test:
 //!
@@ -26,14 +26,16 @@
 //! check_pages("crates/some-crate/cases", &passes).unwrap();
 //! ```
 //!
-//! [`program`] makes random programs, for the same checks on programs that nobody thought of, and
-//! [`reduce`] and [`reduce_text`] make those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
-//! checks their derivatives through the compiler; [`wide_program`] and [`check_unit`] do so without C, a
-//! hundred programs at a time, and [`Coverage`] tells what they held; [`fork_join_program`] makes parallel
-//! ones, which [`check_fork_join`] runs on the pool and [`check_sanitized`] under ThreadSanitizer, and [`parallel_c_program`] OpenMP programs, of which
-//! [`check_parallel_c`] holds the gradients to the serial ones. The binary `fuzz` does all of it for long.
+//! [`program`] returns random programs, checked likewise; [`reduce`] and [`reduce_text`] reduce failing
+//! programs to a readable size. [`c_program`] returns C programs and [`check_c`] checks their derivatives
+//! through the compiler. [`wide_program`] and [`check_unit`] do so without C, a hundred programs at a time;
+//! [`Coverage`] counts their contents. [`fork_join_program`] returns parallel programs, run by
+//! [`check_fork_join`] on the pool and by [`check_sanitized`] under ThreadSanitizer. [`parallel_c_program`]
+//! returns OpenMP programs, whose gradients [`check_parallel_c`] compares with the serial gradients. The
+//! binary `fuzz` does long runs.
+//! binary `fuzz` does long runs.
 //!
-//! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
+//! A pass that changes the meaning of a program ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

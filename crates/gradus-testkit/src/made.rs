@@ -1,7 +1,7 @@
-//! Functions of one module to functions that run in this process, with both derivatives of each.
+//! Compiles functions of a module, with both derivatives of each, into this process.
 //!
-//! Flow: bitcode → `gradus_pipeline::compile` → bitcode → JIT. Many programs share a run; one that is
-//! refused, or makes the pipeline panic, leaves it, and the others are tried again.
+//! Flow: bitcode → `gradus_pipeline::compile` → bitcode → JIT. Many programs share a run; a program that is
+//! refused, or causes a panic, is removed, and the others are tried again.
 
 use crate::check::Verdict;
 use gradus_ir::{Diagnostic, Severity};
@@ -14,47 +14,47 @@ use gradus_pipeline::{
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A function to be differentiated by `x` and `s`.
+/// A function to be differentiated with respect to `x` and `s`.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    /// Its symbol.
+    /// The symbol.
     pub function: String,
-    /// Whether numbers pass through binary32, which leaves seven digits.
+    /// True if numbers pass through binary32, with seven digits.
     pub single: bool,
 }
 
-/// A module, and what is asked of it.
+/// A module, and its requests.
 pub(crate) struct Module<'m> {
     pub bytes: &'m [u8],
     pub subjects: &'m [Subject],
-    /// The program that a finding speaks of.
+    /// Returns the program that caused a diagnostic.
     pub blamed: &'m dyn Fn(&Diagnostic) -> Option<usize>,
-    /// What is shown of the source beside a finding.
+    /// Returns the source shown with a diagnostic.
     pub shown: &'m dyn Fn(&Diagnostic) -> String,
     pub options: Options,
     pub level: Level,
 }
 
-/// The module with its derivatives.
+/// The module with derivatives.
 pub(crate) struct Made {
     pub bytes: Vec<u8>,
-    /// The text of the unit after the pass that the options ask for.
+    /// The text of the unit after the pass named by the options.
     pub dump: Option<String>,
-    /// Per program its VJP and JVP; `None` where there is a verdict already.
+    /// VJP and JVP of each program; `None` for a program with a verdict.
     pub derivatives: Vec<Option<(Derivative, Derivative)>>,
 }
 
-/// Programs that run.
+/// Executable programs.
 pub(crate) struct Loaded {
     pub jit: Jit,
-    /// As in [`Made`].
+    /// See [`Made::derivatives`].
     pub derivatives: Vec<Option<(Derivative, Derivative)>>,
 }
 
-/// Makes the derivatives of as many programs as it can; gives the verdicts on the others.
+/// Compiles the derivatives of as many programs as possible. Returns the verdicts on the others.
 ///
 /// # Errors
-/// Where what was made is not as it says.
+/// The output contradicts the reply.
 pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>>), String> {
     let count = module.subjects.len();
     let mut verdicts: Vec<Option<Verdict>> = vec![None; count];
@@ -72,7 +72,7 @@ pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>
             found = module.culprits(&left);
         }
         if found.is_empty() {
-            // They fail only together.
+            // The programs fail only together.
             found = left
                 .iter()
                 .map(|i| (*i, faults.verdict(module, 0)))
@@ -86,14 +86,14 @@ pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>
     Ok((Some(made), verdicts))
 }
 
-/// Why a module was not made.
+/// The reason why a module was not compiled.
 enum Faults {
     Refused(Vec<Diagnostic>),
     Panicked(String),
 }
 
 impl Faults {
-    /// The programs that the findings speak of, each with its first one.
+    /// Returns the programs that caused diagnostics, each with its first diagnostic.
     fn blamed(&self, module: &Module, left: &[usize]) -> BTreeMap<usize, Verdict> {
         let Faults::Refused(findings) = self else {
             return BTreeMap::new();
@@ -107,7 +107,7 @@ impl Faults {
         found
     }
 
-    /// What finding number `at` says.
+    /// Returns the verdict for diagnostic `at`.
     fn verdict(&self, module: &Module, at: usize) -> Verdict {
         let findings = match self {
             Faults::Panicked(text) => {
@@ -120,7 +120,7 @@ impl Faults {
         };
         let code = format!("{:?}", first.code);
         let place = format!("{} | {}", first.message, (module.shown)(first));
-        // What the verifiers find in what was made is a fault, not a refusal.
+        // A verifier failure on the output is a fault, not a refusal.
         match code.as_str() {
             "BrokenOutput" | "BrokenRule" | "CompilerDied" => {
                 Verdict::Crash(format!("{code}: {place}"))
@@ -131,7 +131,7 @@ impl Faults {
 }
 
 impl Module<'_> {
-    /// Those of the programs that fail alone, found by halving.
+    /// Returns the programs that fail alone, found by bisection.
     fn culprits(&self, left: &[usize]) -> BTreeMap<usize, Verdict> {
         let (mut found, mut open) = (BTreeMap::new(), vec![left]);
         while let Some(part) = open.pop() {
@@ -150,7 +150,7 @@ impl Module<'_> {
         found
     }
 
-    /// Asks for both derivatives of some of the programs.
+    /// Requests both derivatives of some programs.
     fn attempt(&self, which: &[usize]) -> Result<Reply, Faults> {
         let wish = |i: usize, mode| GradRequest {
             function: self.subjects[i].function.clone(),
@@ -215,10 +215,10 @@ impl Made {
         })
     }
 
-    /// Loads it, after LLVM's optimiser where a level is given.
+    /// Loads the module, after LLVM's optimiser if a level is given.
     ///
     /// # Errors
-    /// Where LLVM refuses the module.
+    /// LLVM refuses the module.
     pub fn load(&self, level: Option<OptLevel>) -> Result<Loaded, String> {
         let mut host = Host::parse(&self.bytes, "made.bc").map_err(|d| d.message)?;
         if let Some(level) = level {

@@ -1,46 +1,46 @@
-//! Reads and writes case pages.
+//! Parses and writes case pages.
 //!
-//! A page is a title, a `run:` line, and sections. What stands before `## out` is the author's and
-//! is kept to the letter; `## out` and `## values` are the runner's.
+//! A page is a title, a `run:` line, and sections. The text before `## out` is the author's and is
+//! preserved verbatim; `## out` and `## values` are written by the runner.
 
-/// One pass of a page's `run:` line, with its options.
+/// A pass of a page's `run:` line, with options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The pass.
     pub name: String,
-    /// The words behind it.
+    /// The options.
     pub words: Vec<String>,
 }
 
 /// A case page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// What the page shows, in one line.
+    /// The subject of the page, in a line.
     pub title: String,
     /// The passes in order.
     pub steps: Vec<Step>,
-    /// How far floating-point results may differ, relative to their size; 0 for not at all.
+    /// The tolerance of floating-point results, relative to their size; 0 requires equality.
     pub tolerance: f64,
-    /// Whether the program after the passes is shown (`out: no` where it is not: where it is long,
-    /// and what it does is the point).
+    /// True if the program after the passes is shown (`out: no` omits it, for long programs whose behaviour
+    /// is the point).
     pub shows_output: bool,
     /// The text of the program.
     pub input: String,
-    /// The calls to be checked, one a line.
+    /// The calls to check, one per line.
     pub calls: Vec<String>,
     /// The program after the passes.
     pub output: String,
-    /// What the calls give.
+    /// The results of the calls.
     pub values: String,
-    /// Everything that the author wrote.
+    /// The author's part.
     head: String,
 }
 
 impl Page {
-    /// Reads a page.
+    /// Parses a page.
     ///
     /// # Errors
-    /// A sentence that says what is missing.
+    /// A sentence with the missing part.
     pub fn parse(text: &str) -> Result<Page, String> {
         let mut page = Page {
             title: String::new(),
@@ -106,7 +106,7 @@ impl Page {
         }
     }
 
-    /// The page's text with other lower halves.
+    /// Returns the page's text with new output and values.
     pub fn with(&self, output: &str, values: &str) -> String {
         let mut text = format!("{}\n", self.head);
         if self.shows_output {
@@ -119,7 +119,7 @@ impl Page {
     }
 }
 
-/// A pass and its options; `None` for an empty place between commas.
+/// Parses a pass and its options; `None` for an empty entry between commas.
 fn step(text: &str) -> Option<Step> {
     let mut words = text.split_whitespace().map(str::to_string);
     Some(Step {
@@ -128,7 +128,7 @@ fn step(text: &str) -> Option<Step> {
     })
 }
 
-/// The content of a fenced block, or the whole where there is none.
+/// Returns the content of a fenced block, or everything without a fence.
 fn unfenced(content: &str) -> String {
     let Some((_, rest)) = content.split_once("```") else {
         return content.trim_end().to_string();

@@ -1,10 +1,12 @@
-//! The gradients of random OpenMP programs, held to those of the same programs without OpenMP.
+//! Compares the gradients of random OpenMP programs with the gradients of equal programs without OpenMP.
 //!
 //! Per batch: C → clang with and without OpenMP → both derivatives of each program → run in this process on
-//! the pool. A program is right where its parallel derivatives pass the checks of every program (reverse
-//! against forward mode, forward mode against differences), where its gradient is the serial program's on
-//! one and on three workers, several times, and where the interpreter finds no race in the derivatives as
-//! they are before they are lowered: it does so whatever the threads of a run happen to do.
+//! the pool. Three conditions hold for a right program:
+//!
+//! 1. its parallel derivatives pass the common checks (reverse against forward mode, forward mode against
+//!    finite differences);
+//! 2. its gradient equals the serial program's on one and on three workers, several times;
+//! 3. the interpreter finds no race in the derivatives before lowering, for any schedule.
 
 use crate::c_compile::compiled;
 use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
@@ -16,10 +18,10 @@ use gradus_ir::{FuncId, Unit, parse, verify};
 use gradus_llvm::OptLevel;
 use gradus_pipeline::Options;
 
-/// How often a gradient is computed on three workers.
+/// The number of gradients computed on three workers.
 const ROUNDS: usize = 5;
 
-/// What the bodies of regions call that were raised, and that nobody calls any more.
+/// Runtime calls in the outlined bodies of raised regions, which are dead.
 const UNRAISED: &[&str] = &[
     "__kmpc_fork_call",
     "__kmpc_global_thread_num",
@@ -46,23 +48,23 @@ const UNRAISED: &[&str] = &[
     "__kmpc_end_taskgroup",
 ];
 
-/// Stands for them: a program that comes here was not raised, and crashes.
+/// The definition of these calls: a program that executes one was not raised, and crashes.
 extern "C" fn unraised() {
     std::process::abort();
 }
 
-/// How a batch of OpenMP programs reaches differentiation.
+/// The route of a batch of OpenMP programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelCWay {
     /// Flags of the compiler.
     pub flags: &'static [&'static str],
-    /// Whether LLVM's optimiser works on what is made.
+    /// True if LLVM's optimiser runs on the output.
     pub optimised: bool,
 }
 
 impl ParallelCWay {
-    /// The way of a batch: as `gradus cc` takes C at -O0 and above, and once in a while what clang has
-    /// optimised. LLVM's optimiser takes long, and works on one of four.
+    /// Returns the route of a batch: like `gradus cc` at -O0 and above, and sometimes after clang's
+    /// optimiser. LLVM's optimiser is slow, and runs on a quarter of the batches.
     pub fn of(batch: u64) -> ParallelCWay {
         let flags: &[&str] = match batch % 8 {
             7 => &["-O1"],
@@ -76,10 +78,10 @@ impl ParallelCWay {
     }
 }
 
-/// Checks programs, compiled together; one verdict for each.
+/// Checks programs, compiled together. Returns a verdict for each.
 ///
 /// # Errors
-/// Where the compiler does not take the programs, or what was made cannot be loaded.
+/// The compiler refuses the programs, or the output cannot be loaded.
 pub fn check_parallel_c(
     programs: &[ParallelCProgram],
     way: &ParallelCWay,
@@ -96,7 +98,8 @@ pub fn check_parallel_c(
                     verdicts[i] = Some(verdict);
                 }
             }
-            // A program without derivatives may call a library that is not here: the others do without it.
+            // A program without derivatives may call an unavailable library: the others are tried without
+            // it.
             Err(refused) => {
                 for (i, verdict) in std::iter::zip(left, refused) {
                     verdicts[i] = verdict;
@@ -109,7 +112,7 @@ pub fn check_parallel_c(
     }
 }
 
-/// Programs with and without OpenMP, as they run here, and the derivatives of the former in our language.
+/// Programs with and without OpenMP, loaded, and the unit of the parallel derivatives.
 struct Both {
     subjects: Vec<Subject>,
     serial: Loaded,
@@ -117,7 +120,7 @@ struct Both {
     unit: Unit,
 }
 
-/// The verdicts on programs of which some have no derivatives.
+/// The verdicts on programs, some of which have no derivatives.
 type Refused = Vec<Option<Verdict>>;
 
 impl Both {
@@ -194,7 +197,7 @@ impl Both {
     }
 }
 
-/// The program as it is lowered: with independent loops as parallel ones.
+/// Returns the program in the form before lowering: with independent loops as parallel loops.
 fn forked(text: &str) -> Result<Unit, String> {
     let mut unit = parse(text, "derivatives").map_err(|d| format!("{d} {:?}", d.labels))?;
     let functions: Vec<FuncId> = unit.functions.ids().collect();
@@ -210,7 +213,7 @@ fn forked(text: &str) -> Result<Unit, String> {
     }
 }
 
-/// Whether a gradient and its value are the serial program's.
+/// Checks that a gradient and its value equal the serial program's.
 fn same(who: &str, own: (Numbers, Numbers), serial: (Numbers, Numbers)) -> Result<(), String> {
     for (what, own, serial) in [("value", own.0, serial.0), ("gradient", own.1, serial.1)] {
         let scale = serial.iter().fold(1e-2, |m: f64, x| m.max(x.abs()));

@@ -1,4 +1,4 @@
-//! Lowered programs on the pool of this process.
+//! Runs lowered programs on the pool of this process.
 
 use gradus_ir::Unit;
 use gradus_llvm::jit::Jit;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
-/// Every loop above so much work forks.
+/// Returns options under which every loop with more than `small_work` forks.
 pub fn eager(small_work: u64) -> Options {
     Options {
         small_work,
@@ -18,7 +18,7 @@ pub fn eager(small_work: u64) -> Options {
     }
 }
 
-/// Hands the entries of the run-time library to compiled code.
+/// Defines the entries of the runtime library for compiled code.
 pub(crate) fn define(jit: &Jit) -> Result<(), String> {
     jit.define(&[
         ("gr_for", ranges::gr_for as *const () as usize),
@@ -54,15 +54,15 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
     .map_err(|d| d.to_string())
 }
 
-/// The number of workers of what runs next in this process.
+/// Sets the number of workers for later runs in this process.
 pub(crate) fn set_workers(workers: i32) {
     answers::__wrap_omp_set_num_threads(workers);
 }
 
-/// A module without functions, for the code of a unit that was no host's before.
+/// Returns a module without functions, for the code of a unit that was not imported.
 pub(crate) fn empty_host(unit: &Unit) -> Host {
     let mut host = Host::create("program", TRIPLE, unit.layout.text());
-    // What is exported belongs to a host that was imported.
+    // Export requires an imported host.
     let _ = host.import_all();
     host
 }
@@ -71,19 +71,19 @@ pub(crate) fn empty_host(unit: &Unit) -> Host {
 pub struct Pool(Jit);
 
 impl Pool {
-    /// Compiles a unit; `functions` take nothing and give an integer. LLVM's optimiser works on it where a
-    /// level is given.
+    /// Compiles a unit; `functions` take nothing and return an integer. LLVM's optimiser runs if a level is
+    /// given.
     ///
     /// # Errors
-    /// Where LLVM refuses what was lowered.
+    /// LLVM refuses the lowered unit.
     pub fn load(unit: &Unit, functions: &[&str], level: Option<OptLevel>) -> Result<Pool, String> {
         Self::load_into(empty_host(unit), unit, functions, level)
     }
 
-    /// As [`Pool::load`], in the module that the unit was imported from.
+    /// Like [`Pool::load`], in the module that the unit was imported from.
     ///
     /// # Errors
-    /// Where LLVM refuses what was lowered.
+    /// LLVM refuses the lowered unit.
     pub(crate) fn load_into(
         mut host: Host,
         unit: &Unit,
@@ -103,16 +103,16 @@ impl Pool {
         Ok(Pool(jit))
     }
 
-    /// Every loop is split, whatever its size. Must come before the first program runs.
+    /// Makes every loop fork, regardless of its size. Must precede the first program.
     pub fn always_fork() {
         pool::gr_always_fork.store(1, Ordering::Relaxed);
         pool::gr_always_fork_calls.store(1, Ordering::Relaxed);
     }
 
-    /// Calls a function with so many workers.
+    /// Calls a function with this number of workers.
     ///
     /// # Errors
-    /// Where there is no such function.
+    /// An unknown function.
     pub fn call(&self, function: &str, workers: i32) -> Result<i64, String> {
         set_workers(workers);
         let result = self.0.call(function, &mut []).map_err(|d| d.to_string())?;

@@ -1,23 +1,23 @@
-//! Makes a program that shows a fault smaller, as long as it goes on showing it.
+//! Reduces a program that shows a failure, while the failure persists.
 //!
-//! Greedy, to a fixed point (a simple form of delta debugging, Zeller and Hildebrandt 2002, on the
-//! tree of regions): an op goes, its results becoming constants; an `if` or `switch` becomes one of its
-//! arms, a loop its first iteration; a carried value becomes what it starts with. Outer ops are tried before inner ones, so that
-//! most of a program falls in few steps.
+//! Greedy, to a fixpoint (a simple form of delta debugging, Zeller and Hildebrandt 2002, on the tree of
+//! regions). An op is removed and its results become constants; an `if` or `switch` becomes one of its
+//! arms, a loop its first iteration; a carried value becomes its initial value. Outer ops are tried before
+//! inner ops, so that large parts disappear in few steps.
 
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, TypeId, Unit, Value, print, verify_function};
 use std::collections::BTreeSet;
 
-/// One way to make a body smaller.
+/// A reduction step.
 #[derive(Clone, Copy)]
 enum Cut {
-    /// The op goes.
+    /// Removes the op.
     Drop,
-    /// The region of this number stands in the place of the op.
+    /// Replaces the op by the region of this number.
     Inline(usize),
 }
 
-/// The smallest program found for which `shows` holds, as it does for `unit`.
+/// Returns the smallest program found for which `shows` holds, as for `unit`.
 pub fn reduce(unit: &Unit, shows: impl Fn(&Unit) -> bool) -> Unit {
     let mut best = unit.clone();
     loop {
@@ -60,7 +60,7 @@ fn reduce_function(best: &mut Unit, func: FuncId, shows: &impl Fn(&Unit) -> bool
     }
 }
 
-/// Makes one cut; `None` where it does not apply.
+/// Applies a step; `None` if not applicable.
 fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Cut) -> Option<()> {
     let mut body = unit.functions[func].body.take()?;
     let done = match cut {
@@ -77,7 +77,7 @@ fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
         if body.has_uses(result) {
             let address = unit.types.is_ptr(body.ty(result));
             if address && !matches!(body.kind(op), OpKind::Addr { .. } | OpKind::Select) {
-                // Another object in its place would be used as what it is not.
+                // Another object in its place would have the wrong type or size.
                 return None;
             }
             let same = stand_in(body, op, body.ty(result));
@@ -92,7 +92,7 @@ fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
     Some(())
 }
 
-/// The operand that a loop's result starts with, or that an op could pass through.
+/// Returns the initial value of a loop's result, or an operand that the op could pass through.
 fn stand_in(body: &Body, op: Op, ty: TypeId) -> Option<Value> {
     body.operands(op)
         .find(|v| body.ty(*v) == ty && body.as_const(*v).is_none())
@@ -108,8 +108,8 @@ fn constant(unit: &mut Unit, body: &mut Body, value: Value) -> Option<Value> {
     Some(body.constant(unit, id))
 }
 
-/// Puts the ops of a region, run once, before the op that owns it, and what it ends with in the place
-/// of the results.
+/// Moves the ops of a region, executed once, before the owning op, and replaces the results by the region's
+/// final operands.
 fn inline(unit: &mut Unit, body: &mut Body, op: Op, index: usize) -> Option<()> {
     let region = *body.op_regions(op).get(index)?;
     let last = body.last(region)?;
@@ -148,8 +148,8 @@ fn inline(unit: &mut Unit, body: &mut Body, op: Op, index: usize) -> Option<()> 
     Some(())
 }
 
-/// The text of a unit's functions and globals, without declarations that nothing calls and functions
-/// that `@f…` does not reach.
+/// Returns the text of a unit's functions and globals, without unused declarations and functions
+/// unreachable from `@f…`.
 pub fn without_unused(unit: &Unit) -> String {
     let root = |(_, f): &(FuncId, &gradus_ir::Function)| {
         let called = f.name == "f" || f.name.starts_with("f_") || f.name.starts_with("p_");

@@ -1,10 +1,10 @@
-//! Makes a C program that shows a fault smaller, line by line, as long as it goes on showing it.
+//! Reduces a C program that shows a failure, line by line, while the failure persists.
 //!
-//! Programs are written with a statement or a brace in a line. To a fixed point: a block goes with its
-//! head, or stays without its head and braces; a line goes. Long runs are tried first, so that most of
-//! a program falls in few steps (delta debugging, Zeller and Hildebrandt 2002, on the tree of blocks).
+//! Programs have a statement or a brace per line. To a fixpoint: a block is removed with its head, or
+//! unwrapped; a line is removed. Long ranges are tried first, so that large parts disappear in few steps
+//! (delta debugging, Zeller and Hildebrandt 2002, on the tree of blocks).
 
-/// The smallest source found for which `shows` holds, as it does for `source`.
+/// Returns the smallest source found for which `shows` holds, as for `source`.
 pub fn reduce_text(source: &str, mut shows: impl FnMut(&str) -> bool) -> String {
     let mut lines: Vec<String> = source.lines().map(String::from).collect();
     loop {
@@ -35,7 +35,7 @@ fn joined(lines: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How much deeper in braces it is after a line, and whether it closes more than it opened before.
+/// Returns the change in brace depth after a line, and true if the line closes more than it opened before.
 fn depth(line: &str) -> (i32, bool) {
     let (mut depth, mut below) = (0, false);
     for c in line.chars() {
@@ -45,7 +45,7 @@ fn depth(line: &str) -> (i32, bool) {
     (depth, below)
 }
 
-/// Leaves out the lines of a range, if their braces match.
+/// Removes the lines of a range, if the braces match.
 fn try_without(
     lines: &mut Vec<String>,
     start: usize,
@@ -69,7 +69,7 @@ fn try_without(
     true
 }
 
-/// Leaves out the block that begins at a line, or its first and last line only.
+/// Removes the block that begins at a line, or its first and last line only.
 fn unwrap_block(
     lines: &mut Vec<String>,
     start: usize,

@@ -1,4 +1,4 @@
-//! Runs pages: everything that holds for each of them, and what each of them shows.
+//! Runs case pages: the common checks, and the contents of each page.
 
 use crate::call::{Call, Ran, number_text, run_call};
 use crate::compare::same_outcome;
@@ -7,11 +7,11 @@ use gradus_interp::{Options, Value};
 use gradus_ir::{Diagnostic, FloatKind, Type, TypeId, Unit, parse, print, verify};
 use std::path::Path;
 
-/// A check of a call by the pass itself: program before, program after, the call. It gives what
-/// stands under `## values`, or a sentence that says what is wrong.
+/// A pass's own check of a call: program before, program after, the call. Returns the text for `## values`,
+/// or a sentence with the failure.
 pub type Check = Box<dyn Fn(&Unit, &Unit, &Call) -> Result<String, String>>;
 
-/// What a pass leaves behind.
+/// The effect of a pass on meaning.
 enum Meaning {
     Same,
     Derived(Check),
@@ -26,8 +26,8 @@ pub struct Pass<'p> {
 }
 
 impl<'p> Pass<'p> {
-    /// A pass after which every function does what it did before. `run` takes the unit and the
-    /// words behind the pass's name.
+    /// Creates a pass that preserves the behaviour of every function. `run` takes the unit and the options
+    /// after the pass's name.
     pub fn same(
         name: &'static str,
         run: impl Fn(&mut Unit, &[String]) -> Result<(), Vec<Diagnostic>> + 'p,
@@ -38,7 +38,7 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// A pass that makes something new, and the check of it: differentiation, for example.
+    /// Creates a pass that emits new code, with its check: differentiation, for example.
     pub fn derived(
         name: &'static str,
         run: impl Fn(&mut Unit, &[String]) -> Result<Check, Vec<Diagnostic>> + 'p,
@@ -50,12 +50,11 @@ impl<'p> Pass<'p> {
     }
 }
 
-/// Runs all pages of a folder; with `GRADUS_BLESS` in the environment it writes their lower halves
-/// anew, those of pages on which nothing is wrong. `GRADUS_CASES` chooses pages by a part of their
-/// name. Gives the number of pages.
+/// Runs all pages of a folder. With `GRADUS_BLESS` in the environment, the generated sections of passing
+/// pages are rewritten. `GRADUS_CASES` selects pages by a part of the name. Returns the number of pages.
 ///
 /// # Errors
-/// What is wrong, page by page.
+/// The failures, page by page.
 pub fn check_pages(folder: impl AsRef<Path>, passes: &[Pass]) -> Result<usize, String> {
     let folder = folder.as_ref();
     let entries =
@@ -103,7 +102,7 @@ fn check_file(path: &Path, passes: &[Pass], bless: bool) -> Result<(), String> {
     difference("values", &page.values, values.trim_end())
 }
 
-/// The first line in which a section is not what the page shows.
+/// Checks that a section equals the page's. The error has the first different line.
 fn difference(section: &str, shown: &str, own: &str) -> Result<(), String> {
     if shown == own {
         return Ok(());
@@ -125,10 +124,10 @@ fn difference(section: &str, shown: &str, own: &str) -> Result<(), String> {
     }
 }
 
-/// Runs a page's passes and checks; gives what stands under `## out` and `## values`.
+/// Runs a page's passes and checks. Returns the texts for `## out` and `## values`.
 ///
 /// # Errors
-/// What is wrong.
+/// The failure.
 pub fn check_page(page: &Page, passes: &[Pass]) -> Result<(String, String), String> {
     let before = parse(&page.input, "page").map_err(|d| told(&d))?;
     sound(&before, "before the passes")?;
@@ -166,7 +165,7 @@ fn run_step(
     Ok((pass.run)(unit, &step.words))
 }
 
-/// Whether a unit breaks no rule and comes back from its text.
+/// Checks that a unit passes the verifier and survives printing and parsing.
 fn sound(unit: &Unit, when: &str) -> Result<(), String> {
     let findings = verify(unit);
     if !findings.is_empty() {
@@ -195,7 +194,7 @@ fn told(finding: &Diagnostic) -> String {
     }
 }
 
-/// A refusal as a page shows it.
+/// Formats a refusal for a page.
 fn refusal(findings: &[Diagnostic]) -> String {
     let lines: Vec<String> = findings
         .iter()
@@ -207,7 +206,7 @@ fn refusal(findings: &[Diagnostic]) -> String {
     lines.join("\n")
 }
 
-/// Holds a call after the passes to the same call before; gives its line of values.
+/// Compares a call after the passes with the call before. Returns the line of values.
 fn same(before: &Unit, after: &Unit, call: &Call, tolerance: f64) -> Result<String, String> {
     let (func, _) = call.in_order(before)?;
     let result = before.result_type(before.functions[func].ty);
@@ -222,7 +221,7 @@ fn same(before: &Unit, after: &Unit, call: &Call, tolerance: f64) -> Result<Stri
             ..Options::default()
         };
         let (machine_after, ran_after) = run_call(after, call, options)?;
-        // Sums in another order are rounded otherwise.
+        // Reordered sums round differently.
         let tolerance = if random_order.is_some() {
             tolerance.max(1e-12)
         } else {
@@ -241,7 +240,7 @@ fn is_parallel(unit: &Unit) -> bool {
     })
 }
 
-/// `value 10   x [1 2 3]`: the result, and the arrays that changed.
+/// Formats `value 10   x [1 2 3]`: the result, and the arrays that changed.
 fn line(
     unit: &Unit,
     result: Option<TypeId>,

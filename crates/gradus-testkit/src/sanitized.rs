@@ -1,11 +1,10 @@
-//! Random fork-join programs under ThreadSanitizer, many in one binary.
+//! Random fork-join programs under ThreadSanitizer, many per binary.
 //!
-//! As in [`fork_join_check`](crate::fork_join_check) the module goes one [`ForkJoinWay`] through the
-//! compiler, but every function asks to be watched. clang instruments what was lowered, `gradus cc` links it
-//! with the run-time library, and a `main` calls one program after the other, each with a line of its own in
-//! front, so that a report behind it is that program's. Everything is forked, some times on
-//! two and on four workers.
-//! What the interpreter gives is what a program must print.
+//! Like in [`fork_join_check`](crate::fork_join_check), the module takes a [`ForkJoinWay`] through the
+//! compiler, with `sanitize_thread` on every function. clang instruments the lowered code, `gradus cc`
+//! links it with the runtime library, and a `main` calls the programs in sequence, each announced by a
+//! line: a later report belongs to that program. Every loop forks, several times on two and on four
+//! workers. A program must print the interpreter's result.
 
 use crate::check::Verdict;
 use crate::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
@@ -16,14 +15,14 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What stands in front of what a program, or the sanitizer about it, says.
+/// The prefix of the line that announces a program's output and reports.
 const MARK: &str = "program ";
 const WORKERS: [&str; 2] = ["2", "4"];
-/// How often a program runs: one worker may be through with it before another one has woken up, and only
-/// what different threads did is a race to the sanitizer.
+/// The number of runs of a program: a worker may finish before another wakes up, and the sanitizer sees
+/// races between different threads only.
 const ROUNDS: usize = 30;
 
-/// Makes the atomic updates of a unit's programs plain: most of them have a race then.
+/// Makes the atomic updates of a unit's programs plain: most programs then have a race.
 pub fn seed_races(unit: &mut Unit) {
     for func in with_bodies(unit) {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -55,11 +54,10 @@ fn make_plain(unit: &mut Unit, body: &mut Body, op: Op) {
     b.body.erase(op);
 }
 
-/// Checks a unit's programs in one way; one verdict for each. `gradus` is the compiler that links them, in
-/// `folder`.
+/// Checks a unit's programs by a route. Returns a verdict for each. `gradus` links them, in `folder`.
 ///
 /// # Errors
-/// Where what was made of the unit breaks a rule, or a compiler does not take it.
+/// The transformed unit is rejected by the verifier, or a compiler refuses it.
 pub fn check_sanitized(
     unit: &Unit,
     programs: &[ForkJoinProgram],
@@ -118,7 +116,7 @@ fn built(
     Ok(folder.join("programs"))
 }
 
-/// Makes the sanitizer look at all functions.
+/// Enables ThreadSanitizer for all functions.
 fn watch(unit: &mut Unit) {
     for func in with_bodies(unit) {
         let mut attrs = unit.attrs(unit.functions[func].attrs).clone();
@@ -160,7 +158,7 @@ fn done(command: &mut Command) -> Result<Output, String> {
     }
 }
 
-/// All that a run says.
+/// Returns the output of a run.
 fn run(binary: &Path, workers: &str) -> Result<String, String> {
     let mut command = Command::new(binary);
     command.env("GRADUS_NUM_THREADS", workers);
@@ -170,14 +168,14 @@ fn run(binary: &Path, workers: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Whether nothing was reported while a program ran, and it printed what it means.
+/// Checks that nothing was reported while a program ran, and that it printed the expected result.
 fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(), String> {
     let mark = format!("\n{MARK}{}\n", program.function);
     let mut said = Vec::new();
     for (output, workers) in std::iter::zip(outputs, WORKERS) {
         let (_, own) = output.split_once(&mark).ok_or("it did not run")?;
         let own = own.split(&format!("\n{MARK}")).next().unwrap_or_default();
-        // What it says at its end is about all programs.
+        // A report at the end concerns all programs.
         if let Some(at) = own.find("WARNING: ThreadSanitizer") {
             return Err(format!("on {workers} workers: {}", &own[at..]));
         }

@@ -1,8 +1,8 @@
-//! Checks random call graphs of regions and worksharing functions: each construct has the right count on one thread
-//! and on several.
+//! Checks random call graphs of regions and worksharing functions: each construct has the right count on a
+//! single thread and on several.
 //!
-//! This process compiles the files one by one, at a level of LLVM's optimiser, or one of them through clang alone.
-//! `gradus cc` links them with the run-time library.
+//! The process compiles the files separately, at a level of LLVM's optimiser, or one of the files by clang.
+//! `gradus cc` links the objects with the runtime library.
 
 use crate::check::Verdict;
 use crate::generate::{SHARES_INCLUDES, SharesProgram};
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Numbers of threads; the second one forks everything.
+/// Numbers of threads; with the second, every loop forks.
 const THREADS: [(&str, &str); 3] = [("1", "0"), ("3", "1"), ("4", "0")];
 /// The time limit of a module's programs, in seconds.
 const PATIENCE: &str = "60";
@@ -26,7 +26,7 @@ pub struct SharesWay {
     pub debug: bool,
     /// The file that clang compiles alone.
     pub foreign: Option<usize>,
-    /// True if bits must not depend on the number of threads.
+    /// True if results must be bitwise independent of the number of threads.
     pub deterministic: bool,
 }
 

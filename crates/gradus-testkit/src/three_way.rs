@@ -1,16 +1,16 @@
-//! The three-way check of derivatives: forward against reverse by the dot-product test, forward
-//! against differences of the primal.
+//! The three-way check of derivatives: forward against reverse mode by the dot-product test, forward mode
+//! against finite differences of the primal.
 //!
-//! For a function y = F(x) of numbers with Jacobian J, the JVP gives J·ẋ and the VJP Jᵀ·ȳ. Then
-//! |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12·(Σ|ȳᵢ(Jẋ)ᵢ| + Σ|(Jᵀȳ)ⱼẋⱼ|); differences of fourth order with
-//! steps that shrink until they stop getting better agree with Jẋ to 1e-6.
+//! For a function y = F(x) with Jacobian J, the JVP is J·ẋ and the VJP Jᵀ·ȳ. Then |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤
+//! 1e-12·(Σ|ȳᵢ(Jẋ)ᵢ| + Σ|(Jᵀȳ)ⱼẋⱼ|). Fourth-order finite differences, with steps that shrink until the
+//! estimates stop improving, agree with Jẋ to 1e-6.
 
 /// x → y.
 pub type Primal<'f> = dyn Fn(&[f64]) -> Result<Vec<f64>, String> + 'f;
 /// x, and a tangent or an adjoint → the other.
 pub type Linear<'f> = dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String> + 'f;
 
-/// What is run: each takes vectors of fixed lengths, and says in a sentence what went wrong.
+/// The functions to run: each takes vectors of fixed lengths, and returns a sentence on failure.
 pub struct Functions<'f> {
     /// x → y.
     pub primal: &'f Primal<'f>,
@@ -18,12 +18,12 @@ pub struct Functions<'f> {
     pub jvp: Option<&'f Linear<'f>>,
     /// x, ȳ → Jᵀ·ȳ.
     pub vjp: Option<&'f Linear<'f>>,
-    /// The size of what rounding leaves where large terms cancel: results that are smaller are not
-    /// compared more closely. 0 unless the program is known to cancel.
+    /// The rounding noise left by cancellation of large terms: smaller results are not compared more
+    /// closely. 0 unless the program is known to cancel.
     pub noise: f64,
 }
 
-/// What a check found; all numbers are of the first direction.
+/// The results of a check; all numbers are of the first direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreeWay {
     /// F(x).
@@ -32,20 +32,20 @@ pub struct ThreeWay {
     pub forward: Option<Vec<f64>>,
     /// Jᵀ·ȳ by reverse mode.
     pub reverse: Option<Vec<f64>>,
-    /// J·ẋ by differences.
+    /// J·ẋ by finite differences.
     pub differences: Vec<f64>,
 }
 
-/// The largest relative error of the dot-product test.
+/// The maximum relative error of the dot-product test.
 const DOT: f64 = 1e-12;
-/// The largest relative error against differences.
+/// The maximum relative error against finite differences.
 const STEP: f64 = 1e-6;
 const DIRECTIONS: usize = 3;
 
 /// Checks derivatives at `x` along a few directions.
 ///
 /// # Errors
-/// A sentence that says what does not agree, and by how much.
+/// A sentence with the disagreement and its size.
 pub fn three_way(functions: &Functions, x: &[f64]) -> Result<ThreeWay, String> {
     let value = (functions.primal)(x)?;
     let mut found = None;
@@ -88,7 +88,7 @@ fn along(
     })
 }
 
-/// Numbers between 0.5 and 1.5 in size, of both signs, the same on every machine.
+/// Returns numbers of size 0.5 to 1.5, of both signs, equal on every machine.
 fn pattern(len: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
@@ -121,7 +121,7 @@ fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
     Ok(())
 }
 
-/// How far both sides may lie apart: relative to the terms, and at all.
+/// The tolerance: relative to the terms, and absolute.
 #[derive(Clone, Copy)]
 struct Limit(f64, f64);
 
@@ -161,8 +161,8 @@ fn dot_test(
     }
 }
 
-/// Central differences of fourth order along a direction; the step shrinks until two neighbouring
-/// estimates stop coming closer.
+/// Fourth-order central differences along a direction; the step shrinks until two consecutive estimates
+/// stop converging.
 fn differences(primal: &Primal, x: &[f64], x_tan: &[f64]) -> Result<Vec<f64>, String> {
     let at = |h: f64| -> Result<Vec<f64>, String> {
         let moved: Vec<f64> = std::iter::zip(x, x_tan).map(|(x, d)| x + h * d).collect();

@@ -1,5 +1,4 @@
-//! A short run of random C programs through the whole compiler: none has a wrong derivative, none
-//! makes anything crash or hang.
+//! A short run of random C programs through the whole compiler: no wrong derivative, no crash, no hang.
 
 use std::process::Command;
 

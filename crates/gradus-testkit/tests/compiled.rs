@@ -1,5 +1,5 @@
-//! Programs that clang compiled and the import read mean the same to the interpreter as to the
-//! machine: the workloads of the course, at every level, before and after the early pipeline.
+//! Programs compiled by clang and imported have equal results in the interpreter and on the machine: the
+//! benchmark workloads, at every level, before and after the early pipeline.
 
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Unit, parse, print, verify};
@@ -8,7 +8,7 @@ use gradus_llvm::{Host, Pipeline};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Workloads with sizes that the interpreter runs in a moment.
+/// Workloads with sizes that the interpreter runs quickly.
 const WORKLOADS: &[(&str, &[&str])] = &[
     ("ba", &["4", "20", "40"]),
     ("bruss", &["6"]),
@@ -30,7 +30,8 @@ const LEVELS: &[&[&str]] = &[
     &["-O2", "-g", "-Xclang", "-disable-llvm-passes"],
 ];
 
-/// Bitcode of a workload with a function `double probe(void)` that sets it up and runs it.
+/// Returns the bitcode of a workload with a function `double probe(void)` that sets up and runs the
+/// workload.
 fn bitcode(name: &str, sizes: &[&str], flags: &[&str]) -> Vec<u8> {
     let bench = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench");
     let list: Vec<String> = sizes.iter().map(|s| format!("\"{s}\"")).collect();
@@ -69,7 +70,7 @@ fn bitcode(name: &str, sizes: &[&str], flags: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Whether a unit breaks no rule and comes back from its text.
+/// Checks that a unit passes the verifier and survives printing and parsing.
 fn sound(unit: &Unit, what: &str) {
     let findings = verify(unit);
     let first = findings.first();

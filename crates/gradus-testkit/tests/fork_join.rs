@@ -1,6 +1,6 @@
-//! Random fork-join programs: what runs on one to four workers gives what the serial projection gives.
+//! Random fork-join programs: results on one to four workers equal the serial projection's.
 //!
-//! `cargo xtask fuzz --parallel --count N` is for long runs.
+//! `cargo xtask fuzz --parallel --count N` does long runs.
 
 use gradus_testkit::{
     FORK_JOIN_FEATURES, ForkJoinWay, Pool, Verdict, check_fork_join, fork_join_program,
@@ -8,7 +8,7 @@ use gradus_testkit::{
 };
 use std::collections::BTreeMap;
 
-/// Programs of one module.
+/// The number of programs per module.
 const BATCH: u64 = 40;
 
 #[test]
@@ -43,8 +43,8 @@ fn programs_hold_everything() {
     assert!(met.values().all(|count| *count > 0), "{met:?}");
 }
 
-/// Behind a call that takes a lock, as critical regions are in words, other strands may have changed what nobody else
-/// knows of: what was stored before was taken to be there still.
+/// After a lock acquire, as in critical regions lowered to intrinsics, other strands may have changed
+/// memory that does not escape otherwise: earlier stores must not be forwarded.
 #[test]
 fn what_is_read_under_a_lock_is_not_known() {
     Pool::always_fork();

@@ -1,8 +1,8 @@
-//! Random programs: every pass keeps their meaning, and their derivatives pass the three-way check.
+//! Random programs: every pass preserves their meaning, and their derivatives pass the three-way check.
 //!
-//! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first
-//! seed; with `GRADUS_FUZZ_REDUCE` programs with wrong derivatives are shown as small as they get.
-//! `GRADUS_FUZZ_REFUSED` is how many in a hundred may be refused: 0 shows all that are.
+//! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first seed; with
+//! `GRADUS_FUZZ_REDUCE` programs with wrong derivatives are reduced. `GRADUS_FUZZ_REFUSED` is the permitted
+//! percentage of refusals: 0 shows all.
 
 mod derive;
 
@@ -13,7 +13,7 @@ use gradus_simplify::{Facts, PASSES, Pass};
 use gradus_testkit::{Call, Style, program, reduce, run_call, same_outcome};
 use std::panic::catch_unwind;
 
-/// The seeds of this run.
+/// Returns the seeds of this run.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
     let first = number("GRADUS_FUZZ_SEED").unwrap_or(0);
@@ -24,7 +24,7 @@ fn read(text: &str) -> Unit {
     parse(text, "program").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Calls that show what a program does.
+/// Calls that show a program's behaviour.
 const CALLS: &[&str] = &[
     "@f(n = 5, x = [0.5, -1.0, 0.25, 2.0, 0.0, 1.5, -0.75, 0.125], s = 0.3)",
     "@f(n = -3, x = [1.5, 1.0, -0.25, 0.5, 3.0, -1.5, 0.75, 0.625], s = -1.1)",
@@ -54,7 +54,7 @@ fn simplified(unit: &mut Unit, pass: &Pass) {
     }
 }
 
-/// What is wrong after a pass, if anything.
+/// Checks a program after a pass.
 fn kept(before: &Unit, after: &Unit) -> Result<(), String> {
     let findings = verify(after);
     if let Some(first) = findings.first() {
@@ -67,7 +67,7 @@ fn kept(before: &Unit, after: &Unit) -> Result<(), String> {
         let call = Call::parse(text)?;
         let (a, ran_a) = run_call(before, &call, Options::default())?;
         if ran_a.outcome.is_err() {
-            // A promise was broken and control came to depend on it: anything may follow.
+            // A flag was violated and control depends on the poison value: any behaviour is permitted.
             continue;
         }
         let (b, ran_b) = run_call(after, &call, Options::default())?;
@@ -108,7 +108,7 @@ fn every_pass_keeps_the_meaning() {
 
 type Check = fn(&Unit, &derive::Choice) -> Result<(), derive::Failure>;
 
-/// The smallest program that still has a wrong derivative; only where `GRADUS_FUZZ_REDUCE` is set.
+/// Returns the reduced program with the wrong derivative; empty unless `GRADUS_FUZZ_REDUCE` is set.
 fn smallest(check: Check, unit: &Unit, choice: &derive::Choice, message: &str) -> String {
     if std::env::var_os("GRADUS_FUZZ_REDUCE").is_none() {
         return String::new();
@@ -121,7 +121,7 @@ fn smallest(check: Check, unit: &Unit, choice: &derive::Choice, message: &str) -
     format!("\n{}", print(&small))
 }
 
-/// Runs a check of derivatives on random programs, of which so many in a hundred may be refused.
+/// Runs a check of derivatives on random programs, with a permitted percentage of refusals.
 fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: usize) {
     let mut wrong = Vec::new();
     let mut refused = Vec::new();
@@ -159,7 +159,7 @@ fn derivatives_agree_three_ways() {
     check_derivatives(derive::check, 60, true, 10);
 }
 
-/// So many in a hundred second derivatives may be refused.
+/// The permitted percentage of refused second derivatives.
 const SECOND_REFUSED: usize = 3;
 
 #[test]

@@ -1,8 +1,7 @@
-//! Random programs mean the same to the interpreter, to LLVM after export, and to the interpreter
+//! Random programs have equal results in the interpreter, in LLVM after export, and in the interpreter
 //! again after LLVM's optimiser and the import.
 //!
-//! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first
-//! seed.
+//! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first seed.
 
 use gradus_interp::{Machine, Value};
 use gradus_ir::{Layout, Unit, parse, print, verify};
@@ -14,7 +13,7 @@ const N: i64 = 5;
 const S: f64 = 0.3;
 const X: [f64; CELLS] = [0.5, -1.0, 0.25, 2.0, 0.0, 1.5, -0.75, 0.125];
 
-/// The result, and the cells afterwards.
+/// The result, and the final cells.
 type Outcome = (f64, Vec<f64>);
 
 fn interpreted(unit: &Unit) -> Result<Outcome, String> {
@@ -37,11 +36,11 @@ fn compiled(host: Host) -> Result<Outcome, String> {
     Ok((value, x.to_vec()))
 }
 
-/// A module with the functions of a unit.
+/// Returns a module with the functions of a unit.
 fn exported(unit: &Unit) -> Result<Host, String> {
     let layout = Layout::default();
     let mut host = Host::create("program", "x86_64-unknown-linux-gnu", layout.text());
-    // What is exported belongs to a host that was imported: here one without functions.
+    // Export requires an imported host: here a host without functions.
     let _ = host.import_all();
     host.export_all(unit).map_err(|d| d.to_string())?;
     host.verify().map_err(|d| d.to_string())?;

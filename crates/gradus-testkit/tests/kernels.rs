@@ -1,5 +1,5 @@
-//! Random kernels: lowered to loops they do what they mean, in any order of their threads, and so does
-//! their compiled code on the pool.
+//! Random kernels: lowering to loops preserves their result for any order of threads, as does compiled code
+//! on the pool.
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed.
 
@@ -48,7 +48,7 @@ fn lowered_kernels_keep_their_meaning() {
     assert!(fused > 0, "no launches became one");
 }
 
-/// No pass is left that random kernels never reach.
+/// Every pass changes some random kernel.
 #[test]
 fn every_pass_has_something_to_do() {
     let mut at_work = BTreeSet::new();
@@ -56,7 +56,7 @@ fn every_pass_has_something_to_do() {
         let program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
         at_work.extend(passes_at_work(&program.text).unwrap_or_default());
     }
-    // No generated thread waits in a loop for another one: `waits.cu` and the pass's cases have those that do.
+    // No generated thread waits in a loop for another: `waits.cu` and the pass's cases cover such loops.
     at_work.insert("turns");
     let idle = gradus_gpu::PASSES.iter().map(|pass| pass.name);
     let idle: Vec<&str> = idle.filter(|name| !at_work.contains(name)).collect();

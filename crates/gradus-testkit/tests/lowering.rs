@@ -1,5 +1,5 @@
-//! Lowered programs do what their parallel ops mean: the interpreter's serial run of the ops, that of
-//! the serial projection, and a run on the pool, where every loop forks and where small ones do not.
+//! Lowered programs preserve the results of parallel ops: compares the interpreter's serial run of the ops,
+//! the serial projection, and runs on the pool, with every loop forked and with small loops serial.
 
 use gradus_interp::Machine;
 use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
@@ -213,7 +213,7 @@ fn lowered(text: &str, options: &Options) -> Unit {
     unit
 }
 
-/// What `@f` of a lowered unit gives.
+/// Returns the result of `@f` of a lowered unit.
 fn run(unit: &Unit) -> i64 {
     let pool = Pool::load(unit, &["f"], None).expect("it loads");
     pool.call("f", 3).expect("it runs")
@@ -249,7 +249,7 @@ fn every_way_gives_the_same() {
     }
 }
 
-/// The atomic operations of a function of which the name ends so.
+/// Returns the number of atomic operations of the function whose name ends in `suffix`.
 fn atomics(unit: &Unit, suffix: &str) -> Option<usize> {
     let mut functions = unit.functions.iter();
     let (_, function) = functions.find(|(_, f)| f.name.ends_with(suffix))?;
@@ -258,7 +258,8 @@ fn atomics(unit: &Unit, suffix: &str) -> Option<usize> {
     Some(body.walk(body.root()).filter(is_atomic).count())
 }
 
-/// What meets other iterations only is atomic where these run at once, and plain where one thread runs all.
+/// Accesses that conflict only between iterations are atomic if iterations run concurrently, and plain on a
+/// single thread.
 #[test]
 fn sums_between_iterations_are_plain_on_one_thread() {
     let text = |name: &str| PROGRAMS.iter().find(|p| p.0 == name).map_or("", |p| p.1);
@@ -270,7 +271,7 @@ fn sums_between_iterations_are_plain_on_one_thread() {
     assert_eq!(atomics(&unit, ".gr_alone"), None, "{}", print(&unit));
 }
 
-/// The program with its parallel loops as serial ones, and these found again; how many were.
+/// Returns the program with its parallel loops made serial and restored, and the number of restored loops.
 fn found_again(text: &str) -> (Unit, usize) {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
     let mut count = 0;
@@ -304,7 +305,7 @@ fn projected_loops_are_found_again() {
         let expected = match *name {
             "a loop that writes" => 1,
             "two reductions over two dimensions" => 2,
-            // It takes the larger.
+            // The reduction takes the maximum.
             "a reduction of the program's own" => 1,
             name if name.starts_with("least and greatest numbers") => 3,
             "three dimensions, narrow indices" => 3,

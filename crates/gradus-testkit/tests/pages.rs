@@ -1,9 +1,9 @@
-//! The runner of pages: right pages pass, wrong ones are told.
+//! The runner of case pages: right pages pass, wrong pages are reported.
 
 use gradus_ir::{BinaryOp, Code, Diagnostic, OpKind, Unit};
 use gradus_testkit::{Page, Pass, check_page, check_pages};
 
-/// Exchanges the operands of additions: nothing changes.
+/// Swaps the operands of additions: a pass without effect.
 fn swap(unit: &mut Unit, _words: &[String]) -> Result<(), Vec<Diagnostic>> {
     each_add(unit, |body, op| {
         let (a, b) = (body.operand(op, 0), body.operand(op, 1));
@@ -20,7 +20,7 @@ fn spoil(unit: &mut Unit, _words: &[String]) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Drops an operand of each addition: a pass that breaks the language.
+/// Drops an operand of each addition: a pass that emits invalid IR.
 fn cut(unit: &mut Unit, _words: &[String]) -> Result<(), Vec<Diagnostic>> {
     each_add(unit, |body, op| body.truncate_operands(op, 1));
     Ok(())

@@ -1,7 +1,6 @@
-//! Random OpenMP programs: their gradients are the serial programs', on one worker and on three, and free
-//! of races.
+//! Random OpenMP programs: gradients equal the serial programs', on one worker and on three, without races.
 //!
-//! `cargo xtask fuzz --gradients --count N` is for long runs.
+//! `cargo xtask fuzz --gradients --count N` does long runs.
 
 use gradus_testkit::{PARALLEL_C_FEATURES, parallel_c_program};
 use std::collections::BTreeMap;

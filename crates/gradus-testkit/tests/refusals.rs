@@ -1,18 +1,18 @@
-//! Refusals teach: the example of a diagnostic's page is refused with its code at the line that the
-//! page marks, and what the page says to write instead is differentiated and right.
+//! The remedies of refusals: the example of a diagnostic's page is refused with its code at the marked
+//! line, and the remedy's program is differentiated correctly.
 //!
-//! A page whose example says `refused here` in a block without a file's name takes part; both programs
-//! define `double f(int n, double *x, double s)`. Other pages show sessions, which gradus-cli's `pages`
-//! follows.
+//! A page takes part if its example says `refused here` in a block without a file name; both programs
+//! define `double f(int n, double *x, double s)`. Other pages show sessions, covered by gradus-cli's
+//! `pages`.
 
 use gradus_ir::Code;
 use gradus_testkit::{CProgram, ROUTES, Verdict, check_c};
 use std::collections::BTreeSet;
 
-/// Fewer would mean that pages are not found.
+/// Fewer pages would mean that pages are not found.
 const LEAST: usize = 8;
 
-/// The first C program of a part of a page.
+/// Returns the first C program of a page's section.
 fn program(part: &str) -> Option<CProgram> {
     let (_, rest) = part.split_once("```c\n")?;
     let (source, _) = rest.split_once("```")?;

@@ -1,5 +1,5 @@
-//! Wide programs through the whole compiler: none has a wrong derivative, none makes anything crash or
-//! hang; and the same programs tell faults that are seeded in the compiler.
+//! IR programs through the whole compiler: no wrong derivative, no crash, no hang; and the programs detect
+//! faults seeded in the compiler.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ fn fuzz(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&run.stdout).into_owned()
 }
 
-/// Runs programs of one batch, of which at least so many must be right.
+/// Runs programs of a batch; at least `least` must be right.
 fn check(seed: &str, count: &str, least: u32) {
     let told = fuzz(&["--ir", "--count", count, "--seed", seed]);
     let right = told.lines().find_map(|l| l.trim().strip_suffix("  ok"));
@@ -32,8 +32,8 @@ fn derivatives_are_right() {
     check("4300", "100", 90);
 }
 
-/// Batch 101 is differentiated as it is written: floats are put together into integers, and cut out of
-/// them, by shifts and masks.
+/// Batch 101 is differentiated as written: floats are packed into integers and unpacked by shifts and
+/// masks.
 #[test]
 fn derivatives_are_right_as_written() {
     check("10100", "30", 29);

@@ -1,11 +1,12 @@
-//! Archives of objects, as `ar` writes them with a table of symbols.
+//! Archives of objects, as written by `ar` with a symbol table.
 
 use crate::files;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 
-/// What an archive holds, or the files that it names (a thin one); nothing where it is none.
+/// Returns the members of an archive, or the files named by a thin archive; empty if `path` is not an
+/// archive.
 pub(crate) fn members(path: &Path) -> Vec<Vec<u8>> {
     let bytes = files::read(path).unwrap_or_default();
     let Ok(archive) = ArchiveFile::parse(&*bytes) else {
@@ -22,12 +23,12 @@ pub(crate) fn members(path: &Path) -> Vec<Vec<u8>> {
     content.collect()
 }
 
-/// What every archive begins with.
+/// The magic number of archives.
 const MAGIC: &[u8] = b"!<arch>\n";
-/// The length of what stands before each member.
+/// The length of a member's header in bytes.
 const HEADER: usize = 60;
 
-/// An archive of members, by name and content.
+/// Creates an archive of members, given by name and content.
 pub(crate) fn of(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut names = Vec::new();
     let mut headers = Vec::new();
@@ -80,12 +81,12 @@ fn add(archive: &mut Vec<u8>, header: &str, content: &[u8]) {
     archive.extend((content.len() % 2 == 1).then_some(b'\n'));
 }
 
-/// Name, time, owner, group, mode and length, each in its columns.
+/// Formats a member's header: name, time, owner, group, mode and length, in fixed columns.
 fn header(name: &str, len: usize) -> String {
     format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{len:<10}`\n", 0, 0, 0, 644)
 }
 
-/// The names that an object offers to a link.
+/// Returns the global symbols defined by an object.
 pub(crate) fn defined(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Ok(file) = object::File::parse(bytes) else {
         return Vec::new();

@@ -1,25 +1,25 @@
-//! One compilation in two halves: source → bitcode as the front end leaves it, and bitcode → what
-//! the user asked for, with the user's own flags. Between the two our own passes work.
+//! Splits a compilation into halves: source → unoptimised bitcode from the front end, and bitcode → the
+//! user's output, with the user's own flags. Gradus's passes run between the halves.
 
 use crate::plan::Job;
 use crate::{Language, fc1};
 use gradus_pipeline::Level;
 use std::path::Path;
 
-/// How a compilation of the user's is taken apart.
+/// The two halves of a user's compilation.
 #[derive(Clone, Debug)]
 pub struct Halves {
-    /// To bitcode, unoptimised, with names and lines.
+    /// From source to unoptimised bitcode, with names and lines.
     pub front: Job,
     /// From bitcode to the user's output.
     pub back: Job,
-    /// The user's level of optimisation.
+    /// The user's optimisation level.
     pub level: Level,
-    /// Whether the user asked for debug information.
+    /// True if the user requested debug information.
     pub debug: bool,
 }
 
-/// Options of the back half that take the next argument along and speak of sources.
+/// Options of the back half that concern sources and take the next argument.
 const SOURCE_OPTIONS: &[&str] = &[
     "-I",
     "-D",
@@ -46,17 +46,17 @@ const SOURCE_OPTIONS: &[&str] = &[
     "-header-include-file",
 ];
 
-/// What the front half tells about the source where the user asked for no debug information; it is
-/// taken out again before code is made.
+/// The debug information emitted by the front half if the user requested none; stripped before code
+/// generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Lines, for findings and reports.
+    /// Lines, for diagnostics and reports.
     Lines,
     /// Lines, names and types, for headers.
     Types,
 }
 
-/// The language of a compilation's program, by its first word.
+/// Returns the language of a compilation, by its first argument.
 pub fn language(args: &[String]) -> Language {
     match args.first().map(String::as_str) {
         Some(fc1::FIRST) => Language::Fortran,
@@ -64,8 +64,7 @@ pub fn language(args: &[String]) -> Language {
     }
 }
 
-/// Takes a compilation apart: `bitcode` is the file after the front half, `derived` the one that
-/// the back half starts from.
+/// Splits a compilation. `bitcode` is the front half's output, `derived` the back half's input.
 pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halves {
     let level = level(&job.args);
     let debug = has_debug(&job.args);
@@ -91,7 +90,7 @@ pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halv
     }
 }
 
-/// The level of optimisation that some arguments ask for.
+/// Returns the optimisation level in a command line.
 pub fn level(args: &[String]) -> Level {
     let last = args.iter().rev().find(|a| a.starts_with("-O"));
     match last.map(String::as_str) {
@@ -102,12 +101,12 @@ pub fn level(args: &[String]) -> Level {
     }
 }
 
-/// Whether some arguments ask for debug information.
+/// Returns true if a command line requests debug information.
 pub fn has_debug(args: &[String]) -> bool {
     args.iter().any(|a| a.starts_with("-debug-info-kind"))
 }
 
-/// The arguments of a back half, from another module to another output.
+/// Returns the arguments of a back half with another input module and another output.
 pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String> {
     let mut args = back.to_vec();
     if let Some(last) = args.last_mut() {
@@ -120,8 +119,8 @@ pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String>
     args
 }
 
-/// LLVM's text as it would be if its module had the source's name: the compiler names it after the
-/// temporary file that it was read from. Other bytes stay as they are.
+/// Replaces the module name in LLVM text by the source's name; the compiler prints the name of the
+/// temporary file. Other bytes stay unchanged.
 pub fn named_after(text: Vec<u8>, source: &Path) -> Vec<u8> {
     const START: &[u8] = b"; ModuleID = '";
     let end = text.iter().position(|b| *b == b'\n');
@@ -134,8 +133,7 @@ pub fn named_after(text: Vec<u8>, source: &Path) -> Vec<u8> {
     }
 }
 
-/// The arguments of a back half without the files of the run that they were made in, so that objects
-/// that carry them are the same each time.
+/// Returns the arguments of a back half without temporary paths, for reproducible fat objects.
 pub fn portable(back: &[String]) -> Vec<String> {
     let mut args = redirected(back, Path::new("-"), Path::new("-"));
     while let Some(at) = args.iter().position(|a| a == "-split-dwarf-output") {
@@ -144,7 +142,8 @@ pub fn portable(back: &[String]) -> Vec<String> {
     args
 }
 
-/// The arguments of a back half that leaves the code as it is, as far as its compiler can be told so.
+/// Returns the arguments of a back half that does not optimise, as far as the compiler has an option for
+/// it.
 pub(crate) fn without_passes(mut args: Vec<String>) -> Vec<String> {
     let said = match args.first().map(String::as_str) {
         Some(fc1::FIRST) => {
@@ -157,7 +156,7 @@ pub(crate) fn without_passes(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// Turns a compilation for LTO into one of an ordinary object, which can carry its module.
+/// Turns an LTO compilation into the compilation of an ordinary object, which can carry its module.
 pub(crate) fn without_lto(job: &Job) -> Job {
     let mut job = job.clone();
     let of_lto = [
@@ -176,7 +175,7 @@ pub(crate) fn without_lto(job: &Job) -> Job {
     job
 }
 
-/// What a compilation may be asked for.
+/// The options that select a compilation's output.
 pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
 fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
@@ -186,9 +185,9 @@ fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String>
         "-disable-llvm-passes".into(),
     ];
     let no_level = args.iter().all(|a| !a.starts_with("-O"));
-    // A precompiled header is only taken at the level that it was made at.
+    // A precompiled header is accepted only at the level of its creation.
     let keeps_level = args.iter().any(|a| a == "-include-pch");
-    // At -O0 the front end marks everything as not to be optimised and leaves out what it knows.
+    // At -O0 the front end marks every function `optnone` and omits optimisation facts.
     match keeps_level {
         true => out.push("-disable-O0-optnone".into()),
         false => out.extend(no_level.then(|| "-O2".into())),
@@ -235,7 +234,7 @@ fn back(args: &[String], derived: &Path) -> Vec<String> {
     out
 }
 
-/// Options in one word that speak of sources, or only make the front end talk.
+/// Returns true for options of a single word that concern sources, or only affect diagnostics.
 fn is_source_option(arg: &str) -> bool {
     let begins = [
         "-std=",

@@ -1,10 +1,9 @@
-//! The compiling process: LLVM runs in a child of ours with limits of its own, so that its death is
-//! a diagnostic and its hunger does no harm.
+//! The compiling process: LLVM runs in a child process with limits, so that a crash becomes a diagnostic
+//! and excessive use of resources is harmless.
 //!
-//! Time is watched from here: a child that takes longer is killed. Memory, processor time (for a
-//! child whose parent is gone) and core files are limited by the child itself, before it reads its
-//! request: [`child_limits`] reads what it is told. A child that dies leaves a reproducer
-//! ([`crate::reproducer`]).
+//! The parent enforces the time limit by killing the child. The child itself limits memory, processor time
+//! (in case the parent exits) and core files, before reading the request: [`child_limits`] parses the
+//! limits. A crashed child leaves a reproducer ([`crate::reproducer`]).
 
 use crate::settings::{Limits, Settings};
 use crate::{files, reproducer};
@@ -17,22 +16,22 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The first argument that makes [`Settings::child`] compile: the request comes on standard
-/// input, the reply goes to standard output. Two numbers follow it: see [`child_limits`].
+/// The first argument that makes [`Settings::child`] compile: the request is read from standard input, the
+/// reply goes to standard output. Two numbers follow: see [`child_limits`].
 pub const CHILD_COMMAND: &str = "__compile";
 
-/// The signal of a process that has used up its processor time.
+/// The signal of a process that exceeded its processor time.
 const SIGXCPU: i32 = 24;
 const SIGKILL: i32 = 9;
 
-/// What a child may take, from the arguments after [`CHILD_COMMAND`]: bytes of memory, and seconds of
+/// Parses the child's limits from the arguments after [`CHILD_COMMAND`]: bytes of memory, and seconds of
 /// processor time.
 pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
     let number = |i: usize| args.get(i)?.to_str()?.parse().ok();
     Some((number(0)?, number(1)?))
 }
 
-/// Compiles in a child process. A child that dies, or takes too much, is a finding of the reply.
+/// Compiles in a child process. A crash or an exceeded limit is a diagnostic in the reply.
 pub fn compile(settings: &Settings, request: &Request) -> Reply {
     let reply = match run(settings, request) {
         Ok(end) => match reply(&end) {
@@ -48,7 +47,7 @@ pub fn compile(settings: &Settings, request: &Request) -> Reply {
     reply
 }
 
-/// Returns a reply whose first internal error names an archive that reproduces it.
+/// Adds the path of a reproducer to the reply's first internal error.
 fn with_reproducers(settings: &Settings, request: &Request, mut reply: Reply) -> Reply {
     let internal = |finding: &&mut Diagnostic| finding.code == Code::CompilerDied;
     if let (Some(finding), None) = (
@@ -68,8 +67,8 @@ fn refused(diagnostic: Diagnostic) -> Reply {
     }
 }
 
-/// Why a child gave no reply: it took too much, its input cannot be read, or it is at fault, which a
-/// reproducer shows.
+/// Returns the diagnostic for a child without a reply: an exceeded limit, unreadable input, or an internal
+/// error with a reproducer.
 fn why_died(settings: &Settings, request: &Request, end: &End) -> Diagnostic {
     let finding = died(&settings.limits, end);
     if finding.code != Code::CompilerDied {
@@ -81,13 +80,13 @@ fn why_died(settings: &Settings, request: &Request, end: &End) -> Diagnostic {
             .help("the file is damaged, or LLVM did not write it: compile it anew");
     }
     match settings.record {
-        // The report that is being made is the reproducer.
+        // The report in progress is the reproducer.
         Some(_) => finding,
         None => with_reproducer(settings, request, finding),
     }
 }
 
-/// Whether a child dies of a signal that does nothing but read this input.
+/// Returns true if a child that only parses this input dies of a signal.
 fn kills_reader(settings: &Settings, input: &Input) -> bool {
     let only_read = Request {
         inputs: vec![input.clone()],
@@ -98,9 +97,9 @@ fn kills_reader(settings: &Settings, input: &Input) -> bool {
     run(settings, &only_read).is_ok_and(|end| signal(end).is_some_and(|s| s != SIGKILL))
 }
 
-/// How a child ended.
+/// The end of a child process.
 struct End {
-    /// `None` where it was stopped for taking too long.
+    /// `None` if stopped by the time limit.
     status: Option<ExitStatus>,
     out: Vec<u8>,
     said: Vec<u8>,
@@ -126,7 +125,7 @@ fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
     let talk = Talk::begin(&mut child, bytes);
     let in_time = talk.wait(limits.time);
     if !in_time {
-        // A child that has just ended by itself cannot be killed, and need not be.
+        // A child that has just exited cannot be killed.
         let _ = child.kill();
     }
     let status = child.wait().map_err(broken)?;
@@ -138,7 +137,7 @@ fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
     })
 }
 
-/// What goes into a child and comes out of it, in threads, so that nobody waits for anybody.
+/// Threads for the child's input and output, to avoid deadlock on full pipes.
 struct Talk {
     done: mpsc::Receiver<()>,
     out: std::thread::JoinHandle<Vec<u8>>,
@@ -150,7 +149,7 @@ impl Talk {
         let (finished, done) = mpsc::channel();
         if let Some(mut stdin) = child.stdin.take() {
             std::thread::spawn(move || {
-                // A child that dies before it has read all is told by its reply.
+                // A child that dies before reading everything is reported by the missing reply.
                 let _ = stdin.write_all(&request);
             });
         }
@@ -160,7 +159,7 @@ impl Talk {
             done,
             out: std::thread::spawn(move || {
                 let bytes = all(out);
-                // The end of its output is the end of its work.
+                // The end of output is the end of work.
                 let _ = finished.send(());
                 bytes
             }),
@@ -168,7 +167,7 @@ impl Talk {
         }
     }
 
-    /// Whether the child ended its output in time.
+    /// Returns true if the child closed its output in time.
     fn wait(&self, time: Duration) -> bool {
         !matches!(
             self.done.recv_timeout(time),
@@ -185,7 +184,7 @@ impl Talk {
 fn all(from: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut from) = from {
-        // What was read before a fault is what there is.
+        // Bytes read before an error are kept.
         let _ = from.read_to_end(&mut bytes);
     }
     bytes
@@ -196,10 +195,10 @@ fn reply(end: &End) -> Option<Reply> {
     fine.then(|| from_bytes(&end.out).ok())?
 }
 
-/// What a process says that could not get memory: Rust's, LLVM's and C++'s words.
+/// Out-of-memory messages of Rust, LLVM and C++.
 const OUT_OF_MEMORY: [&str; 3] = ["memory allocation of", "out of memory", "bad_alloc"];
 
-/// What LLVM says before it ends a process, by itself, over a program that it cannot compile.
+/// LLVM's prefix of a fatal error on a program that it cannot compile.
 const GIVES_UP: &str = "LLVM ERROR: ";
 
 fn died(limits: &Limits, end: &End) -> Diagnostic {
@@ -240,7 +239,7 @@ fn died(limits: &Limits, end: &End) -> Diagnostic {
     diagnostic
 }
 
-/// The finding, with the place of an archive that shows the fault again.
+/// Returns the diagnostic with the path of a reproducer.
 fn with_reproducer(settings: &Settings, request: &Request, finding: Diagnostic) -> Diagnostic {
     let outcome = [finding.clone()];
     let archive = reproducer::pack(settings, std::slice::from_ref(request), &outcome);

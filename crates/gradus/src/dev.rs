@@ -1,4 +1,4 @@
-//! `gradus dev`: the passes at work, for those who write them.
+//! `gradus dev`: runs the passes for compiler developers.
 
 use crate::drive::{is_parallel, names_a_derivative};
 use crate::source::{self, Wanted};
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 pub struct Dev {
     /// The program.
     pub file: PathBuf,
-    /// The function to differentiate; `None` for the program's own calls, or, where it has none, for
-    /// every function through the language in the middle and back.
+    /// The function to differentiate; `None` for the program's own calls, or, without calls, for the round
+    /// trip of every function through the IR.
     pub function: Option<String>,
-    /// Whether every function goes through the language in the middle and back.
+    /// True if every function is imported and exported.
     pub restructure_all: bool,
     /// Flags of the user's compiler.
     pub flags: Vec<String>,
@@ -25,10 +25,10 @@ pub struct Dev {
     pub options: Options,
 }
 
-/// Runs the passes; nothing is written.
+/// Runs the passes; no file is written.
 ///
 /// # Errors
-/// Where the program cannot be read or compiled.
+/// A program that cannot be read or compiled.
 pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
     let scratch = settings.scratch()?;
     let derived = scratch.file("derived.bc");

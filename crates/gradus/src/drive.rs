@@ -1,12 +1,11 @@
-//! The drop-in drivers: everything that clang and flang do, and in modules that call the differentiation
-//! interface our passes between its two halves.
+//! The drop-in drivers for clang and flang: run Gradus's passes between the compilation halves of modules
+//! with differentiation calls.
 //!
-//! Flow: ask the driver for its plan; run its jobs in order. A compilation first runs its front
-//! half alone; where the bitcode names no differentiation call, the user's own job runs as it is.
-//! What the jobs leave for the user goes into a scratch folder first and out of it in one go, when all
-//! have succeeded: a run that fails leaves nothing.
-//! A link looks for calls that the compilations had to leave ([`crate::link`]); where there is no
-//! link, objects carry what a later one needs ([`crate::fat`]).
+//! Flow: query the compiler driver for its jobs (`-###`); run the jobs in order. A compilation runs its
+//! front half first; without a differentiation call in the bitcode, the user's own job runs unchanged.
+//! Outputs are written to a scratch folder and moved together after all jobs succeed: a failed run leaves
+//! no output. A link looks for calls left by the compilations ([`crate::link`]); without a link, objects
+//! carry their modules for a later link ([`crate::fat`]).
 
 use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
@@ -23,33 +22,33 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-/// What a driver is asked for beside its compiler's own options.
+/// Options of a driver in addition to the compiler's own.
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
     /// The language of the driver.
     pub language: Language,
-    /// Whether every function goes through the language in the middle and back.
+    /// True if every function is imported and exported.
     pub restructure_all: bool,
-    /// Whether the compiler's vectoriser is asked what it made of kernels' loops.
+    /// True to request the vectoriser's remarks on kernels' loops.
     pub kernel_report: bool,
     /// Options of the passes.
     pub options: Options,
 }
 
-/// What a driver run came to.
+/// The outcome of a driver run.
 #[derive(Clone, Debug, Default)]
 pub struct Driven {
     /// The exit status to pass on.
     pub status: i32,
-    /// What the compiler said, in whole lines.
+    /// The compiler's messages, in whole lines.
     pub remarks: Vec<String>,
-    /// Findings of ours.
+    /// Gradus's diagnostics.
     pub diagnostics: Vec<Diagnostic>,
-    /// Reports of the modules that went through our passes.
+    /// Derivative reports of the modules.
     pub reports: Vec<String>,
-    /// What became of the parallel regions of each module.
+    /// Parallel reports of the modules.
     pub regions: Vec<String>,
-    /// What became of the kernels of each module.
+    /// Kernel reports of the modules.
     pub kernels: Vec<String>,
 }
 
@@ -60,7 +59,7 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
     }
-    // With LTO, files hold parallel code that is lowered already.
+    // With LTO, files hold parallel code that is already lowered.
     let optimises = |arg: &String| arg == "-flto" || arg.starts_with("-flto=");
     if driven.status != 0 && args.iter().any(optimises) {
         let unseen = driven.diagnostics.iter_mut();
@@ -74,7 +73,7 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
     driven
 }
 
-/// The exit status where a limit of ours was reached.
+/// The exit status after an exceeded limit.
 const LIMIT: i32 = 3;
 
 fn run(
@@ -152,10 +151,10 @@ fn run(
     outputs.commit(&settings.leftovers)
 }
 
-/// What tells a source that the compiler is ours: `gradus/parallel.h` asks.
+/// The macro by which sources detect Gradus: `gradus/parallel.h` tests it.
 const OURS: &str = "__GRADUS__=1";
 
-/// Whether a job reads C or C++ for this machine, to compile it or only to put its text together.
+/// Returns true if a job compiles or preprocesses C or C++ for the host.
 fn reads_source(job: &Job) -> bool {
     let ours = job.args.first().is_some_and(|first| first == "-cc1");
     let device = job.args.iter().any(|arg| arg == "-fcuda-is-device");
@@ -168,26 +167,26 @@ fn name_ourselves(job: &mut Job) {
     job.args.splice(at..at, words);
 }
 
-/// Whether a compilation is asked for LLVM's IR.
+/// Returns true if a compilation emits LLVM IR.
 fn emits_llvm(job: &Job) -> bool {
     let kinds = ["-emit-llvm", "-emit-llvm-bc"];
     job.args.iter().any(|arg| kinds.contains(&arg.as_str()))
 }
 
-/// Returns true if a compilation makes bitcode for LTO: such files carry nothing. A file whose derivatives wait for
-/// a link becomes an ordinary object.
+/// Returns true if a compilation emits bitcode for LTO: such files carry no module section. A file whose
+/// derivatives are deferred to the link becomes an ordinary object.
 fn for_optimising_link(job: &Job) -> bool {
     let mut options = job.args.iter();
     options.any(|arg| arg == "-flto" || arg.starts_with("-flto="))
 }
 
-/// Returns true if a compilation leaves bitcode in place of an object, and an object would do as well.
+/// Returns true if a compilation emits bitcode in place of an object, and an object would serve as well.
 fn makes_bitcode_object(job: &Job) -> bool {
     let emits = job.args.iter().any(|arg| arg == "-emit-llvm-bc");
     emits && job.output().is_some_and(|output| output.ends_with(".o"))
 }
 
-/// Says what to do where a derivative needs other files and the link optimises.
+/// Adds help for a derivative that needs other files under LTO.
 fn advise_without_flto(finding: &mut Diagnostic) {
     let help = "compile this file and those that it needs without `-flto`: objects that are not for a link that \
                 optimises carry what a derivative across files takes";
@@ -196,7 +195,7 @@ fn advise_without_flto(finding: &mut Diagnostic) {
     }
 }
 
-/// Whether a job is the linker's.
+/// Returns true if a job runs the linker.
 fn is_link(job: &Job) -> bool {
     let compiles = ["-cc1", "-cc1as", "-fc1"];
     let first = job.args.first();
@@ -208,35 +207,35 @@ fn is_link(job: &Job) -> bool {
             .any(|a| a.ends_with("crt1.o") || a.ends_with("crti.o") || a == "-shared")
 }
 
-/// The signal of a program that prints to a pipe which nobody reads.
+/// The signal of a program that writes to a closed pipe.
 const BROKEN_PIPE: i32 = 13;
 
-/// A driver at work.
+/// A driver run in progress.
 struct Session<'a> {
     settings: &'a Settings,
     how: &'a DriveOptions,
     scratch: Scratch,
-    /// What came by standard input, where that is a source.
+    /// The saved standard input, if a source.
     typed: Option<PathBuf>,
     driven: &'a mut Driven,
-    /// The objects made, and what they would carry.
+    /// The emitted objects, with the modules to attach.
     compiled: HashMap<PathBuf, Carried>,
-    /// The program that compiles.
+    /// The compiler.
     compiler: PathBuf,
 }
 
-/// Runs a job with our own input and output; gives its exit status.
+/// Runs a job with inherited input and output. Returns the exit status.
 fn status(job: &Job) -> Result<i32, Diagnostic> {
     let status = job.command().status().map_err(|e| cannot_run(job, &e))?;
     exit_code(&job.program, &status, &[])
 }
 
-/// Whether a compilation's source comes by standard input.
+/// Returns true if a compilation reads its source from standard input.
 fn reads_standard_input(job: &Job) -> bool {
     job.is_compilation() && job.input() == Some("-")
 }
 
-/// Keeps what comes by standard input: a source is read by more than one job.
+/// Saves standard input to a file: several jobs read the source.
 fn keep_standard_input(scratch: &Scratch) -> Result<PathBuf, Diagnostic> {
     let kept = scratch.file("typed");
     let mut bytes = Vec::new();
@@ -253,8 +252,8 @@ fn cannot_run(job: &Job, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::ToolFailed, message)
 }
 
-/// The exit status of a program, which the driver's own will be; a signal is a finding, but where nobody reads on
-/// what the program prints.
+/// Returns the exit status of a program, passed on by the driver. A signal is a diagnostic, except for a
+/// closed pipe.
 fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Diagnostic> {
     if status.signal() == Some(BROKEN_PIPE) {
         return Ok(128 + BROKEN_PIPE);
@@ -266,7 +265,7 @@ fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Di
 }
 
 impl Session<'_> {
-    /// A compilation; gives its exit status.
+    /// Compiles a source. Returns the exit status.
     fn compile(&mut self, at: usize, job: &Job) -> Result<i32, Diagnostic> {
         self.compiler.clone_from(&job.program);
         if self.how.options.target == ParallelTarget::Words && !emits_llvm(job) {
@@ -312,7 +311,7 @@ impl Session<'_> {
         let optimises = derives || halves.level != Level::O0;
         let parallel = has_markers(&bytes) || optimises && calls_openmp(&bytes);
         if !self.how.restructure_all && !parallel && !derives {
-            // Says again what its front half said.
+            // Repeats the messages of the front half.
             return self.as_it_is(&plain);
         }
         let name = job.input().unwrap_or_default();
@@ -356,7 +355,7 @@ impl Session<'_> {
         }
     }
 
-    /// Keeps the data that the object of a job carries.
+    /// Records the module that the object of a job carries.
     fn carry(&mut self, job: &Job, back: &Job, bitcode: Vec<u8>) {
         if let Some(output) = job.output() {
             let back = cc1::portable(&back.args);
@@ -365,7 +364,7 @@ impl Session<'_> {
         }
     }
 
-    /// What a compilation reads by standard input: its source, or nothing.
+    /// Returns the standard input of a compilation: the saved source, or nothing.
     fn input_of(&self, job: &Job) -> Result<Stdio, Diagnostic> {
         match &self.typed {
             Some(kept) if reads_standard_input(job) => files::open(kept).map(Stdio::from),
@@ -373,7 +372,7 @@ impl Session<'_> {
         }
     }
 
-    /// A compilation that needs nothing of ours; gives its exit status.
+    /// Runs a compilation without Gradus's passes. Returns the exit status.
     fn as_it_is(&self, job: &Job) -> Result<i32, Diagnostic> {
         let mut command = job.command();
         let status = command.stdin(self.input_of(job)?).status();
@@ -381,8 +380,8 @@ impl Session<'_> {
         exit_code(&job.program, &status, &[])
     }
 
-    /// The back half of a compilation. Words are to be compiled again, and an optimiser that does not know them would
-    /// take the code around them apart.
+    /// Returns the back half of a compilation. Parallel intrinsics are compiled again; an optimiser that
+    /// does not know them would break the code around.
     fn finished(&self, mut back: Job) -> Job {
         if self.how.options.target == ParallelTarget::Words {
             back.args = cc1::without_passes(back.args);
@@ -395,7 +394,7 @@ impl Session<'_> {
             inputs: vec![Input::new(name, bytes)],
             task: match self.how.restructure_all {
                 true => Task::RestructureAll,
-                // A function that is missing here may stand in another file, which a link of objects has.
+                // A function missing here may be defined in another file, available to a link of objects.
                 false => Task::Calls(CallsTask {
                     partial: !for_optimising_link(&halves.back),
                     ..CallsTask::default()
@@ -410,7 +409,7 @@ impl Session<'_> {
             options: Options {
                 parallel,
                 skip_late: true,
-                // Who compiles words again reports lines, too.
+                // Recompiled parallel intrinsics need lines for reports.
                 strip_debug: !halves.debug && self.how.options.target != ParallelTarget::Words,
                 ..self.how.options.clone()
             },
@@ -418,7 +417,7 @@ impl Session<'_> {
         child::compile(self.settings, &request)
     }
 
-    /// The bitcode of a reply; its findings and its report are kept.
+    /// Returns the bitcode of a reply, and records diagnostics and reports.
     fn bitcode(&mut self, reply: Reply) -> Option<Vec<u8>> {
         let report = reply.text(OutputKind::Report).map(String::from);
         self.driven.reports.extend(report);
@@ -429,11 +428,11 @@ impl Session<'_> {
         bytes.filter(|_| reply.outcome == Outcome::Ok)
     }
 
-    /// The link, across files where calls were left; gives its exit status.
+    /// Links, across files if calls were left. Returns the exit status.
     fn link(&mut self, job: &Job) -> Result<i32, Diagnostic> {
         let linked = link::prepare(self.settings, self.how, &self.scratch, job, &self.compiled)?;
         match linked.reply {
-            // What was left for this step, and noted, is settled by its answer.
+            // Notes on deferred calls are superseded by the link's reply.
             Some(reply) => {
                 (self.driven.diagnostics).retain(is_settled);
                 match self.bitcode(reply) {
@@ -445,12 +444,12 @@ impl Session<'_> {
         }
     }
 
-    /// A linker's job with the run-time library, where it needs that.
+    /// Returns the linker's job, with the runtime library if needed.
     fn with_runtime(&self, job: &Job) -> Result<Job, Diagnostic> {
         runtime::linked(job, &self.scratch, self.how.options.target)
     }
 
-    /// Drops what was noted of files before: it was left for a link, and another file does not even compile.
+    /// Drops notes on earlier files: the calls were deferred to a link, but another file does not compile.
     fn forget_notes(&mut self, before: usize) {
         let said = &mut self.driven.diagnostics;
         let of_this = said.split_off(before);
@@ -458,7 +457,7 @@ impl Session<'_> {
         said.extend(of_this);
     }
 
-    /// Objects that a later link may need carry their modules.
+    /// Attaches modules to objects for a later link.
     fn attach(&self) -> Result<(), Diagnostic> {
         for (object, carried) in &self.compiled {
             fat::attach(
@@ -473,13 +472,13 @@ impl Session<'_> {
     }
 }
 
-/// Returns true if a diagnostic stays whatever a link brings: it is no note on a call that waits for one.
+/// Returns true unless a diagnostic is a note on a call deferred to the link.
 fn is_settled(finding: &Diagnostic) -> bool {
     finding.severity != Severity::Note || finding.code == Code::UnknownWord
 }
 
-/// Whether what a module was refused for may be mended by files that a later link brings: then its calls
-/// wait for that, with all that is said of them. What is not seen may be why memory is not understood, too.
+/// Returns true if files of a later link may resolve a refusal: the module's calls, with their diagnostics,
+/// then wait for the link. An unknown callee may also be the cause of unknown memory contents.
 fn needs_other_files(reply: &Reply) -> bool {
     let mut errors = reply
         .diagnostics
@@ -497,33 +496,33 @@ fn needs_other_files(reply: &Reply) -> bool {
         })
 }
 
-/// Whether a module calls OpenMP's run time.
+/// Returns true if a module calls the OpenMP runtime.
 fn calls_openmp(bitcode: &[u8]) -> bool {
     holds(bitcode, b"__kmpc_")
 }
 
-/// Whether a module holds markers of `gradus/parallel.h`, which nobody defines.
+/// Returns true if a module uses the undefined parallel intrinsics of `gradus/parallel.h`.
 fn has_markers(bitcode: &[u8]) -> bool {
     holds(bitcode, b"__gr_")
 }
 
-/// Whether a module has something to raise.
+/// Returns true if a module has parallel code to raise.
 pub(crate) fn is_parallel(bitcode: &[u8]) -> bool {
     calls_openmp(bitcode) || has_markers(bitcode)
 }
 
-/// Whether a module's bytes hold a name.
+/// Returns true if a module's bytes contain a name.
 pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
     bitcode.windows(key.len()).any(|w| w == key)
 }
 
-/// Whether a module's table of symbols holds a name of the differentiation interface.
+/// Returns true if a module's symbol table has a name of the differentiation interface.
 pub fn names_a_derivative(bitcode: &[u8]) -> bool {
     let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
     keys.iter().any(|key| holds(bitcode, key))
 }
 
-/// Whether a path names LLVM IR, or an object that may carry it.
+/// Returns true if a path names LLVM IR, or an object that may carry it.
 pub fn is_ir(file: &Path) -> bool {
     let extension = file.extension().and_then(|e| e.to_str());
     matches!(extension, Some("bc" | "ll" | "o"))

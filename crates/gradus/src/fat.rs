@@ -1,8 +1,8 @@
-//! Fat objects: an object of `gradus cc -c` carries its module as the front end left it, and how
-//! it was compiled, so that the link step can differentiate across files.
+//! Fat objects: an object of `gradus cc -c` carries its unoptimised module and its compilation options, for
+//! differentiation across files at the link.
 //!
-//! Section `.gradus.bc` holds the bitcode, `.gradus.cmd` the code generator's arguments; linkers leave both out of
-//! programs, and those that optimise do not take the bitcode for the object's code (decision 17).
+//! Section `.gradus.bc` holds the bitcode, `.gradus.cmd` the code generator's arguments. Linkers exclude
+//! both sections from programs, and LTO does not take the bitcode for the object's code (decision 17).
 
 use crate::files::{self, Scratch};
 use crate::plan::Job;
@@ -16,32 +16,32 @@ use std::path::Path;
 const BITCODE: &str = ".gradus.bc";
 const COMMAND: &str = ".gradus.cmd";
 
-/// What an object carries beside its code.
+/// The data carried by an object besides code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// The module as the front end left it.
+    /// The module before optimisation.
     pub bitcode: Vec<u8>,
     /// The arguments of the back half.
     pub back: Vec<String>,
 }
 
-/// What the link step knows of an object.
+/// Facts of an object for the link step.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// What it carries; `None` for an object of another compiler.
+    /// The carried data; `None` for an object of another compiler.
     pub carried: Option<Carried>,
-    /// The symbols that it defines for others.
+    /// The defined global symbols.
     pub defines: BTreeSet<String>,
-    /// The symbols that it needs from others.
+    /// The undefined symbols.
     pub needs: BTreeSet<String>,
-    /// Whether code of it runs before `main`.
+    /// True if the object has constructors that run before `main`.
     pub constructors: bool,
-    /// The registrations of the call interface, each with the functions of other files that it names.
+    /// The registrations of the call interface, each with the functions of other files named there.
     pub registers: Vec<(String, BTreeSet<String>)>,
 }
 
 impl Facts {
-    /// Whether it calls the differentiation interface.
+    /// Returns true if the object calls the differentiation interface.
     pub fn has_calls(&self) -> bool {
         self.needs
             .iter()
@@ -49,7 +49,7 @@ impl Facts {
     }
 }
 
-/// Adds what an object carries; an object stays as it is where there is no tool for that.
+/// Attaches the carried data to an object; without `llvm-objcopy` the object stays unchanged.
 ///
 /// # Errors
 /// `FileAccess`.
@@ -68,7 +68,7 @@ pub fn attach(
             .or_else(|| settings.find("llvm-objcopy")),
     };
     let Some(tool) = tool else {
-        // Not an error: the object stays as it is, and a link that needs its source says so.
+        // Not an error: the object stays unchanged, and a link that needs its module reports that.
         return Ok(());
     };
     let (bitcode, command, result) = (
@@ -94,7 +94,7 @@ pub fn attach(
     Ok(())
 }
 
-/// What an object's bytes tell; `None` where they are no object, or a program or a shared library.
+/// Returns the facts of an object; `None` for other files, programs and shared libraries.
 pub fn facts(bytes: &[u8]) -> Option<Facts> {
     let file = object::File::parse(bytes).ok()?;
     if file.kind() != ObjectKind::Relocatable {
@@ -131,7 +131,7 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
     })
 }
 
-/// Returns the registrations that an object defines, and the names of other files in them.
+/// Returns the registrations defined by an object, with the referenced names of other files.
 fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
     let registers = |symbol: &object::Symbol<'_, '_>| {
         let name = symbol.name().ok().filter(|_| symbol.is_definition())?;
@@ -160,7 +160,7 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
     found.collect()
 }
 
-/// Returns true if a module's table of symbols holds a differentiation call.
+/// Returns true if a module's symbol table has a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     WORDS.iter().any(|row| match row.means {
         Use::Call(_) => crate::drive::holds(bitcode, row.word.as_bytes()),
@@ -168,7 +168,7 @@ pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     })
 }
 
-/// Returns the facts of an LTO bitcode file, from the symbols that `llvm-nm` lists: it carries itself.
+/// Returns the facts of an LTO bitcode file, from the symbols listed by `llvm-nm`; the file carries itself.
 pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) -> Option<Facts> {
     let tool = settings
         .find("llvm-nm-22")
@@ -205,7 +205,7 @@ pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) ->
     Some(facts)
 }
 
-/// Whether a file is LLVM's bitcode, as compilations leave it for links that optimise (`-flto`).
+/// Returns true if a file is LLVM bitcode, as emitted for LTO (`-flto`).
 pub(crate) fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BC\xc0\xde")
 }

@@ -1,15 +1,15 @@
-//! One compilation of Fortran in two halves, as [`crate::cc1`] has it for C.
+//! Splits a Fortran compilation into halves, like [`crate::cc1`] for C.
 //!
-//! flang knows no way to leave LLVM's passes out. Its front half is asked for `-O1`: at `-O0` it leaves to its library
-//! what it makes code of elsewhere, and above it, loops come unrolled and as vectors.
+//! flang has no option to skip LLVM's passes. The front half uses `-O1`: at `-O0`, flang calls its library
+//! for operations otherwise inlined; above `-O1`, loops are unrolled and vectorised.
 
 use crate::cc1::{Detail, EMITS};
 use std::path::Path;
 
-/// The first word of flang's own compilations.
+/// The first argument of flang's compilations.
 pub(crate) const FIRST: &str = "-fc1";
 
-/// Options of a compilation that are the front half's alone and take the next argument along.
+/// Options of the front half only that take the next argument.
 const SOURCE_OPTIONS: [&str; 6] = [
     "-I",
     "-D",
@@ -19,7 +19,7 @@ const SOURCE_OPTIONS: [&str; 6] = [
     "-x",
 ];
 
-/// The arguments of the front half.
+/// Returns the arguments of the front half.
 pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
     let mut out = [FIRST, "-emit-llvm-bc", "-O1"].map(String::from).to_vec();
     let kind = detail.map(|detail| match detail {
@@ -45,7 +45,7 @@ pub(crate) fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> 
     out
 }
 
-/// The arguments of the back half.
+/// Returns the arguments of the back half.
 pub(crate) fn back(args: &[String], derived: &Path) -> Vec<String> {
     let mut out = vec![FIRST.to_string()];
     // The last argument is the source.

@@ -1,5 +1,5 @@
-//! Files: read whole, written beside and renamed, so that nobody ever sees half of one; all outputs
-//! of a run together, so that a failed run leaves none.
+//! File access: files are read whole, and written under another name and renamed, so that no partial file
+//! is visible. All outputs of a run appear together, or none.
 
 use crate::Leftovers;
 use gradus_ir::{Code, Diagnostic};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes away with its value.
+/// A temporary folder, removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
@@ -16,10 +16,10 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A fresh folder inside `within`, on the list of `leftovers` as long as it is there.
+    /// Creates a folder inside `within`, listed in `leftovers` while it exists.
     ///
     /// # Errors
-    /// `FileAccess` where none can be made.
+    /// `FileAccess` if creation fails.
     pub fn new(within: &Path, leftovers: &Leftovers) -> Result<Scratch, Diagnostic> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         for _ in 0..100 {
@@ -40,11 +40,11 @@ impl Scratch {
         let message = format!("no fresh folder can be made in {}", within.display());
         Err(Diagnostic::error(Code::FileAccess, message))
     }
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-    /// Whether a path lies in it.
+    /// Returns true if a path is in the folder.
     pub fn holds(&self, path: &Path) -> bool {
         path.starts_with(&self.folder)
     }
@@ -56,7 +56,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A file's bytes.
+/// Returns a file's bytes.
 ///
 /// # Errors
 /// `FileAccess`.
@@ -64,7 +64,7 @@ pub fn read(file: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(file).map_err(|e| failed("read", file, &e))
 }
 
-/// Opens a file, to be read by another program.
+/// Opens a file for another program.
 ///
 /// # Errors
 /// `FileAccess`.
@@ -72,7 +72,7 @@ pub fn open(file: &Path) -> Result<fs::File, Diagnostic> {
     fs::File::open(file).map_err(|e| failed("read", file, &e))
 }
 
-/// Makes a folder, and those that it lies in.
+/// Creates a folder, and its parents.
 ///
 /// # Errors
 /// `FileAccess`.
@@ -80,54 +80,54 @@ pub fn make_folder(folder: &Path) -> Result<(), Diagnostic> {
     fs::create_dir_all(folder).map_err(|e| failed("make", folder, &e))
 }
 
-/// Writes a file whole: under another name in the same folder first.
+/// Writes a file atomically, by renaming a file in the same folder.
 ///
 /// # Errors
-/// `FileAccess`; the file is then as it was.
+/// `FileAccess`; the file is then unchanged.
 pub fn write(file: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     let mut outputs = Outputs::default();
     outputs.add(file, Content::Bytes(bytes.to_vec()));
     outputs.put_all()
 }
 
-/// What becomes of an output.
+/// The content of an output.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// A copy of this file, its permissions too.
+    /// A copy of this file, with permissions.
     File(PathBuf),
 }
 
-/// The outputs of a run: all of them appear, or none.
+/// The outputs of a run: all appear, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     list: Vec<(PathBuf, Content)>,
 }
 
 impl Outputs {
-    /// One more.
+    /// Adds an output.
     pub fn add(&mut self, file: &Path, content: Content) {
         self.list.push((file.to_path_buf(), content));
     }
 
-    /// Where they go.
+    /// Returns the paths of the outputs.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.list.iter().map(|(file, _)| file.clone()).collect()
     }
 
-    /// Writes all under other names in their folders, then renames them, in one go for those who
-    /// would clear `leftovers`.
+    /// Writes all outputs under temporary names in their folders, then renames them without interruption by
+    /// [`Leftovers::clear`].
     ///
     /// # Errors
-    /// `FileAccess`; every file is then as it was.
+    /// `FileAccess`; every file is then unchanged.
     pub fn commit(&self, leftovers: &Leftovers) -> Result<(), Diagnostic> {
         leftovers.undisturbed(|| self.put_all())
     }
 
     fn put_all(&self) -> Result<(), Diagnostic> {
         let mut parts = Vec::new();
-        // What a program was not asked to write after all is no output.
+        // A file that a program did not write is not an output.
         let there = |(_, content): &&(PathBuf, Content)| match content {
             Content::Bytes(_) => true,
             Content::File(from) => from.exists(),
@@ -139,7 +139,7 @@ impl Outputs {
             parts.push((part.clone(), file));
             put(content, &part).map_err(|e| failed("write", file, &e))
         });
-        // A device such as /dev/null, or a pipe, is written to as it is; a folder cannot be.
+        // Devices such as /dev/null and pipes are written directly; a folder cannot be written.
         let done = written
             .and_then(|()| {
                 others
@@ -153,7 +153,7 @@ impl Outputs {
             });
         if done.is_err() {
             for (part, _) in &parts {
-                // What is left of the part is of no use to anybody.
+                // The remaining partial file is useless.
                 let _ = fs::remove_file(part);
             }
         }
@@ -161,7 +161,7 @@ impl Outputs {
     }
 }
 
-/// Whether something is there that is no file.
+/// Returns true if the path exists and is not a regular file.
 pub fn is_no_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|m| !m.is_file())
 }
@@ -173,7 +173,7 @@ fn put(content: &Content, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Writes into what is no file.
+/// Writes to a device or pipe.
 fn pour(content: &Content, to: &Path) -> Result<(), Diagnostic> {
     let bytes = match content {
         Content::Bytes(bytes) => bytes.clone(),
@@ -182,7 +182,7 @@ fn pour(content: &Content, to: &Path) -> Result<(), Diagnostic> {
     fs::write(to, bytes).map_err(|e| failed("write", to, &e))
 }
 
-/// The name of a file that is not finished.
+/// Returns the name of an unfinished file.
 fn part_of(file: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(file.file_name().unwrap_or_default());

@@ -1,8 +1,9 @@
-//! `gradus grad`: derivatives of functions by name, in an object that takes the place of the
-//! source files' own.
+//! `gradus grad`: derivatives of functions by name, in an object that replaces the object of the source
+//! files.
 //!
-//! Flow: each source becomes bitcode (front half of the user's compilation); a module is taken as it is. Our passes
-//! run in the child, which links the modules first. The back half makes the object. Files are written whole.
+//! Flow: the front half of the user's compilation turns each source into bitcode; a module is used
+//! unchanged. Gradus's passes run in the child process, which links the modules first. The back half emits
+//! the object. Files are written atomically.
 
 use crate::cc1;
 use crate::drive::is_parallel;
@@ -15,7 +16,7 @@ use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Ta
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What to write.
+/// The form of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
     /// An object file.
@@ -26,23 +27,23 @@ pub enum Emit {
     Bitcode,
     /// Assembly.
     Assembly,
-    /// The language in the middle.
+    /// GIR.
     Gir,
-    /// The C header alone.
+    /// Only the C header.
     Header,
 }
 
 /// A run of `gradus grad`.
 #[derive(Clone, Debug)]
 pub struct Grad {
-    /// The program: C, C++, Fortran, LLVM IR, or objects that carry bitcode. A Rust file (a source, or a crate's
-    /// `Cargo.toml`) or a CUDA file is given alone. The first file names the outputs.
+    /// The program: C, C++, Fortran, LLVM IR, or objects that carry bitcode. A Rust file (a source, or a
+    /// crate's `Cargo.toml`) or a CUDA file must be the only file. The first file names the outputs.
     pub files: Vec<PathBuf>,
     /// The derivatives.
     pub task: GradTask,
-    /// What to write.
+    /// The form of output.
     pub emit: Emit,
-    /// The output. `None` means the first source's name with the output's ending, in the current folder.
+    /// The output. `None` means the first source's name with the output's extension, in the current folder.
     pub output: Option<PathBuf>,
     /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
@@ -57,20 +58,20 @@ impl Grad {
     }
 }
 
-/// What came of it.
+/// The outcome of `gradus grad`.
 #[derive(Clone, Debug, Default)]
 pub struct Graded {
-    /// Whether the files were written.
+    /// True if the files were written.
     pub done: bool,
     /// The files written.
     pub files: Vec<PathBuf>,
     /// The report.
     pub report: Option<String>,
-    /// All findings.
+    /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Makes derivatives and writes them.
+/// Emits and writes derivatives.
 pub fn grad(settings: &Settings, what: &Grad) -> Graded {
     let mut graded = Graded::default();
     if let Err(diagnostic) = run(settings, what, &mut graded) {
@@ -134,7 +135,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
     Ok(())
 }
 
-/// Refuses a zero derivative by name, which is a mistake in the request: nothing is written.
+/// Turns warnings of zero derivatives into errors: a zero derivative requested by name is a mistake.
 fn refuse_zeros(findings: &mut [Diagnostic]) {
     for finding in findings {
         if finding.code == Code::ZeroDerivative {
@@ -143,7 +144,7 @@ fn refuse_zeros(findings: &mut [Diagnostic]) {
     }
 }
 
-/// What is to be written: nothing is yet.
+/// Returns the outputs, not yet written.
 fn outputs(
     what: &Grad,
     reply: &Reply,
@@ -166,7 +167,7 @@ fn outputs(
     };
     let mut outputs = Outputs::default();
     outputs.add(&output, Content::Bytes(bytes));
-    // A device takes one output.
+    // A device takes a single output.
     if what.emit == Emit::Object && !files::is_no_file(&output) {
         let header = made(OutputKind::Header).to_vec();
         outputs.add(&output.with_extension("h"), Content::Bytes(header));
@@ -178,8 +179,8 @@ fn outputs(
     Ok(outputs)
 }
 
-/// The user's flags. Code for a machine is optimised where they do not say how much; what is to be read again, by us
-/// or by others, is left as it is.
+/// Returns the user's flags, with `-O2` as the default for machine code. Output to be compiled again is not
+/// optimised.
 fn flags(what: &Grad) -> Vec<String> {
     let mut flags = what.flags.clone();
     if matches!(what.emit, Emit::Object | Emit::Assembly) {
@@ -188,7 +189,7 @@ fn flags(what: &Grad) -> Vec<String> {
     flags
 }
 
-/// What the user's compiler is asked for.
+/// Returns the compiler options for an output form.
 fn form(emit: Emit) -> &'static [&'static str] {
     match emit {
         Emit::Llvm => &["-S", "-emit-llvm"],
@@ -215,7 +216,7 @@ fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
         name
     };
     let name = named(ending);
-    // An output is never an input itself.
+    // An output never overwrites an input.
     let is_input = |file: &PathBuf| file.file_name() == Some(name.as_os_str());
     match what.files.iter().any(is_input) {
         true => named(&format!("grad.{ending}")),

@@ -1,15 +1,15 @@
-//! What a run must not leave behind when it is ended before its time: its scratch folders. And the
-//! moment in which outputs get their names, which a signal may not cut in two.
+//! Temporary folders to remove if a run is terminated early, and the lock that protects the renaming of
+//! outputs from signals.
 //!
-//! Programs of other people write into scratch folders only; a folder that is gone takes what they
-//! still write with it. Whoever handles signals calls [`Leftovers::clear`] and ends the process.
+//! Other programs write to temporary folders only; removing a folder also removes their late output. A
+//! signal handler calls [`Leftovers::clear`] and exits the process.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The folders of a run that are to go; clones are the same list.
+/// The temporary folders of a run; clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
     folders: Arc<Mutex<BTreeSet<PathBuf>>>,
@@ -17,24 +17,24 @@ pub struct Leftovers {
 
 impl Leftovers {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        // A list that a panic left is as good as any other.
+        // A list left by a panic is still valid.
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a folder.
+    /// Records a folder.
     pub fn note(&self, folder: &Path) {
         self.lock().insert(folder.to_path_buf());
     }
 
-    /// Takes a folder away, and off the list.
+    /// Removes a folder, and its entry.
     pub fn remove(&self, folder: &Path) {
         let mut folders = self.lock();
-        // A folder that cannot be taken away is left: nothing depends on it.
+        // A folder that cannot be removed is left: nothing depends on it.
         let _ = fs::remove_dir_all(folder);
         folders.remove(folder);
     }
 
-    /// Does something that [`Leftovers::clear`] may not interrupt.
+    /// Runs `work` without interruption by [`Leftovers::clear`].
     pub fn undisturbed<T>(&self, work: impl FnOnce() -> T) -> T {
         let folders = self.lock();
         let done = work();
@@ -42,7 +42,7 @@ impl Leftovers {
         done
     }
 
-    /// Takes all folders away and keeps everybody else out from then on: for the end of a process.
+    /// Removes all folders and blocks other users of the list from then on: for the end of a process.
     pub fn clear(&self) {
         let folders = self.lock();
         for folder in folders.iter() {

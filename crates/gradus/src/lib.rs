@@ -1,8 +1,8 @@
-//! The public interface: programs in files, derivatives in files.
+//! The library interface: programs in files, derivatives in files.
 //!
-//! This layer runs compilers and linkers and reads and writes the files it is given; the passes
-//! run in a child process ([`child`]). It prints nothing and reads neither environment nor clock:
-//! what it must know of its surroundings stands in [`Settings`].
+//! The layer runs compilers and linkers and accesses the files passed by the caller; the passes run in a
+//! child process ([`child`]). Nothing here prints, or reads environment or clock: [`Settings`] holds all
+//! external state.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,9 +1,8 @@
-//! The link step across files: calls of the differentiation interface whose functions stand in
-//! other objects.
+//! The link step across files, for differentiation calls whose functions are defined in other objects.
 //!
-//! The objects that such calls reach, and no others, are merged as bitcode in the order of the
-//! command line, differentiated, compiled, and take the place of the first of them. Members of
-//! archives take part where a merged object needs them; the archive itself stays.
+//! Exactly the objects reached by such calls are merged as bitcode in command-line order, differentiated
+//! and compiled. The result replaces the first object. Members of archives are merged if a merged object
+//! needs them; the archive itself stays.
 
 use crate::cc1;
 use crate::drive::{DriveOptions, is_parallel};
@@ -16,25 +15,25 @@ use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Req
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// An object on the linker's command line, or a member of an archive there.
+/// An object on the linker's command line, or a member of an archive on it.
 struct Candidate {
-    /// The word of the command line that names it.
+    /// The position of the argument on the command line.
     word: usize,
-    /// Whether it is a member of an archive.
+    /// True for a member of an archive.
     member: bool,
     name: String,
     facts: Facts,
 }
 
-/// What came of the link step.
+/// The outcome of the link step.
 pub(crate) struct Linked {
     /// The linker's job, with objects replaced.
     pub job: Job,
-    /// What our passes answered, where they had work.
+    /// The passes' reply, if they ran.
     pub reply: Option<Reply>,
 }
 
-/// Prepares a linker's job: `compiled` are the objects of this run that carry nothing yet.
+/// Prepares a linker's job. `compiled` are the objects of this run, which carry no sections yet.
 pub(crate) fn prepare(
     settings: &Settings,
     how: &DriveOptions,
@@ -77,13 +76,13 @@ pub(crate) fn prepare(
     })
 }
 
-/// Returns the back half's arguments of the first part that has some; LTO bitcode has none.
+/// Returns the back half's arguments of the first part that has any; LTO bitcode has none.
 fn leader<'p>(parts: &[(usize, &'p Carried)]) -> Option<&'p [String]> {
     let mut all = parts.iter().map(|(_, carried)| &carried.back[..]);
     all.find(|back| !back.is_empty())
 }
 
-/// The objects of a linker's command line, in its order; none where no object holds calls.
+/// Returns the objects of a linker's command line, in order; empty if no object has differentiation calls.
 fn candidates(
     settings: &Settings,
     job: &Job,
@@ -125,7 +124,7 @@ fn candidates(
     Ok(found)
 }
 
-/// Refuses registrations of functions whose files were differentiated before the link saw them.
+/// Refuses registrations of functions whose files were differentiated before the link.
 fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
     let done = |candidate: &&Candidate| {
         let carried = candidate.facts.carried.as_ref();
@@ -152,8 +151,8 @@ fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The files that a linker's command line reads, with their words: by their paths, or as `-l` with the folders of
-/// `-L`.
+/// Returns the input files of a linker's command line, with argument positions: paths, or `-l` searched in
+/// the folders of `-L`.
 pub(crate) fn inputs(job: &Job) -> impl Iterator<Item = (usize, PathBuf)> {
     let words = job.args.iter().enumerate();
     let words = words.filter(|(at, _)| *at == 0 || job.args[at - 1] != "-o");
@@ -164,12 +163,12 @@ pub(crate) fn inputs(job: &Job) -> impl Iterator<Item = (usize, PathBuf)> {
     paths.filter(|(_, path)| path.is_file())
 }
 
-/// Whether a file is an archive, by its name.
+/// Returns true if a file is an archive, by extension.
 pub(crate) fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "a")
 }
 
-/// The file that `-l` names, with the folders of `-L`: a shared library or else an archive.
+/// Returns the file named by `-l` in the folders of `-L`: a shared library, else an archive.
 fn library(job: &Job, word: &str) -> Option<PathBuf> {
     let name = word.strip_prefix("-l")?;
     let names = match name.strip_prefix(':') {
@@ -182,8 +181,8 @@ fn library(job: &Job, word: &str) -> Option<PathBuf> {
     files.next()
 }
 
-/// The objects with calls and those that they need, directly or not, in the order of the command
-/// line; only such as carry bitcode.
+/// Returns the objects with calls and the objects needed by them, transitively, in command-line order; only
+/// objects that carry bitcode.
 fn reached(candidates: &[Candidate]) -> Vec<usize> {
     let mut definer: HashMap<&str, usize> = HashMap::new();
     for (i, candidate) in candidates.iter().enumerate() {
@@ -213,7 +212,7 @@ fn reached(candidates: &[Candidate]) -> Vec<usize> {
     (0..candidates.len()).filter(|&i| merged[i]).collect()
 }
 
-/// Objects that run code before `main` may not pass each other.
+/// Refuses a merge that changes the order of objects with constructors.
 fn keeps_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnostic> {
     let (Some(first), Some(last)) = (merged.first(), merged.last()) else {
         // Not an error: no objects are merged.
@@ -270,8 +269,8 @@ fn derive(
     child::compile(settings, &request)
 }
 
-/// What objects define that take no part, and those that do leave open: functions of the program with
-/// such names are its own, even where the C library has one.
+/// Returns the symbols defined by unmerged objects and needed by merged objects: functions with such names
+/// belong to the program, even if the C library has a function of equal name.
 fn elsewhere(candidates: &[Candidate], parts: &[(usize, &Carried)]) -> Vec<String> {
     let merged = |at: &usize| parts.iter().any(|(part, _)| part == at);
     let needs = parts
@@ -286,7 +285,7 @@ fn elsewhere(candidates: &[Candidate], parts: &[(usize, &Carried)]) -> Vec<Strin
         .collect()
 }
 
-/// The linker's job with the merged object in the place of the first, and the others gone.
+/// Returns the linker's job with the merged object in place of the first, and without the others.
 fn replaced(
     job: &Job,
     candidates: &[Candidate],
@@ -299,7 +298,7 @@ fn replaced(
     let mut gone: Vec<usize> = whole.map(|&i| candidates[i].word).collect();
     let place = candidates[first].word;
     match candidates[first].member {
-        // An archive stays; the merged object stands before it.
+        // An archive stays; the merged object precedes it.
         true => job.args.insert(place, object.display().to_string()),
         false => job.args[place] = object.display().to_string(),
     }

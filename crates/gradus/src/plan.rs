@@ -1,7 +1,7 @@
-//! What a clang driver would do for a command line: its list of jobs, as `-###` prints it.
+//! The jobs of a clang driver for a command line, as printed by `-###`.
 //!
-//! The driver knows languages, search paths, defaults and linkers; reading its plan keeps that
-//! knowledge where it is. A job's intermediate files are moved to a scratch folder of ours.
+//! The driver knows languages, search paths, defaults and linkers; parsing its jobs avoids a copy of that
+//! knowledge. Intermediate files of jobs are moved to a scratch folder.
 
 use crate::files::{self, Content, Outputs, Scratch};
 use crate::settings::Settings;
@@ -10,22 +10,22 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// One program to run.
+/// A program to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<String>,
 }
 
 impl Job {
-    /// The value of option `name`, given as the argument after it.
+    /// Returns the value of option `name`, given as the next argument.
     pub fn value(&self, name: &str) -> Option<&str> {
         let at = self.args.iter().position(|a| a == name)?;
         self.args.get(at + 1).map(String::as_str)
     }
-    /// Whether it compiles C, C++, Fortran or IR for this machine to code or to LLVM.
+    /// Returns true if the job compiles C, C++, Fortran or IR for the host to machine code or LLVM IR.
     pub fn is_compilation(&self) -> bool {
         let emits = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
         let language = self.value("-x").unwrap_or_default();
@@ -39,15 +39,15 @@ impl Job {
             && self.args.iter().any(|a| emits.contains(&a.as_str()))
             && !self.args.iter().any(|a| a == "-fcuda-is-device")
     }
-    /// Where it writes.
+    /// Returns the output path.
     pub fn output(&self) -> Option<&str> {
         self.value("-o")
     }
-    /// The file it compiles: the last argument of a compilation.
+    /// Returns the file to compile: the last argument of a compilation.
     pub fn input(&self) -> Option<&str> {
         self.args.last().map(String::as_str)
     }
-    /// A command that runs it.
+    /// Returns a command that runs the job.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
@@ -55,21 +55,21 @@ impl Job {
     }
 }
 
-/// What a driver would do.
+/// The plan of a driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Its jobs in order.
+    /// The jobs in order.
     pub jobs: Vec<Job>,
-    /// What it says about the command line.
+    /// Messages about the command line.
     pub remarks: Vec<String>,
-    /// Whether it would go on.
+    /// True if the driver accepts the command line.
     pub ok: bool,
 }
 
-/// Asks `driver` for its plan; what the settings' environment says is in its jobs.
+/// Queries `driver` for its plan; the settings' environment affects the jobs.
 ///
 /// # Errors
-/// `ToolFailed` where it cannot be run.
+/// `ToolFailed` if the driver cannot be run.
 pub fn ask(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
     let output = Command::new(driver)
         .arg("-###")
@@ -92,7 +92,7 @@ pub fn ask(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Reads what `-###` printed.
+/// Parses the output of `-###`.
 fn read(text: &str) -> Plan {
     let mut plan = Plan::default();
     for line in text.lines() {
@@ -112,7 +112,7 @@ fn read(text: &str) -> Plan {
     plan
 }
 
-/// The quoted words of a line; `\` stands before `"`, `\` and `$`.
+/// Returns the quoted words of a line; `\` escapes `"`, `\` and `$`.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut chars = line.chars();
@@ -129,7 +129,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 impl Plan {
-    /// Moves the files that one job leaves for another into a scratch folder.
+    /// Moves files passed between jobs into a scratch folder.
     pub fn move_intermediates(&mut self, scratch: &Scratch) {
         let mut moved: HashMap<String, String> = HashMap::new();
         for (at, job) in self.jobs.iter().enumerate() {
@@ -151,8 +151,8 @@ impl Plan {
         }
     }
 
-    /// Moves what the jobs leave for the user into a scratch folder too; gives how it gets from there
-    /// to where it belongs. Standard output and devices stay.
+    /// Moves the user's outputs into the scratch folder too. Returns their destinations. Standard output
+    /// and devices stay.
     pub fn move_outputs(&mut self, scratch: &Scratch) -> Outputs {
         let mut outputs = Outputs::default();
         for (at, job) in self.jobs.iter_mut().enumerate() {
@@ -175,7 +175,7 @@ impl Plan {
     }
 }
 
-/// The options of jobs that name a file to write.
+/// The options of jobs that name an output file.
 const OUTPUTS: [&str; 3] = ["-o", "-dependency-file", "-split-dwarf-output"];
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Reproducers: all that a compilation depended on, in one archive that can be run again, on another
-//! machine and by a later version.
+//! Reproducers: archives with all inputs of a compilation, to be replayed on another machine and by a later
+//! version.
 //!
-//! A tar file with, in this order: `README.txt`; `versions.txt` (ours, the compiler's); `command.txt`
-//! (the command line, one word a line); `outcome.txt` (the findings); and for each request to the
-//! compiling process a folder `0`, `1` … with `request.json` (the task and its options, by name) and
-//! its modules `input0.bc` …. Sources are not in it: what our passes see is the modules.
+//! A tar file with, in order: `README.txt`; `versions.txt` (Gradus's, the compiler's); `command.txt` (the
+//! command line, a word per line); `outcome.txt` (the diagnostics); and a folder `0`, `1` … for each
+//! request to the compiling process. A folder has `request.json` (the task and its options, by name) and
+//! the modules `input0.bc` …. Sources are not included: the passes see modules only.
 
 use crate::settings::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
@@ -24,10 +24,10 @@ It holds the program as LLVM bitcode, the request, the command line and versions
 source is not in it, but its names are, and bitcode can be read back.
 ";
 
-/// The largest archive that is read.
+/// The maximum size of an archive to read.
 const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 
-/// The requests of a run and what came of them, in order; clones are the same lists.
+/// The requests of a run and their diagnostics, in order; clones share the lists.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     kept: Arc<Mutex<Kept>>,
@@ -43,28 +43,28 @@ impl Record {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// One more request.
+    /// Adds a request.
     pub fn add(&self, request: &Request) {
         self.lock().requests.push(request.clone());
     }
-    /// What came of it.
+    /// Adds diagnostics.
     pub fn add_findings(&self, findings: &[Diagnostic]) {
         self.lock().findings.extend_from_slice(findings);
     }
-    /// All requests.
+    /// Returns all requests.
     pub fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
     }
-    /// All findings.
+    /// Returns all diagnostics.
     pub fn findings(&self) -> Vec<Diagnostic> {
         self.lock().findings.clone()
     }
 }
 
-/// A fresh path for an archive, in the folder of temporary files.
+/// Returns an unused path for an archive, in the folder of temporary files.
 ///
 /// # Errors
-/// `FileAccess` where there are too many.
+/// `FileAccess` if too many exist.
 pub(crate) fn place(settings: &Settings) -> Result<PathBuf, Diagnostic> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..1000 {
@@ -85,10 +85,10 @@ fn broken(error: impl std::fmt::Display) -> Diagnostic {
         .help("give a file that `gradus bug-report` wrote")
 }
 
-/// An archive of some requests and of what came of them.
+/// Returns an archive of requests and their diagnostics.
 ///
 /// # Errors
-/// `FileAccess` where it cannot be made.
+/// `FileAccess` if the archive cannot be created.
 pub fn pack(
     settings: &Settings,
     requests: &[Request],
@@ -124,7 +124,7 @@ pub fn pack(
     })
 }
 
-/// The requests of an archive.
+/// Returns the requests of an archive.
 ///
 /// # Errors
 /// `UnreadableInput`.
@@ -160,7 +160,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Request>, Diagnostic> {
     }
 }
 
-/// What made the archive.
+/// Returns the versions of Gradus and of the compiler.
 fn versions(settings: &Settings) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let compiler = settings.compiler(Language::C).ok().and_then(|clang| {

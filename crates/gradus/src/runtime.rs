@@ -1,6 +1,6 @@
-//! The run-time library of parallel programs, held in this program, whether a link needs it, and whose
-//! threads it uses there: where an object, an archive or a library of the link has regions of OpenMP's own,
-//! those of OpenMP's library, as there is one set of threads in a program.
+//! The embedded runtime library of parallel programs: decides whether a link needs it, and selects its
+//! threads. If an object, an archive or a library of the link has OpenMP regions of its own, the runtime
+//! uses the threads of OpenMP's library, for a single thread pool in the program.
 
 use crate::files::{self, Scratch};
 use crate::plan::Job;
@@ -12,14 +12,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library as one relocatable object; its symbols are the `gr_*` entries, CUDA's run time, and for each function `f`
-/// of OpenMP's library that it stands before `__wrap_f` and `f` itself.
+/// The library as a relocatable object. Its symbols are the `gr_*` entries, the CUDA runtime, and, for each
+/// wrapped function `f` of OpenMP's library, `__wrap_f` and `f`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 
-/// The linker's job, with the library where one of its objects calls it.
+/// Returns the linker's job, with the library if an object calls it.
 ///
 /// # Errors
-/// A file that cannot be written; `BadOption` where OpenMP's threads are to do the work and its library is not in
+/// A file cannot be written; `BadOption` if OpenMP's threads are requested and OpenMP's library is not in
 /// the link.
 pub(crate) fn linked(
     job: &Job,
@@ -36,16 +36,16 @@ pub(crate) fn linked(
     with_library(job, scratch, "", on_openmp)
 }
 
-/// As [`linked`], for a compiler that calls the linker.
+/// Like [`linked`], for a compiler that calls the linker.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// A file cannot be written.
 pub(crate) fn linked_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
     with_library(job, scratch, "-Wl,", false)
 }
 
-/// The job with the library, the linker's own options behind `prefix`. OpenMP's threads do its work where that is
-/// asked for, or something in the link begins regions of OpenMP's own.
+/// Returns the job with the library; linker options are prefixed by `prefix`. OpenMP's threads are used on
+/// request, or if the link has OpenMP regions of its own.
 fn with_library(
     job: &Job,
     scratch: &Scratch,
@@ -67,14 +67,14 @@ fn with_library(
         library.display().to_string(),
         format!("{prefix}--as-needed"),
         "-lgcc_s".to_string(),
-        // The CUDA library's random numbers.
+        // Required by the CUDA library's random numbers.
         "-lm".to_string(),
         "-lc".to_string(),
     ]);
     Ok(job)
 }
 
-/// Options with which calls of OpenMP's functions reach ours first.
+/// Returns the options that redirect calls of OpenMP functions to the wrappers.
 fn wrapped() -> Vec<String> {
     let Ok(file) = object::File::parse(OBJECT) else {
         return Vec::new();
@@ -86,8 +86,8 @@ fn wrapped() -> Vec<String> {
     names.collect()
 }
 
-/// Whether an object of the link refers to an entry of the library that it does not define, or a member of an archive
-/// to one that the library has.
+/// Returns true if an object of the link has an undefined symbol with an entry's prefix, or an archive
+/// member refers to an entry of the library.
 fn needs_runtime(job: &Job) -> bool {
     let (archives, others): (Vec<PathBuf>, Vec<PathBuf>) =
         (link::inputs(job).map(|(_, path)| path)).partition(|path| link::is_archive(path));
@@ -106,22 +106,22 @@ fn needs_runtime(job: &Job) -> bool {
     members.any(|member| calls(&member))
 }
 
-/// Whether a file is a program or a shared library.
+/// Returns true for a program or a shared library.
 fn is_linked(bytes: &[u8]) -> bool {
     object::File::parse(bytes).is_ok_and(|file| file.kind() != ObjectKind::Relocatable)
 }
 
-/// The names of the library's own entries.
+/// Returns the names of the library's entries.
 fn defined_entries() -> HashSet<String> {
     let names = archive::defined(OBJECT).into_iter();
     let names = names.filter_map(|name| String::from_utf8(name).ok());
     names.filter(|name| begins(name, &ENTRIES)).collect()
 }
 
-/// Writes the library under the names that CUDA's has into a folder, for links that are not ours.
+/// Writes the library into a folder under the names of CUDA's libraries, for links by other compilers.
 ///
 /// # Errors
-/// What cannot be written.
+/// A file cannot be written.
 pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
     let library = archive::of(&[("gradus_rt.o".to_string(), OBJECT.to_vec())]);
     let there = |file: &Path| files::read(file).is_ok_and(|bytes| bytes == library);
@@ -131,16 +131,16 @@ pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
     missing.try_for_each(|path| files::write(path, &library))
 }
 
-/// The names of CUDA's own run-time library.
+/// The names of CUDA's own runtime library.
 const LIBRARIES: [&str; 3] = ["libcudart_static.a", "libcudart.a", "libcudadevrt.a"];
 
-/// OpenMP's libraries, as a link names them.
+/// OpenMP's libraries, as named in a link.
 const OPENMP: [&str; 3] = ["-lomp", "-liomp5", "-lgomp"];
 
-/// The option that gives the work to OpenMP's threads: a symbol that the library asks for.
+/// The option that selects OpenMP's threads: defines a symbol tested by the library.
 const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
 
-/// Whether something in the link begins regions of OpenMP's own.
+/// Returns true if an input of the link has OpenMP regions of its own.
 fn shares_threads(job: &Job) -> bool {
     link::inputs(job).any(|(_, path)| match link::is_archive(&path) {
         true => {
@@ -152,10 +152,10 @@ fn shares_threads(job: &Job) -> bool {
     })
 }
 
-/// How the calls that begin regions are named; GNU's compilers have one for each kind of region.
+/// The prefixes of calls that fork regions; GNU's compilers have one per kind of region.
 const FORKS: [&str; 2] = ["__kmpc_fork_", "GOMP_parallel"];
 
-/// flang's run-time library, where an object refers to it and the compiler knows where it lies.
+/// Returns flang's runtime library, if an object refers to it and the compiler knows its path.
 pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
     let refers = |bytes: Vec<u8>| misses(&bytes, &["_Fortran"]);
     if !files::read(object).is_ok_and(refers) {
@@ -167,14 +167,14 @@ pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
     Path::new(&path).is_file().then_some(path)
 }
 
-/// Whether an object, a shared library or, for a link that optimises, LLVM's bitcode refers to a symbol that begins so
-/// and that it does not define. Bitcode is taken to refer to all that it names: a library too many does no harm.
+/// Returns true if an object, a shared library or LTO bitcode has an undefined symbol with one of these
+/// prefixes. Bitcode is assumed to refer to all its names: a superfluous library is harmless.
 fn misses(bytes: &[u8], starts: &[&str]) -> bool {
     with_symbol(bytes, |undefined, name| undefined && begins(name, starts))
         || is_bitcode(bytes) && starts.iter().any(|start| holds(bytes, start.as_bytes()))
 }
 
-/// Whether an object defines such a symbol.
+/// Returns true if an object defines a symbol with one of these prefixes.
 fn has(bytes: &[u8], starts: &[&str]) -> bool {
     with_symbol(bytes, |undefined, name| !undefined && begins(name, starts))
 }
@@ -188,7 +188,7 @@ fn with_symbol(bytes: &[u8], such: impl Fn(bool, &str) -> bool) -> bool {
     symbols.any(|(undefined, name)| such(undefined, name))
 }
 
-/// How the names of the library's own entries begin.
+/// The prefixes of the library's entries.
 const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cuda", "__cuda", "curand"];
 
 fn begins(name: &str, starts: &[&str]) -> bool {

@@ -1,7 +1,7 @@
-//! Rust programs: a source by rustc, a crate by Cargo, as the bitcode of a static library.
+//! Rust programs: compiles a source by rustc, or a crate by Cargo, to the bitcode of a static library.
 //!
-//! A static library has all that its functions need, Rust's standard library included: it goes along, for what the
-//! bitcode refers to and does not hold.
+//! A static library has all dependences of its functions, Rust's standard library included. The library is
+//! linked along, for symbols undefined in the bitcode.
 
 use crate::files::Scratch;
 use crate::settings::Settings;
@@ -9,7 +9,7 @@ use crate::source::{self, Source, Wanted, refused, start};
 use gradus_ir::{Code, Diagnostic};
 use std::path::{Path, PathBuf};
 
-/// Whether a file is Rust's: a source, or a crate by its manifest.
+/// Returns true for a Rust source, or a crate's manifest.
 pub(crate) fn is_rust(file: &Path) -> bool {
     is_manifest(file) || file.extension().is_some_and(|e| e == "rs")
 }
@@ -18,16 +18,16 @@ fn is_manifest(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name == "Cargo.toml")
 }
 
-/// The name of the crate that a static library is of.
+/// Returns the name of a static library's crate.
 pub(crate) fn crate_name(library: &Path) -> Option<&str> {
     library.file_stem()?.to_str()?.strip_prefix("lib")
 }
 
-/// Opens a program as [`source::open`] does others: the flags are rustc's, or those of `cargo rustc`. A level of
-/// optimisation in clang's spelling (`-O3`) is for both, but that of a crate stands in its manifest.
+/// Opens a program like [`source::open`], with flags of rustc or `cargo rustc`. An optimisation level in
+/// clang's spelling (`-O3`) applies to both compilers, except that a crate's level is in its manifest.
 ///
 /// # Errors
-/// As [`source::open`].
+/// See [`source::open`].
 pub(crate) fn open(
     settings: &Settings,
     file: &Path,
@@ -51,7 +51,7 @@ pub(crate) fn open(
     })
 }
 
-/// `-O0` to `-O3`, `-Os`, `-Oz`: rustc's own `-O` is none of them.
+/// Returns true for `-O0` to `-O3`, `-Os`, `-Oz`, but not rustc's own `-O`.
 fn is_level(flag: &String) -> bool {
     flag.len() == 3 && flag.starts_with("-O")
 }
@@ -88,7 +88,7 @@ fn by_rustc(
     Ok((bitcode, library))
 }
 
-/// The whole crate in one module, in the release profile: everything that its functions call is seen.
+/// Compiles the crate into a single module, in the release profile: all callees are visible.
 fn by_cargo(
     settings: &Settings,
     manifest: &Path,
@@ -123,7 +123,7 @@ fn by_cargo(
     Ok((bitcode, library))
 }
 
-/// The static library among what Cargo says that it has made: the last one, which is the crate's own.
+/// Returns the static library in Cargo's messages: the last is the crate's own.
 fn static_library(said: &[u8]) -> Option<PathBuf> {
     let said = String::from_utf8_lossy(said);
     let messages = said.lines().rev();
@@ -138,7 +138,7 @@ fn static_library(said: &[u8]) -> Option<PathBuf> {
     })
 }
 
-/// Runs one of Rust's programs; gives what it wrote.
+/// Runs a program of the Rust toolchain. Returns the output.
 fn run(settings: &Settings, name: &str, args: Vec<String>) -> Result<Vec<u8>, Diagnostic> {
     let program = settings.find(name).ok_or_else(|| {
         let message = format!("no {name} was found");

@@ -1,4 +1,4 @@
-//! What the surroundings say: given as data, since nothing here reads environment or clock.
+//! External state as data, since nothing in this crate reads environment or clock.
 
 use crate::files::Scratch;
 use crate::{Leftovers, Record};
@@ -20,7 +20,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a source, by the ending of its name; C where it tells no other.
+    /// Returns the language of a source, by extension; C by default.
     pub fn of(file: &Path) -> Language {
         match file.extension().and_then(|e| e.to_str()) {
             Some("cpp" | "cc" | "cxx" | "C" | "c++") => Language::PlusPlus,
@@ -33,17 +33,17 @@ impl Language {
     }
 }
 
-/// What a process that we start may take.
+/// The limits of a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may run.
+    /// The time limit.
     pub time: Duration,
-    /// How many bytes of memory it may use.
+    /// The memory limit in bytes.
     pub memory_bytes: u64,
 }
 
 impl Default for Limits {
-    /// An hour and 16 GiB: against programs that never end, not against large ones.
+    /// An hour and 16 GiB: stops programs that never end, but not large ones.
     fn default() -> Self {
         Limits {
             time: Duration::from_secs(3600),
@@ -52,7 +52,7 @@ impl Default for Limits {
     }
 }
 
-/// Programs and folders to work with.
+/// Programs and folders.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The C compiler (`GRADUS_CLANG`); `None` looks for `clang-22`, then `clang`.
@@ -61,40 +61,41 @@ pub struct Settings {
     pub flang: Option<PathBuf>,
     /// The folders of `PATH`.
     pub path: Vec<PathBuf>,
-    /// Variables that compilers see beside those of this process: where `gradus.h` is.
+    /// Environment variables for compilers in addition to the process's own: the path of `gradus.h`.
     pub environment: Vec<(String, OsString)>,
-    /// The folder with our headers.
+    /// The folder with Gradus's headers.
     pub include: Option<PathBuf>,
-    /// Where files of ours stay from run to run, by version.
+    /// The folder for files kept between runs, by version.
     pub store: PathBuf,
-    /// Where temporary files go.
+    /// The folder for temporary files.
     pub temp: PathBuf,
     /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.
     pub child: PathBuf,
-    /// What the compiling process may take.
+    /// The limits of the compiling process.
     pub limits: Limits,
-    /// What is to go when the run is ended before its time.
+    /// Folders to remove if the run is terminated early.
     pub leftovers: Leftovers,
-    /// The command line, for reports of faults.
+    /// The command line, for bug reports.
     pub command: Vec<String>,
-    /// Where requests to the compiling process are kept, for a report.
+    /// The record of requests to the compiling process, for a bug report.
     pub record: Option<Record>,
 }
 
 impl Settings {
-    /// A fresh folder for temporary files.
+    /// Creates a folder for temporary files.
     ///
     /// # Errors
-    /// `FileAccess` where none can be made.
+    /// `FileAccess` if creation fails.
     pub fn scratch(&self) -> Result<Scratch, Diagnostic> {
         Scratch::new(&self.temp, &self.leftovers)
     }
-    /// The program `name` on the path.
+    /// Returns the program `name` on the path.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let candidates = self.path.iter().map(|folder| folder.join(name));
         candidates.into_iter().find(|file| is_program(file))
     }
-    /// What the compiler of a language is told in addition: where `gradus.f90` is, as flang asks no variable for that.
+    /// Returns additional arguments for the compiler of a language: the path of `gradus.f90`, as flang has
+    /// no environment variable for it.
     pub(crate) fn words(&self, language: Language) -> Vec<String> {
         let include = self.include.as_ref();
         let told = include.filter(|_| language == Language::Fortran);
@@ -102,10 +103,10 @@ impl Settings {
             vec!["-I".to_string(), folder.display().to_string()]
         })
     }
-    /// The compiler of a language: of C++ the one beside that of C.
+    /// Returns the compiler of a language; the C++ compiler is derived from the C compiler.
     ///
     /// # Errors
-    /// `ToolFailed` where there is none.
+    /// `ToolFailed` if none exists.
     pub fn compiler(&self, language: Language) -> Result<PathBuf, Diagnostic> {
         let (names, given) = match language {
             Language::C => (["clang-22", "clang"], self.clang.clone()),
@@ -125,7 +126,7 @@ impl Settings {
     }
 }
 
-/// The C++ driver beside a C driver: `clang-22` → `clang++-22`.
+/// Returns the C++ driver next to a C driver: `clang-22` → `clang++-22`.
 fn beside(clang: &Path) -> PathBuf {
     let name = clang.file_name().map(|n| n.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();

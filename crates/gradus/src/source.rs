@@ -1,4 +1,4 @@
-//! A program in a file, opened: its module, and the way back from bitcode to what is asked.
+//! Opens a program in a file: compiles it to a module, and provides the back half of the compilation.
 
 use crate::cc1::{self, Detail};
 use crate::drive::is_ir;
@@ -14,19 +14,19 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
-/// A program of several files, ready for our passes.
+/// A program of several files, ready for the passes.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The files' modules, in the given order, which is also the order of linking.
+    /// The files' modules, in the given order, which is the link order.
     pub inputs: Vec<Input>,
-    /// Like [`Source`], for all files together; the way back is that of the first file.
+    /// Like [`Source`], for all files together; the back half is the first file's.
     pub whole: Source,
 }
 
-/// Opens the files of one program like [`open`], all with the same flags.
+/// Opens the files of a program like [`open`], all with equal flags.
 ///
 /// # Errors
-/// As [`open`]; `BadOption` for a file of Rust or CUDA among several.
+/// See [`open`]; `BadOption` for a Rust or CUDA file among several.
 pub fn open_all(
     settings: &Settings,
     files: &[PathBuf],
@@ -66,43 +66,44 @@ fn is_cuda(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "cu")
 }
 
-/// A program ready for our passes.
+/// A program ready for the passes.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The module: bitcode, LLVM's text, or an object that carries bitcode.
     pub module: Vec<u8>,
-    /// The half of a CUDA source that is for a GPU: LLVM's text.
+    /// The GPU half of a CUDA source: LLVM text.
     pub device: Option<Input>,
-    /// What is to be linked with the object for what the module does not hold: Rust's static library.
+    /// The library to link for symbols undefined in the module: Rust's static library.
     pub library: Option<PathBuf>,
     /// The registrations of C and C++, for diagnostics without a line.
     pub registrations: Vec<WrittenRegistration>,
-    /// From the bitcode that our passes leave to what the compiler was asked for.
+    /// The compilation from the passes' bitcode to the requested output.
     pub back: Job,
-    /// Whether the user asked for debug information.
+    /// True if the user requested debug information.
     pub debug: bool,
-    /// The user's level of optimisation.
+    /// The user's optimisation level.
     pub level: Level,
 }
 
-/// What a compiler is asked for.
+/// The compiler's options for a source.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The user's flags: a C compiler's, nvcc's for a CUDA source, rustc's or Cargo's for Rust.
     pub flags: &'a [String],
-    /// What is to come out, in the compiler's words.
+    /// The output form, as compiler arguments.
     pub form: &'a [&'static str],
-    /// Where to.
+    /// The output path.
     pub output: &'a Path,
 }
 
-/// An object.
+/// The output form of an object.
 pub const OBJECT: &[&str] = &["-c"];
 
 /// Opens `file`; the back half reads `derived`.
 ///
 /// # Errors
-/// `FileAccess`, `ToolFailed`; of a CUDA source also what nvcc's command line and device code are refused for.
+/// `FileAccess`, `ToolFailed`; for a CUDA source also the refusals of nvcc's command line and of device
+/// code.
 pub fn open(
     settings: &Settings,
     file: &Path,
@@ -162,12 +163,12 @@ pub fn open(
     })
 }
 
-/// The path that a compiler records in its lines.
+/// Returns the path recorded by a compiler in line information.
 pub(crate) fn absolute(file: &Path) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf())
 }
 
-/// Runs a compiler; what it says becomes a finding where it fails.
+/// Runs a compiler; on failure, messages become a diagnostic.
 ///
 /// # Errors
 /// `ToolFailed`.
@@ -182,10 +183,10 @@ pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
     }
 }
 
-/// Runs a program and takes what it says.
+/// Runs a program and captures its output.
 ///
 /// # Errors
-/// `ToolFailed` where it cannot be started.
+/// `ToolFailed` if the program cannot be started.
 pub(crate) fn start(job: &Job) -> Result<Output, Diagnostic> {
     let output = job.command().stdin(Stdio::null()).output();
     output.map_err(|e| {
@@ -194,20 +195,20 @@ pub(crate) fn start(job: &Job) -> Result<Output, Diagnostic> {
     })
 }
 
-/// The finding on a compiler that does not take a program.
+/// Returns the diagnostic on a compiler that refuses a program.
 pub(crate) fn refused(output: &Output) -> Diagnostic {
     let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
     noted(diagnostic, &output.stderr)
 }
 
-/// The finding on a compiler or linker that a signal ended, with what it said.
+/// Returns the diagnostic on a compiler or linker killed by a signal, with its messages.
 pub fn died(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
     let signal = status.signal()?;
     let message = format!("{} died of signal {signal}", program.display());
     Some(noted(Diagnostic::error(Code::ToolFailed, message), said))
 }
 
-/// A finding with the first lines of what a program said.
+/// Adds the first lines of a program's output to a diagnostic.
 fn noted(finding: Diagnostic, said: &[u8]) -> Diagnostic {
     let said = String::from_utf8_lossy(said);
     let lines = said.lines().take(20);

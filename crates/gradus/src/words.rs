@@ -1,10 +1,10 @@
-//! Words of the call interface that a compiler drops before it makes a module: unknown attributes, and unused
+//! Interface words dropped by a compiler before it emits a module: unknown attributes, and unused
 //! registrations.
 //!
-//! Flow: a front half lists the files that it read. If one may hold such words, the source is preprocessed, its
-//! words are kept ([`gradus_pipeline::keep_words`]), and the front half runs again on that text. Every registration
-//! that the text holds must then be in the module. Options of the other compiler are removed from command lines
-//! here, too, each with a note.
+//! Flow: a front half lists the files read. If a file may hold such words, the source is preprocessed, the
+//! words are preserved ([`gradus_pipeline::keep_words`]), and the front half runs again on the new text.
+//! Every registration in the text must then be in the module. Options of the Enzyme plugin are removed from
+//! command lines here, too, each with a note.
 
 use crate::drive::holds;
 use crate::files::{self, Scratch};
@@ -15,18 +15,18 @@ use gradus_pipeline::{WrittenRegistration, keep_words, may_hold_words};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// The output of a front half, with its words.
+/// The output of a front half, with all words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settled {
     /// The module.
     pub module: Vec<u8>,
-    /// The compiler's messages on the text with its words kept; `None` if the first run stands.
+    /// The compiler's messages on the text with preserved words; `None` if the first run stands.
     pub said: Option<String>,
     /// The registrations, for diagnostics without a line.
     pub registrations: Vec<WrittenRegistration>,
 }
 
-/// Gives diagnostics on registrations the lines of these.
+/// Adds the registrations' lines to diagnostics without lines.
 pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagnostic]) {
     let lineless = findings
         .iter_mut()
@@ -41,7 +41,7 @@ pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagn
     }
 }
 
-/// Makes a front half list the files that it reads, unless the user's options already do.
+/// Makes a front half list the files read, unless the user's options already do.
 pub(crate) fn list_files(front: &mut Job, bitcode: &Path) {
     let reads_source = matches!(front.value("-x"), Some("c" | "c++" | "cuda"));
     let is_clang = front.args.first().is_some_and(|first| first == "-cc1");
@@ -58,7 +58,7 @@ const LIST: &str = "-dependency-file";
 /// Returns the module of a front half, with all words of its sources.
 ///
 /// # Errors
-/// Words at places where they mean nothing, registrations that the compiler drops; `FileAccess`, `ToolFailed`.
+/// Words at places without a meaning, registrations dropped by the compiler; `FileAccess`, `ToolFailed`.
 pub(crate) fn settle(
     settings: &Settings,
     front: &Job,
@@ -117,7 +117,7 @@ fn run(job: &Job) -> Result<Output, Diagnostic> {
     source::start(job)
 }
 
-/// Returns true if a file that a front half read, or its command line, may hold words that compilers drop.
+/// Returns true if a file read by a front half, or its command line, may hold words that compilers drop.
 fn holds_words(settings: &Settings, front: &Job) -> bool {
     let listed = front.value(LIST).map(PathBuf::from);
     let listed = listed
@@ -139,7 +139,7 @@ fn holds_words(settings: &Settings, front: &Job) -> bool {
             .any(read)
 }
 
-/// Returns the files that a rule of `make` depends on.
+/// Returns the dependences of a `make` rule.
 fn dependencies(rule: &str) -> Vec<PathBuf> {
     let rule = rule.replace("\\\n", " ");
     let Some((_, list)) = rule.lines().next().and_then(|line| line.split_once(": ")) else {
@@ -188,7 +188,7 @@ fn on_text(front: &Job, language: &str, text: &Path) -> Job {
     let mut rest = job.args.into_iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
-            // The text holds their effect already.
+            // The preprocessed text already has their effect.
             "-include" | "-D" | "-U" | "-imacros" => {
                 rest.next();
             }
@@ -237,7 +237,7 @@ pub(crate) fn without_remarks(job: &Job) -> Job {
     job
 }
 
-/// Returns a command line without the options of the other compiler, and a note on each.
+/// Returns a command line without options of the Enzyme plugin, and a note on each.
 pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
     let (mut kept, mut notes) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -260,7 +260,7 @@ pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
     (kept, notes)
 }
 
-/// Returns the number of words at the start of a command line that are one option of the other compiler.
+/// Returns the number of leading words that form an option of the Enzyme plugin; 0 for none.
 fn plugin_words(args: &[String]) -> usize {
     let names = |word: &str| word.to_ascii_lowercase().contains("enzyme");
     let plugin = [

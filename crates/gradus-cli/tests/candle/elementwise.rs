@@ -1,10 +1,10 @@
-//! What candle's elementwise kernels should compute.
+//! Expected results of candle's elementwise kernels.
 
 use super::{BF16, Expected, F8, F16, F32, F64, FP8, I16, I32, I64, Type, U8, U32};
 
 const COUNT: usize = 40;
 
-/// Where an element of five rows of eight lies that stand column by column.
+/// Returns the index of an element of five rows of eight in column-major order.
 fn turned(i: usize) -> usize {
     (i % 8) * 5 + i / 8
 }
@@ -17,7 +17,7 @@ fn map(values: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {
     values.iter().map(|&x| f(x)).collect()
 }
 
-/// `affine.cu`.
+/// Returns the expectations for `affine.cu`.
 pub fn affine() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, F8, U8, U32, I16, I32, I64] {
@@ -30,7 +30,7 @@ pub fn affine() -> Vec<Expected> {
     expected
 }
 
-/// The error function by its series, for arguments below 2.
+/// The error function by its power series, for arguments below 2.
 fn erf(x: f64) -> f64 {
     let (mut term, mut sum) = (x, x);
     for n in 1..60 {
@@ -59,7 +59,7 @@ fn elu(x: f64) -> f64 {
 
 type Function = (&'static str, fn(f64) -> f64);
 
-/// With one rounding.
+/// Functions with a single rounding.
 const PLAIN: &[Function] = &[
     ("uneg", |x| -x),
     ("urecip", |x| 1.0 / x),
@@ -81,7 +81,7 @@ const PLAIN: &[Function] = &[
     ("upowf", |x| x * x),
 ];
 
-/// With several.
+/// Functions with several roundings.
 const COMPOSED: &[Function] = &[
     ("ugelu", gelu),
     ("ugelu_erf", |x| x * normal(x)),
@@ -90,7 +90,7 @@ const COMPOSED: &[Function] = &[
     ("uelu", elu),
 ];
 
-/// `unary.cu`.
+/// Returns the expectations for `unary.cu`.
 pub fn unary() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, FP8] {
@@ -126,7 +126,7 @@ const ORDERS: &[Operation] = &[
     ("ge", |x, y| f64::from(x >= y)),
 ];
 
-/// `binary.cu`.
+/// Returns the expectations for `binary.cu`.
 pub fn binary() -> Vec<Expected> {
     let mut expected = Vec::new();
     let mut all = |ty: Type, operations: &[Operation]| {
@@ -151,7 +151,7 @@ pub fn binary() -> Vec<Expected> {
     expected
 }
 
-/// What a number of eight bits means: four of exponent, three behind the point, no infinities.
+/// Decodes an 8-bit float: four exponent bits, three fraction bits, no infinities.
 fn eight_bits(code: u8) -> f64 {
     let (exponent, digits) = (i32::from(code >> 3 & 15), f64::from(code & 7));
     let size = match (code & 0x7f, exponent) {
@@ -162,7 +162,7 @@ fn eight_bits(code: u8) -> f64 {
     if code & 0x80 == 0 { size } else { -size }
 }
 
-/// The nearest number of eight bits, the even one of two; the largest for what is beyond.
+/// Rounds to the nearest 8-bit float, ties to even; saturates.
 fn to_eight_bits(x: f64) -> f64 {
     let far = |code: &u8| (eight_bits(*code) - x.abs()).abs();
     let by_distance = |a: &u8, b: &u8| far(a).total_cmp(&far(b)).then((a % 2).cmp(&(b % 2)));
@@ -170,7 +170,7 @@ fn to_eight_bits(x: f64) -> f64 {
     eight_bits(nearest).copysign(x)
 }
 
-/// `cast.cu`.
+/// Returns the expectations for `cast.cu`.
 pub fn cast() -> Vec<Expected> {
     let mut expected = Vec::new();
     for (from, to) in [
@@ -205,7 +205,7 @@ pub fn cast() -> Vec<Expected> {
     expected
 }
 
-/// `ternary.cu`.
+/// Returns the expectations for `ternary.cu`.
 pub fn ternary() -> Vec<Expected> {
     let mut expected = Vec::new();
     for (ids, ty) in [
@@ -228,7 +228,7 @@ pub fn ternary() -> Vec<Expected> {
     expected
 }
 
-/// `fill.cu`.
+/// Returns the expectations for `fill.cu`.
 pub fn fill() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, F8, U8, U32, I64] {

@@ -1,4 +1,4 @@
-//! What candle's kernels should compute: the types of their elements, and how results are compared.
+//! Expected results of candle's kernels: element types and tolerances.
 
 pub mod elementwise;
 pub mod places;
@@ -7,21 +7,21 @@ pub mod rows;
 
 use std::collections::BTreeMap;
 
-/// A type of elements.
+/// An element type.
 #[derive(Clone, Copy)]
 pub struct Type {
-    /// How names of kernels end.
+    /// The suffix of kernel names.
     pub suffix: &'static str,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Half the distance between neighbours, relative to them; and an absolute part of errors.
+    /// Half the relative distance between neighbours; and an absolute part of the error.
     Float { relative: f64, absolute: f64 },
-    /// Eight bits, which hold nothing beyond 448.
+    /// 8-bit float with a maximum of 448.
     Eight,
-    /// As many bits without a sign; 64 are not filled here.
+    /// Unsigned integer of `bits` bits; 64 bits never overflow here.
     Integer { bits: i32 },
 }
 
@@ -43,7 +43,7 @@ pub const F8: Type = Type {
     suffix: "f8_e4m3",
     kind: Kind::Eight,
 };
-/// The same type under the other name that candle has for it.
+/// The type under another name used by candle.
 pub const FP8: Type = Type {
     suffix: "fp8_e4m3",
     kind: Kind::Eight,
@@ -55,12 +55,12 @@ pub const I32: Type = integer("i32", 64);
 pub const I64: Type = integer("i64", 64);
 
 impl Type {
-    /// Whether elements are integers.
+    /// Returns true for integer types.
     pub fn is_integer(self) -> bool {
         matches!(self.kind, Kind::Integer { .. })
     }
 
-    /// The inputs of the programs: each type holds them exactly.
+    /// Returns the inputs of the programs, exactly representable in each type.
     pub fn input(self, count: usize, seed: usize) -> Vec<f64> {
         let at = |i: usize| ((i * 37 + seed * 11) % 31) as f64;
         let number = |k: f64| match self.kind {
@@ -70,17 +70,17 @@ impl Type {
         (0..count).map(|i| number(at(i))).collect()
     }
 
-    /// What is expected under a name, computed with one rounding at the end.
+    /// Returns the expectation for a name, computed with a single rounding at the end.
     pub fn expects(self, name: &str, values: Vec<f64>) -> Expected {
         self.within(name, values, 1.0)
     }
 
-    /// The same, with so many times the error.
+    /// Like [`Type::expects`], with `times` the error.
     pub fn within(self, name: &str, values: Vec<f64>, times: f64) -> Expected {
         let (values, relative, absolute) = match self.kind {
             Kind::Float { relative, absolute } => (values, relative, absolute),
             Kind::Eight => {
-                // A largest number, no infinities.
+                // Saturates at the maximum; no infinities.
                 let held = values.into_iter().map(|x| x.clamp(-448.0, 448.0));
                 (held.collect(), 1.01 / 16.0, 1.01 / 1024.0)
             }
@@ -102,26 +102,26 @@ impl Type {
     }
 }
 
-/// What a line of a program should say.
+/// The expectation for a line of a program's output.
 pub struct Expected {
     pub name: String,
     pub is: Is,
 }
 
-/// What holds of a line's numbers.
+/// The condition on a line's numbers.
 pub enum Is {
-    /// They are these, with errors of so much.
+    /// Near these numbers, with these errors.
     Near {
         values: Vec<f64>,
         relative: f64,
         absolute: f64,
     },
-    /// They hold, in words.
+    /// A predicate on the numbers.
     Such(Box<dyn Fn(&[f64]) -> bool>),
 }
 
 impl Expected {
-    /// Exactly these numbers under this name.
+    /// Expects exactly these numbers.
     pub fn exact(name: String, values: Vec<f64>) -> Expected {
         let is = Is::Near {
             values,
@@ -131,7 +131,7 @@ impl Expected {
         Expected { name, is }
     }
 
-    /// Also one off.
+    /// Permits an error of 1.
     pub fn or_one_off(mut self) -> Expected {
         if let Is::Near { absolute, .. } = &mut self.is {
             *absolute = absolute.max(1.0);
@@ -140,7 +140,7 @@ impl Expected {
     }
 }
 
-/// Compares all lines with all that is expected.
+/// Compares all lines with all expectations.
 pub fn compare(said: &str, expected: &[Expected]) {
     let mut lines = BTreeMap::new();
     for line in said.lines() {

@@ -1,4 +1,4 @@
-//! What candle's convolutions, pools, scalings and kernels by indices should compute.
+//! Expected results of candle's convolutions, pools, scalings and indexing kernels.
 
 use super::{BF16, Expected, F16, F32, F64, I64, Type, U8, U32};
 
@@ -21,7 +21,7 @@ impl Array<'_> {
     }
 }
 
-/// The values of a function over all indices, the last one fastest.
+/// Returns the values of a function over all indices, the last index fastest.
 fn over(sizes: [usize; 4], f: impl Fn([i64; 4]) -> f64) -> Vec<f64> {
     let mut values = Vec::new();
     for place in 0..sizes.iter().product() {
@@ -36,7 +36,7 @@ fn over(sizes: [usize; 4], f: impl Fn([i64; 4]) -> f64) -> Vec<f64> {
     values
 }
 
-/// How a window moves.
+/// The step of a window.
 #[derive(Clone, Copy)]
 struct Step {
     stride: i64,
@@ -44,11 +44,11 @@ struct Step {
     dilation: i64,
 }
 
-/// Kernels (out, in, rows, columns) over images.
+/// Convolves kernels (out, in, rows, columns) with images.
 fn convolved(image: &Array, kernel: &Array, [height, width]: [usize; 2], rows: Step) -> Vec<f64> {
     let [batch, inputs, tall, _] = image.sizes;
     let [outputs, _, kernel_rows, kernel_columns] = kernel.sizes;
-    // A line is an image of one row, over which kernels do not move up or down.
+    // A line is an image of a single row: kernels do not move vertically.
     let up = if tall == 1 { 0 } else { rows.padding };
     over([batch, outputs, height, width], |[b, o, h, w]| {
         let taps = over([1, inputs, kernel_rows, kernel_columns], |[_, i, r, c]| {
@@ -60,7 +60,8 @@ fn convolved(image: &Array, kernel: &Array, [height, width]: [usize; 2], rows: S
     })
 }
 
-/// Kernels (in, out, rows, columns): each element of an image adds a multiple of them.
+/// Transposed convolution with kernels (in, out, rows, columns): each element of an image adds a multiple
+/// of a kernel.
 fn spread(image: &Array, kernel: &Array, [height, width]: [usize; 2], step: Step) -> Vec<f64> {
     let [batch, inputs, tall, wide] = image.sizes;
     let [_, outputs, kernel_rows, kernel_columns] = kernel.sizes;
@@ -87,7 +88,7 @@ fn spread(image: &Array, kernel: &Array, [height, width]: [usize; 2], step: Step
     values
 }
 
-/// `conv.cu`.
+/// Returns the expectations for `conv.cu`.
 pub fn conv() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, U32] {
@@ -130,7 +131,7 @@ fn pools(ty: Type, image: &Array, expected: &mut Vec<Expected>) {
         let mean = window(index).iter().sum::<f64>() / 6.0;
         if ty.is_integer() { mean.floor() } else { mean }
     });
-    // A product with a sixth in single precision, of integers cut off.
+    // A product with 1/6 in single precision, truncated for integers.
     let single = if ty.suffix == "f64" { 1e7 } else { 1.0 };
     let mean = ty.within("avg_pool2d", mean, single);
     expected.push(if ty.is_integer() {
@@ -197,7 +198,7 @@ fn rearranged(ty: Type, image: &Array, line: &Array, expected: &mut Vec<Expected
     expected.push(ty.expects("col2im1d", line));
 }
 
-/// All indices, the last one fastest.
+/// Returns all indices, the last index fastest.
 fn indices(sizes: [usize; 4]) -> Vec<[i64; 4]> {
     let all = std::cell::RefCell::new(Vec::new());
     over(sizes, |index| {
@@ -207,10 +208,10 @@ fn indices(sizes: [usize; 4]) -> Vec<[i64; 4]> {
     all.into_inner()
 }
 
-/// `indexing.cu`: arrays (2, 5, 4) whose middle is read and written at given places.
+/// Returns the expectations for `indexing.cu`: arrays (2, 5, 4), read and written at given middle indices.
 pub fn indexing() -> Vec<Expected> {
     let mut expected = Vec::new();
-    // The places; none is one that means nothing.
+    // The indices; `None` marks an ignored entry.
     let place = |i: usize| (i % 7 != 5).then_some(i * 3 % 5);
     for (ids, ty) in [
         ("i64", F32),

@@ -1,17 +1,17 @@
-//! What candle's kernels of numbers of few bits should compute.
+//! Expected results of candle's quantised kernels.
 
 use super::{Expected, F16, F32};
 
-/// The greatest absolute value of the inputs: among 32 that follow each other all of them stand.
+/// The maximum absolute value of the inputs; any 32 consecutive inputs contain all values.
 const GREATEST: f64 = 15.0 / 8.0;
 
-/// A number in steps of the greatest's 127th part.
+/// Quantises a number in steps of 1/127 of the maximum.
 fn quant(x: f64) -> f64 {
     (x * 127.0 / GREATEST).round()
 }
 
-/// Three rows of 512, in blocks of 128 of which the rows' first ones come first, as signed bytes; beside them what the
-/// three forms keep of a block: four scales, four pairs of a scale and a sum, or two scales and six sums.
+/// Three rows of 512 in blocks of 128, the first blocks of all rows first, as signed bytes. Per block, the
+/// three formats store four scales, four pairs of a scale and a sum, and two scales and six sums.
 pub fn quantize() -> Vec<Expected> {
     let x = F32.input(3 * 512, 1);
     let blocks = || (0..4).flat_map(|c| (0..3).map(move |row| row * 512 + c * 128));
@@ -42,8 +42,8 @@ pub fn quantize() -> Vec<Expected> {
     ]
 }
 
-/// Each token's row, quantised, times its expert's matrix of bytes with a scale for 32 of them, times the token's own
-/// scale.
+/// Each token's quantised row, times its expert's byte matrix with a scale per 32 bytes, times the token's
+/// own scale.
 pub fn experts() -> Vec<Expected> {
     let (out, inputs) = (5, 96);
     let (x, scales) = (F32.input(4 * inputs, 1), F32.input(4, 3));

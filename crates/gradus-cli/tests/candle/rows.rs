@@ -1,4 +1,4 @@
-//! What candle's kernels over rows should compute.
+//! Expected results of candle's row kernels.
 
 use super::{BF16, Expected, F16, F32, F64, I64, Is, Type, U8, U32};
 
@@ -21,7 +21,7 @@ fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// The places of such elements, one a row; where there are several, any.
+/// Expects the index of a minimum or maximum per row; any of several is accepted.
 fn places(ty: Type, name: &str, extreme: fn(&[f64]) -> f64) -> Expected {
     let x = ty.input(ROWS * COLUMNS, 1);
     let holds = move |places: &[f64]| {
@@ -34,7 +34,7 @@ fn places(ty: Type, name: &str, extreme: fn(&[f64]) -> f64) -> Expected {
     }
 }
 
-/// `reduce.cu`.
+/// Returns the expectations for `reduce.cu`.
 pub fn reduce() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, U8, U32, I64] {
@@ -56,7 +56,7 @@ pub fn reduce() -> Vec<Expected> {
         (F16, 4.0),
         (BF16, 100.0),
     ] {
-        // A sum is rounded as often as it is added to.
+        // A sum is rounded at each addition.
         let x = ty.input(ROWS * COLUMNS, 1);
         expected.push(ty.within("atomic_sum", by_row(&x, sum), times));
     }
@@ -70,7 +70,7 @@ pub fn reduce() -> Vec<Expected> {
 fn norms(ty: Type, expected: &mut Vec<Expected>) {
     let x = ty.input(ROWS * COLUMNS, 1);
     let (alpha, beta) = (ty.input(COLUMNS, 2), ty.input(COLUMNS, 3));
-    // Computed in single precision whatever the type.
+    // Computed in single precision for every type.
     let single = if ty.suffix == "f64" { 1e8 } else { 8.0 };
     let every = |f: &dyn Fn(&[f64], usize) -> f64| -> Vec<f64> {
         let rows = x.chunks(COLUMNS);
@@ -96,8 +96,8 @@ fn norms(ty: Type, expected: &mut Vec<Expected>) {
     expected.push(ty.within("layernorm", every(&layer), single));
 }
 
-/// Pairs of elements, turned by angles whose cosines and sines are given: where both of a pair and its angle
-/// stand.
+/// Rotates pairs of elements by angles with given cosines and sines; `place` returns the indices of both
+/// elements and of the angle.
 fn turned(x: &[f64], table: (&[f64], &[f64]), place: impl Fn(usize) -> [usize; 3]) -> Vec<f64> {
     let mut y = vec![0.0; 240];
     for pair in 0..120 {
@@ -113,7 +113,7 @@ fn turns(ty: Type, expected: &mut Vec<Expected>) {
     let x = ty.input(ROWS * COLUMNS, 1);
     let (cosine, sine) = (ty.input(20, 2), ty.input(20, 3));
     let table = (&cosine[..], &sine[..]);
-    // Six heads, five times, eight numbers: a number and the one four further.
+    // Six heads, five time steps, eight elements: an element and the element four further.
     let halves = |pair: usize| {
         let (head, rest) = (pair / 20, pair % 20);
         let first = head * 40 + rest / 4 * 8 + rest % 4;
@@ -122,7 +122,7 @@ fn turns(ty: Type, expected: &mut Vec<Expected>) {
     expected.push(ty.within("rope", turned(&x, table, halves), 8.0));
     let neighbours = |pair: usize| [2 * pair, 2 * pair + 1, pair % 20];
     expected.push(ty.within("rope_i", turned(&x, table, neighbours), 8.0));
-    // Two batches, five times, three heads, eight numbers.
+    // Two batches, five time steps, three heads, eight elements.
     let times = |pair: usize| {
         let (row, at) = (pair / 4, pair % 4);
         let first = row * 8 + at;
@@ -131,7 +131,7 @@ fn turns(ty: Type, expected: &mut Vec<Expected>) {
     expected.push(ty.within("rope_thd", turned(&x, table, times), 8.0));
 }
 
-/// `sort.cu`.
+/// Returns the expectations for `sort.cu`.
 pub fn sort() -> Vec<Expected> {
     let mut expected = Vec::new();
     for ty in [F32, F64, F16, BF16, U8, U32, I64] {
@@ -150,7 +150,7 @@ pub fn sort() -> Vec<Expected> {
     expected
 }
 
-/// Whether these are all places of a row, in the order of their elements.
+/// Returns true if `places` is a permutation of a row's indices, in the order of the elements.
 fn sorted(row: &[f64], places: &[f64], up: bool) -> bool {
     let mut seen = vec![false; row.len()];
     for &place in places {

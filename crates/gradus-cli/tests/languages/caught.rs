@@ -1,4 +1,4 @@
-//! Panics that are caught, with another number in their place.
+//! Caught panics, replaced by another value.
 
 #[unsafe(no_mangle)]
 pub extern "C" fn energy(x: *const f64, n: usize) -> f64 {

@@ -1,4 +1,4 @@
-//! Lists that grow as numbers are pushed, and whose memory moves as they do.
+//! Vectors that grow by pushes, and whose memory is reallocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn energy(x: *const f64, n: usize) -> f64 {
     let x = unsafe { std::slice::from_raw_parts(x, n) };

@@ -1,5 +1,5 @@
-//! Memory as the standard library's parts ask for it: a vector that may be empty, a copy of a slice, and
-//! numbers at a multiple of 64 bytes.
+//! Memory allocated like in the standard library: a possibly empty vector, a copy of a slice, and floats at
+//! a multiple of 64 bytes.
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 struct Lines { start: *mut f64, len: usize }

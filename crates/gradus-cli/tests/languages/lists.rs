@@ -1,5 +1,5 @@
-//! A list whose nodes are freed after the last number is computed, by a call that could unwind: the number
-//! passes that call by.
+//! A list whose nodes are freed after the last use, by a call that may unwind: the result is live across
+//! the call.
 struct Node { value: f64, next: Option<Box<Node>> }
 
 fn reversed_sum(x: &[f64]) -> f64 {

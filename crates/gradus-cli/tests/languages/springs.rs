@@ -1,5 +1,5 @@
 //! Energy of a chain of springs: slices with bounds checks, iterators, a vector, a struct, an enum, and a
-//! panic that says a number.
+//! panic that prints a number.
 pub struct Spring { stiffness: f64, rest: f64 }
 pub enum Law { Linear, Cubic(f64) }
 fn force(s: &Spring, law: &Law, stretch: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Energies by laws behind tables of functions: by reference, and in boxes of types with and without anything to drop.
+//! Energies by trait objects: through references, and in boxes of types with and without a destructor.
 trait Law {
     fn energy(&self, stretch: f64) -> f64;
 }

@@ -1,12 +1,12 @@
-//! What all tests of the tool share: a folder for each, processes that must succeed, and their words.
+//! Test support for the command: a folder per test, processes that must succeed, and their output.
 
-// Each test file is a program of its own, and uses a part of this.
+// Each test file is a separate program, and uses only some of these functions.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// An empty folder for a test.
+/// Returns an empty folder for a test.
 pub fn folder(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&folder);
@@ -14,7 +14,7 @@ pub fn folder(test: &str) -> PathBuf {
     folder
 }
 
-/// What a process printed.
+/// Converts a process's output to text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -31,7 +31,8 @@ pub fn succeeds(command: &mut Command) -> Output {
     output
 }
 
-/// Runs a command that must succeed in a folder, all its words separated by spaces; `gradus` is ours.
+/// Runs a command, with words separated by spaces, in a folder; the command must succeed. `gradus` is the
+/// tested binary.
 pub fn shell(folder: &Path, command: &str) -> Output {
     let mut words = command.split_whitespace().map(|word| match word {
         "gradus" => env!("CARGO_BIN_EXE_gradus"),
@@ -41,19 +42,19 @@ pub fn shell(folder: &Path, command: &str) -> Output {
     succeeds(command.args(words).current_dir(folder))
 }
 
-/// Runs `gradus` in a folder with arguments separated by spaces, whatever comes of it.
+/// Runs `gradus` in a folder with arguments separated by spaces, with any outcome.
 pub fn gradus(folder: &Path, line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
     command.args(line.split_whitespace()).current_dir(folder);
     command.output().expect("gradus runs")
 }
 
-/// Writes a file of a test's folder.
+/// Writes a file into a test's folder.
 pub fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("written");
 }
 
-/// Runs `gradus` in a folder, which must succeed; gives what it printed.
+/// Runs `gradus` in a folder, which must succeed. Returns the standard output.
 pub fn accepts(folder: &Path, line: &str) -> String {
     let output = gradus(folder, line);
     assert!(
@@ -64,7 +65,7 @@ pub fn accepts(folder: &Path, line: &str) -> String {
     text(&output.stdout)
 }
 
-/// Runs `gradus` in a folder, which must refuse with `code`; gives what it said.
+/// Runs `gradus` in a folder, which must refuse with `code`. Returns the standard error.
 pub fn refuses(folder: &Path, line: &str, code: &str) -> String {
     let output = gradus(folder, line);
     let said = text(&output.stderr);
@@ -76,8 +77,8 @@ pub fn refuses(folder: &Path, line: &str, code: &str) -> String {
     said
 }
 
-/// What a program prints for a count, with so many workers, everything forked or what is worth it; it fails where
-/// ThreadSanitizer watches and finds a race.
+/// Returns the output of a program for a count, on this number of workers, with every loop forked or
+/// profitable loops only. Fails if ThreadSanitizer is enabled and finds a race.
 pub fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
     let mut command = Command::new(at.join(program));
     command.arg(count);

@@ -1,13 +1,13 @@
-//! Registrations of one function that contradict each other: two gradients, or a gradient of a function that is
-//! registered as inactive.
+//! Contradictory registrations of a function: two gradients, or a gradient of a function registered as
+//! inactive.
 
 use super::Registrations;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_llvm::Host;
 use std::collections::BTreeMap;
 
-/// The kinds of statements about one function that exclude each other. A gradient and a derivative of forward mode
-/// are one kind.
+/// The mutually exclusive kinds of registrations of a function. Gradients and forward-mode derivatives are
+/// a single kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Derived,
@@ -27,8 +27,8 @@ impl Kind {
     }
 }
 
-/// Returns a finding for each function whose registrations contradict each other. Equal registrations are one: each
-/// file that includes a header may hold a copy.
+/// Returns a diagnostic for each function with contradictory registrations. Equal registrations count once:
+/// each file that includes a header may hold a copy.
 pub(super) fn of(host: &Host, found: &Registrations) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut twice = |what: &str, names: Vec<(&String, String)>| {

@@ -1,13 +1,12 @@
-//! How values are passed and returned in C: members and their places, and the registers that a
-//! structure returned by value takes.
+//! The C ABI of values: members with offsets, and the return registers of structures.
 //!
-//! The rules are those of the System V ABI of x86-64 (§3.2.3) for structures of numbers and pointers:
-//! up to 16 bytes go back in registers, eight bytes at a time, integers and floats apart; more goes
-//! through memory that the caller gives.
+//! The rules are the System V ABI of x86-64 (§3.2.3) for structures of floats, integers and pointers. Up to
+//! 16 bytes are returned in registers, by eightbytes, integers and floats in separate classes. Larger
+//! structures are returned in memory provided by the caller.
 
 use gradus_ir::{Code, Diagnostic, FloatKind, Type, TypeId, Unit};
 
-/// The scalars that a type consists of, with their offsets in bytes, in order.
+/// Returns the scalars of a type with offsets in bytes, in order.
 pub(crate) fn leaves(unit: &Unit, ty: TypeId) -> Vec<(u64, TypeId)> {
     let mut found = Vec::new();
     let mut pending = vec![(0, ty)];
@@ -40,19 +39,19 @@ pub(crate) fn leaves(unit: &Unit, ty: TypeId) -> Vec<(u64, TypeId)> {
     found
 }
 
-/// How a structure is returned.
+/// The way a structure is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Returned {
-    /// As this type, whose bytes are those of the structure.
+    /// A value of this type, with bytes equal to those of the structure.
     InRegisters(TypeId),
-    /// Through memory that the caller gives the address of, as a first argument.
+    /// Memory whose address the caller passes as a first argument.
     InMemory,
 }
 
-/// How C returns a structure of this type, on the target with this triple.
+/// Determines how C returns a structure of this type on the target with this triple.
 ///
 /// # Errors
-/// A target whose rules are not known.
+/// A target with an unknown ABI.
 pub(crate) fn returned(unit: &mut Unit, ty: TypeId, triple: &str) -> Result<Returned, Diagnostic> {
     if !triple.starts_with("x86_64") || triple.contains("windows") {
         let message = format!("a structure cannot be returned to C on {triple} yet");
@@ -81,7 +80,7 @@ pub(crate) fn returned(unit: &mut Unit, ty: TypeId, triple: &str) -> Result<Retu
     }))
 }
 
-/// The type in whose register eight bytes travel.
+/// Returns the type whose register carries an eightbyte.
 fn eightbyte(unit: &mut Unit, inside: &[(u64, TypeId)], bytes: u64) -> TypeId {
     let kinds: Vec<Option<FloatKind>> = inside
         .iter()
@@ -114,7 +113,7 @@ mod tests {
         }
     }
 
-    /// What clang makes of the same structures (`clang -S -emit-llvm`).
+    /// The return types emitted by clang for equal structures (`clang -S -emit-llvm`).
     #[test]
     fn structures_go_back_as_clang_returns_them() {
         let table: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
-//! How a C header spells what LLVM passes in a form without a name in C: structures by value become definitions with
-//! the same layout, and the cotangent of a structure becomes an argument for each number in it.
+//! C spellings for values that LLVM passes in a form without a C name: by-value structures become
+//! definitions of equal layout, and the cotangent of a structure becomes an argument per float member.
 
 use super::abi::leaves;
 use super::calls::frame_memory;
@@ -8,22 +8,23 @@ use gradus_ad::{ParamRole, Signature};
 use gradus_ir::{AttrValue, Builder, FuncId, Type, TypeId, Unit, Value};
 use std::fmt::Write;
 
-/// The type of what has no name in C.
+/// The type of a value without a name in C.
 pub(crate) const NAMELESS: &str = "void";
 
-/// A parameter of the function that C calls.
+/// A parameter of the function called from C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
     /// The parameter of the derivative.
     pub role: ParamRole,
-    /// Its type.
+    /// The type.
     pub ty: TypeId,
-    /// Of a number of an aggregate: its place in bytes, and its position among the numbers.
+    /// For a member of an aggregate: the offset in bytes, and the position among the float members.
     pub part: Option<(u64, usize)>,
 }
 
-/// Returns the parameters that C passes for those of a derivative, in order. The cotangent of an aggregate is passed
-/// number by number, since C and LLVM may split an aggregate between registers and memory in different ways.
+/// Returns the C parameters for the parameters of a derivative, in order. The cotangent of an aggregate is
+/// passed member by member, since C and LLVM may split an aggregate between registers and memory
+/// differently.
 pub(crate) fn passed(unit: &Unit, signature: &Signature) -> Vec<Passed> {
     let mut list = Vec::new();
     for &(role, ty) in &signature.params {
@@ -44,7 +45,7 @@ pub(crate) fn passed(unit: &Unit, signature: &Signature) -> Vec<Passed> {
     list
 }
 
-/// Makes the arguments of the derivative from what C passes.
+/// Builds the arguments of the derivative from the C arguments.
 pub(crate) fn arguments(
     build: &mut Builder<'_>,
     signature: &Signature,
@@ -75,8 +76,8 @@ pub(crate) fn arguments(
     made
 }
 
-/// Returns the definition of a structure that parameter `index` passes by value in memory, under `tag`. Returns `None`
-/// if no structure of C has the layout, or the parameter is none.
+/// Returns the definition of a structure passed by value in memory as parameter `index`, under `tag`.
+/// Returns `None` if no C structure has the layout, or the parameter is not `byval`.
 pub(crate) fn definition(unit: &Unit, func: FuncId, index: usize, tag: &str) -> Option<String> {
     let attrs = unit.attrs(unit.functions[func].attrs);
     let Some(AttrValue::Type(ty)) = attrs.param(index, "byval") else {

@@ -1,8 +1,8 @@
-//! C and C++ identifiers for a program's names in headers: `b.c`, `.1` or `new` are no identifiers.
+//! C and C++ identifiers for a program's names in headers: `b.c`, `.1` or `new` are not identifiers.
 
 use std::collections::BTreeSet;
 
-/// Keywords of C and C++, and macros that compilers or the header's includes define.
+/// Keywords of C and C++, and macros defined by compilers or by headers included.
 const WORDS: &[&str] = &[
     "alignas",
     "alignof",
@@ -132,7 +132,7 @@ pub(crate) fn identifier(name: &str) -> String {
     made
 }
 
-/// Returns C identifiers that resemble these names, all distinct. An earlier name keeps its form.
+/// Returns distinct C identifiers that resemble these names. The earlier of two names keeps its form.
 pub(crate) fn distinct(names: Vec<String>) -> Vec<String> {
     let plain: Vec<String> = names.iter().map(|n| identifier(n)).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();

@@ -1,9 +1,9 @@
-//! Derivatives of named functions: which arguments are active, and the function `f_vjp` or `f_jvp` that
-//! C callers see.
+//! Derivatives requested by name: chooses the active arguments, and emits the function `f_vjp` or `f_jvp`
+//! for C callers.
 //!
-//! The function made is a thin one around the derivative: it has the C ABI of its prototype. Parameters
-//! are the primal's own, already lowered by the front end; structures by value stay so (`byval`). Several
-//! results come back as a structure, by the target's rules ([`abi`]).
+//! The emitted function is a thin wrapper around the derivative with the C ABI of its prototype. Parameters
+//! are the primal's own, already lowered by the front end; by-value structures stay `byval`. Several
+//! results are returned as a structure, by the target's rules ([`abi`]).
 
 use super::abi::{self, Returned, leaves};
 use super::c_layout::{self, NAMELESS, Passed};
@@ -23,7 +23,7 @@ use gradus_ir::{
     Unit, Value,
 };
 
-/// The program around a request.
+/// The context of a request.
 pub(crate) struct Setting<'a> {
     /// The request.
     pub request: &'a GradRequest,
@@ -31,27 +31,26 @@ pub(crate) struct Setting<'a> {
     pub primal: FuncId,
     /// The target.
     pub triple: &'a str,
-    /// C's types of the function, as far as known.
+    /// The C types of the function, if known.
     pub c_types: CTypes,
-    /// The program's symbols.
+    /// Returns true if the program defines a symbol.
     pub is_taken: &'a dyn Fn(&str) -> bool,
 }
 
-/// A derivative under a name of its own.
+/// A derivative requested by name, with its wrapper.
 pub(crate) struct Wrapped {
-    /// What callers see.
+    /// The description for callers.
     pub derivative: Derivative,
-    /// The function that it calls.
+    /// The function called by the wrapper.
     pub root: FuncId,
     /// Notes for the user.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Declares the derivative asked for and makes the function around it.
+/// Declares the requested derivative and emits the wrapper.
 ///
 /// # Errors
-/// Arguments that do not exist or cannot be active, a symbol that is taken, a target whose ABI is not
-/// known.
+/// Arguments that do not exist or cannot be active, a symbol already defined, a target with an unknown ABI.
 pub(crate) fn wrap(
     unit: &mut Unit,
     setting: &Setting<'_>,
@@ -97,7 +96,7 @@ fn finding(unit: &Unit, setting: &Setting<'_>, code: Code, message: String) -> D
         .at(span, "defined here")
 }
 
-/// The symbol of the function made.
+/// Returns the symbol of the wrapper.
 fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
     let stem = match source_name(unit, setting.primal) {
         name if c_names::is_identifier(name) => name.to_string(),
@@ -120,7 +119,7 @@ fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
     Ok(name)
 }
 
-/// The activity of each parameter, and notes about those chosen for the user.
+/// Returns the activity of each parameter, and notes about activities chosen for the user.
 fn activities(
     unit: &Unit,
     setting: &Setting<'_>,
@@ -183,7 +182,7 @@ fn written_note(unit: &Unit, setting: &Setting<'_>, argument: &str) -> Diagnosti
     ))
 }
 
-/// The numbers of the arguments that `names` mean.
+/// Returns the indices of the arguments denoted by `names`.
 fn find_all(
     unit: &Unit,
     setting: &Setting<'_>,
@@ -222,7 +221,8 @@ struct Written<'a> {
     unit: &'a Unit,
     func: FuncId,
     effects: Effects,
-    /// For each parameter, true if floats are written to memory that pointers behind it lead to.
+    /// For each parameter, true if floats are written to memory reached through pointers loaded from the
+    /// pointee.
     behind: Vec<bool>,
 }
 
@@ -237,14 +237,14 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Returns true if floats are written through a parameter, or through pointers that are loaded through it:
+    /// Returns true if floats are written through a parameter, or through pointers loaded through it:
     /// `y->p[i]`, the array behind a Fortran descriptor.
     fn through(&self, index: usize) -> bool {
         self.behind.get(index) == Some(&true) || !self.is_read_only(index)
     }
 
-    /// Returns true if nothing is written to the pointee of a parameter. LLVM states it, or the body shows it: of a
-    /// parallel region LLVM sees only a call.
+    /// Returns true if the pointee of a parameter is not written. LLVM states it, or the effects of the
+    /// body show it: LLVM sees only a call for a parallel region.
     fn is_read_only(&self, index: usize) -> bool {
         let attrs = self.unit.attrs(self.unit.functions[self.func].attrs);
         let stated = ["readonly", "readnone"]
@@ -293,13 +293,13 @@ fn variant(
     })
 }
 
-/// The structure that holds all results.
+/// Returns the type of the structure with all results.
 fn results_type(unit: &mut Unit, signature: &Signature) -> TypeId {
     let fields = signature.results.iter().map(|(_, ty)| *ty).collect();
     unit.types.tuple(fields)
 }
 
-/// How C returns the results; `None` where there are fewer than two.
+/// Determines how C returns the results; `None` for fewer than two results.
 fn how_returned(
     unit: &mut Unit,
     setting: &Setting<'_>,
@@ -321,7 +321,7 @@ fn how_returned(
     abi::returned(unit, all, setting.triple).map(Some)
 }
 
-/// Makes the function around the derivative `root`.
+/// Emits the wrapper around the derivative `root`.
 fn make(
     unit: &mut Unit,
     setting: &Setting<'_>,
@@ -382,7 +382,7 @@ fn make(
     }
 }
 
-/// Attributes that belong to the way arguments are passed.
+/// Returns the attributes that determine argument passing.
 fn attributes(
     unit: &Unit,
     primal: FuncId,
@@ -420,9 +420,10 @@ fn attributes(
     set
 }
 
-// ---- what callers see ----------------------------------------------------------------------
+// ---- description for callers ----------------------------------------------------------------
 
-/// Returns the source's name of parameter `index` of the primal, with a number if a structure takes several.
+/// Returns the source name of parameter `index` of the primal, with a number if a structure takes several
+/// parameters.
 fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     let arguments = source_arguments(unit, primal);
     let argument = arguments.iter().find(|a| a.params.contains(&index));
@@ -463,7 +464,7 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<
     let params = passed.iter().copied().enumerate();
     let (own, others): (Vec<_>, Vec<_>) =
         params.partition(|(_, one)| matches!(one.role, ParamRole::Primal(_)));
-    // The primal's own names come first; other names give way.
+    // The primal's names come first; later names are changed on a conflict.
     let order: Vec<(usize, Passed)> = own.into_iter().chain(others).collect();
     let made = c_names::distinct(order.iter().map(|(_, one)| name(one)).collect());
     let mut placed: Vec<(usize, String)> = order.iter().map(|(at, _)| *at).zip(made).collect();
@@ -471,7 +472,7 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, passed: &[Passed]) -> Vec<
     placed.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The parts of the result, scalar by scalar.
+/// Returns the parts of the result, scalar by scalar.
 fn parts(
     unit: &mut Unit,
     setting: &Setting<'_>,
@@ -510,8 +511,8 @@ fn parts(
     Ok(parts)
 }
 
-/// Of a parameter that is a structure by value in memory: the type and number of its numbers, where
-/// they are of one type and fill it.
+/// Returns float type and number of members of a parameter that is a by-value structure in memory, if all
+/// members have a single float type and fill the structure.
 fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
     let Some(AttrValue::Type(ty)) = unit.attrs(unit.functions[func].attrs).param(index, "byval")
     else {
@@ -527,7 +528,7 @@ fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
         .then(|| (super::header::c_type_of(unit, elem), numbers.len() as u64))
 }
 
-/// Returns the definitions of the structures by value for which the source has no name in C.
+/// Returns the C definitions of the by-value structures without a name in the source.
 fn structures(unit: &Unit, setting: &Setting<'_>) -> Vec<String> {
     let primal = setting.primal;
     let types = unit.param_types(unit.functions[primal].ty);
@@ -542,7 +543,7 @@ fn structures(unit: &Unit, setting: &Setting<'_>) -> Vec<String> {
 /// Checks that the header can spell the derivative.
 ///
 /// # Errors
-/// GRD0017: a value of a type that has no name in C, and a structure by value without a definition.
+/// GRD0017: a value of a type without a name in C, and a by-value structure without a definition.
 fn nameable(unit: &Unit, setting: &Setting<'_>, derivative: &Derivative) -> Result<(), Diagnostic> {
     let primal = setting.primal;
     let undefined = |(index, argument): (usize, &Argument)| {

@@ -1,4 +1,4 @@
-//! The C header of derivatives: prototypes, structures of results, and what callers must know.
+//! The C header of derivatives: prototypes, structures of results, and contracts for callers.
 
 use super::c_names;
 use crate::reply::{Argument, Derivative, Descriptor, DescriptorKind, Role};
@@ -9,21 +9,21 @@ use gradus_llvm::symbols::ArrayDescriptor;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The spelling that stands for a Fortran descriptor (`ISO_Fortran_binding.h`).
+/// The spelling of a Fortran descriptor's type (`ISO_Fortran_binding.h`).
 const DESCRIPTOR: &str = "CFI_cdesc_t *";
 
-/// C's types of a function's result and arguments, as debug information gives them.
+/// The C types of a function's result and arguments, from debug information.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CTypes {
     result: Option<String>,
-    /// Of each argument of the source.
+    /// The type of each source argument.
     arguments: Vec<Option<String>>,
-    /// The descriptors of the result and of each argument that is an array with one.
+    /// The descriptors of the result and of each argument, for arrays with a descriptor.
     descriptors: Vec<Option<ArrayDescriptor>>,
 }
 
 impl CTypes {
-    /// From the spellings of the result and of the arguments, in this order.
+    /// Creates the types from the spellings of the result and of the arguments, in order.
     pub(crate) fn new(
         spellings: Vec<Option<String>>,
         descriptors: Vec<Option<ArrayDescriptor>>,
@@ -73,8 +73,8 @@ impl CTypes {
         })
     }
 
-    /// Returns the C type of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only if the
-    /// argument is passed as C passes it.
+    /// Returns the C type of parameter `index` of `func`, whose LLVM type is `ty`. A spelling counts only
+    /// if the argument is passed as C passes it.
     pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let number = self.number(unit, func, index);
@@ -92,7 +92,7 @@ impl CTypes {
         }
     }
 
-    /// Returns true if the tag of a structure by value is made up: the source names none.
+    /// Returns true if the tag of a by-value structure is invented, since the source names none.
     pub(crate) fn is_made(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let number = self.number(unit, func, index);
@@ -102,7 +102,7 @@ impl CTypes {
         attrs.param(index, "byval").is_some() && !by_value && !is_descriptor
     }
 
-    /// Of the shadow or tangent of a parameter: what is pointed to can be written.
+    /// Returns the C type of a parameter's shadow or tangent: the pointee is writable.
     pub(crate) fn shadow(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
         let own = self.param(unit, func, index, ty);
         let attrs = unit.attrs(unit.functions[func].attrs);
@@ -115,7 +115,7 @@ impl CTypes {
         }
     }
 
-    /// Of the result of `func`, which LLVM sees as `ty`.
+    /// Returns the C type of the result of `func`, whose LLVM type is `ty`.
     pub(crate) fn result(&self, unit: &Unit, func: FuncId, ty: Option<TypeId>) -> String {
         let attrs = unit.attrs(unit.functions[func].attrs);
         match &self.result {
@@ -132,7 +132,7 @@ impl CTypes {
     }
 }
 
-/// A spelling, as what LLVM passes: Fortran passes the address of what its source names.
+/// Returns the spelling of the type passed by LLVM: Fortran passes the address of the named type.
 fn passed(unit: &Unit, known: &str, ty: TypeId) -> String {
     let address = matches!(unit.types.get(ty), Type::Ptr(_));
     match address && !known.ends_with('*') {
@@ -141,7 +141,7 @@ fn passed(unit: &Unit, known: &str, ty: TypeId) -> String {
     }
 }
 
-/// C's type for values of `ty`, by LLVM's type alone.
+/// Returns the C type for values of `ty`, by LLVM's type alone.
 pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
     match unit.types.get(ty) {
         Type::Void => "void".to_string(),
@@ -163,7 +163,7 @@ pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
     }
 }
 
-/// A declaration of `name` with a type: a space stands between them unless a `*` does.
+/// Returns a declaration of `name` with a type, separated by a space unless the type ends in `*`.
 fn declare(c_type: &str, name: &str) -> String {
     match c_type.ends_with('*') {
         true => format!("{c_type}{name}"),
@@ -171,7 +171,7 @@ fn declare(c_type: &str, name: &str) -> String {
     }
 }
 
-/// A prototype without the semicolon.
+/// Returns a prototype without the semicolon.
 pub(crate) fn prototype(result: &str, name: &str, arguments: &[Argument]) -> String {
     let list: Vec<String> = arguments
         .iter()
@@ -185,7 +185,7 @@ pub(crate) fn prototype(result: &str, name: &str, arguments: &[Argument]) -> Str
     format!("{}({list})", declare(result, name))
 }
 
-/// The tag of the structure that holds several results.
+/// Returns the tag of the structure for several results.
 fn tag(derivative: &Derivative) -> String {
     let (end, kind) = match derivative.mode {
         Mode::Forward => ("_jvp", "tan"),
@@ -198,7 +198,7 @@ fn tag(derivative: &Derivative) -> String {
     format!("{stem}_{kind}")
 }
 
-/// C's type of what a derivative returns.
+/// Returns the C type of a derivative's result.
 pub(crate) fn returned_type(derivative: &Derivative) -> String {
     match derivative.results.as_slice() {
         [] => "void".to_string(),
@@ -207,7 +207,7 @@ pub(crate) fn returned_type(derivative: &Derivative) -> String {
     }
 }
 
-/// The header of these derivatives.
+/// Returns the header of these derivatives.
 pub(crate) fn header(derivatives: &[Derivative]) -> String {
     let guard = guard(derivatives);
     let mut text =
@@ -239,11 +239,11 @@ pub(crate) fn header(derivatives: &[Derivative]) -> String {
 
 fn guard(derivatives: &[Derivative]) -> String {
     let first = derivatives.first().map_or("EMPTY", |d| &d.name);
-    // The guard keeps the name's own letters: `F_vjp` and `f_vjp` are two headers.
+    // The guard is case-sensitive: `F_vjp` and `f_vjp` have different headers.
     format!("GRADUS_{first}_H")
 }
 
-/// The tag of a structure that a type points to or is.
+/// Returns the tag of a structure type or of its pointee.
 fn struct_tag(c_type: &str) -> Option<&str> {
     let at = c_type.find("struct ")?;
     let rest = &c_type[at + "struct ".len()..];
@@ -265,7 +265,7 @@ fn describe(text: &mut String, derivative: &Derivative) {
     let _ = writeln!(text, "{};", derivative.prototype);
 }
 
-/// What callers must know, line by line.
+/// Returns the contract for callers, line by line.
 fn contract(derivative: &Derivative) -> Vec<String> {
     let name = &derivative.source_name;
     let with_role = |wanted: fn(Role) -> bool| {

@@ -1,10 +1,10 @@
-//! Requests: what is to be differentiated, found in calls inside bodies ([`calls`]) or asked for by name
+//! Requests for derivatives, read from differentiation calls inside bodies ([`calls`]) or made by name
 //! ([`grad`]).
 //!
-//! Each becomes a root: a variant with a declared function that others can call before its body exists.
-//! Roots of different functions or activities rest on different facts, and so do the variants of callees
-//! that they need: between roots no body is shared. A root's function therefore has a symbol of its own,
-//! and lends itself the variant's symbol only while its body is made ([`Roots::begin`], [`Roots::end`]).
+//! Each request becomes a root: a variant with a declared function, callable before its body exists. Roots
+//! of different functions or activities rest on different facts, as do the required variants of callees:
+//! roots share no bodies. A root's function therefore has a unique symbol, and takes the variant's symbol
+//! only while its body is emitted ([`Roots::begin`], [`Roots::end`]).
 
 pub(crate) mod abi;
 pub(crate) mod c_layout;
@@ -19,34 +19,34 @@ use gradus_ir::{Code, Diagnostic, FuncId, SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A derivative that was asked for.
+/// A requested derivative.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    /// Which.
+    /// The variant.
     pub variant: Variant,
-    /// Its function.
+    /// The declared function.
     pub func: FuncId,
-    /// Where it was asked for first.
+    /// The source location of the first request.
     pub span: Option<SourceSpan>,
 }
 
-/// All derivatives asked for, in order; equal ones are one.
+/// All requested derivatives, in order, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Roots {
     /// The derivatives.
     pub list: Vec<Root>,
-    /// Findings that are no errors.
+    /// Notes and warnings.
     pub notes: Vec<Diagnostic>,
-    /// The functions that give the sizes of tapes.
+    /// The functions that return tape sizes.
     pub sizes: calls::Sizes,
-    /// The sizes of tapes that the program states.
+    /// The tape sizes stated by the program.
     pub allocated: Vec<calls::Allocated>,
     strong_zero: bool,
     known: BTreeMap<Variant, FuncId>,
 }
 
 impl Roots {
-    /// No root yet; with `strong_zero`, products are strong in all that will come.
+    /// Creates an empty list. With `strong_zero`, products are strong in all roots.
     pub(crate) fn new(strong_zero: bool) -> Self {
         Roots {
             strong_zero,
@@ -54,7 +54,7 @@ impl Roots {
         }
     }
 
-    /// The function of a root, declared where it is new.
+    /// Returns the function of a root, and declares it if new.
     pub(crate) fn root(
         &mut self,
         unit: &mut Unit,
@@ -78,8 +78,8 @@ impl Roots {
         func
     }
 
-    /// Refuses return sweeps without `strong_zero` whose augmented run has the word: it says how the return sweep
-    /// multiplies.
+    /// Refuses reverse functions without `strong_zero` whose augmented primal has `strong_zero`: the flag
+    /// determines the products of the reverse pass.
     pub(crate) fn weaker_sweeps(&self, unit: &Unit) -> Vec<Diagnostic> {
         let key = |variant: &Variant| {
             let args = variant.args.clone();
@@ -111,18 +111,18 @@ impl Roots {
         weaker.map(refuse).collect()
     }
 
-    /// Lends a root's function the symbol under which its variant is looked up.
+    /// Renames a root's function to the symbol of its variant, for lookup.
     pub(crate) fn begin(unit: &mut Unit, root: &Root) {
         let symbol = root.variant.symbol(unit);
         unit.rename(root.func, symbol);
     }
 
-    /// Takes the variants' symbols off all functions made for a root.
+    /// Renames all functions emitted for a root, so that lookup of a variant no longer finds them.
     pub(crate) fn end(unit: &mut Unit, made: &[FuncId]) {
         for &func in made {
             set_aside(unit, func);
         }
-        // So do the functions that calls through pointers go by: they lead to these variants.
+        // Functions for calls through pointers are renamed too, since they refer to these variants.
         let leads = |name: &str| name.starts_with(gradus_ad::CALL_PREFIX);
         let by_address: Vec<FuncId> = (unit.functions.iter())
             .filter(|(_, function)| leads(&function.name))
@@ -139,22 +139,22 @@ impl Roots {
     }
 }
 
-/// Gives a function a symbol that no variant is looked up under.
+/// Renames a function to a symbol that no lookup finds.
 fn set_aside(unit: &mut Unit, func: FuncId) {
     let name = unit.fresh_name(&unit.functions[func].name);
     unit.rename(func, name);
 }
 
-/// An argument of the source: one parameter, or several that a structure in registers takes.
+/// An argument of the source: a parameter, or the several parameters of a structure in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceArgument {
-    /// Its name, `arg0` … where the source's is not known.
+    /// The name; `arg0` … if the source name is unknown.
     pub name: String,
-    /// Its parameters.
+    /// The parameters.
     pub params: Range<usize>,
 }
 
-/// The arguments of a function: parameters of one name in a row belong together.
+/// Returns the arguments of a function: consecutive parameters of equal names form an argument.
 pub(crate) fn source_arguments(unit: &Unit, func: FuncId) -> Vec<SourceArgument> {
     let function = &unit.functions[func];
     let name = |i: usize| function.param_names.get(i).and_then(Option::as_ref);

@@ -1,11 +1,11 @@
-//! Derivatives that the program registers: a variant of such a function is a small function that calls
-//! the registered ones.
+//! Custom derivatives: a variant of a registered function is a small function that calls the registered
+//! derivatives.
 //!
-//! A registered function takes the arguments of the primal, each pointer (in forward mode each number
-//! too) followed by its shadow. The augmented run returns the tape and the primal's result, each where
-//! there is one. The return sweep takes the result's cotangent and the tape behind the arguments and
-//! returns the adjoints of the numbers. The derivative of forward mode returns the result and its
-//! tangent, or the tangent alone where the primal takes numbers only. Whatever else it may be is refused.
+//! A registered function takes the arguments of the primal, each pointer (in forward mode each float too)
+//! followed by its shadow. The augmented primal returns the tape and the primal's result, each if existent.
+//! The reverse function takes the result's cotangent and the tape after the arguments and returns the
+//! adjoints of the floats. The forward-mode derivative returns the result and its tangent, or only the
+//! tangent if the primal takes floats only. Any other form is refused.
 
 use super::abi::leaves;
 use super::calls::frame_memory;
@@ -17,37 +17,37 @@ use std::collections::HashMap;
 /// A registered gradient.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gradient {
-    /// The augmented run.
+    /// The augmented primal.
     pub augmented: FuncId,
-    /// The return sweep.
+    /// The reverse function.
     pub reverse: FuncId,
 }
 
-/// All that is registered, by the primal.
+/// All registrations, by primal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// Gradients.
     pub gradients: HashMap<FuncId, Gradient>,
-    /// Derivatives of forward mode.
+    /// Forward-mode derivatives.
     pub derivatives: HashMap<FuncId, FuncId>,
-    /// Functions that have a body only for analyses to see.
+    /// Functions with a body for analyses only.
     pub opaque: Vec<FuncId>,
 }
 
-/// A variant that calls what is registered: its function, and the variants that it needs.
+/// A variant that calls registered functions: the function, and the required variants.
 pub(crate) type Made = (FuncId, Vec<Variant>);
 
 impl Rules {
-    /// Whether anything is registered of a function.
+    /// Returns true if a function has a registration.
     pub(crate) fn has(&self, func: FuncId) -> bool {
         self.gradients.contains_key(&func)
             || self.derivatives.contains_key(&func)
             || self.opaque.contains(&func)
     }
-    /// Makes a variant where it is registered; `None` where it is not.
+    /// Emits a variant of a registered function; `None` without a registration.
     ///
     /// # Errors
-    /// A registered function that does not fit what is asked for.
+    /// A registered function that does not fit the request.
     pub(crate) fn make(
         &self,
         unit: &mut Unit,
@@ -71,7 +71,7 @@ impl Rules {
         Some(maker.make(unit).map(|func| (func, Vec::new())))
     }
 
-    /// Takes out the bodies that were only for analyses.
+    /// Removes the bodies for analyses.
     pub(crate) fn end(&self, unit: &mut Unit) {
         for &func in &self.opaque {
             unit.functions[func].body = None;
@@ -88,7 +88,7 @@ fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
         .help("it takes each argument, a pointer's shadow behind the pointer; `gradus explain GRD0017` shows the forms")
 }
 
-/// A combined derivative: one sweep after the other.
+/// Emits a combined derivative: augmented primal, then reverse function.
 fn both(unit: &mut Unit, variant: &Variant) -> Made {
     let split = |mode, primal_result| Variant {
         mode,
@@ -108,7 +108,7 @@ fn both(unit: &mut Unit, variant: &Variant) -> Made {
     (func, vec![forward, back])
 }
 
-/// A variant under construction.
+/// The emitter of a variant.
 struct Maker<'a> {
     variant: &'a Variant,
     called: FuncId,
@@ -163,7 +163,7 @@ impl Maker<'_> {
         Ok(adapter::end(unit, variant, &signature, body, &known))
     }
 
-    /// What each parameter of the registered function is.
+    /// Returns the role of each parameter of the registered function.
     fn plan(
         &self,
         unit: &mut Unit,
@@ -213,7 +213,7 @@ impl Maker<'_> {
         None
     }
 
-    /// Gives the scalars that came back their names; says whether they are what was expected.
+    /// Assigns roles to the returned scalars. Returns false if their types differ from the expected types.
     fn name_parts(
         &self,
         build: &mut Builder<'_>,
@@ -272,7 +272,7 @@ impl Maker<'_> {
     }
 }
 
-/// The structure that a function returns through its first parameter.
+/// Returns the structure type that a function returns through its first parameter.
 fn sret(unit: &Unit, func: FuncId) -> Option<TypeId> {
     match unit.attrs(unit.functions[func].attrs).param(0, "sret") {
         Some(AttrValue::Type(ty)) => Some(*ty),
@@ -280,7 +280,7 @@ fn sret(unit: &Unit, func: FuncId) -> Option<TypeId> {
     }
 }
 
-/// Calls a registered function; gives the scalars that it returns.
+/// Calls a registered function and returns the scalars of its result.
 fn call(
     build: &mut Builder<'_>,
     func: FuncId,
@@ -307,7 +307,7 @@ fn call(
     scalars(build, memory, ty)
 }
 
-/// The call says, as its callee does, that its first argument is where the structure goes.
+/// Marks the first argument of a call as `sret`, as on the callee.
 fn keep_sret(build: &mut Builder<'_>, call: gradus_ir::Op, structure: TypeId) {
     let mut set = gradus_ir::AttrSet::default();
     set.params.push(vec![gradus_ir::Attr {

@@ -1,4 +1,4 @@
-//! C programs through the pipeline: compiled by clang, linked with what the pipeline emits, run.
+//! Test support: compiles C programs by clang, runs the pipeline, links and runs the output.
 #![allow(dead_code)]
 
 use gradus_pipeline::{
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The ways in which a program may reach the pipeline: flags for clang, level of the late pipeline.
+/// Flags for clang, and the level of the late pipeline.
 pub const LEVELS: &[(&[&str], Level)] = &[
     (&["-O0"], Level::O0),
     (&["-O1"], Level::O1),
@@ -37,12 +37,12 @@ fn clang(cplusplus: bool) -> Command {
     Command::new(std::env::var(variable).unwrap_or_else(|_| name.into()))
 }
 
-/// Bitcode of a C program.
+/// Returns the bitcode of a C program.
 pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
     bitcode_of("c", source, flags)
 }
 
-/// Bitcode of a program in C (`c`) or C++ (`c++`).
+/// Returns the bitcode of a program in C (`c`) or C++ (`c++`).
 pub fn bitcode_of(language: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     let mut child = clang(language == "c++")
         .args([
@@ -75,7 +75,7 @@ pub fn bitcode_of(language: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs the pipeline over one module.
+/// Runs the pipeline on a module.
 pub fn run(module: Vec<u8>, task: Task, level: Level, emit: &[OutputKind]) -> Reply {
     compile(&Request {
         inputs: vec![Input::new("test.bc", module)],
@@ -89,12 +89,12 @@ pub fn run(module: Vec<u8>, task: Task, level: Level, emit: &[OutputKind]) -> Re
     })
 }
 
-/// The task of a driver: replace the calls.
+/// Returns the task of a compiler driver: replace the calls.
 pub fn calls() -> Task {
     Task::Calls(CallsTask::default())
 }
 
-/// The task of adding derivatives.
+/// Returns the task of adding derivatives.
 pub fn grad(derivatives: &[GradRequest]) -> Task {
     Task::Grad(GradTask {
         derivatives: derivatives.to_vec(),
@@ -102,7 +102,7 @@ pub fn grad(derivatives: &[GradRequest]) -> Task {
     })
 }
 
-/// The findings of a reply, one line each.
+/// Returns the diagnostics of a reply, one per line.
 pub fn findings(reply: &Reply) -> String {
     let lines = reply
         .diagnostics
@@ -111,7 +111,7 @@ pub fn findings(reply: &Reply) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A folder of this test alone.
+/// Creates a folder unique to the test.
 fn folder() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -121,7 +121,7 @@ fn folder() -> PathBuf {
     path
 }
 
-/// Links an object with further C sources, runs the program, and gives what it printed.
+/// Links an object with further C sources, runs the program, and returns the output.
 pub fn link_and_run(
     object: &[u8],
     others: &[(&str, &str)],
@@ -159,7 +159,8 @@ pub fn link_and_run(
     }
 }
 
-/// What every test program may use: a check against central differences that ends the program.
+/// C code available to every test program: a comparison with central differences that ends the program on a
+/// mismatch.
 pub const CHECK: &str = r#"
 #include <math.h>
 #include <stdio.h>
@@ -176,13 +177,13 @@ static void near_(double got, double expected, const char *what, int line) {
 #define SLOPE(var, at, expr) ({ double h_ = 1e-6, var = (at) + h_, a_ = (expr); var = (at) - h_; double b_ = (expr); (a_ - b_) / (2 * h_); })
 "#;
 
-/// Sends a program with differentiation calls through the pipeline at every level and runs it; its
+/// Runs the pipeline on a program with differentiation calls at every level, then runs the program, whose
 /// `main` checks.
 pub fn check_program(source: &str) {
     check_language("c", source);
 }
 
-/// As [`check_program`], for C or C++.
+/// Like [`check_program`], for C or C++.
 pub fn check_language(language: &str, source: &str) {
     let source = format!("{CHECK}\n{source}");
     for (flags, level) in LEVELS {
@@ -214,7 +215,7 @@ pub fn check_language(language: &str, source: &str) {
     }
 }
 
-/// The findings of a program that must be refused, at the first level.
+/// Runs the pipeline on a program that must be refused, at the first level. Returns the reply.
 pub fn refused(source: &str) -> Reply {
     let module = bitcode(&format!("{CHECK}\n{source}"), &["-O1", "-g"]);
     let reply = run(module, calls(), Level::O1, &[OutputKind::Object]);

@@ -1,13 +1,13 @@
 //! Random structured C functions `double f(int n, double *x, double s)` without undefined behaviour.
 //!
-//! Flow: this file writes a program's frame (globals, helpers, `f` itself) and keeps what is
-//! visible; `c_values` writes expressions, `c_statements` statements, `c_memory` those about memory, `c_kept` the
-//! blocks that static pointers keep between calls.
+//! Flow: this file emits a program's frame (globals, helpers, `f` itself) and tracks visible names;
+//! `c_values` emits expressions, `c_statements` statements, `c_memory` statements on memory, `c_kept`
+//! blocks that outlive calls in static pointers.
 //!
-//! Invariants: same seed, same program. `n` is [`CELLS`], `x` has that many cells. Every number
-//! in a variable or a cell stays within ±2, every partial derivative is finite; every index is in
-//! bounds; every loop ends; nothing is read before it is written; static memory is set at the
-//! start of `f`, so that `f` depends on its arguments alone.
+//! Invariants: equal seeds give equal programs. `n` is [`CELLS`], and `x` has as many cells. Every number
+//! in a variable or cell stays within ±2, and every partial derivative is finite. Every index is in bounds;
+//! every loop ends; memory is written before being read. Static memory is set at the start of `f`, so that
+//! `f` depends on its arguments only.
 
 use super::{CELLS, Random};
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use std::fmt::Write;
 /// A random C program.
 #[derive(Clone, Debug)]
 pub struct CProgram {
-    /// The source, without includes; every name of file scope ends in `_SEED`.
+    /// The source, without includes; every global name ends in `_SEED`.
     pub source: String,
     /// The symbol of the function to be differentiated.
     pub function: String,
-    /// What it contains, for tables of coverage.
+    /// The contents, for coverage tables.
     pub contents: BTreeSet<&'static str>,
-    /// Whether numbers pass through `float`, which leaves seven digits.
+    /// True if numbers pass through `float`, with seven digits.
     pub single: bool,
 }
 
@@ -36,30 +36,30 @@ pub(super) struct Array {
     pub name: String,
     /// Indices up to this mask are in bounds.
     pub mask: u32,
-    /// Whether it is all of an object that nothing else visible points into.
+    /// True if the array is a whole object, without other visible pointers into it.
     pub own: bool,
-    /// Whether it is a pointer variable that may be set anew.
+    /// True for an assignable pointer variable.
     pub variable: bool,
-    /// A group of heap arrays whose pointers may change places.
+    /// True for a heap array whose pointer may be swapped with another.
     pub heap: bool,
 }
 
-/// What is visible at a point, and what has been written.
+/// The visible names at a point, and the text written.
 pub(super) struct Writer<'r> {
     pub random: &'r mut Random,
-    /// Random numbers for `c_kept`, so that the rest of a seed's program does not depend on it.
+    /// Separate random numbers for `c_kept`, so that the rest of a seed's program does not depend on it.
     pub kept: Random,
     pub out: String,
     pub contents: BTreeSet<&'static str>,
     pub single: bool,
     pub seed: u64,
     names: u32,
-    /// Expressions that may be read: variables, fields.
+    /// Readable expressions: variables, fields.
     pub floats: Vec<String>,
-    /// Those of them that may be assigned to.
+    /// Assignable expressions among `floats`.
     pub places: Vec<String>,
     pub ints: Vec<String>,
-    /// Counters that run from 0 to less than [`CELLS`].
+    /// Counters from 0 to less than [`CELLS`].
     pub counters: Vec<String>,
     pub arrays: Vec<Array>,
     /// Structure variables.
@@ -67,18 +67,18 @@ pub(super) struct Writer<'r> {
     /// Functions `double h(int n, double *x, double s)`.
     pub helpers: Vec<String>,
     pub budget: u32,
-    /// Loops around this point.
+    /// The number of enclosing loops.
     pub loops: u32,
-    /// Whether `goto out` and `return` may be written.
+    /// True if `goto out` and `return` are permitted.
     pub exits: bool,
-    /// Whether `break` leaves a loop here (not a switch).
+    /// True if `break` leaves a loop here (not a switch).
     pub in_loop: bool,
 }
 
-/// Lengths of what is visible, to go back to at the end of a scope.
+/// The numbers of visible names, for restoring at the end of a scope.
 pub(super) struct Mark([usize; 6]);
 
-/// The program of a seed, of roughly `statements` statements.
+/// Returns the program of a seed, of roughly `statements` statements.
 pub fn c_program(seed: u64, statements: u32) -> CProgram {
     let mut random = Random::new(seed ^ 0x00c0_ffee);
     let mut writer = Writer {
@@ -126,12 +126,12 @@ impl Writer<'_> {
         self.out.push_str(text.as_ref());
         self.out.push('\n');
     }
-    /// A fresh name.
+    /// Returns a new name.
     pub fn name(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}{}", self.names)
     }
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub fn chance(&mut self, n: u32) -> bool {
         self.random.below(n) == 0
     }
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.arrays.truncate(arrays);
         self.structs.truncate(structs);
     }
-    /// A new variable that holds a number.
+    /// Adds a variable that holds a float.
     pub fn variable(&mut self, name: String) {
         self.floats.push(name.clone());
         self.places.push(name);
@@ -182,7 +182,7 @@ impl Writer<'_> {
         );
     }
 
-    /// The things that a function's body starts with.
+    /// Sets the visible names at the start of a function's body.
     fn enter(&mut self, budget: u32) {
         self.floats = vec!["s".into()];
         self.places = vec!["s".into()];
@@ -235,7 +235,7 @@ impl Writer<'_> {
         self.helpers.push(name);
     }
 
-    /// A function that calls itself, at most twice and three deep.
+    /// Emits a recursive function with at most two calls of itself, and depth three.
     fn recursive(&mut self, budget: u32) {
         self.note("recursion");
         let name = format!("rec_{}", self.seed);

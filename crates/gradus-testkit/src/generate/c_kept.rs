@@ -1,10 +1,10 @@
-//! Blocks that static pointers of random C programs keep between calls. Some hold addresses, which are stored and
-//! never read back. Others hold numbers, which the first call fills.
+//! Blocks stored in static pointers of random C programs, alive across calls. A block of addresses is
+//! stored to and never loaded. A block of floats is filled by the first call.
 
 use super::c::{Array, Writer};
 
 impl Writer<'_> {
-    /// Writes the static pointers, and the functions that fill their blocks.
+    /// Emits the static pointers, and the functions that fill their blocks.
     pub fn kept_blocks(&mut self) {
         let seed = self.seed;
         let inline = match self.kept.below(2) {
@@ -47,7 +47,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Reads a number of the table.
+    /// Reads a float of the table.
     pub fn read_table(&mut self) {
         if self.kept.below(3) == 0 {
             self.note("table that is kept");

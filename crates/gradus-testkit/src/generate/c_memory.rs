@@ -1,4 +1,4 @@
-//! Statements of random C programs about memory: arrays, pointers, structures, copies of bytes.
+//! Statements of random C programs on memory: arrays, pointers, structures, byte copies.
 
 use super::c::{Array, Writer};
 
@@ -28,7 +28,7 @@ impl Writer<'_> {
         });
     }
 
-    /// An array that is filled.
+    /// Emits a filled array.
     pub fn local_array(&mut self) {
         self.note("local array");
         let name = self.name("t");
@@ -39,7 +39,7 @@ impl Writer<'_> {
         self.array(name, 7, true);
     }
 
-    /// Two heap arrays whose pointers may be swapped; at the start of `f` only.
+    /// Emits two heap arrays whose pointers may be swapped; at the start of `f` only.
     pub fn heap_arrays(&mut self) {
         self.note("malloc");
         for _ in 0..2 {
@@ -82,7 +82,7 @@ impl Writer<'_> {
         self.random.pick(&full).clone()
     }
 
-    /// A pointer into the middle of an array.
+    /// Emits a pointer into the middle of an array.
     fn view(&mut self) {
         self.note("view into an array");
         let (name, of) = (self.name("p"), self.full());
@@ -108,8 +108,8 @@ impl Writer<'_> {
         });
     }
 
-    /// A pointer variable gets another array, perhaps only under a condition. The array must live as
-    /// long as the pointer is visible: it is taken from those declared before it.
+    /// Assigns another array to a pointer variable, possibly under a condition. The array must live as long
+    /// as the pointer: it is chosen among arrays declared earlier.
     fn set_pointer(&mut self) {
         let variables: Vec<usize> = (0..self.arrays.len())
             .filter(|i| self.arrays[*i].variable)
@@ -218,7 +218,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Numbers that travel as integers.
+    /// Emits floats copied as integers.
     fn bits(&mut self) {
         let (b, v, a) = (self.name("b"), self.name("v"), self.bounded());
         match self.random.below(4) {
@@ -249,7 +249,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An array of pointers.
+    /// Emits an array of pointers.
     fn rows(&mut self) {
         self.note("array of pointers");
         let (rows, p) = (self.name("rows"), self.name("p"));
@@ -266,7 +266,7 @@ impl Writer<'_> {
         self.array(p, 7, false);
     }
 
-    /// Linked structures.
+    /// Emits linked structures.
     fn nodes(&mut self) {
         self.note("linked structures");
         let seed = self.seed;

@@ -1,9 +1,9 @@
-//! Statements of random C programs: assignments, branches, loops, ways out.
+//! Statements of random C programs: assignments, branches, loops, exits.
 
 use super::c::Writer;
 
 impl Writer<'_> {
-    /// A few statements; what they declare stays visible.
+    /// Emits a few statements; their declarations stay visible.
     pub fn block(&mut self, depth: u32) {
         for _ in 0..=self.random.below(5) {
             if self.budget == 0 {
@@ -14,7 +14,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A block in braces.
+    /// Emits a block in braces.
     fn scope(&mut self, depth: u32) {
         let mark = self.mark();
         self.block(depth);
@@ -74,7 +74,7 @@ impl Writer<'_> {
         self.ints.push(name);
     }
 
-    /// A quotient or a root whose excluded point is met.
+    /// Emits a quotient or a root at an excluded point.
     fn guarded(&mut self) {
         self.note("excluded point");
         let (z, name) = (self.name("z"), self.name("v"));
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.in_loop = outer;
     }
 
-    /// The inside of a loop, up to and with its closing brace.
+    /// Emits the body of a loop, including the closing brace.
     fn inside(&mut self, depth: u32) {
         let outer = std::mem::replace(&mut self.in_loop, true);
         self.loops += 1;
@@ -221,7 +221,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Loops that an optimiser likes: it vectorises, unrolls, interchanges them.
+    /// Emits loops suited to optimisers: vectorisation, unrolling, interchange.
     fn simple_loop(&mut self) {
         let (i, value) = (self.name("i"), self.leaf());
         let full: Vec<String> = self

@@ -1,9 +1,9 @@
-//! Expressions of random C programs: numbers within ±2 with finite partials, conditions, indices.
+//! Expressions of random C programs: floats within ±2 with finite partials, conditions, indices.
 
 use super::c::{Array, Writer};
 
 impl Writer<'_> {
-    /// A variable or a constant.
+    /// Returns a variable or a constant.
     pub fn leaf(&mut self) -> String {
         match self.random.below(9) {
             0 => format!("({:?})", f64::from(self.random.below(30)) * 0.1 - 1.5),
@@ -13,14 +13,14 @@ impl Writer<'_> {
         }
     }
 
-    /// An element of an array.
+    /// Returns an element of an array.
     pub fn cell(&mut self) -> String {
         let array = self.random.pick(&self.arrays).clone();
         let index = self.index(&array);
         format!("{}[{index}]", array.name)
     }
 
-    /// An index in bounds.
+    /// Returns an index in bounds.
     pub fn index(&mut self, array: &Array) -> String {
         let mask = array.mask;
         if mask == 7 && !self.counters.is_empty() && !self.chance(3) {
@@ -42,7 +42,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A small integer, perhaps made of a number.
+    /// Returns a small integer, possibly computed from a float.
     pub fn int(&mut self) -> String {
         match self.random.below(8) {
             0 => format!("{}", self.random.below(9)),
@@ -76,7 +76,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An expression within ±2 of operands within ±2.
+    /// Returns an expression within ±2 of operands within ±2.
     pub fn bounded(&mut self) -> String {
         let (a, b) = (self.leaf(), self.leaf());
         match self.random.below(28) {
@@ -134,7 +134,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a number whose sign masks make, from another number or a comparison.
+    /// Returns a float whose sign is set by masks, from another float or a comparison.
     fn signed(&mut self, a: &str, b: &str) -> String {
         self.note("signs by masks");
         let (x, y) = (

@@ -1,16 +1,17 @@
-//! Random fork-join programs in the text form: parallel loops in loops, tasks that spawn, teams with
-//! shared loops and barriers, reductions, atomic updates and locks; free of races, and with one result.
+//! Random fork-join programs in the text form: nested parallel loops, nested tasks, teams with worksharing
+//! loops and barriers, reductions, atomic updates and locks; race-free and deterministic.
 //!
-//! The program of seed 7 has the function `@p_7() -> i64`, which fills memory, works on it in parallel,
-//! and sums up what it left. Many go into one module, so names of file scope end in the seed.
+//! The program of seed 7 has the function `@p_7() -> i64`, which fills memory, works on it in parallel, and
+//! sums the contents. Many programs share a module, hence global names end in the seed.
 //!
-//! Free of races by construction: at every place of the program some cells are its *own*, which
-//! nothing that runs beside it touches, and some are *open*, which nothing that runs beside it writes. A
-//! fork hands parts of its own cells on, and has them back when it has waited. What is not cut up like
-//! this is only added to, each cell by one operation that may come in any order, and read at the end.
-//! Numbers are integers, or floats of which sums are exact, so that every order gives the same bits.
+//! Race freedom is by construction. At every point of the program some cells are *own*: no concurrent code
+//! accesses them; and some are *open*: no concurrent code writes them. A fork passes parts of its own cells
+//! on, and gets them back at the sync. All other memory is only added to, each cell by a single commutative
+//! operation, and read at the end. Numbers are integers, or floats with exact sums, hence every order gives
+//! equal bits.
 //!
-//! Here are the functions and what runs in one place; `loops`, `columns`, `neighbours`, `tasks` and `team` fork.
+//! This file emits functions and serial statements; `loops`, `columns`, `neighbours`, `tasks` and `team`
+//! emit forks.
 
 mod columns;
 mod loops;
@@ -22,7 +23,7 @@ use super::Random;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What a random fork-join program may hold.
+/// The features of random fork-join programs.
 // table
 pub const FORK_JOIN_FEATURES: &[&str] = &[
     "parallel loop",
@@ -66,15 +67,15 @@ pub const FORK_JOIN_FEATURES: &[&str] = &[
 /// A random fork-join program.
 #[derive(Clone, Debug)]
 pub struct ForkJoinProgram {
-    /// Its functions.
+    /// The functions.
     pub text: String,
-    /// The function to call; it takes nothing and gives an `i64`.
+    /// The function to call, without parameters, returning `i64`.
     pub function: String,
-    /// What it holds, of [`FORK_JOIN_FEATURES`].
+    /// The contents, of [`FORK_JOIN_FEATURES`].
     pub features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 pub fn fork_join_program(seed: u64) -> ForkJoinProgram {
     let random = Random::new(seed ^ 0x666f_726b);
     let mut writer = Writer::new(random, seed);
@@ -89,49 +90,50 @@ pub fn fork_join_program(seed: u64) -> ForkJoinProgram {
     }
 }
 
-/// Cells of a program, and of a helper's part of them.
+/// The number of cells of a program, and of a helper's part.
 const CELLS: u32 = 240;
 const HELPER_CELLS: u32 = 12;
-/// What anything may add to, in any order: so many sums, of which the first four are updated by
-/// [`UPDATES`] and the others under a lock; behind them a cell for each rank.
+/// The number of sums that any code may add to, in any order: the first four are updated by [`UPDATES`],
+/// the others under a lock; then a cell for each rank.
 const SUMS: u32 = 6;
 const RANKS: u32 = 64;
 const UPDATES: [&str; 4] = ["add", "xor", "umax", "or"];
-/// How often a statement runs at most.
+/// The maximum number of executions of a statement.
 const RUNS: u32 = 3000;
 
-/// Cells one behind the other.
+/// Consecutive cells.
 #[derive(Clone)]
 struct Place {
     base: String,
     cells: u32,
 }
 
-/// How cells are dealt out to iterations.
+/// The distribution of cells to iterations.
 #[derive(Clone, Copy)]
 struct Cut {
     count: u32,
-    /// The cells of each.
+    /// The number of cells per iteration.
     step: u32,
 }
 
-/// What the statements of a region may use.
+/// The cells available to the statements of a region.
 #[derive(Clone)]
 struct View {
     own: Place,
     open: Vec<Place>,
-    /// How often they run.
+    /// The number of executions.
     runs: u32,
-    /// Whether a stack slot would be made again and again.
+    /// True if a stack slot would be allocated repeatedly.
     repeated: bool,
-    /// Whether they stand in a parallel op: slots are private then.
+    /// True inside a parallel op: slots are private then.
     forked: bool,
-    /// Whether nothing runs beside them, whoever calls the function.
+    /// True if no code runs concurrently, for any caller.
     alone: bool,
 }
 
 impl View {
-    /// For what runs `times` as often, each time with cells of its own; it may read `rest`.
+    /// Returns the view for code executed `times` as often, each time with separate own cells; `rest` may
+    /// be read.
     fn part(&self, own: Place, rest: Option<Place>, times: u32) -> View {
         let open = self.open.iter().cloned().chain(rest).collect();
         View {
@@ -150,10 +152,10 @@ struct Writer {
     seed: u64,
     out: String,
     names: u32,
-    /// Integers that are visible.
+    /// Visible integers.
     values: Vec<String>,
     budget: u32,
-    /// Whether the helper may be called.
+    /// True if the helper may be called.
     helper: bool,
     features: BTreeSet<&'static str>,
 }
@@ -186,18 +188,18 @@ impl Writer {
         self.names += 1;
         format!("%v{}", self.names)
     }
-    /// Writes an op with one result; gives its name.
+    /// Emits an op with one result. Returns its name.
     fn define(&mut self, op: impl AsRef<str>) -> String {
         let name = self.name();
         let _ = writeln!(self.out, "{name} = {}", op.as_ref());
         name
     }
-    /// As [`Writer::define`], for all that follows in the region.
+    /// Like [`Writer::define`], with the result visible in the rest of the region.
     fn let_(&mut self, op: impl AsRef<str>) {
         let name = self.define(op);
         self.values.push(name);
     }
-    /// A visible number, the latest more often than not.
+    /// Returns a visible number, usually the latest.
     fn value(&mut self) -> String {
         match self.random.below(8) {
             0 => self.random.below(100).to_string(),
@@ -220,7 +222,7 @@ impl Writer {
         let test = *self.random.pick(&["slt", "eq", "ugt", "sge", "ne"]);
         self.define(format!("icmp {test} {a}, {b}"))
     }
-    /// A region's statements; what they define ends with it.
+    /// Emits a region's statements; their definitions end with the region.
     fn region(&mut self, view: &View, depth: u32) {
         let visible = self.values.len();
         self.block(view, depth);
@@ -230,7 +232,7 @@ impl Writer {
 
     // ---- functions -------------------------------------------------------------------------
 
-    /// `@tree`: halves cells until two are left; the halves are tasks.
+    /// Emits `@tree`: splits cells in halves until two are left; the halves are tasks.
     fn tree(&mut self) {
         let seed = self.seed;
         let update = *self.random.pick(&["add", "xor", "mul"]);
@@ -261,7 +263,7 @@ impl Writer {
             .push_str(&text.replace("@tree", &format!("@tree_{seed}")));
     }
 
-    /// `@helper(own, open, sums, a)`: statements in a function of their own.
+    /// Emits `@helper(own, open, sums, a)`: statements in a separate function.
     fn helper(&mut self, statements: u32) {
         let seed = self.seed;
         self.line(format!(
@@ -323,7 +325,7 @@ impl Writer {
         self.line(format!("return {result}\n}}"));
     }
 
-    /// Statements until the budget is spent.
+    /// Emits statements until the budget is spent.
     fn statements(&mut self, budget: u32, view: &View) {
         self.budget = budget;
         self.block(view, 4);
@@ -398,7 +400,7 @@ impl Writer {
         }
     }
 
-    /// A small whole number, as a float.
+    /// Returns a small integer as a float.
     fn small_float(&mut self) -> String {
         let value = self.value();
         let small = self.define(format!("and {value}, 1023"));
@@ -413,7 +415,7 @@ impl Writer {
         self.let_(format!("bitcast {value} -> i64"));
     }
 
-    /// An atomic update of one of the sums.
+    /// Emits an atomic update of a sum.
     fn update(&mut self) {
         self.met("atomic update");
         let which = self.random.below(UPDATES.len() as u32);
@@ -424,7 +426,7 @@ impl Writer {
         self.define(format!("atomicrmw {op} {order} {cell}, {value}"));
     }
 
-    /// An update of one of the sums that have a lock.
+    /// Emits an update of a sum with a lock.
     fn locked(&mut self) {
         self.met("lock");
         let which = self.random.below(2);
@@ -460,7 +462,7 @@ impl Writer {
         self.let_(format!("call @tree_{seed}({}, {cells}, {value})", own.base));
     }
 
-    /// Memory on the stack as own cells for a while.
+    /// Emits stack memory used temporarily as own cells.
     fn slot(&mut self, view: &View, depth: u32) {
         if view.repeated {
             return self.arithmetic();
@@ -499,7 +501,7 @@ impl Writer {
         self.values.push(result);
     }
 
-    /// A serial loop that carries a number.
+    /// Emits a serial loop with a carried number.
     fn counted(&mut self, view: &View, depth: u32) {
         let (i, carried, result) = (self.name(), self.name(), self.name());
         let times = 1 + self.random.below(4);
@@ -523,7 +525,7 @@ impl Writer {
 
     // ---- cells -----------------------------------------------------------------------------
 
-    /// The first `cells` of a place, and the others.
+    /// Splits off the first `cells` of a place. Returns both parts.
     fn split(&mut self, place: &Place, cells: u32) -> (Place, Option<Place>) {
         let rest = (cells < place.cells).then(|| Place {
             base: self.define(format!("addr inbounds i64, {}, {cells}", place.base)),
@@ -533,7 +535,7 @@ impl Writer {
         (Place { base, cells }, rest)
     }
 
-    /// How many iterations there may be, and the cells that each of them gets.
+    /// Returns the maximum number of iterations, and the cells of each.
     fn cut(&mut self, view: &View) -> Cut {
         let most = match self.random.below(4) {
             0 => 60,
@@ -546,7 +548,7 @@ impl Writer {
         Cut { count, step }
     }
 
-    /// A number of iterations: that many, or a value that is at most that.
+    /// Returns a number of iterations: `most`, or a value up to `most`.
     fn extent(&mut self, most: u32) -> String {
         if self.one_in(3) {
             self.met("extent not known");
@@ -556,7 +558,7 @@ impl Writer {
         most.to_string()
     }
 
-    /// The cells of iteration `index`.
+    /// Returns the cells of iteration `index`.
     fn share(&mut self, own: &Place, index: &str, cut: Cut) -> Place {
         let first = self.define(format!("mul {index}, {}", cut.step));
         let base = self.define(format!("addr inbounds i64, {}, {first}", own.base));

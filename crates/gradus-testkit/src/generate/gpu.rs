@@ -1,9 +1,9 @@
-//! Random programs with kernels: what they may hold, and of which kind the program of a seed is.
+//! Random programs with kernels: features, and the kind of a seed's program.
 
 use super::{kernels::kernel, launches::launches};
 use std::collections::BTreeSet;
 
-/// What a random kernel may hold.
+/// The features of random kernels.
 // table
 pub const KERNEL_FEATURES: &[&str] = &[
     "barrier",
@@ -49,13 +49,14 @@ pub const KERNEL_FEATURES: &[&str] = &[
 /// A random kernel.
 #[derive(Clone, Debug)]
 pub struct KernelProgram {
-    /// The program. Barriers of a warp say what it means that threads go in step: they are for the interpreter alone.
+    /// The program. Warp barriers encode lockstep, for the interpreter only.
     pub text: String,
-    /// What it holds, of [`KERNEL_FEATURES`].
+    /// The contents, of [`KERNEL_FEATURES`].
     pub features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed: one kernel with about so many statements, or, of every eighth seed, several launches.
+/// Returns the program of a seed: a kernel with about `statements` statements, or, for every eighth seed,
+/// several launches.
 pub fn kernel_program(seed: u64, statements: u32) -> KernelProgram {
     match seed % 8 {
         6 => launches(seed),

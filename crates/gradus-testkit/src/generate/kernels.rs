@@ -1,13 +1,12 @@
-//! Random kernels in the text form: shared memory, barriers in nested and divergent control flow,
-//! atomics, private arrays; free of races and of barriers that some threads miss.
+//! Random kernels in the text form: shared memory, barriers in nested and divergent control flow, atomics,
+//! private arrays; free of races and of divergent barriers.
 //!
-//! A program has `@f() -> i64`, which fills memory, launches one kernel, and sums up what it left.
-//! Same seed, same program.
+//! A program has `@f() -> i64`, which fills memory, launches a kernel, and sums the contents. Equal seeds
+//! give equal programs.
 //!
-//! Free of races by construction: between two barriers every shared array is in a *mode* that says who
-//! may do what with it; a barrier chooses new modes, and a branch or loop with barriers inside ends with
-//! one that puts back the modes it began with. Threads leave for good only where nothing follows that
-//! others wait at.
+//! Race freedom is by construction. Between two barriers every shared array has a *mode* with access
+//! rights; a barrier selects new modes, and a branch or loop with inner barriers ends with a barrier that
+//! restores the initial modes. Threads exit only if no barrier of other threads follows.
 
 mod idioms;
 
@@ -16,46 +15,46 @@ use super::gpu::KernelProgram;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Who may do what with a shared array between two barriers.
+/// The access rights to a shared array between two barriers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Every thread has a cell of its own.
+    /// Every thread accesses its own cell.
     Own,
-    /// All may read all.
+    /// All threads may read all cells.
     Open,
-    /// All may add to all.
+    /// All threads may add to all cells.
     Adds,
 }
 
 const MODES: &[Mode] = &[Mode::Own, Mode::Open, Mode::Adds];
-/// Cells of `%in`.
+/// The number of cells of `%in`.
 const INPUTS: u32 = 16;
-/// Cells of `%key`, which grow now and then.
+/// The number of cells of `%key`: cell `i` holds `3 * i ^ 32`, ascending in parts.
 const KEYS: u32 = 128;
-/// Cells of `%ups`: each is changed by one kind of atomic operation.
+/// The number of cells of `%ups`: each is changed by a single kind of atomic operation.
 const UPS: u32 = 16;
-/// Cells of each thread in `%out`, and of its private array.
+/// The number of cells of each thread in `%out`, and in its private array.
 const CELLS: u32 = 4;
 
 struct Writer {
     random: Random,
     out: String,
     names: u32,
-    /// Values of the thread's own.
+    /// Thread-dependent values.
     own: Vec<String>,
-    /// How many dimensions a block has.
+    /// The number of dimensions of a block.
     dims: usize,
-    /// Values that all threads of the block have in common.
+    /// Block-uniform values.
     common: Vec<String>,
     modes: [Mode; 2],
-    /// The number of threads, in words.
+    /// The number of threads, as an operand.
     size: String,
     budget: u32,
     deep: u32,
     features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed with one kernel, with about so many statements in it.
+/// Returns the program of a seed with a single kernel of about `statements` statements.
 pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
     let mut random = Random::new(seed ^ 0x6b65_726e);
     let dims = 1 + random.below(3) as usize;
@@ -94,7 +93,7 @@ pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
     KernelProgram { text, features }
 }
 
-/// The program around a kernel.
+/// Returns the program around a kernel.
 fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String {
     let fill = |name: &str, count: u32, value: &str, bits: u32| {
         format!(
@@ -167,7 +166,7 @@ impl Writer {
         self.line(&format!("{name} = {text}"));
         name
     }
-    /// Any value that is visible.
+    /// Returns any visible value.
     fn value(&mut self) -> String {
         let all = self.own.len() + self.common.len();
         match self.random.below(all as u32 + 2) as usize {
@@ -182,7 +181,7 @@ impl Writer {
             _ => self.random.below(9).to_string(),
         }
     }
-    /// The name of a number: an op with constants only has no type of its own here.
+    /// Returns the name of a number: an op with constants only has no type here.
     fn named(&mut self, value: String) -> String {
         match value.starts_with('%') {
             true => value,
@@ -241,7 +240,7 @@ impl Writer {
         self.out.push_str("      yield\n    }\n    yield\n  }\n");
     }
 
-    /// Stores all that a thread has at hand.
+    /// Stores all visible values of a thread.
     fn finish(&mut self) {
         let values: Vec<String> = self.own.iter().chain(&self.common).cloned().collect();
         let mut sum = "%t".to_string();
@@ -252,7 +251,7 @@ impl Writer {
         self.line(&format!("store {sum}, %mine"));
     }
 
-    /// Statements of a place where all threads that are left meet.
+    /// Emits uniform statements, reached by all remaining threads.
     fn meeting(&mut self, depth: u32) {
         let count = 2 + self.random.below(6);
         for _ in 0..count {
@@ -279,13 +278,13 @@ impl Writer {
         }
     }
 
-    /// Ends a structure with barriers inside.
+    /// Ends a structured op with inner barriers.
     fn put_back(&mut self, modes: [Mode; 2]) {
         self.line("barrier block");
         self.modes = modes;
     }
 
-    /// Runs `fill` inside of a region; what it defines is forgotten behind it.
+    /// Runs `fill` inside a region; definitions of the region are dropped after it.
     fn region<T>(&mut self, fill: impl FnOnce(&mut Self) -> T) -> T {
         let (own, common) = (self.own.len(), self.common.len());
         self.deep += 1;
@@ -296,7 +295,7 @@ impl Writer {
         given
     }
 
-    /// A branch or loop that all threads go through alike, with barriers inside.
+    /// Emits a uniform branch or loop, with inner barriers.
     fn structure(&mut self, depth: u32) {
         self.met(depth > 0, "barrier two deep");
         match self.random.below(4) {
@@ -307,7 +306,7 @@ impl Writer {
         }
     }
 
-    /// The text of an arm that yields a common and an own value.
+    /// Emits an arm that yields a thread-dependent and a uniform value.
     fn arm(&mut self, depth: u32) {
         let modes = self.modes;
         self.region(|w| {
@@ -409,9 +408,9 @@ impl Writer {
         self.common.push(b);
     }
 
-    // ---- where threads leave ---------------------------------------------------------------
+    // ---- exits of threads -----------------------------------------------------------------
 
-    /// The last statement: some threads leave, the others go on meeting.
+    /// Emits the last statement: some threads exit, the others continue to barriers.
     fn tail(&mut self) {
         match self.random.below(5) {
             0 => self.early_exit(),
@@ -457,7 +456,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    /// Statements of a thread that leaves: they come before the next barrier of those that stay.
+    /// Emits statements of an exiting thread: they precede the next barrier of the remaining threads.
     fn leaving(&mut self, before: [Mode; 2], fill: impl FnOnce(&mut Self)) {
         let modes = std::mem::replace(&mut self.modes, before);
         let budget = std::mem::replace(&mut self.budget, 0);
@@ -515,7 +514,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    // ---- what one thread does --------------------------------------------------------------
+    // ---- statements of a thread ------------------------------------------------------------
 
     fn plain(&mut self, depth: u32) {
         match self.random.below(18) {
@@ -569,7 +568,7 @@ impl Writer {
         self.common.push(value);
     }
 
-    /// An index below `count`.
+    /// Returns an index below `count`.
     fn index(&mut self, value: String, count: &str) -> String {
         let value = self.named(value);
         let shifted = self.define(&format!("lshr {value}, 1"));
@@ -695,7 +694,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    /// Sums up inputs, from the thread's own place on by a common stride, while there are any.
+    /// Emits a sum of inputs from the thread's index on with a uniform stride, up to the end.
     fn stride(&mut self) {
         self.met(true, "stride over all");
         let by = 1 + self.random.below(9);
@@ -722,7 +721,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    /// The same, by the number of iterations.
+    /// Like [`Writer::stride`], with a trip count.
     fn counted_stride(&mut self) {
         self.met(true, "counted stride over all");
         let by = 1 + self.random.below(9);
@@ -745,7 +744,7 @@ impl Writer {
         self.own.push(result);
     }
 
-    /// A sum and what the input at a place makes of it.
+    /// Adds the input at an index to a sum.
     fn input_at(&mut self, place: &str, sum: &str) -> String {
         let at = self.define(&format!("addr i64, %in, {place}"));
         let loaded = self.define(&format!("load {at} -> i64"));
@@ -753,7 +752,7 @@ impl Writer {
         self.combined(&sum, &loaded)
     }
 
-    /// A sum over the first inputs, the same for all threads, of which some want it.
+    /// Emits a uniform sum of the first inputs under a thread-dependent condition.
     fn guarded_sum(&mut self) {
         self.met(true, "common loop in own branch");
         let condition = self.condition();

@@ -1,11 +1,11 @@
-//! Random C programs: x86's own instructions on lanes, each beside what it computes in words of C. Where the two
-//! differ in any lane, the program's result is no number, which every check of it tells.
+//! x86 intrinsics in random C programs, each compared with a C equivalent. If any lane differs, the
+//! program's result is NaN, and every check of the program detects it.
 
 use super::Random;
 use super::c::Writer;
 
-/// An instruction's name, its lanes, whether they are of single precision, and what each lane holds: of `a`, `b` and
-/// `c` at `I`, one for even lanes and one for odd ones.
+/// An intrinsic's name, the number of lanes, true for single precision, and the value of each lane in terms
+/// of `a`, `b` and `c` at `I`, for even and for odd lanes.
 type Instruction = (&'static str, u32, bool, &'static str, &'static str);
 
 // table
@@ -85,13 +85,13 @@ const INSTRUCTIONS: &[Instruction] = &[
 ];
 
 impl Writer<'_> {
-    /// Whether the program of this seed has such a function. Nothing is drawn for it: the other programs stay what
-    /// they were.
+    /// Returns true if the program of this seed has a function with intrinsics. The decision draws no
+    /// random number, and leaves other programs unchanged.
     fn has_lanes(&self) -> bool {
         cfg!(target_arch = "x86_64") && self.seed % 8 == 5
     }
 
-    /// A function of numbers that goes through some instructions, one after the other.
+    /// Emits a function of floats that applies some intrinsics in sequence.
     pub fn lanes_function(&mut self) {
         if !self.has_lanes() {
             return;
@@ -139,7 +139,7 @@ impl Writer<'_> {
         self.line("return tanh(r);\n}");
     }
 
-    /// Its call.
+    /// Emits the call.
     pub fn through_lanes(&mut self) {
         if self.has_lanes() {
             self.note("x86's lanes");

@@ -1,23 +1,23 @@
-//! Random programs that launch kernels one after the other: what one leaves the next one takes, each thread its own
-//! number or another's, from arrays of which the kernels do not know whether they are one.
+//! Random programs with consecutive kernel launches: a launch reads results of the previous one, each
+//! thread its own or another thread's, from arrays that may be equal as far as the kernels know.
 //!
-//! Within a launch nothing is raced for: what is written is one cell for each thread, and what is read beside it lies
-//! elsewhere, as the arrays really are. Of two launches all may meet. The run time's questions are answered by the
-//! program itself: memory is one block, in which every array is an allocation.
+//! Launches are race-free: each thread writes a single cell, and cells read by other threads are elsewhere
+//! in the actual layout. Accesses of different launches may conflict. The program itself implements the
+//! runtime's queries: memory is a single block, in which every array is an allocation.
 
 use super::Random;
 use super::gpu::KernelProgram;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Pointers that the kernels get.
+/// The number of pointers passed to kernels.
 const POINTERS: usize = 4;
-/// Cells of an array, and how many of them threads go through at most.
+/// The number of cells of an array, and the maximum number accessed by threads.
 const CELLS: u32 = 40;
-/// Threads of a block.
+/// The number of threads of a block.
 const BLOCK: u32 = 8;
 
-/// A pointer as it really is: the number of its array, and the cell of it.
+/// The actual target of a pointer: array number and cell.
 type Place = (u32, u32);
 
 struct Launches {
@@ -27,7 +27,7 @@ struct Launches {
     features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 pub(super) fn launches(seed: u64) -> KernelProgram {
     let mut random = Random::new(seed ^ 0x6c61_756e);
     let apart = random.below(2) == 0;
@@ -74,7 +74,7 @@ impl Launches {
         self.start();
     }
 
-    /// What the program asks of the run time.
+    /// Emits the runtime's queries.
     fn run_time(&mut self) {
         let bytes = 8 * CELLS;
         let sizes = "%s: ptr, %gx: i32, %gy: i32, %gz: i32, %bx: i32, %by: i32, %bz: i32, %m: i64";
@@ -91,7 +91,7 @@ impl Launches {
         ));
     }
 
-    /// The function that fills memory, runs the kernels, and adds up what they left.
+    /// Emits the function that fills memory, runs the kernels, and sums the results.
     fn start(&mut self) {
         let cells = CELLS * POINTERS as u32;
         self.line(&format!(
@@ -112,7 +112,7 @@ impl Launches {
         ));
     }
 
-    /// One launch: each thread adds up some cells and stores the sum to one.
+    /// Emits a launch: each thread sums some cells and stores the sum.
     fn launch(&mut self, l: u32) {
         let sizes = format!("%g, i32 1, i32 1, i32 {BLOCK}, i32 1, i32 1, i64 0");
         self.line(&format!(
@@ -131,7 +131,8 @@ impl Launches {
         self.line("yield\n} else {\nyield\n}\nyield\n}\nyield\n}\ncall @__gr_activity_end()\nyield\n} else {\nyield\n}");
     }
 
-    /// What a thread starts with: a number that the host read, or what another thread of its block left.
+    /// Returns a thread's initial number: a number loaded by the host, or a result of another thread of the
+    /// block.
     fn shared(&mut self, l: u32) -> String {
         if self.random.below(4) > 0 {
             return format!("%h{l}");
@@ -151,7 +152,7 @@ impl Launches {
         let mut sum = start.to_string();
         for read in 0..1 + self.random.below(3) {
             let (from, cell) = (self.random.below(POINTERS as u32), self.random.below(3));
-            // Its own cell, or an array that this launch leaves alone.
+            // The thread's own cell, or an array not written by this launch.
             let real = self.real(from, cell);
             if real.0 == own.0 && real.1 != own.1 {
                 continue;
@@ -168,7 +169,7 @@ impl Launches {
         ));
     }
 
-    /// Where a cell behind a pointer really is.
+    /// Returns the actual location of a cell behind a pointer.
     fn real(&self, pointer: u32, cell: u32) -> Place {
         let (array, first) = self.places[pointer as usize];
         (array, first + cell)

@@ -1,14 +1,14 @@
-//! Wide programs: loops that read an array through a list of indices, and write beside what they read, next to it,
-//! or into it; the program does not say which.
+//! IR programs: loops with indirect loads through an index array. The stores of a loop go to separate
+//! memory, to neighbouring memory, or to the loaded array, unknown to the program.
 
 use super::Writer;
 
-/// How many indices there are, and one iteration more.
+/// The number of indices, including the indices of a further iteration.
 const INDICES: u64 = 20;
 
 impl Writer<'_> {
-    /// The function with the loop, where the program has one. It reads four numbers of `%x` in each iteration, and
-    /// stores to `%y`, of which it does not know where it is; or it changes its list.
+    /// Emits the function with the loop, if the program has the loop. Each iteration loads four floats of
+    /// `%x`, and stores to `%y` at an unknown location, or changes the index array.
     pub(super) fn listed_function(&mut self) {
         let Some(number) = self.listed else {
             // Not an error: the program has no such loop.
@@ -44,7 +44,7 @@ impl Writer<'_> {
         self.line("%next = fadd %s, %sum\nyield %next\n}\nstore %r, %x\nreturn %r\n}");
     }
 
-    /// Its call, with a list that reaches some places of an array.
+    /// Emits the call, with an index array that covers some elements of an array.
     pub(super) fn listed(&mut self) {
         let Some(number) = self.listed else {
             // Not an error: the program has no such loop.

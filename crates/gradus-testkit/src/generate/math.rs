@@ -1,9 +1,8 @@
-//! The mathematical functions that wide programs call, each with arguments where it is smooth and of
-//! ordinary size.
+//! The math functions called by IR programs, each with arguments in a smooth domain and of moderate size.
 
 use super::Writer;
 
-/// Where an argument is taken from.
+/// The domain of an argument.
 #[derive(Clone, Copy)]
 enum Domain {
     /// Between −1 and 1.
@@ -72,12 +71,12 @@ const FUNCTIONS: &[(&str, &[Domain])] = &[
     ("ldexp", &[Tame, Int]),
 ];
 
-/// The names of all of them.
+/// Returns the names of all functions.
 pub(crate) fn math_names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|(name, _)| *name)
 }
 
-/// Their declarations.
+/// Returns the declarations.
 pub(super) fn declarations() -> String {
     let line = |(name, domains): &(&str, &[Domain])| {
         let types: Vec<&str> = domains
@@ -89,7 +88,7 @@ pub(super) fn declarations() -> String {
     FUNCTIONS.iter().map(line).collect()
 }
 
-/// A call of one of them.
+/// Emits a call of a random function.
 pub(super) fn math_call(writer: &mut Writer) {
     let (name, domains) = *writer.random.pick(FUNCTIONS);
     let arguments: Vec<String> = domains.iter().map(|d| argument(writer, *d)).collect();

@@ -1,10 +1,10 @@
-//! Statements of wide programs in which two accesses meet, though they do not look as if they would: what
-//! analyses of memory must see. Each reads a number whose square is needed again, and overwrites it.
+//! Aliasing accesses in IR programs, not obvious from the code: cases for alias analysis. Each loads a
+//! float whose square is required in the reverse pass, and overwrites the float.
 
 use super::Writer;
 
 impl Writer<'_> {
-    /// The function that these statements call.
+    /// Emits the function called by these statements.
     pub(super) fn meeting_function(&mut self) {
         let tag = self.tag.clone();
         self.line(format!(
@@ -31,7 +31,7 @@ impl Writer<'_> {
         self.random.pick(&self.arrays).clone()
     }
 
-    /// A tame number made of the square of what an address holds.
+    /// Returns a bounded number computed from the square of a cell.
     fn square_of(&mut self, cell: &str) -> String {
         let old = self.value(format!("load {cell} -> f64"));
         let square = self.value(format!("fmul {old}, {old}"));
@@ -40,7 +40,7 @@ impl Writer<'_> {
         self.tame(&product)
     }
 
-    /// What an iteration reads the next one overwrites, further up.
+    /// Emits a loop whose iterations overwrite a float read by the previous one, at a higher index.
     fn next_iteration(&mut self) {
         self.note("read before the next iteration's write");
         let (array, start) = (self.any_array(), self.float());
@@ -61,7 +61,7 @@ impl Writer<'_> {
         self.floats.push(result);
     }
 
-    /// What is read behind one argument is overwritten behind the other, where both are one array.
+    /// Emits a call that reads through an argument and overwrites through the other, for equal arrays.
     fn arguments_meet(&mut self) {
         self.note("arguments that meet in a cell");
         let (a, s, tag) = (self.any_array(), self.float(), self.tag.clone());
@@ -73,8 +73,8 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A local array, or the first one of the function, whose address stands in a global for a while, and
-    /// that is written through it.
+    /// Emits a local array, or the function's first array, whose address is temporarily in a global, and
+    /// which is written through the global.
     fn behind_a_global(&mut self) {
         let array = match self.random.below(2) {
             0 => {
@@ -102,7 +102,7 @@ impl Writer<'_> {
         self.floats.push(result);
     }
 
-    /// Two lanes are stored over one number.
+    /// Emits a store of two lanes over a float.
     fn pair_over_one(&mut self) {
         self.note("pair stored over one number");
         let (array, start, lane) = (self.any_array(), self.float(), self.random.below(2));
@@ -119,7 +119,7 @@ impl Writer<'_> {
         self.floats.push(result);
     }
 
-    /// Numbers are moved down within an array, over the first of them.
+    /// Emits a memmove down within an array, overlapping its source.
     fn moved_down(&mut self) {
         self.note("numbers moved down onto themselves");
         let array = self.any_array();
@@ -134,7 +134,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Two loops read the parts of an array, one of which may be empty, before all of it is overwritten.
+    /// Emits two loops that read the parts of an array, possibly empty, before the whole array is
+    /// overwritten.
     fn two_parts(&mut self) {
         self.note("two parts of an array");
         let (array, start, k) = (self.any_array(), self.float(), self.int());
@@ -162,7 +163,7 @@ impl Writer<'_> {
         self.floats.push(sum);
     }
 
-    /// A number of an array that carries derivatives, or of one that does not: the run decides.
+    /// Emits a load from an active or an inactive array, selected at run time.
     fn perhaps_inactive(&mut self) {
         self.note("array that may be inactive");
         let (condition, array, tag) = (self.condition(), self.any_array(), self.tag.clone());

@@ -1,13 +1,13 @@
-//! Random OpenMP programs `double f(int n, double *x, double s)`: their gradients meet in memory that many
-//! iterations read, through functions, arrays of an iteration's own, and indices from memory.
+//! Random OpenMP programs `double f(int n, double *x, double s)`: the reverse passes of many iterations add
+//! to shared memory, through functions, private arrays, and indirect loads.
 //!
-//! Flow: this file writes a program's frame and its regions one after the other; `iterations` what runs in
-//! an iteration; `functions` what iterations call.
+//! Flow: this file emits a program's frame and the sequence of its regions; `iterations` emits iterations;
+//! `functions` emits their callees.
 //!
-//! Invariants: same seed, same program; free of races, and the same value for any number of threads but for
-//! the order of sums. `x` has [`super::CELLS`] cells, arrays of the program [`LONG`]. Every number in an
-//! array stays within ±2. In a region some arrays are only read, others each iteration writes in cells of its
-//! own; sums of all are only added to.
+//! Invariants: equal seeds give equal programs. Programs are race-free, with equal values for any number of
+//! threads, except for the order of sums. `x` has [`super::CELLS`] cells, other arrays [`LONG`]. Every
+//! number in an array stays within ±2. In a region, some arrays are only read; in others each iteration
+//! writes its own cells; shared sums are only added to.
 
 mod functions;
 mod iterations;
@@ -15,12 +15,12 @@ mod iterations;
 use super::{CELLS, Random};
 use std::collections::BTreeSet;
 
-/// Cells of each array of the program, and iterations of most loops; without common factors with 5 and 7.
+/// The number of cells of each array, and of iterations of most loops; coprime to 5 and 7.
 pub(super) const LONG: u32 = 24;
-/// Cells that an iteration over rows has.
+/// The number of cells of an iteration over rows.
 const ROW: u32 = 4;
 
-/// What a random OpenMP program may hold.
+/// The features of random OpenMP programs.
 // table
 pub const PARALLEL_C_FEATURES: &[&str] = &[
     "loop",
@@ -64,15 +64,15 @@ pub const PARALLEL_C_FEATURES: &[&str] = &[
 /// A random OpenMP program.
 #[derive(Clone, Debug)]
 pub struct ParallelCProgram {
-    /// The source, without includes; every name of file scope ends in `_SEED`.
+    /// The source, without includes; every global name ends in `_SEED`.
     pub source: String,
     /// The symbol of the function to be differentiated.
     pub function: String,
-    /// Which of [`PARALLEL_C_FEATURES`] it holds.
+    /// The contents, of [`PARALLEL_C_FEATURES`].
     pub features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 pub fn parallel_c_program(seed: u64) -> ParallelCProgram {
     let mut writer = Writer {
         random: Random::new(seed ^ 0x0bad_cafe),
@@ -98,7 +98,7 @@ struct Writer {
     names: u32,
 }
 
-/// How a reduction combines numbers.
+/// The operator of a reduction.
 #[derive(Clone, Copy)]
 enum Reduction {
     Sum,
@@ -107,26 +107,26 @@ enum Reduction {
     Least,
 }
 
-/// What an iteration may read and write.
+/// The memory accessible to an iteration.
 #[derive(Clone)]
 struct View {
-    /// The variable that counts, from 0 to less than [`LONG`].
+    /// The induction variable, from 0 to less than [`LONG`].
     index: String,
-    /// Arrays that nobody writes meanwhile.
+    /// Arrays without concurrent writes.
     read: Vec<String>,
-    /// Cells of its own, as expressions.
+    /// Cells private to the iteration, as expressions.
     own: Vec<String>,
-    /// Numbers that can be read.
+    /// Readable numbers.
     numbers: Vec<String>,
-    /// Whether sums may be added to with atomic operations and locks.
+    /// True if sums may be added to with atomic operations and locks.
     adds: bool,
-    /// The number that a reduction combines what iterations give to.
+    /// The reduction variable to which iterations contribute.
     reduced: Option<(String, Reduction)>,
-    /// Whether a parallel loop may stand here, over cells of its own from this address on.
+    /// The address of the iteration's row, if a nested parallel loop over it is permitted.
     row: Option<String>,
 }
 
-/// The program's arrays, beside `x`.
+/// The program's arrays, besides `x`.
 const ARRAYS: [&str; 4] = ["a", "b", "c", "d"];
 
 impl Writer {
@@ -178,7 +178,7 @@ impl Writer {
         self.line("return r;\n}");
     }
 
-    /// Which arrays are written here, and which are only read.
+    /// Returns the arrays written here, and the arrays only read.
     fn parts(&mut self) -> (Vec<String>, Vec<String>) {
         let mut written: Vec<String> = Vec::new();
         for _ in 0..1 + self.random.below(2) {
@@ -205,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// One parallel region, or several.
+    /// Emits one or several parallel regions.
     fn region(&mut self) {
         match self.random.below(9) {
             0 => self.several_loops(),
@@ -251,14 +251,14 @@ impl Writer {
         schedule
     }
 
-    /// A loop with a region of its own, over arrays that it draws.
+    /// Emits a loop with its own region, over random arrays.
     fn one_loop(&mut self) {
         self.met("loop");
         let (written, read) = self.parts();
         self.loop_over(None, &written, &read);
     }
 
-    /// A parallel loop, or with the end of its clauses a loop that the team around shares.
+    /// Emits a parallel loop, or, given trailing clauses, a worksharing loop of the enclosing team.
     fn loop_over(&mut self, shared: Option<&str>, written: &[String], read: &[String]) {
         let index = self.name("i");
         let mut view = self.view(&index, read);
@@ -293,7 +293,7 @@ impl Writer {
         }
         self.loop_head(&head, written, &mut view);
         if let Some(clause) = clause {
-            // What a thread's copy keeps from one iteration to the next depends on the threads.
+            // A private value carried between iterations would depend on the threads.
             if clause != "firstprivate" {
                 let value = self.number(&view, 1);
                 self.line(format!("{scalar} = 0.9 * {value};"));
@@ -312,7 +312,8 @@ impl Writer {
         }
     }
 
-    /// A reduction whose derivative depends on the order of iterations; opens a block and gives its number.
+    /// Adds a reduction whose derivative depends on the order of iterations; opens a block and returns the
+    /// variable.
     fn combination(&mut self, head: &mut String, view: &mut View) -> String {
         let (feature, operator, start, reduction) = match self.random.below(3) {
             0 => ("product", "*", "1", Reduction::Product),
@@ -327,7 +328,7 @@ impl Writer {
         name
     }
 
-    /// The loop's head up to its body; says which cells are an iteration's own.
+    /// Emits the loop's head up to the body, and sets the iteration's private cells.
     fn loop_head(&mut self, head: &str, written: &[String], view: &mut View) {
         let index = view.index.clone();
         let rows = LONG / ROW;
@@ -371,14 +372,14 @@ impl Writer {
         }
     }
 
-    /// A team with several loops, some of which do not wait, and a part for one thread.
+    /// Emits a team with several loops, some with `nowait`, and a `single` part.
     fn several_loops(&mut self) {
         self.met("region with several loops");
         let (first, read) = (vec!["a".to_string()], ["b", "c", "x"].map(String::from));
         self.line("#pragma omp parallel\n{");
         let nowait = self.one_in(2);
         self.loop_over(Some(if nowait { " nowait" } else { "" }), &first, &read);
-        // What follows without a wait touches nothing that the loop before wrote.
+        // Code after `nowait` does not access memory written by the previous loop.
         let (second, read) = (vec!["d".to_string()], ["b", "c", "x"].map(String::from));
         if nowait {
             self.met("loop without a wait");
@@ -399,7 +400,7 @@ impl Writer {
         self.line("}");
     }
 
-    /// Each thread adds up its iterations and hands the sum over.
+    /// Emits a region in which each thread sums its iterations and contributes the sum.
     fn thread_sums(&mut self) {
         self.met("sum of each thread");
         let (written, read) = self.parts();
@@ -420,7 +421,7 @@ impl Writer {
         self.line(format!("}}\n{hand_over}\nsum[1] += {mine}; }}"));
     }
 
-    /// A loop of tasks, in pieces of all kinds.
+    /// Emits a task loop, with all chunk clauses.
     fn task_loop(&mut self) {
         self.met("loop of tasks");
         let clauses = [

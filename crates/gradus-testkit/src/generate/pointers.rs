@@ -1,4 +1,4 @@
-//! Statements of wide programs about addresses and memory.
+//! Statements of IR programs on addresses and memory.
 
 use super::Writer;
 
@@ -48,8 +48,8 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A loop over an array and one over its rest, either of which may not run, before the array is
-    /// overwritten: one copy of it serves both.
+    /// Emits a loop over an array and a loop over its rest, each possibly empty, before the array is
+    /// overwritten: a single snapshot serves both.
     pub(super) fn loop_and_rest(&mut self) {
         self.note("array read by a loop and its rest");
         let array = match self.random.below(2) {
@@ -79,7 +79,7 @@ impl Writer<'_> {
         self.floats.push(sum);
     }
 
-    /// A variable that one arm sets and the other reads; perhaps in each iteration of a loop.
+    /// Emits a variable set in an arm and read in the opposite arm; possibly in each iteration of a loop.
     pub(super) fn set_in_one_arm(&mut self) {
         self.note("variable set in one arm");
         let (slot, first, array) = (self.value("alloca f64, 1"), self.float(), self.array());
@@ -115,7 +115,7 @@ impl Writer<'_> {
         self.floats.push(last);
     }
 
-    /// Two addresses that change places in every iteration.
+    /// Emits two addresses swapped in every iteration.
     fn swapped_in_loop(&mut self, depth: u32) {
         self.note("pointers swapped in a loop");
         let (a, b, start, trips) = (self.array(), self.array(), self.float(), self.trips());
@@ -147,7 +147,7 @@ impl Writer<'_> {
         self.floats.push(sum.clone());
     }
 
-    /// Both arrays of a call may be one.
+    /// Emits a call with two arrays, possibly equal.
     fn two_arrays(&mut self) {
         let (n, s, a, tag) = (self.int(), self.float(), self.array(), self.tag.clone());
         let b = match self.random.below(2) {
@@ -162,7 +162,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A table of two addresses.
+    /// Emits a table of two addresses.
     fn table(&mut self) -> String {
         let table = self.value("alloca [2 x ptr], 1");
         for slot in 0..2 {
@@ -173,7 +173,7 @@ impl Writer<'_> {
         table
     }
 
-    /// A table that the callee reads, and whose entries it swaps.
+    /// Emits a call with a table of addresses; the callee reads the table and swaps its entries.
     fn table_argument(&mut self) {
         self.note("pointer to pointers as an argument");
         let (table, n, s, tag) = (self.table(), self.int(), self.float(), self.tag.clone());
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.arrays.push(array);
     }
 
-    /// The start of the function that takes such a table.
+    /// Emits the start of the function with a table parameter.
     pub(super) fn through_argument_table(&mut self) {
         self.note("pointers swapped in memory");
         let second = self.value("addr inbounds ptr, %t, 1");
@@ -197,7 +197,7 @@ impl Writer<'_> {
         self.arrays.extend([a, b]);
     }
 
-    /// A block that grows: four numbers are set before, the others after.
+    /// Emits a reallocated block: four floats are set before, four after.
     fn reallocated(&mut self) {
         self.note("realloc");
         let (small, value) = (self.value("call @malloc(32)"), self.float());
@@ -260,7 +260,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// The array whose address stands in a global.
+    /// Emits a load of the array whose address is in a global.
     fn global_pointer(&mut self) {
         self.note("pointer in a global");
         let array = self.value(format!("load @slot{} -> ptr", self.tag));
@@ -282,7 +282,7 @@ impl Writer<'_> {
         self.ints.push(count);
     }
 
-    /// A condition in an inner loop that ends the outer one too.
+    /// Emits a condition in an inner loop that exits the outer loop, too.
     fn exit_from_two_levels(&mut self, depth: u32) {
         self.note("exit from two levels");
         let names: Vec<String> = (0..8).map(|_| self.name()).collect();

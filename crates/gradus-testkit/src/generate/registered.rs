@@ -1,12 +1,12 @@
-//! Random C programs with functions whose derivatives are registered, in every form that C allows.
+//! Custom derivatives in random C programs, registered in every form permitted by C.
 //!
-//! The functions' own code has another derivative than the registered one: numbers go through integers, which carry
-//! no derivative. Every check of the program detects a registration that is not read.
+//! The registered derivative differs from the derivative of the functions' own code: floats pass through
+//! integers without a derivative. Every check of the program detects a registration that was not read.
 
 use super::Random;
 use super::c::Writer;
 
-/// Functions with the name of a known one, and their slope.
+/// Functions with the name of a known function, and their slope.
 const LIKE: [(&str, &str); 3] = [
     ("sin", "cos(a)"),
     ("tanh", "(1.0 - tanh(a) * tanh(a))"),
@@ -28,8 +28,8 @@ impl Writer<'_> {
         self.seed % 4 == 2
     }
 
-    /// Writes functions with registrations: one like a known function or with its own derivatives, and one that is
-    /// inactive.
+    /// Emits registered functions: a function that resembles a known function or has custom derivatives,
+    /// and an inactive function.
     pub fn registered_functions(&mut self) {
         if !self.has_registrations() {
             return;
@@ -89,7 +89,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes their calls.
+    /// Emits the calls.
     pub fn through_registered(&mut self) {
         if self.has_registrations() {
             self.note("registered derivatives");

@@ -1,10 +1,10 @@
-//! Wide programs: loops that work in memory of their own.
+//! IR programs: loops with scratch memory.
 
 use super::Writer;
 
 impl Writer<'_> {
-    /// A loop that goes through memory of its own, which each iteration fills; or only the first, so that
-    /// the others read what the one before left.
+    /// Emits a loop with scratch memory filled by each iteration; or by the first only, so that later
+    /// iterations read previous contents.
     pub(super) fn scratch_loop(&mut self) {
         self.note("loop with scratch memory");
         let array = match self.random.below(3) {
@@ -46,8 +46,9 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A loop in memory of its own whose iterations need the number that the one before made to fill it: they
-    /// cannot be run again. They read without changing what they read, but for what is written late.
+    /// Emits a loop with scratch memory whose iterations are filled from a carried number: loop
+    /// recomputation is impossible. Iterations do not overwrite memory that they read, except by late
+    /// writes.
     pub(super) fn carrying_scratch_loop(&mut self) {
         self.note("loop with scratch memory");
         let way = self.random.below(6);
@@ -110,7 +111,7 @@ impl Writer<'_> {
         self.floats.push(result);
     }
 
-    /// The sum of the squares of three numbers.
+    /// Emits the sum of the squares of three floats.
     fn squares(&mut self, memory: &str) -> String {
         let (sum, k, part) = (self.name(), self.name(), self.name());
         self.line(format!("{sum} = for {k} < 3 iter({part} = 0.0) {{"));
@@ -122,8 +123,8 @@ impl Writer<'_> {
         sum
     }
 
-    /// Changes each of three numbers after it is read, and adds them to another. They stay small: a sine of
-    /// numbers that grow from product to product goes up and down within any step of differences.
+    /// Emits a change of each of three floats after its load, and adds them to a number. Results stay
+    /// bounded: the sine of a growing product would oscillate within any step of finite differences.
     fn late_writes(&mut self, memory: &str, number: &str) -> String {
         let number = self.tame(number);
         let (sum, k, part) = (self.name(), self.name(), self.name());

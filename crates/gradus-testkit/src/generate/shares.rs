@@ -1,11 +1,12 @@
-//! Random call graphs of parallel regions and worksharing functions, in C, over one or two files.
+//! Random call graphs of parallel regions and worksharing functions, in C, in one or two files.
 //!
-//! Flow: first come functions, each with a random kind of inlining. They hold constructs and call earlier
-//! functions, by name or through pointers. Then come regions, which do the same. Last comes a function that enters
+//! Flow: first the functions are emitted, each with a random kind of inlining. They contain constructs and
+//! call earlier functions, by name or through pointers. Regions follow, likewise. The last function enters
 //! the regions and calls some of the functions outside of all regions.
 //!
-//! Invariants: same seed, same program; free of races. The count of each construct follows from the number of times
-//! that a team reaches it and from the number of its threads. The caller, the inlining and the file do not matter.
+//! Invariants: equal seeds give equal programs; no races. The count of each construct is determined by the
+//! number of times that a team reaches it and by the number of threads, independent of caller, inlining and
+//! file.
 
 use super::Random;
 use std::collections::BTreeSet;
@@ -45,24 +46,24 @@ pub const SHARES_FEATURES: &[&str] = &[
 /// A call graph.
 #[derive(Clone, Debug)]
 pub struct SharesProgram {
-    /// The sources of its files, without includes; every file-scope name ends in `_SEED`.
+    /// The sources, without includes; every global name ends in `_SEED`.
     pub files: [String; 2],
     /// The function to call: `long f(int threads)`, with the number of threads of a team. It returns the number of
     /// constructs with a wrong count.
     pub function: String,
-    /// The [`SHARES_FEATURES`] that it has.
+    /// The contents, of [`SHARES_FEATURES`].
     pub features: BTreeSet<&'static str>,
 }
 
 impl SharesProgram {
-    /// Returns its files, one after the other.
+    /// Returns the files, one after the other.
     pub fn shown(&self) -> String {
         let [first, second] = &self.files;
         format!("{SHARES_INCLUDES}{first}\n// the other file\n{second}")
     }
 }
 
-/// The text at the start of its files.
+/// The text at the start of the files.
 pub const SHARES_INCLUDES: &str = "#include <stdio.h>\n";
 
 /// The largest count of a construct.
@@ -89,10 +90,10 @@ enum Kind {
 struct Function {
     name: String,
     kind: Kind,
-    /// The files that contain its code.
+    /// The files that contain the code.
     files: [bool; 2],
     recursive: bool,
-    /// The count of each construct if a team reaches the function once, with the constructs of its callees.
+    /// The count of each construct if a team reaches the function once, including callees.
     counts: Vec<(usize, Count)>,
 }
 
@@ -151,7 +152,7 @@ impl Writer {
         self.slots - 1
     }
 
-    /// Chooses the files of new code.
+    /// Selects the files of new code.
     fn place(&mut self, two: bool) -> [bool; 2] {
         match two && self.one_in(2) {
             true => [false, true],
@@ -178,7 +179,7 @@ impl Writer {
             self.met("in both files");
             files = [true, true];
         }
-        // A function that should be inlined into itself is not.
+        // An always-inline function that calls itself is not inlined.
         let recursive = self.one_in(6);
         if recursive {
             self.met("recursive");
@@ -220,8 +221,8 @@ impl Writer {
         });
     }
 
-    /// Writes statements that every thread of a team reaches. Returns the text before the function, the statements,
-    /// and their counts.
+    /// Emits statements reached by every thread of a team. Returns the text before the function, the
+    /// statements, and their counts.
     fn statements(&mut self, files: [bool; 2], most: u32) -> (String, String, Vec<(usize, Count)>) {
         let (mut before, mut code) = (String::new(), String::new());
         let mut counts: Vec<(usize, Count)> = Vec::new();
@@ -251,7 +252,7 @@ impl Writer {
         (before, code, counts)
     }
 
-    /// Writes a call of a function that is visible in these files.
+    /// Emits a call of a function visible in these files.
     fn call(
         &mut self,
         files: [bool; 2],
@@ -281,7 +282,7 @@ impl Writer {
         Some((format!("{pointer}(c, n, {deep});\n"), counts))
     }
 
-    /// Writes an OpenMP construct that all threads of a team reach.
+    /// Emits an OpenMP construct reached by all threads of a team.
     fn construct(&mut self, before: &mut String) -> (String, Vec<(usize, Count)>) {
         let slot = self.slot();
         let team = |team| vec![(slot, Count { team, thread: 0 })];
@@ -370,7 +371,7 @@ impl Writer {
         }
     }
 
-    /// Writes a loop with a reduction, and the use of its sum.
+    /// Emits a loop with a reduction, and the use of the sum.
     fn reduction(
         &mut self,
         before: &mut String,
@@ -391,7 +392,7 @@ impl Writer {
         (text, vec![(slot, count)])
     }
 
-    /// Writes the regions, and the function that enters them.
+    /// Emits the regions, and the function that enters them.
     fn root(&mut self, two: bool) {
         let seed = self.seed;
         let mut wanted: Vec<Count> = Vec::new();
@@ -403,7 +404,7 @@ impl Writer {
             let files = self.place(two);
             let (before, code, counts) = self.statements(files, 3);
             let file = usize::from(files[1]);
-            // Without a stated number a team of one is legal: each per-thread action happens once there.
+            // Without a stated number a team of one is legal, with each per-thread action executed once.
             let is_told = counts.iter().any(|(_, count)| count.thread > 0);
             let told = match is_told || self.one_in(4) {
                 true => format!(" num_threads(team_{seed})"),
@@ -453,7 +454,7 @@ impl Writer {
     }
 }
 
-/// Returns the head of a shared loop of `n` iterations.
+/// Returns the head of a worksharing loop of `n` iterations.
 fn head_of(n: u64, clauses: &str) -> String {
     format!("#pragma omp for {clauses}\nfor (int i = 0; i < {n} + n; i++)")
 }

@@ -1,32 +1,31 @@
-//! Wide programs: random programs in the text form that hold all that derivatives must get right.
+//! IR programs: random programs in the text form with everything that differentiation must handle.
 //!
-//! This file writes a program's frame and the statements about values; `pointers` those about
-//! addresses and memory, `meetings` accesses that meet, `math` the calls of the mathematical library. A program of seed 7 has the
-//! function `@f_7(%n: i64, %x: ptr, %s: f64) -> f64`; it sets its globals at its start, so that it
-//! depends on its arguments alone.
+//! This file emits a program's frame and the statements on values; `pointers` emits addresses and memory,
+//! `meetings` aliasing accesses, `math` calls of math functions. The program of seed 7 has the function
+//! `@f_7(%n: i64, %x: ptr, %s: f64) -> f64`, which sets its globals first, and hence depends on its
+//! arguments only.
 //!
-//! Numbers go through `sin` or `tanh` before they grow; where a quotient or a root is not defined, a
-//! `select` takes another value, and the points at which programs are checked meet that case.
+//! Numbers pass through `sin` or `tanh` before they grow. If a quotient or a root is undefined, a `select`
+//! takes another value; the points of the checks include such cases.
 
 use super::math::{declarations, math_call};
 use super::{Random, Style, Writer};
 use std::collections::BTreeSet;
 
-/// A program, and what it holds.
+/// A program, and its contents.
 #[derive(Clone, Debug)]
 pub struct WideProgram {
-    /// Its globals and functions, without [`wide_declarations`].
+    /// Globals and functions, without [`wide_declarations`].
     pub text: String,
     /// The function to differentiate.
     pub function: String,
-    /// The features that occur in it, of [`FEATURES`].
+    /// The contents, of [`FEATURES`].
     pub contents: BTreeSet<&'static str>,
-    /// Whether numbers pass through binary32, which leaves seven digits.
+    /// True if numbers pass through binary32, with seven digits.
     pub single: bool,
 }
 
-/// What programs are known to hold by how they are written; ops and nested structures are counted in
-/// the program itself.
+/// The features known from the emission; ops and nested structured ops are counted in the program itself.
 // table
 pub const FEATURES: &[&str] = &[
     "excluded point: quotient",
@@ -87,7 +86,7 @@ pub const FEATURES: &[&str] = &[
     "list that its loop changes",
 ];
 
-/// The outside functions that wide programs call, for the top of a module.
+/// Returns the declarations of external functions called by IR programs, for the top of a module.
 pub(crate) fn wide_declarations() -> String {
     let mut text = String::from(
         "declare @malloc(i64) -> ptr\ndeclare @calloc(i64, i64) -> ptr\n\
@@ -103,7 +102,7 @@ pub(crate) fn wide_declarations() -> String {
     text
 }
 
-/// The wide program of a seed.
+/// Returns the IR program of a seed.
 pub fn wide_program(seed: u64) -> WideProgram {
     let mut random = Random::new(seed ^ 0x0057_1de0);
     let style = Style {
@@ -126,7 +125,7 @@ pub fn wide_program(seed: u64) -> WideProgram {
         writer.helpers += 1;
     }
     writer.style = style;
-    // Not drawn: the other programs stay what they were.
+    // Derived from the seed without a random number: other programs do not change.
     writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
     writer.neighbours = (seed % 16 == 11).then_some(seed / 16);
     writer.listed = (seed % 16 == 7).then_some(seed / 16);
@@ -154,7 +153,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// Functions that every program has: of two arrays, of a table of addresses, of structures.
+    /// Emits the functions of every program: of two arrays, of a table of addresses, of structures.
     fn fixed_functions(&mut self) {
         let tag = self.tag.clone();
         self.meeting_function();
@@ -184,7 +183,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// The globals' contents at the start of `@f`.
+    /// Emits the initialisation of globals at the start of `@f`.
     pub(super) fn set_globals(&mut self) {
         let tag = self.tag.clone();
         let (i, p, v, w) = (self.name(), self.name(), self.name(), self.name());
@@ -196,7 +195,7 @@ impl Writer<'_> {
         self.note("mutable global");
     }
 
-    /// A loop that counts its iterations, and beside them where it reads.
+    /// Emits a loop with an iteration counter and a separate index.
     pub(super) fn two_counters(&mut self) {
         let Some(number) = self.two_counters else {
             // Not an error: the program has no such loop.
@@ -222,9 +221,9 @@ impl Writer<'_> {
         self.line(format!("store {r}, %x"));
     }
 
-    /// A loop over neighbours that reads each number once and carries it on, as optimisers write it: over an
-    /// array of its own that nobody else writes to, or over one that it overwrites as it goes, or that is
-    /// overwritten behind it.
+    /// Emits a loop over neighbours that loads each float once and carries it on, as optimisers do. The
+    /// array is private without further writes, or overwritten by the loop on the way, or overwritten
+    /// afterwards.
     pub(super) fn neighbours(&mut self) {
         let Some(number) = self.neighbours else {
             // Not an error: the program has no such loop.
@@ -264,7 +263,7 @@ impl Writer<'_> {
         self.floats.extend([value, end]);
     }
 
-    /// A local array with what `x` holds.
+    /// Emits a local array with the contents of `x`.
     pub(super) fn copied(&mut self) -> String {
         let array = self.value("alloca [8 x f64], 1");
         let (i, from, old, to) = (self.name(), self.name(), self.name(), self.name());
@@ -310,7 +309,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A number that may be zero at the points where programs are checked.
+    /// Returns a float that may be zero at the points of the checks.
     fn perhaps_zero(&mut self) -> String {
         if self.random.below(3) > 0 {
             let cell = self.cell();
@@ -324,7 +323,7 @@ impl Writer<'_> {
         self.value(format!("select {some}, {above}, 0.0"))
     }
 
-    /// What an optimiser makes of `z > 0.2 ? a / z : 0`: the quotient is always computed.
+    /// Emits the if-converted form of `z > 0.2 ? a / z : 0`: the quotient is always computed.
     fn excluded_point(&mut self) {
         let (z, a) = (self.perhaps_zero(), self.float());
         let (feature, raw, guard) = match self.random.below(4) {
@@ -390,7 +389,7 @@ impl Writer<'_> {
         self.floats.push(sum);
     }
 
-    /// A cell whose old content is needed again after it is overwritten.
+    /// Emits a cell whose old contents are required after an overwrite.
     fn overwrite(&mut self) {
         self.note("overwritten after it was read");
         let (cell, factor) = (self.cell(), self.float());
@@ -402,7 +401,7 @@ impl Writer<'_> {
         self.floats.extend([old, new]);
     }
 
-    /// A call whose derivative could be made in the return sweep, were its memory not overwritten.
+    /// Emits a call whose derivative could run in the reverse pass, except that its memory is overwritten.
     fn reading_call(&mut self) {
         self.note("call that only reads, overwritten after it");
         let (array, s, tag) = (
@@ -433,7 +432,7 @@ impl Writer<'_> {
         self.ints.push(fixed);
     }
 
-    /// Numbers to integers and back; the rest of a division.
+    /// Emits conversions of floats to integers and back, and the remainder of a division.
     fn conversions(&mut self) {
         let (a, k) = (self.float(), self.int());
         let tame = self.tame(&a);
@@ -456,7 +455,7 @@ impl Writer<'_> {
         self.floats.push(rest);
     }
 
-    /// A number's size or sign by integer arithmetic.
+    /// Emits absolute value or sign of a float by integer arithmetic.
     fn sign_bits(&mut self) {
         self.note("sign by integer arithmetic");
         let a = self.float();
@@ -481,7 +480,7 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// One of two numbers is copied as an integer.
+    /// Emits a copy of one of two floats as an integer.
     fn chosen_integer(&mut self) {
         self.note("number copied as an integer");
         self.note("integer of two numbers chosen");
@@ -494,7 +493,7 @@ impl Writer<'_> {
         self.line(format!("store {bits}, {to}"));
     }
 
-    /// Two numbers of single precision in one integer.
+    /// Emits two single-precision floats in an integer.
     fn packed(&mut self) -> String {
         let halves = [0, 1].map(|_| {
             let number = self.float();
@@ -549,7 +548,7 @@ impl Writer<'_> {
         self.floats.push(number);
     }
 
-    /// Lanes that are loaded or stored only where a condition holds.
+    /// Emits masked loads and stores.
     fn masked(&mut self) {
         self.note("lanes under a mask");
         let (from, to) = (self.pair(), self.pair());
@@ -578,7 +577,7 @@ impl Writer<'_> {
         self.line(format!("if {high} {{\nunreachable\n}} else {{\nyield\n}}"));
     }
 
-    /// A counter that threads could share.
+    /// Emits an atomic counter.
     fn atomic(&mut self) {
         self.note("atomic counter");
         let (memory, k) = (self.value("alloca i64, 1"), self.int());
@@ -609,7 +608,7 @@ mod tests {
             coverage.count(&unit, &programs);
         }
         println!("{}", coverage.table());
-        // Structures three deep with a switch among them are rare: long runs meet them all.
+        // Structured ops nested three deep with a switch are rare: long runs cover all of them.
         let rare = |cell: &&str| cell.starts_with("nest ") && cell.contains("switch");
         let missing: Vec<&str> = coverage
             .missing()

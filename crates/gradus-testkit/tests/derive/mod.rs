@@ -1,4 +1,4 @@
-//! Derivatives of random programs, made and run without LLVM.
+//! Derivatives of random programs, emitted and interpreted without LLVM.
 
 use gradus_ad::{
     ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
@@ -9,11 +9,11 @@ use gradus_ir::{Diagnostic, FuncId, Unit, print_function, verify_function};
 use gradus_testkit::{CELLS, Functions, three_way};
 use std::collections::BTreeSet;
 
-/// Why a check fails.
+/// The reason of a failed check.
 pub enum Failure {
-    /// The derivative is refused; that is no fault.
+    /// The derivative is refused, which is not a fault.
     Refused(String),
-    /// It is wrong, or cannot be run.
+    /// The derivative is wrong, or cannot be run.
     Wrong(String),
 }
 
@@ -29,19 +29,19 @@ fn wrong(message: impl Into<String>) -> Failure {
     Failure::Wrong(message.into())
 }
 
-/// How a derivative is made.
+/// The options of a derivative.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Primal and derivatives are simplified, as the pipeline does.
+    /// True to simplify primal and derivatives, like the pipeline.
     pub simplify: bool,
-    /// What the tape plan may do.
+    /// The options of the tape plan.
     pub options: Options,
-    /// How many tangents or adjoints there are at once; 0 stands for one.
+    /// The number of simultaneous tangents or adjoints; 0 counts as 1.
     pub width: u32,
 }
 
 impl Choice {
-    /// One of the ways to make a derivative, by the number of a program.
+    /// Returns the options for the program of a seed.
     pub fn of(seed: u64) -> Choice {
         Choice {
             simplify: seed.is_multiple_of(2),
@@ -67,7 +67,7 @@ fn simplify(unit: &mut Unit, roots: &[FuncId]) {
     gradus_simplify::simplify_closure(unit, &closure, &AliasOptions::default());
 }
 
-/// Brings bodies into the form that differentiation expects, as the pipeline does.
+/// Normalises bodies for differentiation, like the pipeline.
 fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &Choice) {
     if choice.simplify {
         simplify(unit, roots);
@@ -81,7 +81,7 @@ fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &Choice) {
     }
 }
 
-/// Derivatives of a function in some modes, and all that they call.
+/// Emits derivatives of a function in some modes, and all callees.
 fn derive(
     unit: &mut Unit,
     name: &str,
@@ -148,8 +148,7 @@ enum Arg<'a> {
     Cells(&'a [f64]),
 }
 
-/// Calls a function on `%n` = 5 and the arguments; gives its result and the arrays afterwards, one
-/// after the other.
+/// Calls a function with `%n` = 5 and the arguments. Returns the result and the final arrays, concatenated.
 fn call(unit: &Unit, name: &str, args: &[Arg]) -> Result<Vec<f64>, String> {
     let options = Limits {
         max_steps: 2_000_000,
@@ -188,14 +187,14 @@ fn call(unit: &Unit, name: &str, args: &[Arg]) -> Result<Vec<f64>, String> {
 const ARGS: [ArgActivity; 3] = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
 
 fn point(count: usize) -> Vec<f64> {
-    // No two are equal, and none is a number that programs hold: derivatives have no kinks there.
+    // All numbers are distinct and differ from the programs' constants: derivatives have no kinks there.
     (0..count)
         .map(|i| 0.37 * ((i * 7 + 3) % 5) as f64 - 0.6137 + 0.00113 * i as f64)
         .collect()
 }
 
-/// Checks both derivatives of `@f` at one point: the inputs are the cells and `%s`, the outputs
-/// the result and the cells afterwards.
+/// Checks both derivatives of `@f` at a point: the inputs are the cells and `%s`, the outputs the result
+/// and the final cells.
 pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
     use Arg::{Cells, Number};
     let mut unit = primal.clone();
@@ -289,7 +288,7 @@ pub fn check_second(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
         .map_err(wrong)
 }
 
-/// Checks that two adjoints at once are those of two runs.
+/// Checks that two simultaneous adjoints equal those of two runs.
 pub fn check_width(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
     use Arg::{Cells, Number};
     let mut single = primal.clone();

@@ -1,5 +1,5 @@
-//! The generated part of a check, in C: the arguments, their values, and the three calls. Names of the program are
-//! in it only as text: symbols as labels of the assembler, arguments by number.
+//! Generates the C driver of a check: arguments, values, and the three calls. Names of the program occur in
+//! the driver only as text: symbols as assembler labels, arguments by number.
 
 use super::Check;
 use super::slots::{Slot, is_float, missing, plain_name, slots};
@@ -8,10 +8,10 @@ use gradus_ir::Diagnostic;
 use gradus_pipeline::{Argument, Derivative, Part, Role};
 use std::fmt::Write;
 
-/// The driver's text.
+/// Returns the driver's text.
 ///
 /// # Errors
-/// `MissingCheckInput` where a value is missing or cannot be read.
+/// `MissingCheckInput` if a value is missing or cannot be parsed.
 pub(super) fn write(
     what: &Check,
     forward: &Derivative,
@@ -69,7 +69,7 @@ pub(super) fn write(
     Ok(text)
 }
 
-/// The structures that are passed by value, as arrays of their numbers.
+/// Returns the by-value structures, declared as arrays of their numbers.
 fn structures(slots: &[Slot<'_>]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut text = String::new();
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Declares the function by its symbol, and the arguments that a driver's call passes.
+/// Declares the function by symbol, and the arguments passed by a call in the user's driver.
 fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String {
     let types: Vec<&str> = derivative
         .primal
@@ -131,7 +131,7 @@ fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String
     )
 }
 
-/// The C type of the result, `None` for `void`: what stands before the function's name.
+/// Returns the C type of the result, i.e. the text before the function's name; `None` for `void`.
 fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
     let head = derivative
         .primal_prototype
@@ -165,7 +165,7 @@ fn table(slots: &[Slot<'_>]) -> String {
             "float" => "GR_FLOAT",
             _ => "GR_BYTES",
         };
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "    {{.name = {}, .kind = {kind}, .is_array = {}, .is_active = {}, .size = sizeof({})}},",
@@ -178,10 +178,10 @@ fn table(slots: &[Slot<'_>]) -> String {
     text + "};"
 }
 
-/// The kinds of buffers that a descriptor may point to.
+/// The kinds of buffers for a descriptor.
 const BUFFERS: [&str; 3] = ["primal", "tangent", "adjoint"];
 
-/// Declares the descriptors of Fortran's arrays, and the code that sets them anew.
+/// Declares Fortran array descriptors, and the code that resets them.
 fn shapes(slots: &[Slot<'_>]) -> String {
     let (mut text, mut body) = (String::new(), String::new());
     for (i, slot) in slots.iter().enumerate() {
@@ -210,7 +210,7 @@ fn shapes(slots: &[Slot<'_>]) -> String {
     format!("{text}static void gr_shapes(void)\n{{\n{body}}}\n")
 }
 
-/// Returns the number that a descriptor has for the type of its elements (`ISO_Fortran_binding.h` of flang).
+/// Returns the descriptor's code for the element type (flang's `ISO_Fortran_binding.h`).
 fn descriptor_type(elem: &str) -> u32 {
     match elem {
         "float" => 27,
@@ -222,8 +222,8 @@ fn descriptor_type(elem: &str) -> u32 {
     }
 }
 
-/// The starting values: those that nobody gives first, then in the order of the command line, where
-/// later ones may name earlier numbers.
+/// Returns the code for the initial values: defaults first, then the values on the command line in order,
+/// since later values may refer to earlier arguments.
 fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
     let mut text = String::from("static void gr_fill(void)\n{\n");
     let given = |slot: &Slot<'_>| {
@@ -245,7 +245,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
     Ok(text + "}\n")
 }
 
-/// Writes the values of argument `i`; the numbers of `known` have theirs already.
+/// Returns the code for the values of argument `i`; the arguments in `known` already have values.
 fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
     let slot = &slots[i];
     let elem = &slot.elem;
@@ -321,12 +321,12 @@ fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Dia
     Ok(text)
 }
 
-/// Returns the part of an argument that a call receives: the array, its descriptor, or the number in it.
+/// Returns the expression for an argument of a call: the array, its descriptor, or the number in it.
 fn buffer_value(slots: &[Slot<'_>], i: usize, buffer: &str) -> String {
     let slot = &slots[i];
     if let Some(structure) = &slot.structure {
         let place = format!("({structure} *)gr_args[{i}].{buffer}");
-        // The structure itself goes by value, its shadow by address.
+        // The structure is passed by value, its shadow by address.
         return match buffer {
             "primal" => format!("*{place}"),
             _ => place,
@@ -346,7 +346,7 @@ fn primal_value(slots: &[Slot<'_>], i: usize) -> String {
     buffer_value(slots, i, "primal")
 }
 
-/// The arguments of a derivative's call.
+/// Returns the arguments of a derivative's call.
 fn arguments(
     slots: &[Slot<'_>],
     derivative: &Derivative,
@@ -368,7 +368,7 @@ fn arguments(
     Ok(values?.join(", "))
 }
 
-/// How a part of a returned value is read.
+/// Returns the expression that reads a part of a result.
 fn part_value(derivative: &Derivative, part: &Part) -> String {
     match derivative.results.len() {
         1 => "result".to_string(),
@@ -376,7 +376,7 @@ fn part_value(derivative: &Derivative, part: &Part) -> String {
     }
 }
 
-/// A statement that makes a call, and keeps what it returns.
+/// Returns the statement of a call, with the result stored in a variable.
 fn kept_call(derivative: &Derivative, arguments: &str) -> String {
     let keep = if derivative.results.is_empty() {
         ""
@@ -419,7 +419,7 @@ fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
     Ok(text + "}")
 }
 
-/// A type without what forbids assigning to it.
+/// Returns a type without qualifiers that forbid assignment.
 fn loose(c_type: &str) -> String {
     c_type
         .replace("restrict", "")
@@ -428,7 +428,7 @@ fn loose(c_type: &str) -> String {
         .to_string()
 }
 
-/// What the driver's calls come to.
+/// Returns the wrapper called by the user's driver.
 fn wrapper(derivative: &Derivative, result: Option<&str>) -> String {
     let list = derivative.primal.iter().enumerate();
     let params: Vec<String> = list

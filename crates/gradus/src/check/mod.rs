@@ -1,11 +1,12 @@
-//! `gradus check`: is the derivative right? A program that calls the function and both of its
-//! derivatives, run in a process of its own with limits.
+//! `gradus check`: tests derivatives against each other and against finite differences, in a separate
+//! process with limits.
 //!
-//! The function runs alone first, on arrays between guard pages: faults there are its own. Three tests follow,
-//! each against another: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against
-//! reverse), forward against differences along one direction, reverse against differences entry
-//! by entry. Differences are refined until they settle, or a message says that they do not. A check passes only if
-//! it compared a nonzero derivative with settled differences. If all derivatives are zero, it tries other values.
+//! The function runs alone first, on arrays between guard pages: faults at this stage are the function's
+//! own. Three tests follow: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against reverse mode), forward mode
+//! against finite differences along a direction, reverse mode against finite differences entry by entry.
+//! The step is refined until differences converge; a message reports divergence. A check passes only if a
+//! nonzero derivative was compared with converged differences. If all derivatives are zero, other values
+//! are tried.
 
 mod driver;
 mod slots;
@@ -32,47 +33,47 @@ use verdict::{Run, Setting, Verdict};
 /// A run of `gradus check`.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The program, as in [`crate::grad::Grad`].
+    /// The program, like [`crate::grad::Grad::files`].
     pub files: Vec<PathBuf>,
     /// The function.
     pub function: String,
-    /// The arguments to differentiate by; empty for all that can be.
+    /// The arguments to differentiate with respect to; empty for all differentiable arguments.
     pub wrt: Vec<String>,
     /// Arguments that are inactive.
     pub inactive: Vec<String>,
-    /// Values of arguments, in the order in which they refer to each other: name and value.
+    /// Values of arguments, in the order of references: name and value.
     pub values: Vec<(String, String)>,
-    /// Whether numbers inside the function are kept in single precision, so that less agreement is
-    /// asked for; said by itself of arguments and results.
+    /// True if the function computes in single precision internally, and the tolerance must be wider.
+    /// Single-precision arguments and results are detected without the flag.
     pub single: bool,
-    /// A program that calls the function: its first call gives the values that are not given here.
+    /// A program that calls the function: the first call supplies the values not given here.
     pub driver: Option<PathBuf>,
     /// Flags of the user's compiler.
     pub flags: Vec<String>,
-    /// The most seconds that the calls may take together.
+    /// The time limit for all calls together, in seconds.
     pub limit_seconds: u32,
-    /// The most bytes of memory that they may use.
+    /// The memory limit in bytes.
     pub limit_memory_bytes: u64,
     /// Options of the passes.
     pub options: Options,
 }
 
-/// What came of it.
+/// The outcome of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// True if everything agrees, and something was tested.
+    /// True if all comparisons agree, and a nonzero derivative was tested.
     pub right: bool,
-    /// The reason why the given values tested nothing, if other values gave the verdict.
+    /// The reason why the given values tested nothing, if the verdict is from other values.
     pub elsewhere: Option<String>,
-    /// Whether a limit was reached.
+    /// True if a limit was reached.
     pub limit: bool,
-    /// What agrees and what does not, for the user.
+    /// The comparisons, for the user.
     pub text: String,
-    /// All findings.
+    /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Differentiates a function both ways and checks the derivatives.
+/// Differentiates a function in both modes and checks the derivatives.
 pub fn check(settings: &Settings, what: &Check) -> Checked {
     let mut checked = Checked::default();
     if let Err(diagnostic) = run(settings, what, &mut checked) {
@@ -104,7 +105,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         options: Options {
             skip_late: true,
             callable_primals: true,
-            // Where a signal strikes is told by the lines.
+            // Lines locate a signal.
             strip_debug: false,
             parallel,
             device: source.device,
@@ -144,10 +145,10 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     decide(&setting, &program, &scratch, checked)
 }
 
-/// The number of other points that are tried if nothing can be tested at the given values.
+/// The number of other points to try if the given values test nothing.
 const OTHER_POINTS: u32 = 4;
 
-/// The alignment of arrays in bytes for a function that needs more than its elements do.
+/// The alignment of arrays in bytes for a function that requires more than its elements do.
 const WIDE_ALIGN: u32 = 64;
 
 /// Runs the program, also at other points if necessary, and decides the outcome.
@@ -172,7 +173,7 @@ fn decide(
     {
         for point in 1..=OTHER_POINTS {
             let other = call(program, scratch, what, (point, align))?;
-            // Not an error: the function may not be made for these values, which the user did not give.
+            // Not an error: the function may not accept these values, which the user did not choose.
             let Ok((found, _)) = setting.judge(&other) else {
                 continue;
             };
@@ -202,7 +203,7 @@ fn decide(
     Ok(())
 }
 
-/// Both directions.
+/// Returns the task: derivatives in both modes.
 fn task(what: &Check) -> GradTask {
     let one = |mode, suffix: &str| GradRequest {
         function: what.function.clone(),
@@ -224,8 +225,8 @@ fn is_for_the_linker(flag: &str) -> bool {
         .any(|start| flag.starts_with(start))
 }
 
-/// Links the driver and the function into a program. The function's file may have a `main` of its
-/// own: the driver's comes first.
+/// Links the driver and the function into a program. The function's file may define `main`; the driver's
+/// `main` comes first.
 fn build(
     settings: &Settings,
     what: &Check,
@@ -268,7 +269,7 @@ fn build(
     })?;
     let program = scratch.file("check");
     let mut args = vec![file("driver.o"), object.display().to_string()];
-    // Another compiler's flags say nothing to this one.
+    // Flags of rustc or Cargo do not apply to clang.
     let is_rust = library.is_some();
     if let Some(main) = &what.driver {
         let mut compile = what.flags.clone();
@@ -283,7 +284,7 @@ fn build(
             program: settings.compiler(Language::C)?,
             args: compile,
         })?;
-        // The program's calls of the function come to the driver.
+        // Calls of the function in the program are redirected to the driver.
         args.extend([file("main.o"), format!("-Wl,--wrap={symbol}")]);
     }
     args.extend(library.map(|library| library.display().to_string()));
@@ -292,7 +293,7 @@ fn build(
         &settings.compiler(Language::C)?,
         object,
     ));
-    // Without a random base the addresses that a signal reports are those of the file.
+    // With a fixed base, addresses reported by a signal equal those in the file.
     args.extend(["-no-pie", "-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
     args.push(program.display().to_string());
     let openmp = what.flags.iter().filter(|f| f.starts_with("-fopenmp"));
@@ -305,10 +306,10 @@ fn build(
     Ok(program)
 }
 
-/// The seconds that a program may take to end after its own timer should have ended it.
+/// The seconds that a program may take to exit after its own timer should have stopped it.
 const GRACE_SECONDS: u64 = 5;
 
-/// The number of bytes that are read of its standard error.
+/// The number of bytes read of a program's standard error.
 const SAID_BYTES: u64 = 4096;
 
 /// Runs the program at a point, with arrays aligned to `align` bytes.
@@ -326,13 +327,13 @@ fn call(
         program: program.to_path_buf(),
         args: Vec::new(),
     };
-    // Output goes to files: a pipe would stay open as long as a process that the function leaves behind.
+    // Output goes to files: a pipe would stay open as long as a process left behind by the function.
     let (out, said) = (scratch.file("check.out"), scratch.file("check.err"));
     let child = job
         .command()
         .env("GRADUS_CHECK_POINT", point.to_string())
         .env("GRADUS_CHECK_ALIGN", align.to_string())
-        // The user needs the message of a panic, and not our frames.
+        // The user needs the panic message, not Gradus's frames.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(File::create(&out).map_err(broken)?)

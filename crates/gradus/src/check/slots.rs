@@ -1,17 +1,17 @@
-//! The arguments of the checked function, each with its value and the type of its numbers.
+//! The arguments of the checked function, with values and element types.
 
 use super::Check;
 use super::values::{Fill, RANDOM, Value, read};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Argument, Derivative, DescriptorKind, Role};
 
-/// An argument of the function, as the driver sees it.
+/// An argument of the function, as seen by the driver.
 pub(super) struct Slot<'a> {
     pub(super) argument: &'a Argument,
     pub(super) value: Value,
     /// The C type of the number or of an element.
     pub(super) elem: String,
-    /// The C type of a structure by value, whose numbers are the elements.
+    /// The C type of a by-value structure, whose members are the elements.
     pub(super) structure: Option<String>,
     pub(super) active: bool,
 }
@@ -22,8 +22,8 @@ impl Slot<'_> {
         self.structure.is_some() || is_address(self.argument)
     }
 
-    /// Returns true if `name` is the argument's name in the source. The header's name may be another argument's
-    /// there.
+    /// Returns true if `name` is the argument's name in the source. The header's name may belong to another
+    /// argument in the source.
     pub(super) fn is_called(&self, name: &str) -> bool {
         is_called(self.argument, name)
     }
@@ -50,7 +50,7 @@ pub(super) fn plain_name(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// Types of numbers that a user may state for memory, in addition to C's words for integers.
+/// Element types that a user may state for memory, in addition to C's integer types.
 const TYPES: [&str; 11] = [
     "double", "float", "bool", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
     "uint32_t", "uint64_t",
@@ -62,7 +62,7 @@ fn is_number_type(ty: &str) -> bool {
     TYPES.contains(&ty) || ty.split(' ').all(|word| words.contains(&word))
 }
 
-/// Checks that every `--arg` means an argument, and that no two mean the same one.
+/// Checks that every `--arg` names an argument, and that no argument is named twice.
 fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnostic> {
     let mut seen: Vec<&str> = Vec::new();
     for (name, _) in &what.values {
@@ -82,7 +82,7 @@ fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnost
     Ok(())
 }
 
-/// Returns the arguments in order, each with its value.
+/// Returns the arguments in order, with values.
 ///
 /// # Errors
 /// `MissingCheckInput`, `NoSuchArgument`.
@@ -130,7 +130,7 @@ pub(super) fn slots<'a>(
     }
 }
 
-/// Refuses an argument that no value helps with.
+/// Refuses an argument for which no value can be given.
 fn can_be_given(argument: &Argument) -> Result<(), Diagnostic> {
     let name = &argument.source_name;
     let refuse = |how: &str, help: &str| {
@@ -281,7 +281,7 @@ fn slot<'a>(
     typed(argument, value, stated)
 }
 
-/// Returns an argument with its value. The type of the numbers is the stated one, else the source's.
+/// Returns an argument with its value. The element type is the stated type, by default the source's.
 fn typed<'a>(
     argument: &'a Argument,
     value: Value,
@@ -313,7 +313,7 @@ fn typed<'a>(
         );
     }
     fits_the_type(argument, &value, &elem)?;
-    // Memory without numbers that could carry a derivative is its own shadow: the argument is inactive.
+    // Memory without floats is its own shadow: the argument is inactive.
     let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
     Ok(Slot {
         argument,
@@ -362,7 +362,7 @@ fn fits_the_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), D
     }
 }
 
-/// Returns a structure by value whose members are numbers of one type.
+/// Returns a by-value structure whose members have a single type.
 fn structure_slot<'a>(
     argument: &'a Argument,
     elem: &str,

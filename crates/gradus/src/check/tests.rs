@@ -1,9 +1,9 @@
-//! The check is checked: derivatives written by hand, right ones and wrong ones, must be told apart.
+//! Tests of the check: hand-written derivatives, right and wrong, must be distinguished.
 
 use super::*;
 use gradus_pipeline::{Argument, Derivative, Part, Role};
 
-/// y[i] = s · x[i]², and gives Σ s·x[i]³; three words stand for parts of its derivatives.
+/// y[i] = s · x[i]², returns Σ s·x[i]³; three placeholders stand for parts of the derivatives.
 const PROGRAM: &str = "
 double cubes(const double *x, double s, double *y, int n) {
     double sum = 0;
@@ -44,7 +44,7 @@ fn argument(name: &str, c_type: &str, role: Role) -> Argument {
     }
 }
 
-/// The hand-written derivatives, as the pipeline describes its own.
+/// Describes the hand-written derivatives in the pipeline's format.
 fn derivative(mode: Mode) -> Derivative {
     let primal = vec![
         argument("x", "const double *", Role::Active(0)),
@@ -139,7 +139,7 @@ const VALUES: &[(&str, &str)] = &[
     ("s", "1.5"),
 ];
 
-/// Checks the program with its words set.
+/// Checks the program with substituted placeholders.
 fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked, Diagnostic> {
     let scratch = settings().scratch()?;
     let what = asked(VALUES);

@@ -1,11 +1,11 @@
-//! Where a signal struck: from the addresses that a dying check reports to a line of the user's.
+//! Locates a signal: maps the addresses reported by a dying check to a source line of the user.
 
 use crate::{Language, Settings};
 use gradus_ir::SourceSpan;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a signal's number means.
+/// Returns the meaning of a signal number.
 pub(super) fn meaning(signal: i32) -> &'static str {
     match signal {
         4 => " (an instruction that does not exist)",
@@ -17,7 +17,7 @@ pub(super) fn meaning(signal: i32) -> &'static str {
     }
 }
 
-/// The line of the innermost frame that is the user's; `None` where there is no tool that tells.
+/// Returns the line of the innermost frame in user code; `None` without a tool for the lookup.
 pub(super) fn source_line(
     settings: &Settings,
     program: &Path,
@@ -35,14 +35,14 @@ pub(super) fn source_line(
     let text = String::from_utf8_lossy(&output.stdout);
     let mut places = text.lines().filter_map(|line| place(line, folder));
     let innermost = places.next()?;
-    // The user's own line, if the innermost frame is in code that came with a compiler.
+    // The user's own line is preferred if the innermost frame is in code of a compiler's installation.
     match innermost.is_of_system() {
         true => places.find(|p| !p.is_of_system()).or(Some(innermost)),
         false => Some(innermost),
     }
 }
 
-/// A line `file:line[:column]…` of the tool, if it names a file outside of our own folder.
+/// Parses a line `file:line[:column]…` of the tool, if the file is outside `folder`.
 fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
     let words = line.split_whitespace().next()?;
     let mut parts = words.rsplitn(2, ':');
@@ -57,7 +57,7 @@ fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
     })
 }
 
-/// The program that knows lines by addresses.
+/// Returns the program that maps addresses to lines.
 fn tool(settings: &Settings) -> Option<PathBuf> {
     let clang = settings.compiler(Language::C).ok();
     let real = clang.and_then(|c| std::fs::canonicalize(c).ok());

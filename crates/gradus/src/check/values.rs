@@ -1,31 +1,32 @@
-//! The values of `--arg NAME=VALUE`: numbers, arrays, and expressions of numbers given before, as C.
+//! Parses the values of `--arg NAME=VALUE`: numbers, arrays, and expressions of earlier numbers, translated
+//! to C.
 
 /// The value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A number.
     Number(String),
-    /// An array: its extents, the first varying fastest, and its contents.
+    /// An array: extents, the first varying fastest, and contents.
     Array { extents: Vec<String>, fill: Fill },
 }
 
 /// The contents of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
-    /// The contents that the driver's call passes.
+    /// The contents passed by the call in the user's driver.
     Given,
     Random,
     Zeros,
     Ones,
     /// The numbers 0, 1, 2 …
     Steps,
-    /// Whole numbers from 0 below a bound.
+    /// Integers from 0 below a bound.
     Whole(String),
     /// The listed numbers.
     Listed(Vec<String>),
 }
 
-/// The value of a number that nobody gives.
+/// The default value of a number.
 pub(super) const RANDOM: &str = "rand()";
 
 /// C functions that an expression may call.
@@ -33,7 +34,7 @@ const FUNCTIONS: [&str; 12] = [
     "sqrt", "cbrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "fabs", "floor",
 ];
 
-/// A part of an expression.
+/// A token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Number(&'a str),
@@ -41,7 +42,7 @@ enum Token<'a> {
     Sign(char),
 }
 
-/// Splits an expression into parts; `None` if a letter does not belong in one.
+/// Splits an expression into tokens; `None` at an invalid character.
 fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -51,7 +52,7 @@ fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         let number = first.is_ascii_digit() || (first == '.' && len > 1);
         match first {
             _ if number => {
-                // The sign of an exponent belongs to its number.
+                // The sign of an exponent belongs to the number.
                 let hex = rest.starts_with("0x") || rest.starts_with("0X");
                 if !hex && rest[..len].ends_with(['e', 'E']) && rest[len..].starts_with(['+', '-'])
                 {
@@ -78,11 +79,11 @@ fn is_expression(text: &str) -> bool {
     tokens(text).is_some()
 }
 
-/// Returns an expression in C. `known` gives the variables of earlier numbers. In a place of a floating type, `1/2`
+/// Returns an expression in C. `known` returns the variables of earlier numbers. For a floating type, `1/2`
 /// is a half.
 ///
 /// # Errors
-/// The name that no number has.
+/// The name of an unknown number.
 pub(super) fn in_c(
     text: &str,
     known: &dyn Fn(&str) -> Option<String>,
@@ -109,7 +110,7 @@ pub(super) fn in_c(
     Ok(c.trim_end().to_string())
 }
 
-/// Parses the text for an argument; a pointer may lead to a single number.
+/// Parses the text for an argument; a pointer may point to a single number.
 pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
     let text = text.trim();
     if !pointer && ["rand()", "rand"].contains(&text) {
@@ -128,7 +129,7 @@ pub(super) fn read(text: &str, pointer: bool) -> Option<Value> {
         .or_else(|| number(text).map(Value::Number))
 }
 
-/// Parses `rand(n)` and the like.
+/// Parses `rand(n)` and similar fills.
 fn filled(text: &str) -> Option<Value> {
     let (name, rest) = text.split_once('(')?;
     let inside = rest.strip_suffix(')')?;
@@ -150,7 +151,7 @@ fn filled(text: &str) -> Option<Value> {
     good.then_some(Value::Array { extents, fill })
 }
 
-/// Parses an expression that is no call of an array's fill.
+/// Parses an expression that is not an array fill.
 fn number(text: &str) -> Option<String> {
     let fills = ["given", "rand", "zeros", "ones", "iota", "randint"];
     let named = |token: &Token<'_>| matches!(token, Token::Name(name) if fills.contains(name));

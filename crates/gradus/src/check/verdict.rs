@@ -1,4 +1,4 @@
-//! The outcome of a check's program: its output, its end, and their meaning.
+//! The verdict on a run of the check's program, from output and exit status.
 
 use super::{Check, trace};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
@@ -8,11 +8,11 @@ use std::process::ExitStatus;
 
 /// A run of the check's program.
 pub(super) struct Run {
-    /// The lines that it wrote for the check.
+    /// The lines written for the check.
     pub(super) text: String,
-    /// The end of what the function wrote to standard error.
+    /// The end of the function's output to standard error.
     pub(super) said: String,
-    /// The exit status; `None` if it was stopped for taking too long.
+    /// The exit status; `None` after a timeout.
     pub(super) status: Option<ExitStatus>,
 }
 
@@ -20,9 +20,9 @@ pub(super) struct Run {
 pub(super) enum Verdict {
     /// A nonzero derivative agrees with differences, and nothing disagrees.
     Right,
-    /// Something disagrees.
+    /// A comparison disagrees.
     Wrong,
-    /// Nothing disagrees, and no comparison could have.
+    /// No comparison was meaningful.
     Untested(Reason),
 }
 
@@ -33,13 +33,13 @@ pub(super) enum Reason {
     Empty,
     /// The function returns nothing and writes nothing.
     Unwritten,
-    /// The function gives no finite number.
+    /// The function returns no finite number.
     NotFinite,
-    /// Differences settle nowhere.
+    /// Differences converge nowhere.
     Unsettled,
     /// Every derivative is zero.
     Zero,
-    /// The function gives something else at each call.
+    /// The function is not deterministic.
     Unsteady,
 }
 
@@ -55,12 +55,12 @@ impl Reason {
         }
     }
 
-    /// Returns true if other values of the same arrays may test more.
+    /// Returns true if other values in arrays of unchanged extents may test more.
     pub(super) fn may_change(self) -> bool {
         !matches!(self, Reason::Empty | Reason::Unsteady)
     }
 
-    /// Returns the reason in words.
+    /// Returns the reason as text.
     pub(super) fn text(self) -> &'static str {
         match self {
             Reason::Empty => "no active argument has an element",
@@ -84,7 +84,7 @@ impl Run {
         self.text.lines().any(|l| l == line)
     }
 
-    /// Returns true if the program died of an address that an instruction needs aligned.
+    /// Returns true if the program died of a misaligned address.
     pub(super) fn is_misaligned(&self) -> bool {
         self.has("@misaligned")
     }
@@ -101,14 +101,14 @@ impl Run {
     }
 }
 
-/// The signals of an expired timer, and of an exceeded processor time.
+/// The signals of an expired timer, and of exceeded processor time.
 const OUT_OF_TIME: [Option<i32>; 2] = [Some(14), Some(24)];
 
 /// The context of a run.
 pub(super) struct Setting<'a> {
     pub(super) what: &'a Check,
     pub(super) derivative: &'a Derivative,
-    /// Returns the user's line that the innermost of some addresses belongs to.
+    /// Returns the user's source line for the innermost of some addresses.
     pub(super) place: &'a dyn Fn(&[&str]) -> Option<SourceSpan>,
 }
 
@@ -120,7 +120,7 @@ impl Setting<'_> {
     /// Returns the verdict on a run, with warnings.
     ///
     /// # Errors
-    /// A run that did not come to its end.
+    /// A run that did not finish.
     pub(super) fn judge(&self, run: &Run) -> Result<(Verdict, Vec<Diagnostic>), Diagnostic> {
         let stage = run.line_after("@stage ");
         if let Some(finding) = self.limits(run, stage.unwrap_or("the function itself")) {
@@ -147,7 +147,7 @@ impl Setting<'_> {
         Ok((verdict, warnings))
     }
 
-    /// Returns the diagnostic on a limit that was reached.
+    /// Returns the diagnostic on an exceeded limit.
     fn limits(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
         let name = self.source_name();
         let signal = run.status.map(|s| s.signal());
@@ -176,7 +176,7 @@ impl Setting<'_> {
         )
     }
 
-    /// Returns the diagnostic on a value that an argument cannot have.
+    /// Returns the diagnostic on an invalid value of an argument.
     fn misfit(&self, run: &Run) -> Option<Diagnostic> {
         let (number, value) = run.line_after("@misfit ")?.split_once(' ')?;
         let argument = self.argument(number)?;
@@ -196,7 +196,7 @@ impl Setting<'_> {
         self.derivative.primal.get(number.parse::<usize>().ok()?)
     }
 
-    /// Returns the diagnostic on a run without an end.
+    /// Returns the diagnostic on an unfinished run.
     fn unfinished(&self, run: &Run, stage: Option<&str>) -> Diagnostic {
         let name = self.source_name();
         let Some(stage) = stage else {
@@ -234,7 +234,7 @@ impl Setting<'_> {
         }
     }
 
-    /// Returns the diagnostic on an address outside of an argument's memory.
+    /// Returns the diagnostic on an access outside an argument's memory.
     fn outside(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
         let mut words = run.line_after("@fault ")?.splitn(5, ' ');
         let argument = self.argument(words.next()?)?;
@@ -275,7 +275,7 @@ impl Setting<'_> {
         }))
     }
 
-    /// Returns the diagnostic on a derivative that is not finite.
+    /// Returns the diagnostic on an infinite or NaN derivative.
     fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
         let name = self.source_name();
         let message =
@@ -332,7 +332,7 @@ impl Setting<'_> {
     }
 }
 
-/// Returns the type of an uncaught exception, in the words of C++'s libraries.
+/// Returns the type of an uncaught exception, from the messages of C++ runtime libraries.
 fn thrown(said: &str) -> Option<String> {
     let starts = [
         "terminate called after throwing an instance of '",
@@ -349,7 +349,7 @@ fn thrown(said: &str) -> Option<String> {
     ))
 }
 
-/// Adds the last lines that the function printed to a diagnostic.
+/// Adds the last lines printed by the function to a diagnostic.
 fn with_words(mut finding: Diagnostic, said: &str) -> Diagnostic {
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
     for line in &lines[lines.len().saturating_sub(3)..] {

@@ -1,7 +1,7 @@
-//! Launches whose brackets have spaces inside, `k << < g, b >> > (x)`: nvcc reads them, clang does not.
+//! Launch syntax with spaces inside the brackets, `k << < g, b >> > (x)`: nvcc accepts it, clang does not.
 
-/// The text with every `<< <` and `>> >` of a launch closed; `None` where there is none. The length of
-/// lines stays, strings and comments too.
+/// Closes every `<< <` and `>> >` of a launch; `None` without any. The length of lines, strings and
+/// comments stay unchanged.
 pub(super) fn closed(text: &str) -> Option<String> {
     let places = opened(text);
     if places.is_empty() {
@@ -15,8 +15,9 @@ pub(super) fn closed(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Where three brackets stand with blanks between, and which. Three of one kind with blanks between mean
-/// a launch: `a << < b` is no expression, and `> > >` that close templates are told by what opened.
+/// Returns the positions of three brackets separated by blanks, with the bracket. Three equal brackets with
+/// blanks mean a launch: `a << < b` is not an expression, and `> > >` that closes templates is
+/// distinguished by the opening brackets.
 fn opened(text: &str) -> Vec<(usize, usize, u8)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -44,7 +45,7 @@ fn opened(text: &str) -> Vec<(usize, usize, u8)> {
     found
 }
 
-/// The end of three equal brackets with blanks between them.
+/// Returns the end of three equal brackets separated by blanks.
 fn three(bytes: &[u8], start: usize) -> Option<usize> {
     let sign = bytes[start];
     if sign != b'<' && sign != b'>' {
@@ -63,7 +64,7 @@ fn three(bytes: &[u8], start: usize) -> Option<usize> {
     Some(at)
 }
 
-/// The end of a string, character or comment that begins at `at`; `at` where none does.
+/// Returns the end of a string, character or comment that begins at `at`; `at` otherwise.
 fn quoted(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let end = |from: usize, close: &[u8]| {
@@ -74,7 +75,7 @@ fn quoted(bytes: &[u8], at: usize) -> usize {
         [b'/', b'/', ..] => end(2, b"\n") - usize::from(rest.contains(&b'\n')),
         [b'/', b'*', ..] => end(2, b"*/"),
         [quote @ (b'"' | b'\''), ..] => {
-            // Digits may have a mark between them.
+            // Digits may have a separator between them.
             if *quote == b'\'' && at > 0 && bytes[at - 1].is_ascii_digit() {
                 return at;
             }

@@ -1,8 +1,9 @@
-//! CUDA's libraries on a command line: those that the run-time library stands for go, others are refused.
+//! CUDA's libraries on a command line: libraries replaced by the runtime library are removed, others are
+//! refused.
 
 use gradus_ir::{Code, Diagnostic};
 
-/// Libraries whose functions are in our run-time library, or mean nothing without a GPU.
+/// Libraries whose functions are in the runtime library, or are meaningless without a GPU.
 const OURS: &[&str] = &[
     "cuda",
     "cudart",
@@ -13,7 +14,7 @@ const OURS: &[&str] = &[
     "nvToolsExt",
     "culibos",
 ];
-/// Libraries that nothing here stands for.
+/// Libraries without a replacement.
 const MISSING: &[&str] = &[
     "cublas",
     "cublasLt",
@@ -31,13 +32,13 @@ const MISSING: &[&str] = &[
     "nvidia-ml",
 ];
 
-/// Libraries that are headers only.
+/// Header-only libraries.
 const HEADERS_ONLY: &[&str] = &["cub", "thrust", "cutlass", "cute"];
 
-/// The words of a link that are kept.
+/// Returns the link arguments without replaced libraries.
 ///
 /// # Errors
-/// A library of CUDA's that is missing here.
+/// A CUDA library without a replacement.
 pub(super) fn kept(link: &[String]) -> Result<Vec<String>, Diagnostic> {
     let library = |word: &String| word.strip_prefix("-l").map(String::from);
     let mut names = link.iter().filter_map(library);
@@ -48,7 +49,7 @@ pub(super) fn kept(link: &[String]) -> Result<Vec<String>, Diagnostic> {
     Ok(link.iter().filter(|word| !ours(word)).cloned().collect())
 }
 
-/// That nothing here stands for a library.
+/// Returns the diagnostic on a library without a replacement.
 pub(super) fn missing(name: &str) -> Diagnostic {
     if HEADERS_ONLY.contains(&name) {
         let message =
@@ -61,13 +62,14 @@ pub(super) fn missing(name: &str) -> Diagnostic {
         .help("use a library with the same functions for this machine, or leave it out")
 }
 
-/// The library of CUDA's that a header belongs to.
+/// Returns the CUDA library of a header.
 pub(super) fn of_header(header: &str) -> Option<&'static str> {
     let of = |name: &&&str| header.strip_prefix(**name).is_some_and(ends_name);
     HEADERS_ONLY.iter().chain(MISSING).find(of).copied()
 }
 
-/// Whether what follows a library's name in a header's is of a part of it: `_v2.h`, `Dn.h`, `/device/device_scan.cuh`.
+/// Returns true if the text after a library's name belongs to a header of the library: `_v2.h`, `Dn.h`,
+/// `/device/device_scan.cuh`.
 fn ends_name(rest: &str) -> bool {
     let part = |c: char| c == '_' || c.is_ascii_uppercase();
     rest.starts_with('/') || rest.starts_with('.') || rest.starts_with(part)

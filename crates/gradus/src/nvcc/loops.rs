@@ -1,18 +1,18 @@
-//! What LLVM's vectoriser says of the loops of kernels, put below what our passes say of the kernels.
+//! Adds LLVM's loop-vectorizer remarks to the kernel report.
 //!
-//! Clang prints remarks by source line. A kernel's paragraph begins with the lines of its code; remarks on these
-//! lines are said there, in words: what was vectorised and how wide, or what prevented it.
+//! Clang prints remarks by source line. A kernel's paragraph begins with the lines of its code; remarks on
+//! lines in the range are appended in words: the vector width, or the reason against vectorisation.
 
 use std::collections::BTreeSet;
 
-/// What makes clang's back end say so.
+/// The options that enable clang's remarks.
 pub(super) const ASKED: [&str; 3] = [
     "-Rpass=loop-vectorize",
     "-Rpass-missed=loop-vectorize",
     "-Rpass-analysis=loop-vectorize",
 ];
 
-/// The report with the remarks below the kernels whose lines they name.
+/// Returns the report with each kernel's remarks below its paragraph.
 pub(super) fn below(report: &str, said: &str) -> String {
     let remarks: Vec<Remark> = said.lines().filter_map(remark).collect();
     let mut text = String::new();
@@ -35,12 +35,12 @@ struct Remark<'a> {
     file: &'a str,
     line: u32,
     words: String,
-    /// Whether it tells why not.
+    /// True if the remark gives the reason against vectorisation.
     is_reason: bool,
 }
 
-/// What is said of the lines in a paragraph's head, each thing once. That a loop was not vectorised is left to the
-/// reason, where there is one.
+/// Returns the remarks on the lines in a paragraph's head, without duplicates. The remark that a loop was
+/// not vectorised is dropped if the reason is also given.
 fn told(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
     let Some((file, first, last)) = lines(head) else {
         return BTreeSet::new();
@@ -53,7 +53,7 @@ fn told(head: &str, remarks: &[Remark]) -> BTreeSet<(u32, String)> {
     told.map(|r| (r.line, r.words.clone())).collect()
 }
 
-/// `FILE:FIRST-LAST: …`
+/// Parses `FILE:FIRST-LAST: …`.
 fn lines(head: &str) -> Option<(&str, u32, u32)> {
     let (place, _) = head.split_once(": ")?;
     let (file, range) = place.rsplit_once(':')?;
@@ -63,7 +63,7 @@ fn lines(head: &str) -> Option<(&str, u32, u32)> {
 
 const NOT_VECTORISED: &str = "loop not vectorised";
 
-/// `remark: FILE:LINE:COLUMN: WORDS [-Rpass…]`; none where it is about something else than vectors.
+/// Parses `remark: FILE:LINE:COLUMN: WORDS [-Rpass…]`; `None` for remarks on other subjects.
 fn remark(line: &str) -> Option<Remark<'_>> {
     let (place, words) = line.strip_prefix("remark: ")?.split_once(": ")?;
     let mut parts = place.rsplitn(3, ':');
@@ -85,7 +85,7 @@ fn remark(line: &str) -> Option<Remark<'_>> {
     })
 }
 
-/// `vectorized loop (vectorization width: 8, interleaved count: 4)`
+/// Parses `vectorized loop (vectorization width: 8, interleaved count: 4)`.
 fn vectorised(words: &str) -> String {
     let number = |behind: &str| {
         let (_, rest) = words.split_once(behind)?;

@@ -1,9 +1,9 @@
-//! `gradus nvcc`: CUDA programs on this machine.
+//! `gradus nvcc`: compiles CUDA programs for the host.
 //!
-//! Flow: the command line is read ([`options`]); each source with device code is compiled by clang twice,
-//! for the host and for a GPU, both halves go through our passes in one go, and the host's own job makes
-//! the object ([`unit`]); all other files, and the link, are the ordinary driver's ([`crate::drive`]).
-//! Objects are the outputs of one run: all appear, or none.
+//! Flow: [`options`] parses the command line. Clang compiles each source with device code twice, for the
+//! host and for a GPU; Gradus's passes process both halves together, and the host's own job emits the
+//! object ([`unit`]). All other files and the link go to the ordinary driver ([`crate::drive`]). All
+//! objects of a run appear, or none.
 
 mod launches;
 mod libraries;
@@ -25,7 +25,7 @@ use gradus_ir::{Code, Diagnostic};
 use options::{Invocation, Source, Stop};
 use std::path::{Path, PathBuf};
 
-/// What `--version` says, in the words that build systems look for.
+/// The output of `--version`, in the words that build systems look for.
 pub const VERSION: &str = "\
 nvcc: NVIDIA (R) Cuda compiler driver (spoken by gradus: code is made for this machine's processors)
 Cuda compilation tools, release 12.2, V12.2.140
@@ -113,10 +113,11 @@ fn run(
     outputs.commit(&settings.leftovers)
 }
 
-/// Opens a source with device code for derivatives by name, as [`source::open`] does others: the flags are nvcc's.
+/// Opens a source with device code for derivatives by name, like [`source::open`] for other sources, with
+/// nvcc's flags.
 ///
 /// # Errors
-/// As [`source::open`].
+/// See [`source::open`].
 pub(crate) fn open(
     settings: &Settings,
     file: &Path,
@@ -187,8 +188,8 @@ fn check(asked: &Invocation) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// What links the device code of objects: nothing is left to do, as the program's link joins it like the host's. The
-/// object that build systems want is one without code.
+/// Returns the job that emits the device-link object: an empty object. Device code needs no separate link,
+/// since the program's link joins it like host code, but build systems expect the object.
 fn empty_object(asked: &Invocation, scratch: &Scratch) -> Result<Vec<String>, Diagnostic> {
     let nothing = scratch.file("nothing.c");
     files::write(&nothing, b"")?;
@@ -204,7 +205,7 @@ fn empty_object(asked: &Invocation, scratch: &Scratch) -> Result<Vec<String>, Di
     Ok(words.map(String::from).to_vec())
 }
 
-/// An archive of the objects, under their own names.
+/// Returns an archive of the objects, under their own names.
 fn archive(asked: &Invocation, objects: &[Option<PathBuf>]) -> Result<Vec<u8>, Diagnostic> {
     let members = asked.files.iter().zip(objects).map(|(source, object)| {
         let (name, path) = match object {
@@ -217,21 +218,21 @@ fn archive(asked: &Invocation, objects: &[Option<PathBuf>]) -> Result<Vec<u8>, D
     Ok(crate::archive::of(&members.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// The output that is named, or one of this name.
+/// Returns the named output, or an output of this name.
 fn output_or(asked: &Invocation, name: &str) -> PathBuf {
     let folder = asked.folder.iter().map(PathBuf::from);
     let within: PathBuf = folder.chain([name.into()]).collect();
     asked.output.as_ref().map_or(within, PathBuf::from)
 }
 
-/// Where the object of a source goes: where the user says, or beside nobody, under its own name.
+/// Returns the path of a source's object: the user's choice, or the source's name in the output folder.
 fn object_name(asked: &Invocation, source: &Source) -> PathBuf {
     let stem = Path::new(&source.path).file_stem().unwrap_or_default();
     output_or(asked, &format!("{}.o", stem.to_string_lossy()))
 }
 
-/// The ordinary driver's command line: the files without device code, and the link; `None` where it has
-/// nothing to do.
+/// Returns the ordinary driver's command line, for files without device code and for the link; `None` if
+/// neither exists.
 fn rest(
     settings: &Settings,
     asked: &Invocation,
@@ -258,10 +259,10 @@ fn rest(
     if some_c {
         line.extend(OLD_C.map(String::from));
     }
-    // What is for compilations may meet none, and what says that C ends may be the last word.
+    // Options of compilations may be unused, and the language switch may be the last argument.
     line.push("-Wno-unused-command-line-argument".into());
     line.push(GLUED_MACROS.into());
-    // A version of C++ says nothing of C, to nvcc's compilers; clang takes it for a mistake.
+    // nvcc's compilers accept a C++ version for C; clang refuses it.
     let says = |word: &&String| {
         !some_c || files.iter().any(is_cplusplus) || !word.starts_with("-std=gnu++")
     };
@@ -282,7 +283,7 @@ fn rest(
     let within = within.map(|source| object_name(asked, source).display().to_string());
     let output = asked.output.clone().or(within);
     line.extend(output.into_iter().flat_map(|o| ["-o".to_string(), o]));
-    // Libraries are looked through for what stands before them.
+    // Libraries are searched for symbols of preceding objects.
     let at = line
         .iter()
         .position(|w| w.starts_with("-l"))
@@ -309,10 +310,10 @@ fn is_cplusplus(file: &String) -> bool {
     )
 }
 
-/// `"text"MACRO`, without a blank, is what the host compilers of nvcc read.
+/// Permits `"text"MACRO` without a blank, accepted by nvcc's host compilers.
 const GLUED_MACROS: &str = "-Wno-reserved-user-defined-literal";
 
-/// What the C of programs from before C99 needs: nvcc gives it to a compiler of its time.
+/// Permits C from before C99: nvcc passes C to a compiler of that time.
 const OLD_C: [&str; 4] = [
     "-Wno-implicit-function-declaration",
     "-Wno-implicit-int",

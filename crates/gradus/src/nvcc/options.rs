@@ -1,7 +1,7 @@
-//! nvcc's command line, read into what clang and the passes are told.
+//! Parses nvcc's command line into arguments for clang and the passes.
 //!
-//! What becomes of an option stands in its row of [`ROWS`]. One that has no row is an error with the nearest row's
-//! name, unless what is not known is to go to the host's compiler.
+//! The table [`ROWS`] gives the treatment of each option. An option without a row is an error that suggests
+//! the nearest row's name, unless unknown options are forwarded to the host compiler.
 
 use super::rows::{Fate, ROWS, find, takes_value};
 use gradus_ir::{Code, Diagnostic};
@@ -13,65 +13,65 @@ use Fate::{
     NothingOf, Refused,
 };
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Invocation {
     /// The files, in order.
     pub files: Vec<Source>,
-    /// Where the result goes.
+    /// The output path.
     pub output: Option<String>,
-    /// How far to go.
+    /// The last stage of the run.
     pub stop: Stop,
-    /// What both halves of a source are told: search paths, macros, the language's version.
+    /// Options for both halves of a source: search paths, macros, language version.
     pub common: Vec<String>,
-    /// What the host's half is told beside that.
+    /// Further options for the host half.
     pub host: Vec<String>,
-    /// What the linker is told beside the files.
+    /// Options for the linker besides the files.
     pub link: Vec<String>,
-    /// The level of optimisation, as the user wrote it.
+    /// The optimisation level, as written by the user.
     pub level: Option<String>,
-    /// The highest architecture that was named (80 for `sm_80`), which device code asks for.
+    /// The highest architecture named (80 for `sm_80`), queried by device code.
     pub architecture: u32,
-    /// Whether device code of one source may use that of others.
+    /// True if device code of a source may use that of other sources.
     pub separate: bool,
-    /// Whether device code is for a debugger.
+    /// True if device code is compiled for a debugger.
     pub device_debug: bool,
-    /// Whether the version is asked for.
+    /// True if the version is requested.
     pub version: bool,
-    /// Whether it is told where things are.
+    /// True if paths are to be printed.
     pub verbose: bool,
     /// The folder of the outputs.
     pub folder: Option<String>,
 }
 
-/// How far a run goes.
+/// The last stage of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// To a program or shared library.
+    /// Emits a program or shared library.
     #[default]
     Link,
-    /// To objects.
+    /// Emits objects.
     Object,
-    /// To what links the device code of objects.
+    /// Emits the device-link object.
     DeviceLink,
-    /// To an archive of objects.
+    /// Emits an archive of objects.
     Archive,
-    /// To preprocessed text, or a list of dependences.
+    /// Emits preprocessed text, or a list of dependences.
     Preprocess,
 }
 
 /// A file on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Whether it holds device code.
+    /// True for a source with device code.
     pub cuda: bool,
-    /// Whether it is an object or a library.
+    /// True for an object or a library.
     pub linked: bool,
 }
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
 /// `BadOption`.
@@ -95,9 +95,9 @@ pub(super) fn read(args: &[String]) -> Result<Invocation, Diagnostic> {
 struct Reader {
     words: VecDeque<String>,
     found: Invocation,
-    /// The language that `-x` states.
+    /// The language stated by `-x`.
     language: Option<bool>,
-    /// Whether options that are not known go to the host's compiler, also those read before this was said.
+    /// True if unknown options are forwarded to the host compiler, including options before the switch.
     forward: bool,
     unknown: Vec<String>,
 }
@@ -126,7 +126,7 @@ impl Reader {
         self.apply(name, fate, &value)
     }
 
-    /// Options of warnings and code generation that GCC and clang share may stand for themselves.
+    /// Forwards options of warnings and code generation shared by GCC and clang.
     fn host_option(&mut self, word: &str) {
         let starts = ["-W", "-f", "-march=", "-mtune="];
         if !starts.iter().any(|start| word.starts_with(start)) {
@@ -155,7 +155,7 @@ impl Reader {
                 found.common.push(format!("{form}{}", gnu(value)));
             }
             Common(form) => {
-                // A macro's value may hold commas, a list of folders does between them.
+                // A macro's value may hold commas; in a list of folders, commas separate.
                 let parts = match form {
                     "-D" => vec![value],
                     _ => value.split(',').collect(),
@@ -216,7 +216,7 @@ impl Reader {
                     let help = "name the folder in which the toolkit's `include` stands";
                     return Err(wrong(message).help(help));
                 }
-                // Ours come first: they are made for this machine.
+                // Gradus's headers come first: they are made for the host.
                 let headers = headers.display().to_string();
                 found.common.extend(["-idirafter".to_string(), headers]);
             }
@@ -242,13 +242,13 @@ impl Reader {
     }
 }
 
-/// The words of a text as a shell reads them: between blanks, unless quoted or behind a backslash.
+/// Splits a text into words like a shell: at blanks, unless quoted or escaped.
 fn words(text: &str) -> Vec<String> {
     split(text, char::is_whitespace, true)
 }
 
-/// The parts of a value that lists options: between commas or spaces. What is quoted stays as it is, but for quotes
-/// round all of it; a comma behind a backslash is one of the part's.
+/// Splits a value that lists options, at commas or spaces. Quoted text stays unchanged, except for quotes
+/// around the whole value; an escaped comma does not separate.
 fn parts(value: &str) -> Vec<String> {
     let round = |quote: char| {
         let within = value.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -258,7 +258,7 @@ fn parts(value: &str) -> Vec<String> {
     split(value, |c| matches!(c, ',' | ' '), false)
 }
 
-/// What stands between separators. Quotes keep separators together, and go where `unquote` says so.
+/// Splits a text at separators. Quotes protect separators, and are removed if `unquote`.
 fn split(text: &str, separates: impl Fn(char) -> bool, unquote: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut word: Option<String> = None;
@@ -286,7 +286,7 @@ fn split(text: &str, separates: impl Fn(char) -> bool, unquote: bool) -> Vec<Str
     found
 }
 
-/// A version of the language with GNU's extensions, which system headers and old programs use.
+/// Returns the language version with GNU extensions, used by system headers and old programs.
 fn gnu(version: &str) -> String {
     match version.strip_prefix("c++") {
         Some(year) => format!("gnu++{year}"),
@@ -294,7 +294,7 @@ fn gnu(version: &str) -> String {
     }
 }
 
-/// The highest number behind `sm_`, `compute_` or `lto_` in a value; none where it names no number (`native`).
+/// Returns the highest number after `sm_`, `compute_` or `lto_` in a value; 0 without a number (`native`).
 fn architecture(value: &str) -> u32 {
     let words = value.split([',', '=', '[', ']', '"', ' ']);
     let numbers = words.filter_map(|word| {
@@ -333,7 +333,7 @@ fn wrong(message: String) -> Diagnostic {
     Diagnostic::error(Code::BadOption, message)
 }
 
-/// How many letters must change, come or go to make one word of another.
+/// Returns the number of letters to insert, drop or replace to turn a word into another.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -420,8 +420,8 @@ mod tests {
         assert!(line("-ptx").is_err() && line("-o").is_err() && line("-m32 a.cu").is_err());
     }
 
-    /// Lines that CMake, Makefiles and setup scripts write, and what of them reaches both halves, the host's compiler
-    /// and the linker.
+    /// Command lines written by CMake, Makefiles and setup scripts, with the arguments for both halves, the
+    /// host compiler and the linker.
     const LINES: &[(&str, &str, &str, &str)] = &[
         ("-fmad=false --fmad true", "-ffp-contract=off", "", ""),
         (

@@ -1,15 +1,16 @@
-//! Where things are, in the words of nvcc's `-v` that build systems read.
+//! Toolkit paths, in the format of nvcc's `-v` output parsed by build systems.
 
 use crate::{Settings, runtime};
 use gradus_ir::Diagnostic;
 use std::path::Path;
 
-/// The toolkit's folder, its headers, the GPU that code is written for, and who links programs: we do, as only we know
-/// our run-time library. For links by other compilers the library lies in a folder under the names of CUDA's. The lines of
-/// the link are such by form; nothing runs them.
+/// Returns toolkit folder, headers, target GPU and link command. `gradus nvcc` is named as the linker,
+/// since only the driver knows the runtime library. For links by foreign compilers the library is written
+/// to a folder under the names of CUDA's libraries. The link lines are printed only; nothing runs the
+/// lines.
 ///
 /// # Errors
-/// Where the library cannot be written.
+/// The library cannot be written.
 pub(super) fn told(settings: &Settings) -> Result<String, Diagnostic> {
     let lib = settings.store.join("lib");
     runtime::write_libraries(&lib)?;
@@ -34,14 +35,14 @@ pub(super) fn told(settings: &Settings) -> Result<String, Diagnostic> {
         format!("#$ INCLUDES=\"-I{}\"\n", headers.join("cuda").display()),
         format!("#$ LIBRARIES= {libraries}\n"),
         "#$ device -arch compute_70\n".to_string(),
-        // What links, and who has it linked: the last is who is called.
+        // The linker, and the driver that runs it: build systems call the last.
         format!(" ld -o a.out {named}\n"),
         format!("#$ \"{}\" -o a.out {named}\n", linker(settings)),
     ]
     .concat())
 }
 
-/// The command that links a program: the word that we were called by.
+/// Returns the command that links a program: the name under which Gradus was called.
 fn linker(settings: &Settings) -> String {
     let called = settings
         .command

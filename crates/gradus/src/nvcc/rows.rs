@@ -1,46 +1,46 @@
-//! nvcc's options: what becomes of each.
+//! The table of nvcc's options, with the treatment of each.
 //!
-//! Every option that build systems use has a row. Options that only mean something to a GPU's code generator, or to
-//! nvcc's own work, change nothing here.
+//! Every option used by build systems has a row. Options for a GPU's code generator only, or for nvcc's own
+//! stages, are ignored.
 
-/// What becomes of an option.
+/// The treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It changes nothing here.
+    /// Ignored.
     Nothing,
-    /// The same, with a value.
+    /// Ignored, with a value.
     NothingOf,
-    /// Both halves get it, in this form, with its value behind.
+    /// Passed to both halves in this form, followed by the value.
     Common(&'static str),
-    /// Both halves get these words.
+    /// Adds these words to both halves.
     CommonFlag(&'static str),
-    /// Both halves get this word where the value is the one named.
+    /// Adds this word to both halves if the value equals the named value.
     CommonWhere(&'static str, &'static str),
-    /// The host's half gets this word.
+    /// Adds this word to the host half.
     HostFlag(&'static str),
-    /// The linker gets this form with its value behind.
+    /// Passed to the linker in this form, followed by the value.
     LinkOf(&'static str),
-    /// The linker gets this word.
+    /// Adds this word to the link.
     LinkFlag(&'static str),
-    /// The value's parts go to the host's compiler.
+    /// Forwards the value's parts to the host compiler.
     HostParts,
-    /// The value's parts go to the linker.
+    /// Forwards the value's parts to the linker.
     LinkParts,
     Output,
     /// The folder of the outputs.
     Folder,
     Level,
     Language,
-    /// The GPU that device code is written for.
+    /// The target GPU of device code.
     Architecture,
-    /// How many bits pointers have.
+    /// The number of bits of pointers.
     Bits,
     Object,
-    /// An object whose device code others may use.
+    /// Emits an object whose device code may be used by other objects.
     SeparateObject,
-    /// Whether they may.
+    /// Selects whether device code may be used by other objects.
     Separate,
-    /// What links the device code of objects.
+    /// Links the device code of objects.
     DeviceLink,
     Archive,
     Preprocess(&'static str),
@@ -48,13 +48,13 @@ pub(super) enum Fate {
     /// The folder of an installed toolkit.
     Toolkit,
     Version,
-    /// Where things are is told.
+    /// Prints paths.
     Verbose,
-    /// Options that are not known go to the host's compiler, or to the linker.
+    /// Forwards unknown options to the host compiler, or to the linker.
     Forward,
-    /// Options stand in a file.
+    /// Reads options from a file.
     File,
-    /// What it asks for cannot be made without a GPU's tools.
+    /// Requests output that requires a GPU's tools.
     Refused(&'static str),
 }
 
@@ -131,12 +131,12 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         &["-use_fast_math", "--use_fast_math"],
         CommonFlag("-D__USE_FAST_MATH__=1"),
     ),
-    // A product and a sum become one operation unless this says otherwise.
+    // A product and a sum are contracted by default.
     (
         &["-fmad", "--fmad"],
         CommonWhere("false", "-ffp-contract=off"),
     ),
-    // Streams wait for each other the same way under both; sources may ask which it is.
+    // Streams synchronise equally under both; sources may query the mode.
     (
         &["-default-stream", "--default-stream"],
         CommonWhere("per-thread", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"),
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         ],
         Fate::Architecture,
     ),
-    // About a GPU's code.
+    // GPU code generation.
     (
         &[
             "-m64",
@@ -215,7 +215,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         ],
         NothingOf,
     ),
-    // What is so here in any case.
+    // Always on here.
     (
         &[
             "-expt-relaxed-constexpr",
@@ -228,7 +228,7 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
         ],
         Nothing,
     ),
-    // About nvcc's own work, its files and its words.
+    // nvcc's own stages, files and diagnostics.
     (
         &[
             "-keep",
@@ -288,12 +288,12 @@ pub(super) const ROWS: &[(&[&str], Fate)] = &[
     ),
 ];
 
-/// Options in whose place a value may follow directly.
+/// Options whose value may follow without a separator.
 const JOINED: &[&str] = &["-I", "-D", "-U", "-L", "-l", "-O", "-isystem"];
-/// The same, where the value is a number.
+/// Options whose numeric value may follow without a separator.
 const COUNTED: &[&str] = &["-t", "-m"];
 
-/// The row of an option, its name as the row has it, and the value that stands in the same word.
+/// Returns the row of an option, the option's name in the row, and the value in the same word.
 pub(super) fn find(word: &str) -> Option<(&'static str, Fate, Option<String>)> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value.to_string())),
@@ -313,7 +313,8 @@ pub(super) fn find(word: &str) -> Option<(&'static str, Fate, Option<String>)> {
     Some((name, fate, Some(word[joined.len()..].to_string())))
 }
 
-/// The row of a name. Names of several letters are taken with one dash and with two, as by nvcc.
+/// Returns the row of a name. Names of several letters are accepted with one dash and with two, like in
+/// nvcc.
 fn row(name: &str) -> Option<(&'static str, Fate)> {
     let bare = name.trim_start_matches('-');
     let is = |known: &&str| {

@@ -1,9 +1,9 @@
-//! What clang says of CUDA that cannot be here, in words that help.
+//! Translates clang's errors on unsupported CUDA features into helpful diagnostics.
 
 use super::libraries;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 
-/// The finding that an error of clang's stands for, where we know better.
+/// Returns the diagnostic for a clang error, if a better text is known.
 pub(super) fn as_finding(said: &str) -> Option<Diagnostic> {
     said.lines().find_map(|line| {
         let (place, error) = line
@@ -36,7 +36,7 @@ fn finding(error: &str) -> Option<Diagnostic> {
     libraries::of_header(header).map(libraries::missing)
 }
 
-/// Where an error is, and what is said of the place.
+/// Parses the location of an error, and the label.
 fn span(place: &str) -> Option<(SourceSpan, &'static str)> {
     let mut parts = place.rsplitn(3, ':');
     let column = parts.next()?.parse().ok()?;

@@ -1,8 +1,9 @@
-//! Device functions that one source calls and another defines, although only their own source can call them.
+//! Refuses calls of device functions across sources if the function must be inlined into its kernel.
 //!
-//! A function that queries its thread index, waits for others or uses shared memory becomes part of its kernel,
-//! which must be in the same source. The objects name these functions (`gradus-llvm`'s merge). A link with a call
-//! of one is refused before the linker finds it missing.
+//! A function that queries its thread index, synchronises or uses shared memory becomes part of its kernel,
+//! and must be in the kernel's source. Objects record the names of inlined-only functions (`gradus-llvm`'s
+//! merge). A link with a call of a recorded function is refused before the linker reports an undefined
+//! symbol.
 
 use crate::{archive, files, link};
 use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
@@ -11,21 +12,21 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// The records of a link's objects.
+/// The records in a link's objects.
 #[derive(Default)]
 struct Said {
-    /// The functions that an object calls and does not define.
+    /// The functions called but not defined by an object.
     missing: HashSet<String>,
-    /// The records of functions that are part of their kernels.
+    /// The records of functions that must be inlined into kernels.
     together: HashMap<String, String>,
-    /// The records of their calls.
+    /// The records of calls.
     called: HashMap<String, String>,
 }
 
-/// Refuses calls of such functions.
+/// Refuses calls of recorded functions across sources.
 ///
 /// # Errors
-/// A call's function, with its line.
+/// The called function, with the line of the call.
 pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     let mut said = Said::default();
     for path in paths {
@@ -43,7 +44,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
         .collect();
     names.sort();
     let Some(name) = names.first() else {
-        // Not an error: no kernel calls such a function of another source.
+        // Not an error: no kernel calls a recorded function of another source.
         return Ok(());
     };
     let (defined, spelled) = span(&said.together[*name]);
@@ -59,7 +60,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
     Err(finding)
 }
 
-/// Parses a place and a name, as objects write them.
+/// Parses a location and a name, as recorded in objects.
 fn span(text: &str) -> (Option<SourceSpan>, &str) {
     let mut parts = text.rsplitn(3, ':');
     let name = parts.next().unwrap_or_default();
@@ -79,7 +80,7 @@ fn span(text: &str) -> (Option<SourceSpan>, &str) {
 impl Said {
     fn hear(&mut self, bytes: &[u8]) {
         let Ok(file) = object::File::parse(bytes) else {
-            // Not an error: the file is no object, and the linker says what it is.
+            // Not an error: the file is not an object, and the linker reports it.
             return;
         };
         for symbol in file.symbols() {

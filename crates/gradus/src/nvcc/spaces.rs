@@ -1,11 +1,11 @@
-//! Functions that are declared without an execution space and defined with one: `double f(double);` in a header,
-//! `__host__ __device__ double f(double x) { … }` in a source below the kernel that calls it. nvcc joins what a
-//! unit says of a function; clang goes by what it has read so far, and refuses the call.
+//! Functions declared without an execution space and defined with one: `double f(double);` in a header,
+//! `__host__ __device__ double f(double x) { … }` in a source below the calling kernel. nvcc merges all
+//! declarations of a unit; clang considers only the text before the call, and refuses it.
 //!
-//! Where clang refuses such a call and the unit defines the function for the device, the declaration gets both
-//! spaces in a copy, which stands for the file by way of clang's overlay of file systems: lines, names in
-//! messages, in lists of dependences and in debug information stay. So does a source whose launches have blanks in
-//! their brackets.
+//! If clang refuses such a call and the unit defines the function for the device, the declaration gets both
+//! spaces in a copy of the file. Clang's virtual file system overlay substitutes the copy: lines, and names
+//! in messages, dependence lists and debug information stay. Sources with blanks in launch brackets are
+//! substituted likewise.
 
 use super::launches;
 use crate::files::{self, Scratch};
@@ -14,24 +14,24 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What clang says, at its place, of a declaration that was meant for the host.
+/// Clang's note on a declaration for the host.
 const NOTE: &str = ": note: candidate function not viable: call to __host__ function from __";
 const BOTH: &str = "__host__ __device__ ";
 
-/// The files of which clang reads another text.
+/// The files substituted for clang.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     texts: BTreeMap<PathBuf, String>,
-    /// The declarations that were completed so far: files, and lines from 1.
+    /// The declarations completed so far: files, and lines from 1.
     completed: BTreeSet<(PathBuf, usize)>,
     overlay: Option<PathBuf>,
 }
 
 impl Spaces {
-    /// The files of a source: where clang does not read its launches, they are written as it does.
+    /// Creates the substitution for a source, with launch brackets closed for clang.
     ///
     /// # Errors
-    /// Where a file cannot be read or written.
+    /// A file cannot be read or written.
     pub fn of(source: &str, at: usize, scratch: &Scratch) -> Result<Spaces, Diagnostic> {
         let mut spaces = Spaces::default();
         let text = files::read(Path::new(source))?;
@@ -43,7 +43,7 @@ impl Spaces {
         Ok(spaces)
     }
 
-    /// What clang is told.
+    /// Returns clang's arguments.
     pub fn words(&self) -> Vec<String> {
         let overlay = self.overlay.iter();
         overlay
@@ -51,10 +51,10 @@ impl Spaces {
             .collect()
     }
 
-    /// Completes the declarations that clang points at in `said`; whether there were new ones.
+    /// Completes the declarations named by clang's notes in `said`. Returns true if any was new.
     ///
     /// # Errors
-    /// Where a file cannot be read or written.
+    /// A file cannot be read or written.
     pub fn learn(
         &mut self,
         said: &str,
@@ -86,7 +86,7 @@ impl Spaces {
         Ok(new)
     }
 
-    /// A file as clang reads it.
+    /// Returns a file's text as read by clang.
     fn text(&self, file: &Path) -> Result<String, Diagnostic> {
         let changed = absolute(file).and_then(|file| self.texts.get(&file).cloned());
         let read = || Ok(String::from_utf8_lossy(&files::read(file)?).into_owned());
@@ -112,7 +112,7 @@ impl Spaces {
     }
 }
 
-/// The file, line and column of a note.
+/// Parses file, line and column of a note.
 fn place(line: &str) -> Option<(&str, usize, usize)> {
     let (place, _) = line.split_once(NOTE)?;
     let mut parts = place.rsplitn(3, ':');
@@ -121,7 +121,7 @@ fn place(line: &str) -> Option<(&str, usize, usize)> {
     Some((parts.next()?, line, column))
 }
 
-/// A path as clang's file systems know it: from the root, without steps back.
+/// Returns the absolute path without parent components, as used by clang's file systems.
 fn absolute(path: &Path) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
     for part in std::path::absolute(path).ok()?.components() {
@@ -135,7 +135,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
     whole.is_file().then_some(whole)
 }
 
-/// The name that begins at a column, from 1.
+/// Returns the name that begins at a column, from 1.
 fn name_at(line: &str, column: usize) -> Option<&str> {
     let rest = line.get(column.checked_sub(1)?..)?;
     let end = rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
@@ -146,7 +146,7 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a text has a declaration or definition of a function for the device.
+/// Returns true if a text declares or defines the function for the device.
 fn for_device(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(start, _)| {
         let (before, after) = (&text[..start], &text[start + name.len()..]);
@@ -157,7 +157,7 @@ fn for_device(text: &str, name: &str) -> bool {
     })
 }
 
-/// The text with both spaces before what stands in a line, from 1.
+/// Returns the text with both spaces inserted at the start of a line, from 1.
 fn completed(text: &str, line: usize) -> String {
     let before = text.split_inclusive('\n').take(line - 1);
     let start = before.map(str::len).sum();

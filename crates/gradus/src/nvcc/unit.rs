@@ -1,4 +1,4 @@
-//! One source with device code: clang twice, our passes, and clang's back end.
+//! Compiles a source with device code: clang twice, Gradus's passes, and clang's back end.
 
 use super::loops;
 use super::options::{Invocation, Source};
@@ -14,30 +14,30 @@ use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Req
 use std::path::Path;
 use std::process::Stdio;
 
-/// What compiles the sources of a command line.
+/// The context for compiling the sources of a command line.
 pub(super) struct Unit<'a> {
     pub settings: &'a Settings,
     pub how: &'a DriveOptions,
     pub asked: &'a Invocation,
     pub scratch: &'a Scratch,
-    /// What is to come out, in clang's words.
+    /// The output form, as clang's arguments.
     pub form: &'a [&'static str],
 }
 
-/// Both halves of a source as clang leaves them, and the way back to what is asked for.
+/// Both halves of a source before the passes, and the back half of the compilation.
 pub(super) struct Opened {
-    /// The compilation of the host's half, taken apart.
+    /// The host's compilation, split.
     pub halves: Halves,
-    /// The host's half: bitcode.
+    /// The host half: bitcode.
     pub host: Vec<u8>,
-    /// The device's half: text.
+    /// The device half: text.
     pub device: Input,
 }
 
-/// What sources ask whether nvcc compiles them, in every language.
+/// The macro by which sources detect nvcc, in every language.
 pub(super) const BY_NVCC: &str = "-D__NVCC__=1";
 
-/// What clang needs to take CUDA sources without a toolkit.
+/// Clang's arguments for CUDA sources without a toolkit.
 const LANGUAGE: &[&str] = &[
     "-x",
     "cuda",
@@ -55,14 +55,14 @@ const LANGUAGE: &[&str] = &[
     "-Wno-invalid-constexpr",
 ];
 
-/// Gives `long double` the host's size on the device, too: what holds one has one layout, and clang refuses
-/// every use of one in device code, for a GPU has no such numbers.
+/// Gives `long double` the host's size on the device, too: structures with `long double` have a single
+/// layout. Clang refuses every use in device code, since a GPU has no such type.
 #[cfg(target_arch = "x86_64")]
 const LONG_DOUBLE: &str = "-mlong-double-80";
 #[cfg(not(target_arch = "x86_64"))]
 const LONG_DOUBLE: &str = "-mlong-double-128";
 
-/// Where our headers for CUDA are.
+/// Returns the search path of Gradus's CUDA headers.
 pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
     let folder = settings.include.iter().map(|folder| folder.join("cuda"));
     folder
@@ -70,15 +70,15 @@ pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
         .collect()
 }
 
-/// The options of a host half that is only preprocessed.
+/// Returns the options for preprocessing the host half.
 pub(super) fn as_host(asked: &Invocation) -> Vec<String> {
     let words = LANGUAGE.iter().copied().chain(["--cuda-host-only"]);
     let words = words.map(String::from);
     words.chain([architecture(asked)]).collect()
 }
 
-/// What `__CUDA_ARCH__` says: what was asked for, but no GPU older than those whose threads run by themselves,
-/// and none newer than those whose instructions are known here.
+/// Returns the architecture for `__CUDA_ARCH__`: the requested one, limited below to GPUs with independent
+/// thread scheduling, and above to GPUs whose instructions are supported.
 fn architecture(asked: &Invocation) -> String {
     let known = match asked.architecture {
         ..=72 => "70",
@@ -92,8 +92,8 @@ fn architecture(asked: &Invocation) -> String {
 }
 
 impl Unit<'_> {
-    /// Compiles both halves of a source, as far as our passes; the back half reads `derived`. Nothing where a compiler
-    /// refuses it: the status and what it said are left behind.
+    /// Compiles both halves of a source up to the passes; the back half reads `derived`. Returns `None` if
+    /// a compiler refuses the source, with status and messages in `driven`.
     pub fn open(
         &self,
         at: usize,
@@ -135,7 +135,7 @@ impl Unit<'_> {
         }))
     }
 
-    /// Compiles a source to an object; gives the exit status of a compiler that refuses it.
+    /// Compiles a source to an object. Returns the exit status of a compiler that refuses it.
     pub fn compile(
         &self,
         at: usize,
@@ -165,7 +165,7 @@ impl Unit<'_> {
             options: Options {
                 parallel: true,
                 skip_late: true,
-                // Remarks have lines where the code has them.
+                // Remarks need lines.
                 strip_debug: !halves.debug && !self.how.kernel_report,
                 separate: self.asked.separate,
                 device: Some(opened.device),
@@ -181,7 +181,7 @@ impl Unit<'_> {
         self.finish(halves.back, &kernels.unwrap_or_default(), driven)
     }
 
-    /// Runs the compiler's back end; where it was asked for, with what its vectoriser says.
+    /// Runs the compiler's back end, with the vectoriser's remarks if requested.
     fn finish(&self, mut back: Job, kernels: &str, driven: &mut Driven) -> Result<i32, Diagnostic> {
         if !self.how.kernel_report {
             let (status, said) = run(&back)?;
@@ -207,7 +207,7 @@ impl Unit<'_> {
         bytes.filter(|_| reply.outcome == Outcome::Ok)
     }
 
-    /// The host's compilation, as clang plans it.
+    /// Returns the host's compilation, as planned by clang.
     fn host_job(&self, source: &Source, object: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
         let mut args = self.line();
         args.extend(spaces.words());
@@ -224,7 +224,7 @@ impl Unit<'_> {
         args.extend(self.form.iter().map(|word| word.to_string()));
         let named = |word: &String| word.starts_with("-march=");
         if !self.asked.host.iter().any(named) {
-            // Kernels are made for the device that is there: this machine.
+            // Kernels are compiled for the existing device: this machine.
             args.push("-march=native".into());
         }
         args.extend(self.asked.host.iter().cloned());
@@ -233,8 +233,8 @@ impl Unit<'_> {
         self.job(args, source, object)
     }
 
-    /// Where the list of dependences goes, and for whom it is, where that is not said: the object that the user
-    /// will see.
+    /// Returns the options for the dependence list, if not stated: file name, and the user's object as
+    /// target.
     fn dependences(&self, source: &Source) -> Vec<String> {
         let says = |words: &[&str]| self.asked.host.iter().any(|w| words.contains(&w.as_str()));
         let mut words = Vec::new();
@@ -253,7 +253,7 @@ impl Unit<'_> {
         words
     }
 
-    /// The device's compilation to text.
+    /// Returns the device's compilation to text.
     fn device_job(&self, source: &Source, text: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
         let mut args = self.line();
         args.extend(spaces.words());
@@ -274,14 +274,14 @@ impl Unit<'_> {
             .map(String::from),
         );
         args.push(match self.asked.common.iter().any(|word| word == "-g") {
-            // Else nothing but lines is told of what is optimised.
+            // Otherwise clang emits only line tables for optimised code.
             true => "--cuda-noopt-device-debug".into(),
             false => "-gline-tables-only".into(),
         });
         self.job(args, source, text)
     }
 
-    /// What both compilations are told.
+    /// Returns the options of both compilations.
     fn line(&self) -> Vec<String> {
         let mut line: Vec<String> = LANGUAGE.iter().map(|w| w.to_string()).collect();
         line.push(architecture(self.asked));
@@ -298,7 +298,8 @@ impl Unit<'_> {
         line
     }
 
-    /// The level that code is made for. Device code is optimised unless it is for a debugger.
+    /// Returns the optimisation level of code generation. Device code is optimised unless compiled for a
+    /// debugger.
     fn level(&self) -> String {
         match self.asked.level.as_deref() {
             _ if self.asked.device_debug => "-O1".into(),
@@ -332,7 +333,7 @@ impl Unit<'_> {
     }
 }
 
-/// Runs a compiler; gives its exit status and what it said.
+/// Runs a compiler. Returns exit status and messages.
 fn run(job: &Job) -> Result<(i32, String), Diagnostic> {
     let output = job.command().stdin(Stdio::null()).output();
     let output = output.map_err(|e| {

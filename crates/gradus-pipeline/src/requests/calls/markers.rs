@@ -1,10 +1,10 @@
-//! Markers: global variables whose *names* say how a differentiation call is meant. Programs declare
-//! them and never define them, so every use must go.
+//! Activity markers: global variables whose *names* qualify the arguments of a differentiation call.
+//! Programs declare but never define markers, hence every use must be removed.
 //!
-//! A call passes what was loaded from a marker, or its address (C++ references). After the early
-//! pipeline the load usually stands right before the call; it may have been shared or moved out of a
-//! loop, so a marker is looked for behind merges and carried values too. Before anything else moves it, what is
-//! loaded becomes the address as a number ([`settle_loads`]), which is the same on all ways.
+//! A call passes a value loaded from a marker, or the marker's address (C++ references). After the early
+//! pipeline the load usually precedes the call immediately. The load may have been shared or hoisted, so
+//! markers are traced through merges and loop-carried values. Before any other code motion, each load is
+//! replaced by the address as an integer ([`settle_loads`]), equal on all paths.
 
 use gradus_ir::known::{Marker, interface_word, marker_named};
 use gradus_ir::{
@@ -12,18 +12,18 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
-/// What a value stands for, seen through merges, carried values and casts that keep the bits.
+/// The origin of a value, traced through merges, loop-carried values and bit-preserving casts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Origin {
-    /// A marker, the same wherever the value comes from.
+    /// A marker on all paths.
     Marker(Marker),
-    /// Different markers, or a marker here and something else there.
+    /// Different markers, or a marker on some paths only.
     Mixed,
-    /// No marker.
+    /// Not a marker.
     Value,
 }
 
-/// The origin of a value.
+/// Returns the origin of a value.
 pub(crate) fn origin(unit: &Unit, body: &Body, value: Value) -> Origin {
     let (mut found, mut other) = (None, false);
     for source in sources(unit, body, value) {
@@ -40,7 +40,7 @@ pub(crate) fn origin(unit: &Unit, body: &Body, value: Value) -> Origin {
     }
 }
 
-/// The constant that a value always is, seen as [`origin`] sees it.
+/// Returns the constant that a value equals on all paths, traced as in [`origin`].
 pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
     let mut sources = sources(unit, body, value).into_iter();
     let first = sources.next()?;
@@ -48,8 +48,8 @@ pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
     sources.all(|s| s == first).then_some(first)
 }
 
-/// Returns the name of an undefined variable that begins like a marker's and that the table lacks. The value is its
-/// address, or was loaded from it.
+/// Returns the name of an undefined variable with a marker's prefix that is missing from the table. The
+/// value is the variable's address, or was loaded from the variable.
 pub(crate) fn unknown_name<'u>(unit: &'u Unit, body: &Body, value: Value) -> Option<&'u str> {
     let mut found = sources(unit, body, value).into_iter();
     found.find_map(|source| {
@@ -65,7 +65,7 @@ fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
     marker_named(&unit.globals[variable(unit, body, value)?].name)
 }
 
-/// Returns the variable whose address a value is, or from which it was loaded as a whole number.
+/// Returns the variable whose address `value` is, or from which `value` was loaded as an integer.
 fn variable(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     let address = match body.def_op(value) {
         Some(op) if is_reading(body, op) => body.operand(op, 0),
@@ -78,14 +78,14 @@ fn variable(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     }
 }
 
-/// Whether an op loads from an address, or makes a number of it, as [`settle_loads`] does with markers.
+/// Returns true if an op loads from an address, or converts it to an integer, as [`settle_loads`] does.
 fn is_reading(body: &Body, op: Op) -> bool {
     let kind = body.kind(op);
     matches!(kind, OpKind::Load(_) | OpKind::Cast(CastOp::PtrToInt))
 }
 
-/// Puts the addresses of markers, as numbers, in place of what a body loads from them: a load may come to stand
-/// behind a question, and what arrives where it is not asked is no marker.
+/// Replaces loads from markers by the markers' addresses as integers: a load may be moved under a
+/// condition, and the value merged on the other path is not a marker.
 pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
     for op in reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
@@ -101,7 +101,7 @@ pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// Has a body load from markers again what [`settle_loads`] settled: a later link reads calls that are left.
+/// Reverts [`settle_loads`]: a later link reads the remaining calls.
 pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
     for op in reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
@@ -116,15 +116,15 @@ pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
     }
 }
 
-/// What a body reads of markers.
+/// Returns the ops of a body that read markers.
 fn reads(unit: &Unit, body: &Body) -> Vec<Op> {
     let of_marker =
         |op: &Op| is_reading(body, *op) && marker_of(unit, body, body.result(*op)).is_some();
     body.walk(body.root()).filter(of_marker).collect()
 }
 
-/// The values that may arrive as `value`: results and parameters of structures are followed to what is
-/// yielded and carried. Each is looked at once.
+/// Returns the values that may reach `value`, traced from results and parameters of structured ops to
+/// yielded and loop-carried values. Each value is visited once.
 fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
     let (mut pending, mut seen, mut found) = (vec![value], HashSet::new(), Vec::new());
     while let Some(value) = pending.pop() {
@@ -144,10 +144,10 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
     found
 }
 
-/// What may arrive as parameter `index` of a loop's region.
+/// Adds the values that may reach parameter `index` of a loop's region.
 fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
     let Some(op) = body.owner(region) else {
-        // Not an error: nothing in the body hands on a parameter of the function.
+        // Not an error: a parameter of the function has no source in the body.
         return;
     };
     let index = index as usize;
@@ -167,7 +167,7 @@ fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
     }
 }
 
-/// What may arrive as result `index` of an op.
+/// Adds the values that may reach result `index` of an op.
 fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) {
     let index = index as usize;
     match body.kind(op) {
@@ -210,7 +210,7 @@ fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) 
     }
 }
 
-/// Puts zero in place of everything that a body still loads from markers; says whether there was any.
+/// Replaces all remaining loads from markers by zero. Returns true if any existed.
 pub(crate) fn erase_loads(unit: &mut Unit, body: &mut Body) -> bool {
     let loads = reads(unit, body);
     let found = !loads.is_empty();

@@ -1,9 +1,9 @@
-//! Drop-in calls: `__enzyme_autodiff(f, …)` and the like inside bodies become direct calls of
-//! derivatives that are made afterwards.
+//! Drop-in calls: lowers `__enzyme_autodiff(f, …)` and its relatives inside bodies to direct calls of
+//! derivatives, which are emitted later.
 //!
-//! Steps: (1) find the calls by their callee's name; (2) read each ([`parse`]); (3) declare the variant
-//! and call it ([`rewrite`]); (4) put zero in place of what is still loaded from markers. A call that
-//! cannot be read is a finding, and all calls are looked at before the request is refused.
+//! Steps: (1) find the calls by the callee's name; (2) parse each ([`parse`]); (3) declare the variant and
+//! call it ([`rewrite`]); (4) replace remaining loads from markers by zero. A call that cannot be parsed is
+//! a diagnostic; all calls are parsed before the request is refused.
 
 mod markers;
 mod parse;
@@ -23,26 +23,27 @@ pub(crate) use rewrite::frame_memory;
 pub(crate) use size::{Allocated, Sizes, settle};
 use std::collections::HashSet;
 
-/// Whether a symbol belongs to the call interface: an entry or a marker.
+/// Returns true if a symbol belongs to the call interface: a differentiation function or a marker.
 pub(crate) fn is_interface_name(name: &str) -> bool {
     differentiation_call(name).is_some() || marker_named(name).is_some()
 }
 
-/// What lowering did.
+/// The outcome of lowering.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
-    /// The functions whose bodies changed.
+    /// The functions with changed bodies.
     pub changed: Vec<FuncId>,
     /// The number of calls replaced.
     pub replaced: usize,
     /// The number of calls left for a later link.
     pub left: usize,
-    /// What could not be read.
+    /// Diagnostics on calls that could not be parsed.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Lowers all differentiation calls of all bodies; `partial` leaves those whose function is defined
-/// elsewhere, or reaches a call that is left. Derivatives that `in_kernels` request, by name, run concurrently.
+/// Lowers all differentiation calls of all bodies. `partial` leaves a call if its function is defined in
+/// another file or reaches a call that is left. Derivatives requested by functions for whose names
+/// `in_kernels` holds run concurrently.
 pub(crate) fn lower(
     unit: &mut Unit,
     roots: &mut Roots,
@@ -86,7 +87,7 @@ pub(crate) fn lower(
     lowered
 }
 
-/// Has what differentiation calls are told by markers stand still, before code around them moves.
+/// Replaces the marker loads of differentiation calls before code motion.
 pub(crate) fn settle_markers(unit: &mut Unit) {
     for site in unit.functions.ids().collect::<Vec<_>>() {
         if let Some(mut body) = unit.functions[site].body.take() {
@@ -98,7 +99,7 @@ pub(crate) fn settle_markers(unit: &mut Unit) {
     }
 }
 
-/// The differentiation calls of a body, each with the functions that it names.
+/// Returns the differentiation calls of a body, each with the functions named.
 pub(crate) fn named(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
     let function = |value| match unit.constant(body.as_const(value)?).kind {
         ConstKind::Func(func) => Some(func),
@@ -112,13 +113,13 @@ pub(crate) fn named(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
     with_names.collect()
 }
 
-/// Whether a function's body holds differentiation calls.
+/// Returns true if a function's body has differentiation calls.
 pub(crate) fn asks(unit: &Unit, func: FuncId) -> bool {
     let body = unit.functions[func].body.as_deref();
     body.is_some_and(|body| !find(unit, body).is_empty())
 }
 
-/// The differentiation calls of a body.
+/// Returns the differentiation calls of a body.
 fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
     let entry = |op| {
         let callee = &unit.functions[unit.callee(body, op)?];
@@ -139,7 +140,7 @@ struct Place {
     in_kernel: bool,
 }
 
-/// Lowers a call; says whether it could be done now. Without `waiting` nothing may be left.
+/// Lowers a call. Returns false if the call must be left for a later link, which requires `waiting`.
 fn lower_one(
     unit: &mut Unit,
     body: &mut Body,
@@ -239,7 +240,7 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
     Err(call.bad(Code::UnknownWord, message).help(help))
 }
 
-/// The function that a call names.
+/// Returns the function named by a call.
 fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
     let settled = markers::settled(call.unit, call.body, value);
     let constant = settled.and_then(|v| call.body.as_const(v));
@@ -261,7 +262,7 @@ fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
     }
 }
 
-/// The function itself where it has a body; a function around it where its derivative is known by name.
+/// Returns the function itself if it has a body, or a wrapper if its derivative is known by name.
 fn callable(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
     if unit.functions[primal].body.is_some() {
         return Some(primal);
@@ -303,7 +304,7 @@ fn unseen(call: &Call<'_>, primal: FuncId) -> Diagnostic {
         .help("give its file too, compiled the same way, in the same link")
 }
 
-/// What the call's prototype says about its result.
+/// Returns the result form stated by the call's prototype.
 fn wanted(body: &Body, op: Op, place: Option<(Value, gradus_ir::TypeId)>) -> Wanted {
     if let Some((place, ty)) = place {
         return Wanted::Memory(ty, place);

@@ -1,10 +1,10 @@
-//! What a differentiation call says: tokens to a variant, and for each of the derivative's parameters
-//! the value that it gets.
+//! Parses a differentiation call: from tokens to a variant and a value for each of the derivative's
+//! parameters.
 //!
-//! The arguments of the call are markers and values. One argument of the source may be several of the
-//! call (a structure in registers): parameters of one name belong together, and a marker speaks for all
-//! of them. Without a marker floating point is `out` in reverse and `dup` in forward mode, a pointer is
-//! `dup`, an integer `const`. A call that does not fit the function is refused at its line.
+//! The arguments of the call are markers and values. An argument of the source may be several of the call
+//! (a structure in registers): parameters of equal names form a group, and a marker applies to the whole
+//! group. Without a marker a float is `out` in reverse mode and `dup` in forward mode, a pointer is `dup`,
+//! an integer `const`. A call that does not fit the function is refused at its line.
 
 mod conflicts;
 mod split;
@@ -16,51 +16,51 @@ use gradus_ir::known::Marker;
 use gradus_ir::{AttrValue, Body, CastOp, Code, Diagnostic, FuncId, Op, Type, TypeId, Unit, Value};
 use std::ops::Range;
 
-/// Where a parameter of the derivative gets its value from.
+/// The source of a value for a parameter of the derivative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Passed {
-    /// An argument of the call, converted where C's variable arguments widened it.
+    /// An argument of the call, converted back from C's default argument promotions.
     Direct(Value),
-    /// What lies so many bytes behind a pointer: a structure that the call passes in memory and the
-    /// function takes in registers.
+    /// A load at an offset in bytes from a pointer: the call passes a structure in memory, and the function
+    /// takes it in registers.
     At(Value, i64),
-    /// The pointer, moved by lane × stride bytes.
+    /// The pointer, moved by batch index × stride bytes.
     Strided(Value, Value, u32),
-    /// The address of a copy of the structure there.
+    /// The address of a copy of the structure at this address.
     CopyOf(Value, TypeId),
-    /// Fresh memory for one of these, which nobody reads.
+    /// Fresh memory for a value of this type, never read.
     Scratch(TypeId),
 }
 
-/// A differentiation call, understood.
+/// A parsed differentiation call.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    /// What it asks for.
+    /// The requested derivative.
     pub variant: Variant,
-    /// What each parameter of the primal gets.
+    /// The value for each parameter of the primal.
     pub primal: Vec<Passed>,
-    /// What the shadow or tangent of each parameter of the primal gets, by lane.
+    /// The shadow or tangent of each parameter of the primal, by batch index.
     pub shadows: Vec<Vec<Passed>>,
-    /// Where the call wants its result, if it is a structure in memory, and what that is.
+    /// Address and type of the result, if the call returns a structure in memory.
     pub result_place: Option<(Value, TypeId)>,
-    /// The cotangents of the result, by lane; empty for ones.
+    /// The cotangents of the result, by batch index; empty means ones.
     pub cotangents: Vec<Passed>,
-    /// The tape that is given.
+    /// The tape argument.
     pub tape: Option<Value>,
-    /// How many bytes of memory the tape has, as the call says.
+    /// The size in bytes of the tape's memory, as stated by the call.
     pub allocated: Option<Value>,
 }
 
-/// What a call asks for.
+/// The kind of request of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asks {
     /// The derivative.
     pub mode: Mode,
-    /// The size of its tape instead.
+    /// True if the call requests the tape's size instead.
     pub size_only: bool,
 }
 
-/// A differentiation call to be understood.
+/// A differentiation call to be parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub unit: &'a Unit,
@@ -70,7 +70,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// An error at the line of the call.
+    /// Returns an error at the line of the call.
     pub(crate) fn bad(&self, code: Code, message: impl Into<String>) -> Diagnostic {
         let site = &self.unit.functions[self.site];
         let name = site.source_name.as_ref().unwrap_or(&site.name);
@@ -79,7 +79,7 @@ impl Call<'_> {
             .at(self.unit.span(self.body.ops[self.op].loc), "asked for here")
     }
 
-    /// A type that stands in attribute `name` of argument `index` of the call.
+    /// Returns the type in attribute `name` of argument `index` of the call.
     fn type_attr(&self, index: usize, name: &str) -> Option<TypeId> {
         let attrs = self.body.kind(self.op).call_info()?.attrs?;
         match self.unit.attrs(attrs).param(index, name) {
@@ -88,7 +88,7 @@ impl Call<'_> {
         }
     }
 
-    /// The arguments, and where the call wants a structure returned in memory.
+    /// Returns the arguments, and the address for a structure returned in memory.
     pub(crate) fn arguments(&self) -> (Vec<(usize, Value)>, Option<(Value, TypeId)>) {
         let args = self.unit.call_args(self.body, self.op);
         let numbered = args.iter().copied().enumerate();
@@ -99,18 +99,18 @@ impl Call<'_> {
     }
 }
 
-/// What messages call the argument itself, in contrast to its shadow.
+/// The diagnostics' word for the argument, in contrast to the shadow.
 const ARGUMENT: &str = "the argument";
 
-/// One argument of a call.
+/// An argument of a call.
 #[derive(Clone, Copy)]
 enum Token {
     Marker(Marker),
-    /// A value; with the bytes of the structure behind it where it is passed in memory by value.
+    /// A value, with the size in bytes of the pointee for a structure passed by value in memory.
     Value(Value, Option<u64>),
 }
 
-/// How an argument of the widened type becomes a parameter's.
+/// Returns the conversion from a promoted argument's type to a parameter's type.
 pub(crate) fn conversion(unit: &Unit, from: TypeId, to: TypeId) -> Option<Option<CastOp>> {
     if from == to {
         return Some(None);
@@ -133,9 +133,9 @@ struct Parser<'a> {
     passed: Vec<Passed>,
     shadows: Vec<Vec<Passed>>,
     result_place: Option<(Value, TypeId)>,
-    /// The words on the result that the call holds.
+    /// The result words of the call.
     on_result: Vec<Marker>,
-    /// The words with a value that the call holds.
+    /// The words with a value of the call.
     with_value: Vec<Marker>,
     interleaved: bool,
     /// True if an argument was read.
@@ -147,10 +147,10 @@ struct Parser<'a> {
     allocated: Option<Value>,
 }
 
-/// Reads the call of `primal`'s derivative whose arguments after the function are `args`.
+/// Parses the call of `primal`'s derivative. `args` are the arguments after the function.
 ///
 /// # Errors
-/// A call that does not fit.
+/// A call that does not fit the function.
 pub(crate) fn parse(
     call: Call<'_>,
     primal: FuncId,
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
         unit.param_types(unit.functions[self.primal].ty)
     }
 
-    /// A type that stands in attribute `name` of parameter `index` of the primal.
+    /// Returns the type in attribute `name` of parameter `index` of the primal.
     fn param_type_attr(&self, index: usize, name: &str) -> Option<TypeId> {
         let unit = self.call.unit;
         match unit
@@ -270,7 +270,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A structure that the primal returns in memory is its first parameter.
+    /// Handles a structure returned in memory by the primal: the first parameter.
     fn result_parameter(&mut self) -> Result<(), Diagnostic> {
         let Some(ty) = self.param_type_attr(0, "sret") else {
             // Not an error: the function returns no structure in memory.
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads the word between the arguments and their shadows.
+    /// Reads the word between the arguments and the shadows.
     fn between(&mut self) -> Result<(), Diagnostic> {
         if let Some(Token::Marker(Marker::Interleave)) = self.tokens.get(self.next) {
             self.next += 1;
@@ -336,7 +336,7 @@ impl<'a> Parser<'a> {
         Err(self.bad(message).help(help))
     }
 
-    /// The flags that stand here, and the activity marker of the next argument, if there is one.
+    /// Reads the flags at this position. Returns the activity marker of the next argument, if any.
     fn markers(&mut self) -> Result<Option<Marker>, Diagnostic> {
         let mut activity = None;
         while let Some(&Token::Marker(marker)) = self.tokens.get(self.next) {
@@ -388,7 +388,7 @@ impl<'a> Parser<'a> {
         Ok(activity)
     }
 
-    /// The whole number behind a marker.
+    /// Reads the integer after a marker.
     fn number(&mut self, marker: &str) -> Result<Value, Diagnostic> {
         let token = self.tokens.get(self.next).copied();
         self.next += 1;
@@ -420,7 +420,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next value.
+    /// Reads the next value.
     fn value(&mut self, what: &str, index: usize) -> Result<(Value, Option<u64>), Diagnostic> {
         let token = self.tokens.get(self.next).copied();
         self.next += 1;
@@ -445,7 +445,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an argument; says whether its shadow is still to come.
+    /// Reads an argument. Returns true if the shadow follows later.
     fn argument(
         &mut self,
         group: Range<usize>,
@@ -511,7 +511,7 @@ impl<'a> Parser<'a> {
         Ok(later)
     }
 
-    /// One value for each parameter of a group, of fitting types.
+    /// Reads a value of fitting type for each parameter of a group.
     fn values(&mut self, what: &str, group: &Range<usize>) -> Result<Vec<Passed>, Diagnostic> {
         let mut values = Vec::new();
         for index in group.clone() {
@@ -519,7 +519,7 @@ impl<'a> Parser<'a> {
             let (value, by_value) = self.value(what, index)?;
             let from = self.call.body.ty(value);
             let taken = self.param_type_attr(index, "byval");
-            // The shadow of a structure in memory is given by its address anyhow.
+            // The shadow of a structure in memory is given by its address in any case.
             let referred = self.by_reference;
             let by_value = by_value.or(referred.filter(|_| what == ARGUMENT || taken.is_none()));
             if let (Some(given), true) = (referred, what == ARGUMENT) {
@@ -561,7 +561,7 @@ impl<'a> Parser<'a> {
         let finding = self
             .bad(message)
             .help("cast the argument to the parameter's type in the call");
-        // A marker that the program defines as a constant arrives here as a number.
+        // A marker that the program defines as a constant arrives as a number.
         match unit.types.int_bits(from) {
             Some(_) => finding.note(
                 "a marker such as `enzyme_dup` is a variable: declare it `extern int enzyme_dup;`",
@@ -655,14 +655,14 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the diagnostic on an argument that is named like a marker and is none.
+/// Returns the diagnostic on an argument with a marker's prefix that is not a marker.
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
     let message = format!("`{name}` is no marker of the call interface");
     call.bad(Code::UnknownWord, message)
         .help("correct the name; `docs/interface-words.md` lists the words that are honoured")
 }
 
-/// A type as messages name it.
+/// Returns a type's name for diagnostics.
 fn describe(unit: &Unit, ty: TypeId) -> String {
     match unit.types.get(ty) {
         Type::Int(1) => "a truth value".to_string(),

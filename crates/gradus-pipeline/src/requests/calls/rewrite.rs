@@ -1,26 +1,26 @@
-//! A differentiation call becomes a direct call of the derivative.
+//! Rewrites a differentiation call to a direct call of the derivative.
 //!
-//! Arguments are brought into the derivative's types; what it returns is brought into the form that the
-//! call's own prototype states. Where the two differ they are the same scalars at the same offsets
-//! (checked by [`fits`]), and go through memory that LLVM removes again.
+//! Arguments are converted to the derivative's types; results are converted to the form stated by the
+//! call's own prototype. If the two differ, both have equal scalars at equal offsets (checked by [`fits`])
+//! and are converted through memory, which LLVM removes.
 
 use super::parse::{Parsed, Passed, conversion};
 use crate::requests::abi::leaves;
 use gradus_ad::{ParamRole, Signature};
 use gradus_ir::{AttrSet, Body, Builder, CallInfo, FuncId, Op, OpKind, TypeId, Unit, Value};
 
-/// What a call's prototype says about its result.
+/// The result form stated by a call's prototype.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// Nothing looks at it.
+    /// The result is unused.
     Nothing,
-    /// It is a value of this type.
+    /// A value of this type.
     Value(TypeId),
-    /// It is a structure of this type, stored there.
+    /// A structure of this type, stored at this address.
     Memory(TypeId, Value),
 }
 
-/// The type that holds all results of a derivative as C lays them out; `None` without results.
+/// Returns the type of all results of a derivative in C's layout; `None` without results.
 fn layout_type(unit: &mut Unit, signature: &Signature) -> Option<TypeId> {
     match signature.results.as_slice() {
         [] => None,
@@ -32,7 +32,7 @@ fn layout_type(unit: &mut Unit, signature: &Signature) -> Option<TypeId> {
     }
 }
 
-/// Whether what a derivative returns are the scalars that the call's prototype states.
+/// Returns true if a derivative's results equal the scalars stated by the call's prototype.
 pub(crate) fn fits(unit: &mut Unit, signature: &Signature, wanted: Wanted) -> bool {
     let stated = match wanted {
         Wanted::Nothing => return true,
@@ -41,7 +41,7 @@ pub(crate) fn fits(unit: &mut Unit, signature: &Signature, wanted: Wanted) -> bo
     layout_type(unit, signature).is_some_and(|ty| leaves(unit, ty) == leaves(unit, stated))
 }
 
-/// Calls `derivative` in place of the differentiation call `op`, which goes.
+/// Replaces the differentiation call `op` by a call of `derivative`.
 pub(crate) fn rewrite(
     unit: &mut Unit,
     body: &mut Body,
@@ -55,7 +55,7 @@ pub(crate) fn rewrite(
     replace(unit, body, op, derivative, &args, &signature, wanted);
 }
 
-/// Calls a function in place of the differentiation call `op`, which goes.
+/// Replaces the differentiation call `op` by a call of `derivative` with these arguments.
 pub(crate) fn replace(
     unit: &mut Unit,
     body: &mut Body,
@@ -90,7 +90,7 @@ fn poison(unit: &mut Unit, body: &mut Body, like: Value) -> Value {
     Builder::new(unit, body).poison(ty)
 }
 
-/// Changes an `invoke` in place: its regions stay, the parameter of the first is the new result.
+/// Changes an `invoke` in place: the regions stay, and the parameter of the first is the new result.
 fn invoke(
     unit: &mut Unit,
     body: &mut Body,
@@ -122,7 +122,7 @@ fn invoke(
     body.set_operands(op, &operands);
 }
 
-/// The derivative's arguments, made before the call.
+/// Emits the derivative's arguments before the call.
 fn arguments(
     unit: &mut Unit,
     body: &mut Body,
@@ -184,8 +184,8 @@ fn pass(build: &mut Builder<'_>, passed: Passed, ty: TypeId) -> Value {
     }
 }
 
-/// Memory that takes a value of any of these types, in the function's frame, made at its entry so that
-/// loops do not grow the stack.
+/// Returns stack memory large enough for any of these types. The alloca is in the entry, so loops do not
+/// grow the stack.
 pub(crate) fn frame_memory(build: &mut Builder<'_>, types: &[TypeId]) -> Value {
     let root = build.body.root();
     let place = match build.body.first(root) {
@@ -221,7 +221,7 @@ fn copy(build: &mut Builder<'_>, to: Value, from: Value, bytes: u64) {
     build.call(memcpy, &[to, from, bytes, volatile]);
 }
 
-/// Brings what the derivative returned into the form that the call states.
+/// Converts the derivative's result to the form stated by the call.
 fn deliver(
     build: &mut Builder<'_>,
     signature: &Signature,

@@ -1,6 +1,6 @@
-//! The size of a tape that a program gives memory for. It is known when the derivative is made: a
-//! question for it becomes a call of a small function that gets its body then, and a size that the
-//! program states is compared then, or at run time where it is no constant.
+//! Tape sizes, for tapes in memory provided by the program. A size is known once the derivative is emitted.
+//! A size query becomes a call of a small function whose body is emitted then. A size stated by the program
+//! is checked then, or at run time if not constant.
 
 use super::parse::{Call, Parsed};
 use super::rewrite::{self, Wanted};
@@ -11,21 +11,21 @@ use gradus_ir::{
     SourceSpan, TypeId, Unit,
 };
 
-/// The functions that give sizes: each with the root whose tape is meant.
+/// The size functions, each with the root of the tape.
 pub(crate) type Sizes = Vec<(FuncId, FuncId)>;
 
-/// A size that a call states as a constant.
+/// A size stated by a call as a constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocated {
-    /// The derivative whose tape is meant.
+    /// The root of the tape.
     pub root: FuncId,
-    /// The bytes.
+    /// The size in bytes.
     pub bytes: i64,
-    /// The function that holds the call, and its place.
+    /// The function with the call, and the source location.
     pub place: (String, Option<SourceSpan>),
 }
 
-/// The function that gives the size of a root's tape as a value of type `ty`.
+/// Returns the function that returns the size of a root's tape as a value of type `ty`.
 fn function(unit: &mut Unit, roots: &mut Roots, root: FuncId, ty: TypeId) -> FuncId {
     let signature = unit.types.func(ty, Vec::new());
     let known = roots
@@ -42,10 +42,10 @@ fn function(unit: &mut Unit, roots: &mut Roots, root: FuncId, ty: TypeId) -> Fun
     func
 }
 
-/// Answers a question for a size.
+/// Lowers a size query.
 ///
 /// # Errors
-/// A call whose result is no whole number.
+/// A call whose result is not an integer.
 pub(super) fn ask(
     unit: &mut Unit,
     body: &mut Body,
@@ -81,7 +81,7 @@ pub(super) fn ask(
     Ok(())
 }
 
-/// Sees to it that the memory that a call gives for a tape is large enough.
+/// Checks that the memory passed by a call is large enough for the tape.
 pub(super) fn check(
     unit: &mut Unit,
     body: &mut Body,
@@ -92,7 +92,7 @@ pub(super) fn check(
 ) {
     let takes = matches!(parsed.variant.mode, Mode::Augmented | Mode::Return);
     let Some(allocated) = parsed.allocated.filter(|_| takes) else {
-        // Not an error: the call gives no memory for a tape.
+        // Not an error: the call passes no memory for a tape.
         return;
     };
     if let Some(bytes) = body.as_int(unit, allocated) {
@@ -117,8 +117,8 @@ pub(super) fn check(
     end_where(&mut build, wrong);
 }
 
-/// Gives the functions of sizes their bodies, once all derivatives are made; `bytes_of` tells the size
-/// of a root's tape. Findings are sizes stated too small.
+/// Emits the bodies of the size functions, once all derivatives are emitted. `bytes_of` returns the size of
+/// a root's tape. The diagnostics concern stated sizes that are too small.
 pub(crate) fn settle(
     unit: &mut Unit,
     roots: &Roots,

@@ -1,14 +1,14 @@
-//! Functions that can only be differentiated at the link: those that reach a differentiation call
-//! whose function is defined in another file.
+//! Functions to be differentiated only at the link: functions that reach a differentiation call whose
+//! function is defined in another file.
 //!
-//! Steps: (1) the functions with such a call; (2) backwards over calls, and over the functions that
-//! differentiation calls name, all that reach one.
+//! Steps: (1) collect the functions with such a call; (2) propagate backwards over calls, and over
+//! functions named by differentiation calls.
 
 use super::{Call, find, function_of};
 use gradus_ir::{Body, FuncId, Unit};
 use std::collections::{HashMap, HashSet};
 
-/// The functions whose derivatives must wait.
+/// Returns the functions whose differentiation must wait for the link.
 pub(super) fn waiting(unit: &Unit) -> HashSet<FuncId> {
     let mut found = HashSet::new();
     let mut users: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
@@ -40,7 +40,7 @@ pub(super) fn waiting(unit: &Unit) -> HashSet<FuncId> {
     found
 }
 
-/// The functions that the differentiation calls of a body name.
+/// Returns the functions named by the differentiation calls of a body.
 fn named(unit: &Unit, body: &Body, site: FuncId) -> Vec<FuncId> {
     let calls = find(unit, body).into_iter();
     calls

@@ -1,4 +1,4 @@
-//! A child process that checks some programs, and how it ended.
+//! A child process that checks some programs, and its outcome.
 
 use crate::{PARALLEL_BATCH, Settings, Sort};
 use std::io::{BufRead, BufReader};
@@ -6,15 +6,16 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The processor's time that a child may take before it counts as hanging; one whose compiler is at fault
-/// hangs easily.
+/// The processor time of a child before it counts as hanging. With a seeded fault in the compiler, hangs
+/// are frequent.
 const PATIENCE: Duration = Duration::from_secs(400);
 const PATIENCE_WITH_FAULT: Duration = Duration::from_secs(100);
-/// Who waits for ever takes no time of the processor; a loaded machine makes any child wait.
+/// A factor for waiting children: a deadlock uses no processor time, and any child waits on a loaded
+/// machine.
 const WAITING: u32 = 10;
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Runs a child on `count` seeds from `first` on: its lines, or how it failed.
+/// Runs a child on `count` seeds from `first` on. Returns its lines, or the kind of failure.
 pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'static str> {
     let own = std::env::current_exe().map_err(|_| "crash: no program of its own")?;
     let mut command = Command::new(own);
@@ -53,7 +54,8 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
         Sort::Wide => drop(command.arg("--ir")),
         Sort::Parallel => {
             command.arg("--parallel");
-            // The pool has as many workers as programs run on at most; every second batch forks all it can.
+            // The pool has the maximum number of workers of the programs; every second batch forks all
+            // loops.
             command.env("OMP_NUM_THREADS", "4");
             let forced = first / PARALLEL_BATCH % 2;
             command.env("GRADUS_FORCE_FORK", forced.to_string());
@@ -102,11 +104,11 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     end.map(|()| lines)
 }
 
-/// What a process has taken of the processors, where the system tells (`/proc/ID/stat`: hundredths of a
-/// second, in user code and in the kernel).
+/// Returns the processor time of a process, if the system provides `/proc/ID/stat` (in hundredths of a
+/// second, user and system).
 fn processor_time(process: u32) -> Option<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before the fields may hold anything.
+    // The name before the fields may hold any character.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();

@@ -1,17 +1,17 @@
-//! Random programs, differentiated through the whole compiler and checked.
+//! Random programs, differentiated by the whole compiler and checked.
 //!
-//! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
-//! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
-//! fork-join programs, forty to a module, which run on the pool, or with `--tsan` under
-//! ThreadSanitizer, linked by the `gradus` of `--linker` (with `--race` each atomic update is a race), `--gradients …` the gradients of OpenMP
-//! programs against those of the serial ones, `--kernels …` kernels and launches, `--shares …` call graphs
-//! of regions and of what shares their work, linked by the `gradus` of `--linker`. `--show` prints the program of the seed, `--reduce` a page
-//! with what is left of it when all goes that does not matter for what is wrong; `--file F` takes a file in
-//! its place. `--mutants [--count N]` seeds each fault of [`Mutant`] in turn and counts the programs until
-//! it is told. The work is done in child processes of the same program (`--batch`), `--jobs J` at a time,
-//! so that a crash or a hang is an outcome with its seed. It ends with what the programs contained, how
-//! they fared and how fast; its exit status is 1 where one is wrong, crashes, or hangs, a cell of the wide
-//! programs' table is empty, or a seeded fault lives on.
+//! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, by every
+//! route. `fuzz --ir …` checks IR programs, a hundred per module. `fuzz --parallel …` checks fork-join
+//! programs, forty per module, on the pool, or with `--tsan` under ThreadSanitizer, linked by the `gradus`
+//! of `--linker` (with `--race` each atomic update becomes a race). `--gradients …` compares gradients of
+//! OpenMP programs with the serial programs' gradients. `--kernels …` checks kernels and launches.
+//! `--shares …` checks call graphs of regions and worksharing functions, linked by the `gradus` of
+//! `--linker`. `--show` prints the program of the seed. `--reduce` prints a page with the reduced program
+//! that still shows the failure; `--file F` reads the program from a file. `--mutants [--count N]` seeds
+//! each fault of [`Mutant`] in turn and counts the programs until its detection. Child processes of the
+//! program (`--batch`) do the work, `--jobs J` at a time: a crash or a hang is an outcome with its seed.
+//! The summary lists contents, outcomes and speed. The exit status is 1 if a program is wrong, crashes or
+//! hangs, if a cell of the coverage table is empty, or if a seeded fault survives.
 #![forbid(unsafe_code)]
 
 mod child;
@@ -32,14 +32,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tally::Tally;
 
-/// Wide programs of one number share a module and a way.
+/// IR programs per module and route.
 const WIDE_BATCH: u64 = 100;
-/// Fork-join programs of one number share a module and a way.
+/// Fork-join programs per module and route.
 const PARALLEL_BATCH: u64 = 40;
-/// C programs that share a module.
+/// C programs per module.
 const C_BATCH: u64 = 20;
 
-/// Which programs.
+/// The kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     C,
@@ -52,26 +52,26 @@ enum Sort {
     Shares,
 }
 
-/// What is asked on the command line.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 struct Settings {
     count: u64,
     seed: u64,
     statements: u32,
-    /// Children at a time.
+    /// The number of concurrent children.
     jobs: usize,
     route: Option<usize>,
     child: bool,
     show: bool,
     reduce: bool,
     sort: Sort,
-    /// Whether each seeded fault is to be found, and the one that this process works with.
+    /// True to detect each seeded fault, and the fault of this process.
     mutants: bool,
     mutant: Option<Mutant>,
-    /// Whether fork-join programs run under ThreadSanitizer, and the `gradus` that links them.
+    /// True to run fork-join programs under ThreadSanitizer, and the `gradus` that links them.
     sanitizes: bool,
     linker: PathBuf,
-    /// Whether their atomic updates are made plain, for the sanitizer to tell.
+    /// True to make their atomic updates plain, for the sanitizer to detect.
     race: bool,
     file: Option<String>,
 }
@@ -148,7 +148,7 @@ impl Settings {
         self.seed..self.seed + self.count
     }
 
-    /// The C program of a seed, or that of the file.
+    /// Returns the C program of a seed, or of the file.
     fn c_program(&self, seed: u64) -> CProgram {
         let mut program = c_program(seed, self.statements);
         if let Some(text) = self.text() {
@@ -158,7 +158,7 @@ impl Settings {
         program
     }
 
-    /// The wide program of a seed, or that of the file.
+    /// Returns the IR program of a seed, or of the file.
     fn wide_program(&self, seed: u64) -> WideProgram {
         let mut program = wide_program(seed);
         if let Some(text) = self.text() {
@@ -168,7 +168,7 @@ impl Settings {
         program
     }
 
-    /// The way of the seed's batch, or that of the route asked for.
+    /// Returns the route of the seed's batch, or the requested route.
     fn way(&self) -> Way {
         Way::of(match self.route {
             Some(route) => route as u64,
@@ -176,34 +176,34 @@ impl Settings {
         })
     }
 
-    /// The fork-join program of a seed, or that of the file.
+    /// Returns the fork-join program of a seed, or of the file.
     fn fork_join_program(&self, seed: u64) -> ForkJoinProgram {
         let mut program = fork_join_program(seed);
         program.text = self.text().unwrap_or(program.text);
         program
     }
 
-    /// The way of the seed's fork-join batch, or that of the route asked for.
+    /// Returns the route of the seed's fork-join batch, or the requested route.
     fn fork_join_way(&self) -> ForkJoinWay {
         let batch = self.route.map(|route| route as u64);
         ForkJoinWay::of(batch.unwrap_or(self.seed / PARALLEL_BATCH))
     }
 
-    /// The kernel of a seed, or that of the file.
+    /// Returns the kernel of a seed, or of the file.
     fn kernel_program(&self, seed: u64) -> KernelProgram {
         let mut program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
         program.text = self.text().unwrap_or(program.text);
         program
     }
 
-    /// The OpenMP program of a seed, or that of the file.
+    /// Returns the OpenMP program of a seed, or of the file.
     fn parallel_c_program(&self, seed: u64) -> ParallelCProgram {
         let mut program = parallel_c_program(seed);
         program.source = self.text().unwrap_or(program.source);
         program
     }
 
-    /// The way of the seed's batch of OpenMP programs, or that of the route asked for.
+    /// Returns the route of the seed's batch of OpenMP programs, or the requested route.
     fn parallel_c_way(&self) -> ParallelCWay {
         let batch = self.route.map(|route| route as u64);
         ParallelCWay::of(batch.unwrap_or(self.seed / C_BATCH))
@@ -280,17 +280,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plants a fault in what this process compiles.
+/// Seeds a fault in the compiler of this process.
 #[cfg(debug_assertions)]
 fn plant(mutant: Option<Mutant>) {
     gradus_ir::mutant::plant(mutant);
 }
 
-/// A release build has no faults to plant.
+/// A release build has no faults to seed.
 #[cfg(not(debug_assertions))]
 fn plant(_: Option<Mutant>) {}
 
-/// What a child does: checks its programs, a line for each outcome.
+/// Checks the programs of a child, and prints a line per outcome.
 fn batch(settings: &Settings) {
     std::panic::set_hook(Box::new(|_| ()));
     match settings.sort {
@@ -393,7 +393,7 @@ fn shares_verdicts(
     verdicts
 }
 
-/// Seed, route, kind and text in a line.
+/// Prints seed, route, kind and text in a line.
 fn tell(settings: &Settings, route: &str, verdicts: Vec<Verdict>) {
     for (seed, verdict) in std::iter::zip(settings.seeds(), verdicts) {
         let (kind, text) = match verdict {

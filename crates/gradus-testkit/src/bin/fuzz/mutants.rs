@@ -1,16 +1,15 @@
-//! Each seeded fault, and the number of programs after which it was told.
+//! Mutation testing: seeds each fault, and counts the programs until its detection.
 
 use crate::{Settings, Sort, WIDE_BATCH, child};
 use gradus_ir::mutant::{Mutant, ToldBy};
 use std::process::ExitCode;
 
-/// The first programs have nothing switched off.
+/// The first batch has no switch off.
 const FIRST: u64 = WIDE_BATCH;
-/// Programs of one child: most faults are told early.
+/// Programs per child: most faults are detected early.
 const STEP: u64 = 25;
 
-/// Seeds one fault after the other (or the one of the settings); at most as many programs for each as
-/// the settings say.
+/// Seeds one fault after another (or the fault of the settings), with a limit on the programs for each.
 pub fn run(settings: &Settings) -> ExitCode {
     if !cfg!(debug_assertions) {
         eprintln!("a release build has no seeded faults: build with --profile fuzz");
@@ -27,7 +26,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             ToldBy::Kernels => Sort::Kernels,
             ToldBy::ForkJoin => Sort::Parallel,
             ToldBy::Shares => Sort::Shares,
-            // The programs are serial: races are told by ThreadSanitizer, in the tests of the tool.
+            // The programs are serial: races are detected by ThreadSanitizer, in the tests of the command.
             ToldBy::Threads => continue,
         };
         tried += 1;
@@ -57,7 +56,7 @@ pub fn run(settings: &Settings) -> ExitCode {
     }
 }
 
-/// How many programs it took, and how the fault showed.
+/// Returns the number of programs until detection, and the failure.
 fn dies_at(settings: &Settings) -> Option<(u64, String)> {
     let mut done = 0;
     while done < settings.count {
@@ -68,7 +67,7 @@ fn dies_at(settings: &Settings) -> Option<(u64, String)> {
         for (at, line) in lines.iter().enumerate() {
             let mut parts = line.split('\t').skip(2);
             let kind = parts.next().unwrap_or_default();
-            // Without a compiler that links them no fault is found.
+            // Without a compiler to link them, no fault is found.
             let is_told = kind == "WRONG" || kind == "crash" && settings.sort != Sort::Shares;
             if is_told {
                 let text: String = parts.next().unwrap_or_default().chars().take(60).collect();

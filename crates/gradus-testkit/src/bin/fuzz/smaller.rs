@@ -1,4 +1,5 @@
-//! A program that is wrong or refused, as small as it gets, as a page: what is wrong, how to see it, the program.
+//! Reduces a wrong or refused program to a page: the failure, the command to reproduce it, the reduced
+//! program.
 
 use crate::{Settings, Sort, shares_verdicts};
 use gradus_ir::Unit;
@@ -8,7 +9,7 @@ use gradus_testkit::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The page of the settings' program; nothing where it is right.
+/// Returns the page of the settings' program; `None` if the program is right.
 pub fn page(settings: &Settings) -> Option<String> {
     match settings.sort {
         Sort::Wide => wide_page(settings),
@@ -20,7 +21,7 @@ pub fn page(settings: &Settings) -> Option<String> {
     }
 }
 
-/// Returns the page of a call graph, which is shown as it is.
+/// Returns the page of a call graph, not reduced.
 fn shares_page(settings: &Settings) -> Option<String> {
     let program = settings.shares_program(settings.seed);
     let verdict = match shares_verdicts(settings, std::slice::from_ref(&program)) {
@@ -31,8 +32,8 @@ fn shares_page(settings: &Settings) -> Option<String> {
     Some(format!("// {what}\n{}", program.shown()))
 }
 
-/// What is wrong, without the numbers that change with every step. Of a function's name the end stays: it
-/// tells the program from its derivatives.
+/// Returns the failure without numbers that change at every reduction step. The end of a function's name
+/// stays: it distinguishes the program from its derivatives.
 fn kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
         Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
@@ -48,7 +49,7 @@ fn kind(verdict: &Verdict) -> Option<String> {
     Some(plain.take(6).collect::<Vec<_>>().join(" "))
 }
 
-/// The first verdict of a check that may panic.
+/// Returns the first verdict of a check that may panic.
 fn judged(check: impl FnOnce() -> Result<Vec<Verdict>, String>) -> Option<Verdict> {
     let found = catch_unwind(AssertUnwindSafe(check)).ok()?;
     found.ok()?.into_iter().next()
@@ -87,7 +88,7 @@ fn kernel_page(settings: &Settings) -> Option<String> {
     })
 }
 
-/// The page of a program in the text form.
+/// Returns the page of an IR program.
 fn unit_page(
     settings: &Settings,
     unit: &Unit,
@@ -126,7 +127,7 @@ fn gradient_page(settings: &Settings) -> Option<String> {
     })
 }
 
-/// The page of a C program.
+/// Returns the page of a C program.
 fn source_page(
     settings: &Settings,
     source: &str,

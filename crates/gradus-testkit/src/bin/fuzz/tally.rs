@@ -1,4 +1,4 @@
-//! How a run of many programs fared, and what they held.
+//! Outcomes and coverage of a run of many programs.
 
 use crate::{C_BATCH, PARALLEL_BATCH, Settings, Sort, WIDE_BATCH, child};
 use gradus_testkit::{Coverage, wide_unit};
@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// So many programs are enough to judge what the generator makes.
+/// The number of programs from which on the generator's coverage is judged.
 const COVERED: u64 = 2000;
 
-/// Outcomes so far.
+/// The outcomes of a run.
 pub struct Tally<'s> {
     settings: &'s Settings,
-    /// Seeds by outcome.
+    /// The seeds by outcome.
     outcomes: BTreeMap<String, Vec<u64>>,
-    /// An example of each refusal, and of what is isolated.
+    /// An example of each refusal, and of each isolated point.
     examples: BTreeMap<String, String>,
     bad: Vec<String>,
-    /// The cells that no program filled.
+    /// The coverage cells without a program.
     empty: Vec<String>,
     seconds: f64,
 }
 
-/// What came of a program.
+/// The outcome of a program.
 enum End {
-    /// A child's line on it.
+    /// The child's output line.
     Line(String),
-    /// The child that checked it and nothing else failed so.
+    /// The failure of the child that checked only this program.
     Failed(u64, &'static str),
 }
 
-/// First seed and number of the programs of each child: those of a module are of one batch, which has one
-/// way.
+/// Returns first seed and number of programs for each child. The programs of a module belong to a batch,
+/// which has a route.
 fn batches(settings: &Settings) -> Vec<(u64, u64)> {
     let (mut found, mut first) = (Vec::new(), settings.seed);
     let end = settings.seed + settings.count;
@@ -50,7 +50,7 @@ fn batches(settings: &Settings) -> Vec<(u64, u64)> {
     found
 }
 
-/// Where a child fails, its programs are tried in two halves, down to the one that fails.
+/// Runs a child. If the child fails, its programs are bisected, down to the failing program.
 fn take(settings: &Settings, first: u64, count: u64, ends: &mut Vec<End>) {
     match child::run(settings, first, count) {
         Ok(lines) => ends.extend(lines.into_iter().map(End::Line)),
@@ -63,7 +63,7 @@ fn take(settings: &Settings, first: u64, count: u64, ends: &mut Vec<End>) {
 }
 
 impl<'s> Tally<'s> {
-    /// Runs all programs of the settings, so many children at a time as they say.
+    /// Runs all programs of the settings, with the given number of concurrent children.
     pub fn run(settings: &'s Settings) -> Tally<'s> {
         let mut tally = Tally {
             settings,
@@ -117,7 +117,7 @@ impl<'s> Tally<'s> {
         }
     }
 
-    /// Told at once, and again at the end.
+    /// Reports a failure at once, and again at the end.
     fn fault(&mut self, told: String) {
         eprintln!("{told}");
         self.bad.push(told);
@@ -141,7 +141,7 @@ impl<'s> Tally<'s> {
         }
     }
 
-    /// Prints what the programs contained, and how they fared.
+    /// Prints coverage and outcomes.
     pub fn print(&mut self) {
         match self.settings.sort {
             Sort::Wide => self.print_coverage(),
@@ -195,7 +195,7 @@ impl<'s> Tally<'s> {
             seeds.len(),
             coverage.table()
         );
-        // A short run shows little of what the generator makes.
+        // A short run shows little of the generator's coverage.
         if self.settings.count >= COVERED {
             self.empty = coverage.missing().into_iter().map(String::from).collect();
         }
@@ -214,7 +214,7 @@ impl<'s> Tally<'s> {
         }
     }
 
-    /// Whether nothing is wrong, crashed or hung, and every cell was met.
+    /// Returns true if no program was wrong, crashed or hung, and every cell was covered.
     pub fn is_clean(&self) -> bool {
         self.bad.is_empty() && self.empty.is_empty()
     }

@@ -1,9 +1,10 @@
-//! Parallel loops over the columns of a matrix, each with a loop down its column: what the compiler may run side by side.
+//! Parallel loops over the columns of a matrix, each with a loop down the column: input for column
+//! interchange.
 
 use super::{View, Writer};
 
 impl Writer {
-    /// A loop over columns of the view's own cells, with a number for each in further cells.
+    /// Emits a loop over columns of the view's own cells, with a number for each in further cells.
     pub(super) fn columns(&mut self, view: &View) {
         let width = 1 + self.random.below(40);
         let rows = view.own.cells / width;

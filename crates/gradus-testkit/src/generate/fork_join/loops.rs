@@ -2,7 +2,7 @@
 
 use super::{Cut, View, Writer};
 
-/// A reduction: its word, what it starts with, and what is combined.
+/// A reduction: operator, initial value, and operand kind.
 #[derive(Clone, Copy)]
 struct Reduction {
     word: &'static str,
@@ -13,9 +13,9 @@ struct Reduction {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integer,
-    /// Whole numbers, of which floats give exact sums.
+    /// Integers as floats, with exact sums.
     Float,
-    /// The larger of two, as a region of the program's own.
+    /// The maximum, as a user-defined region.
     Own,
 }
 
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// The extents of a loop of at most `count` iterations.
+    /// Returns the extents of a loop of at most `count` iterations.
     fn sizes(&mut self, count: u32) -> Vec<u32> {
         let inner = 2 + self.random.below(3);
         match self.random.below(5) {
@@ -109,7 +109,7 @@ impl Writer {
         picked.collect()
     }
 
-    /// What an iteration does, up to the end of the loop.
+    /// Emits an iteration, up to the end of the loop.
     fn iteration(
         &mut self,
         view: &View,

@@ -1,25 +1,26 @@
-//! Two parallel loops that follow each other, of which the second takes what the first left: by the same index, by
-//! another one, by a list, by rows, or under conditions. Some may become one loop, and most must not.
+//! Two consecutive parallel loops; the second reads results of the first: by an equal index, by another
+//! index, by an index array, by rows, or under conditions. Some pairs may be fused, and most must not be.
 
 use super::{Place, View, Writer};
 
-/// The most iterations of such a loop.
+/// The maximum number of iterations of such a loop.
 const MOST: u32 = 20;
 
-/// One of the two loops.
+/// A loop of the pair.
 struct Lines<'a> {
     index: &'a str,
-    /// Which line of the cells between the loops an iteration goes to.
+    /// The line of the shared cells accessed by an iteration.
     place: &'a str,
-    /// The cells of a line.
+    /// The number of cells per line.
     row: u32,
     first: bool,
-    /// Whether two iterations go to each line, of which the later one writes.
+    /// Set if two iterations access each line, and the later one writes.
     twice: Option<u32>,
 }
 
 impl Writer {
-    /// Two loops over the view's own cells: some that the first writes, as many that the second writes, and a list.
+    /// Emits two loops over the view's own cells: some written by the first, as many written by the second,
+    /// and an index array.
     pub(super) fn neighbours(&mut self, view: &View) {
         let most = (view.own.cells / 2).min(MOST);
         if most < 2 {
@@ -32,7 +33,7 @@ impl Writer {
         let Some(rest) = rest else {
             return self.arithmetic();
         };
-        // What a list leads to is told from other memory only where it is an object of its own.
+        // An indirect access is distinguished from other memory only if its target is a separate object.
         let listed = !view.repeated && self.one_in(2);
         let between = match listed {
             true => self.filled(view, count * row, None),
@@ -92,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// Has an iteration's entry of a list lead to the next line.
+    /// Makes an iteration's entry of an index array point to the next line.
     fn turn(&mut self, list: &Place, index: &str, place: &str, count: u32) {
         let next = self.define(format!("add {place}, 1"));
         let next = self.define(format!("urem {next}, {count}"));
@@ -100,7 +101,7 @@ impl Writer {
         self.line(format!("store {next}, {cell}"));
     }
 
-    /// Cells on the stack that hold some numbers, or each number below `most` in turn.
+    /// Returns stack cells that hold some numbers, or a rotation of the numbers below `most`.
     fn filled(&mut self, view: &View, cells: u32, most: Option<u32>) -> Place {
         let private = if view.forked { "private " } else { "" };
         let base = self.define(format!("alloca {private}[{cells} x i64], 1"));
@@ -120,8 +121,7 @@ impl Writer {
         Place { base, cells }
     }
 
-    /// Which of the cells between the loops an iteration goes to: in five ways, each of which gives every iteration
-    /// another one.
+    /// Returns the index of the shared cells accessed by an iteration: one of five injective mappings.
     fn place_of(&mut self, index: &str, (count, how): (u32, u32), list: Option<&Place>) -> String {
         match (how, list) {
             (0, _) => self.define(format!("sub {}, {index}", count - 1)),
@@ -137,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// What an iteration does for each cell of its line, under a condition now and then.
+    /// Emits the statements for each cell of an iteration's line, sometimes under a condition.
     fn lines(&mut self, lines: &Lines<'_>, [between, result]: [&Place; 2]) {
         let Lines {
             index, place, row, ..

@@ -1,9 +1,9 @@
-//! Scopes: tasks beside what spawns them, tasks that spawn, loops of tasks.
+//! Scopes: tasks parallel to their parent, nested tasks, task loops.
 
 use super::{Place, View, Writer};
 
 impl Writer {
-    /// A scope with some tasks, and what goes on beside them.
+    /// Emits a scope with some tasks, and statements parallel to them.
     pub(super) fn scope(&mut self, view: &View, depth: u32) {
         let gives = self.one_in(3);
         let result = self.name();
@@ -24,8 +24,8 @@ impl Writer {
         }
     }
 
-    /// Tasks in the scope around, and statements between them. Cells that a task has come back where it
-    /// was waited for.
+    /// Emits tasks in the enclosing scope, and statements between them. A task's cells are available again
+    /// after the sync.
     fn tasks(&mut self, view: &View, depth: u32, nests: bool) {
         let mut left = view.own.clone();
         for _ in 0..1 + self.random.below(4) {
@@ -75,7 +75,7 @@ impl Writer {
         self.values.truncate(visible);
     }
 
-    /// A scope with a loop of which each iteration makes a task; some carry a number.
+    /// Emits a scope with a loop whose iterations each spawn a task; some loops carry a number.
     pub(super) fn loop_of_tasks(&mut self, view: &View, depth: u32) {
         self.met("loop of tasks");
         let cut = self.cut(view);

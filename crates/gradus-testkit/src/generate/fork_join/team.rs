@@ -1,16 +1,16 @@
-//! Teams: what all ranks do alike, and what they share.
+//! Teams: redundant code of all ranks, and shared work.
 //!
-//! Ranks see the same values, so that they come to the same shared loops; what differs from rank to
-//! rank stays in memory of their own until it is summed up. Between two barriers each shared op has cells
-//! of its own; a loop that follows one of the same kind may have the same.
+//! Ranks see equal values, and therefore reach equal worksharing loops; rank-dependent values stay in
+//! private memory until summed. Between two barriers each worksharing op has separate cells; a loop that
+//! follows a loop of an equal kind may reuse its cells.
 
 use super::{Cut, Place, SUMS, View, Writer};
 
-/// Where the ranks of a team are.
+/// The state of a team's code.
 struct Team {
-    /// The cells that nobody has had since the last barrier.
+    /// The cells unused since the last barrier.
     left: Place,
-    /// A rank's number.
+    /// The rank number.
     rank: String,
 }
 
@@ -39,7 +39,7 @@ impl Writer {
         self.values.truncate(visible);
     }
 
-    /// One thing that ranks share.
+    /// Emits a worksharing op.
     fn shared(&mut self, view: &View, depth: u32, team: &mut Team, nests: bool) {
         match self.random.below(9) {
             0 => {
@@ -79,7 +79,7 @@ impl Writer {
         (word.into(), chunk)
     }
 
-    /// A loop of which ranks share the iterations; what is `summed` has their contributions.
+    /// Emits a worksharing loop; `summed` holds the contributions.
     fn shared_loop(
         &mut self,
         view: &View,
@@ -154,7 +154,7 @@ impl Writer {
         self.values.push(result);
     }
 
-    /// A loop that adds to memory of each rank, which then goes into a common sum.
+    /// Emits a loop that adds to memory of each rank, later added to a common sum.
     fn rank_sums(&mut self, view: &View, depth: u32, team: &mut Team) {
         let place = if view.alone && self.one_in(2) {
             self.met("cell of each rank");
@@ -179,7 +179,7 @@ impl Writer {
         self.line(format!("store {new}, {cell}\nstore 0, {place}\nyield\n}}"));
     }
 
-    /// A loop around what ranks share; a round begins when the one before has ended everywhere.
+    /// Emits a loop around worksharing ops; an iteration begins after all ranks ended the previous one.
     fn rounds(&mut self, view: &View, depth: u32, team: &mut Team) {
         self.met("team's loop in a loop");
         let index = self.name();

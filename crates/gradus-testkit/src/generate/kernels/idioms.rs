@@ -1,19 +1,19 @@
-//! What kernels of CUDA's are written of, and passes look for: warps in step, words between lanes, every so many-th
-//! thread, searches, places in rows, neighbours up to a limit, atomic operations of all kinds.
+//! Idioms of CUDA kernels with dedicated passes: warps in lockstep, shuffles, every n-th thread, searches,
+//! row-major indices, clamped neighbours, atomic operations of all kinds.
 //!
-//! Memory of its own for each keeps it apart from what the modes of other arrays allow.
+//! Each idiom uses separate memory, independent of the modes of other arrays.
 
 use super::{KEYS, UPS, Writer};
 
-/// The atomic operations whose order does not matter, one for each cell of `%ups`.
+/// The commutative atomic operations, one per cell of `%ups`.
 const CHANGES: &[&str] = &["max", "min", "umax", "umin", "and", "or", "xor", "sub"];
 const ORDERS: &[&str] = &["monotonic", "monotonic", "acq_rel", "seq_cst"];
 
 impl Writer {
-    // ---- where all threads that are left meet ----------------------------------------------
+    // ---- uniform statements of all remaining threads -----------------------------------------
 
-    /// Threads of a warp speak through volatile memory and count on all of them being at the same instruction. What
-    /// that means say barriers of a warp, which only the interpreter sees.
+    /// Emits communication of a warp's threads through volatile memory in lockstep. Warp barriers, seen by
+    /// the interpreter only, encode the lockstep.
     pub(super) fn in_step(&mut self) {
         self.met(true, "warps in step");
         let value = self.value();
@@ -38,7 +38,8 @@ impl Writer {
         self.line("barrier warp");
     }
 
-    /// The element of the thread so many lanes further on, or the thread's own where there is none.
+    /// Returns the element of the thread `far` lanes further on, or the thread's own element if none
+    /// exists.
     fn lanes_on(&mut self, array: &str, far: &str, how: &str) -> String {
         let lane = self.define("and %t, 31");
         let moved = self.define(&format!("{how} {lane}, {far}"));
@@ -59,7 +60,8 @@ impl Writer {
         self.step_store(&sum);
     }
 
-    /// Whole warps go into the branch or not. For the interpreter the others wait as often as these.
+    /// Whole warps enter the branch or skip it. For the interpreter, other warps execute equally many
+    /// barriers.
     fn steps_in_branch(&mut self) {
         self.met(true, "some warps in step");
         let steps = 1 + self.random.below(2);
@@ -98,7 +100,7 @@ impl Writer {
         self.line("}");
     }
 
-    /// A thread says a number, and hears that of another lane.
+    /// Emits a shuffle: a thread stores a number and loads another lane's.
     pub(super) fn said(&mut self) {
         self.met(true, "lanes speak");
         let value = self.value();
@@ -115,7 +117,7 @@ impl Writer {
         self.line("barrier block");
     }
 
-    /// Only threads whose number is a multiple do something.
+    /// Emits code for threads whose number is a multiple only.
     pub(super) fn every_so_many(&mut self) {
         self.line("barrier block");
         let rank = match self.random.below(2) {
@@ -168,14 +170,14 @@ impl Writer {
         self.line("barrier block");
     }
 
-    // ---- what one thread does --------------------------------------------------------------
+    // ---- statements of a thread ------------------------------------------------------------
 
-    /// Looks for the first key that is not below a number, of which there is one.
+    /// Emits a search for the first key not below a number; such a key exists.
     pub(super) fn search(&mut self) {
         self.met(true, "search");
         let ty = *self.random.pick(&["i64", "i32"]);
         let first = *self.random.pick(&[0, 1, 16, 17, 90]);
-        // No key beyond the last one is read as long as the search goes key by key, wherever the limit is.
+        // A sequential search reads no key beyond the last, for any limit.
         let most = 3 * KEYS - 2;
         let wanted = match self.random.below(3) {
             0 => (most - self.random.below(14)).to_string(),
@@ -235,7 +237,7 @@ impl Writer {
         self.own.push(found);
     }
 
-    /// Reads a place in a row of threads, computed in 32 bits; and a number that may wrap there.
+    /// Emits a read at a row-major index computed in 32 bits, and a number that may wrap.
     pub(super) fn short_row(&mut self) {
         self.met(true, "short row");
         let row = match self.dims {
@@ -260,7 +262,7 @@ impl Writer {
         self.own.extend([read, wraps]);
     }
 
-    /// Reads a neighbour's cell, but none beyond a limit.
+    /// Emits a read of a neighbour's cell, clamped to a limit.
     pub(super) fn clamped(&mut self, array: usize) {
         self.met(true, "clamped place");
         let (far, size) = (1 + self.random.below(3), self.size.clone());
@@ -274,7 +276,7 @@ impl Writer {
         self.own.push(loaded);
     }
 
-    /// Changes a number that all threads have in common by an operation whose order does not matter.
+    /// Emits a commutative atomic update of a shared number.
     pub(super) fn change_in_order_of_none(&mut self) {
         self.met(true, "atomics of other kinds");
         let cell = self.random.below(UPS);

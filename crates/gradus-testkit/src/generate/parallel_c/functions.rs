@@ -1,9 +1,9 @@
-//! Functions that iterations call.
+//! Functions called by iterations.
 
 use super::{LONG, View, Writer};
 
 impl Writer {
-    /// Writes the functions; which of them are inlined early is left to chance.
+    /// Emits the functions; early inlining is random.
     pub(super) fn functions(&mut self) {
         let kinds = ["static", "static __attribute__((noinline))"];
         let [weighted, rowsum, fill] = [0; 3].map(|_| *self.random.pick(&kinds));
@@ -17,7 +17,7 @@ impl Writer {
             reduced: None,
             row: None,
         };
-        // `at` is the program's array of places; functions have their own.
+        // `at` is the program's index array; functions have their own.
         let places = format!("static const int at[{LONG}] = {{3, 1, 4, 1, 5, 9, 2, 6}};");
         let plain = view(&["p"], &["t"]);
         let own = self.number(&plain, 1);

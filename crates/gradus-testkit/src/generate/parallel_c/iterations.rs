@@ -1,9 +1,9 @@
-//! What an iteration does.
+//! The statements of an iteration.
 
 use super::{LONG, ROW, Reduction, View, Writer};
 
 impl Writer {
-    /// A place of an array, from an iteration's counter.
+    /// Returns an array index, from an iteration's induction variable.
     fn place(&mut self, view: &View) -> String {
         let index = &view.index;
         match self.random.below(8) {
@@ -31,7 +31,7 @@ impl Writer {
         }
     }
 
-    /// A cell that can be read.
+    /// Returns a readable cell.
     pub(super) fn cell(&mut self, view: &View) -> String {
         let array = self.random.pick(&view.read).clone();
         let place = self.place(view);
@@ -41,7 +41,7 @@ impl Writer {
         }
     }
 
-    /// A number within ±2.
+    /// Returns a number within ±2.
     pub(super) fn number(&mut self, view: &View, depth: u32) -> String {
         if depth == 0 {
             return match self.random.below(5) {
@@ -66,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// The statements of an iteration; in the end each of its cells is written.
+    /// Emits the statements of an iteration; finally each private cell is written.
     pub(super) fn iteration(&mut self, view: &mut View, depth: u32) {
         for _ in 0..1 + self.random.below(4) {
             self.statement(view, depth);
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// An add to a sum of all.
+    /// Emits an add to a shared sum.
     fn add(&mut self, view: &View) {
         if !view.adds {
             return;
@@ -169,7 +169,7 @@ impl Writer {
         }
     }
 
-    /// Memory that an iteration allocates and frees.
+    /// Emits memory allocated and freed by an iteration.
     fn own_block(&mut self, view: &mut View) {
         self.met("block of its own");
         let name = self.name("block");
@@ -187,7 +187,7 @@ impl Writer {
         self.random.pick(&long).to_string()
     }
 
-    /// A call that gives a number.
+    /// Emits a call that returns a number.
     fn call(&mut self, view: &mut View) {
         let seed = self.seed;
         let array = self.array_of(view);
@@ -213,7 +213,7 @@ impl Writer {
         view.numbers.push(name);
     }
 
-    /// A call that writes to memory of the iteration.
+    /// Emits a call that writes memory of the iteration.
     fn fill(&mut self, view: &mut View) {
         self.met("function that fills");
         let seed = self.seed;
@@ -261,7 +261,7 @@ impl Writer {
         self.line("}");
     }
 
-    /// Statements of which nothing stays visible; they end in a write.
+    /// Emits statements whose definitions go out of scope; they end in a write.
     fn inside(&mut self, view: &View, depth: u32) {
         let mut inner = view.clone();
         inner.row = None;
@@ -284,7 +284,7 @@ impl Writer {
         self.line(format!("for (int {k} = 0; {k} < {end}; {k}++) {{"));
         let mut inner = view.clone();
         inner.index = format!("(({} + {k}) % {LONG})", view.index);
-        // The cells of a row are named by the counter around, the arrays gathered from by both.
+        // The cells of a row are indexed by the outer induction variable, indirectly read arrays by both.
         self.inside(&inner, depth);
         self.line("}");
     }
@@ -299,7 +299,7 @@ impl Writer {
         view.numbers.push(name);
     }
 
-    /// A parallel loop over the iteration's row.
+    /// Emits a parallel loop over the iteration's row.
     fn nested(&mut self, view: &mut View) {
         let Some(row) = view.row.clone() else {
             // Not an error: the iteration has no row.

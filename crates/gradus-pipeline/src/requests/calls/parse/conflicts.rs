@@ -1,11 +1,11 @@
-//! Words of one call that contradict each other, that do not fit the function, or that come too late.
+//! Words of a call that contradict each other, do not fit the function, or come too late.
 
 use super::{Marker, Parser, Token};
 use gradus_ad::carries_float;
 use gradus_ir::{Diagnostic, TypeId};
 use std::ops::Range;
 
-/// Pairs of words on the result that cannot both hold.
+/// Pairs of contradictory result words.
 const CONTRADICTIONS: [(Marker, Marker); 4] = [
     (Marker::NoReturn, Marker::PrimalReturn),
     (Marker::ConstReturn, Marker::ActiveReturn),
@@ -13,7 +13,7 @@ const CONTRADICTIONS: [(Marker, Marker); 4] = [
     (Marker::ActiveReturn, Marker::DupReturn),
 ];
 
-/// Returns the name of a word on the result, or of a word with a value.
+/// Returns the name of a result word, or of a word with a value.
 fn name(marker: Marker) -> Option<&'static str> {
     Some(match marker {
         Marker::NoReturn => "noret",
@@ -25,7 +25,7 @@ fn name(marker: Marker) -> Option<&'static str> {
         Marker::Tape => "tape",
         Marker::Allocated => "allocated",
         Marker::ByReference => "byref",
-        // Not an error: other words do not say anything of the result, and have no value.
+        // Not an error: other words neither concern the result nor have a value.
         _ => return None,
     })
 }
@@ -43,13 +43,13 @@ impl Token {
 }
 
 impl Parser<'_> {
-    /// Notes a word of the call.
+    /// Records a word of the call.
     ///
     /// # Errors
-    /// GRD0017: a word that contradicts an earlier one, and a second value for a word.
+    /// GRD0017: a word that contradicts an earlier word, and a second value for a word.
     pub(super) fn note(&mut self, marker: Marker) -> Result<(), Diagnostic> {
         let Some(word) = name(marker) else {
-            // Not an error: the word says nothing of the result.
+            // Not an error: the word does not concern the result.
             return Ok(());
         };
         if Token::Marker(marker).with_value().is_some() {
@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Notes the words on the result that stand behind the arguments.
+    /// Records the result words after the arguments.
     pub(super) fn note_words_behind(&mut self) -> Result<(), Diagnostic> {
         let behind = self.tokens[self.next.min(self.tokens.len())..].to_vec();
         let words = behind.iter().filter_map(|token| match token {
@@ -82,10 +82,10 @@ impl Parser<'_> {
         words.into_iter().try_for_each(|marker| self.note(marker))
     }
 
-    /// Checks that the words on the result fit a result of type `ty`.
+    /// Checks that the result words fit a result of type `ty`.
     ///
     /// # Errors
-    /// GRD0017: `dup_return` without a pointer, `active_return` without a number.
+    /// GRD0017: `dup_return` without a pointer, `active_return` without a float.
     pub(super) fn words_fit_result(&self, ty: TypeId) -> Result<(), Diagnostic> {
         let unit = self.call.unit;
         if self.param_type_attr(0, "sret").is_some() {
@@ -106,10 +106,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Checks that `byref` states the size of a structure that the function takes by value.
+    /// Checks that `byref` states the size of a structure taken by value.
     ///
     /// # Errors
-    /// GRD0017: another size, and a parameter that is a pointer or a number.
+    /// GRD0017: a wrong size, and a parameter that is a pointer or a number.
     pub(super) fn fits_reference(
         &self,
         given: u64,
@@ -128,7 +128,7 @@ impl Parser<'_> {
                 let help = "leave `byref` out: it takes the address of a structure that the function takes by value";
                 return Err(self.bad(message).help(help));
             }
-            // Registers take eight bytes each. The last one may be filled in part.
+            // Registers take eight bytes each. The last may be filled in part.
             None => {
                 let last = self.size_bytes(types[group.end - 1]);
                 let least = 8 * (group.len() as u64 - 1) + last;
@@ -150,7 +150,7 @@ impl Parser<'_> {
             .help(format!("give the structure's size: `sizeof({param})`")))
     }
 
-    /// Refuses a word that stands behind the arguments and that the arguments depend on.
+    /// Refuses a word after the arguments on which the arguments depend.
     pub(super) fn comes_late(&self, marker: Marker) -> Diagnostic {
         let word = name(marker).unwrap_or_default();
         let message = format!(

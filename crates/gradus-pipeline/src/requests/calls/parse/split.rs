@@ -1,5 +1,5 @@
-//! What the split interface says beside the arguments: the result's cotangents, the tape, its memory;
-//! and questions for a tape's size, which may give activities alone.
+//! Split mode: parses the result's cotangents, the tape and its memory, after the arguments; and tape-size
+//! queries, which may give activities alone.
 
 use super::{Marker, Parser, Passed, Token, conversion};
 use crate::requests::source_arguments;
@@ -7,13 +7,13 @@ use gradus_ad::{Mode, TapeOwner};
 use gradus_ir::{Code, Diagnostic, Value};
 
 impl Parser<'_> {
-    /// Whether nothing but markers is given.
+    /// Returns true if the call has only markers.
     pub(super) fn has_no_values(&self) -> bool {
         (self.tokens.iter()).all(|token| matches!(token, Token::Marker(_)))
     }
 
-    /// Activities without arguments, as a question for a size may give them: one for each argument, or
-    /// none at all.
+    /// Reads activities without arguments, as a size query may give them: an activity per argument, or
+    /// none.
     pub(super) fn activities_alone(&mut self) -> Result<(), Diagnostic> {
         let is_activity = |token: &Token| matches!(token, Token::Marker(m) if m.is_activity());
         let stated: Vec<Marker> = (self.tokens.iter().filter(|t| is_activity(t)))
@@ -46,7 +46,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What stands behind the arguments: flags, the result's cotangents, the tape.
+    /// Reads the words after the arguments: flags, the result's cotangents, the tape.
     pub(super) fn rest(&mut self) -> Result<(), Diagnostic> {
         let marker = self.markers()?;
         if let Some(marker) = marker {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What the split interface needs, and nobody else takes.
+    /// Checks the split interface's arguments, which other modes refuse.
     fn split(&mut self) -> Result<(), Diagnostic> {
         let split = matches!(self.asks.mode, Mode::Augmented | Mode::Return);
         let given = self.tape.is_some() || self.allocated.is_some();
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The next value, which is a tape.
+    /// Reads the next value, a tape.
     pub(super) fn tape_value(&mut self) -> Result<Value, Diagnostic> {
         let token = self.tokens.get(self.next).copied();
         self.next += 1;
