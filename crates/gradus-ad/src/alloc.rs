@@ -2,7 +2,7 @@
 
 use crate::out::Out;
 use crate::tape::layout::widen;
-use gradus_ir::known::{AllocationSize, OWN_BLOCK};
+use gradus_ir::externals::{AllocationSize, OWN_BLOCK};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};
 

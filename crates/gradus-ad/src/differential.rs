@@ -6,7 +6,7 @@
 use crate::facts::Facts;
 use crate::facts::FloatLane;
 use crate::out::Out;
-use gradus_ir::known::ReduceFn;
+use gradus_ir::externals::ReduceFn;
 use gradus_ir::{AttrSet, BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
 /// Emits the sum of two adjoints of `of`. The source prescribes no order of adjoint accumulation: the sum may

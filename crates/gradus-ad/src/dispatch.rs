@@ -12,7 +12,7 @@ use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
     carries_float,
 };
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, Type, TypeId, Unit,
     Value,

@@ -56,7 +56,7 @@ pub use variant::{
 };
 
 use facts::{Chosen, MakeFacts};
-use gradus_ir::known::VARIABLE;
+use gradus_ir::externals::VARIABLE;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
 use std::collections::HashSet;

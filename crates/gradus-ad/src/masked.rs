@@ -1,6 +1,6 @@
 //! Operands of masked loads and stores, in LLVM's newer and older forms.
 
-use gradus_ir::known::{Known, MaskedFn};
+use gradus_ir::externals::{Known, MaskedFn};
 use gradus_ir::{Body, Op, Unit, Value};
 
 /// A masked access.

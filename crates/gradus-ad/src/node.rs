@@ -4,7 +4,7 @@
 //! returns the possibilities; the tape plan chooses.
 
 use crate::facts::Facts;
-use gradus_ir::known::{Known, MathFn, MathOutFn};
+use gradus_ir::externals::{Known, MathFn, MathOutFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 

@@ -7,7 +7,7 @@
 //! if growth fails, and leaves the requested number of bytes in its state.
 
 use crate::alloc;
-use gradus_ir::known::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
+use gradus_ir::externals::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind,
     Symbol, Unit, Value,

@@ -4,7 +4,7 @@ use crate::closure_facts::ClosureFacts;
 use crate::facts::{Facts, is_independent};
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::plan::{Home, Plan};
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@ use crate::constraints::{Reader, Solver, Unknown};
 use crate::linear;
 use crate::memory::Origin;
 use crate::unify::{Target, gcd};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
 use std::collections::HashSet;
 

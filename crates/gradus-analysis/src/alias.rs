@@ -14,7 +14,7 @@ use crate::linear::{Linear, LinearForms, Root};
 use crate::nest::Nest;
 use crate::points_to::{Object, ObjectId, PointsTo, Targets, UNKNOWN, never_changes};
 use crate::tbaa;
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
 use std::collections::HashSet;

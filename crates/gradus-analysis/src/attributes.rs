@@ -5,7 +5,7 @@
 //! result below four bits for all other captures.
 
 use crate::effects::{Extent, FunctionEffects, ParamEffects, Touch};
-use gradus_ir::known::{self, Known, MemoryFn};
+use gradus_ir::externals::{self, Known, MemoryFn};
 use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
 
 /// Bits of `captures` that capture more than the address.
@@ -34,7 +34,7 @@ pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
 }
 
 /// Converts a row of the table of known functions.
-fn from_table(id: Known, row: known::Effects, params: usize) -> FunctionEffects {
+fn from_table(id: Known, row: externals::Effects, params: usize) -> FunctionEffects {
     let mut found = FunctionEffects {
         other: Touch {
             reads: row.reads.any,

@@ -15,7 +15,7 @@ use crate::flow::{self, ValueAccess};
 use crate::flows;
 use crate::memory::{ClassId, Origin};
 use crate::thrown_objects;
-use gradus_ir::known::{Effects, Known};
+use gradus_ir::externals::{Effects, Known};
 use gradus_ir::{
     Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
 };

@@ -7,7 +7,7 @@
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial};
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
 /// The access to which a symbol's value belongs.

@@ -8,7 +8,7 @@
 use crate::attributes;
 use crate::closure::Closure;
 use crate::summary;
-use gradus_ir::known::{Known, MarkerFn, MemoryFn, SystemFn, is_stream_variable};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
     Access, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
 };

@@ -15,7 +15,7 @@ use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::guard::{self, Guard};
 use crate::linear::{Linear, Root};
 use crate::trips::Availability;
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;

@@ -20,7 +20,7 @@ use crate::prints;
 use crate::seen;
 use crate::strangers;
 use crate::words::{CopyKind, Lane, LaneKind};
-use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::externals::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
     AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
     OpKind, RmwOp, Type, TypeId, Unit, Value,
@@ -660,11 +660,12 @@ impl Finder<'_> {
         if let Some(help) = fortran::remedy(&self.facts.unit.functions[func].name) {
             return self.refuse(op, Code::UnknownCallee, message, &help);
         }
-        let or =
-            match gradus_ir::known::may_be_of_the_program(&self.facts.unit.functions[func].name) {
-                true => "include <math.h> where the C library's is meant",
-                false => "register a derivative for it",
-            };
+        let or = match gradus_ir::externals::may_be_of_the_program(
+            &self.facts.unit.functions[func].name,
+        ) {
+            true => "include <math.h> where the C library's is meant",
+            false => "register a derivative for it",
+        };
         let help =
             format!("compile the file that defines `{name}` together with this one, or {or}");
         self.refuse(op, Code::UnknownCallee, message, &help);

@@ -13,7 +13,7 @@ use crate::flows;
 use crate::memory::ClassId;
 use crate::movements;
 use crate::rounding;
-use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
+use gradus_ir::externals::{Effects, Known, MaskedFn, MathOutFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
 use std::collections::HashMap;
 

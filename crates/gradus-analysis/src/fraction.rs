@@ -19,7 +19,7 @@ use crate::flows;
 use crate::pieces;
 use crate::rounding;
 use crate::seen;
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,
     Unit, Value,

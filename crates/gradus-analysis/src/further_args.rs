@@ -5,7 +5,7 @@
 //! derivative, unless it only formats the arguments (`vprintf` and related functions).
 
 use crate::closure::Closure;
-use gradus_ir::known::{Known, MarkerFn, SystemFn};
+use gradus_ir::externals::{Known, MarkerFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@
 //! unbounded, a loop index stays below its trip count, and a region result is the hull of its yields. Other
 //! analyses use the intervals to prove that narrow arithmetic does not wrap.
 
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{
     BinaryOp, Body, CastOp, Entity, Flags, MOST_THREADS, Op, OpKind, SpmdKind, Unit, Value,
 };

@@ -12,7 +12,7 @@ use crate::memory::{Memory, MemoryPlace};
 use crate::movements::{member_bit, movements, resizes_vector, runs};
 use crate::seen::{self, Seen};
 use crate::words::{Lane, LaneKind};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, FloatKind, FuncId, Op, OpKind,
     Type, TypeId, Unit, Value,

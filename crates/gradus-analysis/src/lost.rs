@@ -2,7 +2,7 @@
 //! ([`gradus_ir::Unit::state_last`]). Their effects are invisible outside the function, and no derivative
 //! passes through them.
 
-use gradus_ir::known::{ExceptionFn, Known};
+use gradus_ir::externals::{ExceptionFn, Known};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::HashSet;
 

@@ -5,7 +5,7 @@
 
 use crate::constraints::{Copy, Reader, Solver};
 use crate::memory::Origin;
-use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
+use gradus_ir::externals::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 
 impl Solver<'_> {

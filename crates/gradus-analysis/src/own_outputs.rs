@@ -10,7 +10,7 @@
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 

@@ -5,7 +5,7 @@
 
 use crate::activity::Facts;
 use crate::closure::Callee;
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{Code, Diagnostic};
 
 /// Returns a diagnostic for each such query.

@@ -12,7 +12,7 @@
 
 use crate::effects::{Effects, FunctionEffects};
 use crate::nest::{Nest, is_loop};
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{
     Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Linkage, Op, OpKind,
     Region, Type, Unit, Value,

@@ -6,7 +6,7 @@
 //! 2^k or 3 · 2^k and leaves fewer than half of the significand bits for the fraction. No program adds and
 //! subtracts such a constant for another purpose.
 
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, FloatKind, Op, OpKind, Type, Unit, Value};
 
 /// Returns true if an op subtracts the rounding constant that an earlier op added.

@@ -16,7 +16,7 @@ use crate::lanes::kind_bytes;
 use crate::memory::{ClassId, MemoryPlace, Origin};
 use crate::pieces;
 use crate::words::{Lane, LaneKind};
-use gradus_ir::known::{Effects, Known};
+use gradus_ir::externals::{Effects, Known};
 use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
 

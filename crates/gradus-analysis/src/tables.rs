@@ -4,7 +4,7 @@
 use crate::constraints::Solver;
 use crate::memory::Origin;
 use crate::unify::{Content, Target};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};
 
 /// Size of a pointer in bytes.

@@ -20,7 +20,7 @@ use crate::closure::Callee;
 use crate::flow::{Flow, ValueAccess, call_result, value_accesses};
 use crate::memory::{ClassId, Origin};
 use crate::{text_digits, text_in_lists};
-use gradus_ir::known::{
+use gradus_ir::externals::{
     Effects, Known, SystemFn, TextFn, follows_addresses, is_stream_variable, is_string_stream,
     is_text_object,
 };

@@ -7,7 +7,7 @@
 use crate::activity::Facts;
 use crate::closure::Callee;
 use crate::memory::ClassId;
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{FuncId, Value};
 use std::collections::HashSet;
 

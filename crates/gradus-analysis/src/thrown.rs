@@ -14,7 +14,7 @@ use crate::effects::Effects;
 use crate::flow::{ValueAccess, value_accesses};
 use crate::memory::{ClassId, Origin};
 use crate::nest::Nest;
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{Body, FuncId, Op, OpKind};
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@
 use crate::activity::Facts;
 use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
-use gradus_ir::known::{ExceptionFn, Known};
+use gradus_ir::externals::{ExceptionFn, Known};
 use gradus_ir::{Body, Op, OpKind, Value};
 
 /// Returns true if a call allocates an exception object that only receives values without derivatives.

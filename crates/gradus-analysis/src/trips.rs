@@ -2,7 +2,7 @@
 
 use crate::clobber::Clobbers;
 use crate::linear::Root;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 

@@ -12,7 +12,7 @@ use crate::lanes::{self, Equation, Node, Nodes, StoredConstant};
 use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{
     AttrValue, Body, ConstKind, CopiedMember, Entity, FloatKind, FuncId, Initializer, Op, POINTEE,
     Unit, Value,

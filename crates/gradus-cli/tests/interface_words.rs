@@ -3,7 +3,7 @@
 
 mod support;
 
-use gradus_ir::known::{Mark, Standing, Use, WORDS, Word};
+use gradus_ir::externals::{Mark, Standing, Use, WORDS, Word};
 use std::path::Path;
 use std::process::Command;
 use support::{folder, gradus, refuses, text, write};

@@ -4,7 +4,7 @@
 //! AD attaches a shadow to an allocation through the value that represents the allocation. Rust's allocator
 //! and Eigen request aligned memory with `posix_memalign`.
 
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, OpKind, Unit};
 
 /// Return code of `posix_memalign` if memory is exhausted (POSIX; Linux's number).

@@ -7,7 +7,7 @@
 //! computes the contribution of an iteration.
 
 use crate::reduce::{Extreme, integer_extreme, neutral};
-use gradus_ir::known::{IntFn, Known, MathFn};
+use gradus_ir::externals::{IntFn, Known, MathFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, Definition, Flags, FloatKind, FloatPredicate, Op, OpKind, ReduceOp,
     Unit, Use, Value,

@@ -17,7 +17,7 @@
 
 use crate::slots::{Slot, slot};
 use crate::{ValueMap, clone_op};
-use gradus_ir::known::{Effects, Known};
+use gradus_ir::externals::{Effects, Known};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, Attr, AttrSet, AttrValue, Body, Builder, Definition, Entity, Flags,
     FuncId, Linkage, Op, OpKind, Region, TailKind, Type, TypeId, Unit, Value,

@@ -2,7 +2,7 @@
 //!
 //! Conservative: a callee without a table entry and without attributes may have every effect.
 
-use gradus_ir::known::{Effects, Known};
+use gradus_ir::externals::{Effects, Known};
 use gradus_ir::{
     Atomicity, AttrValue, BinaryOp, Body, ConstKind, FuncId, Op, OpKind, Region, Unit,
 };

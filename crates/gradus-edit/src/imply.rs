@@ -288,7 +288,7 @@ fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u3
 /// Returns an unsigned lower bound of a value: the constant operand of an unsigned maximum or of a
 /// non-wrapping sum.
 fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
-    use gradus_ir::known::{IntFn, Known};
+    use gradus_ir::externals::{IntFn, Known};
     let Some(op) = body.def_op(value) else {
         return 0;
     };

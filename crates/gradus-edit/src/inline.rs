@@ -10,7 +10,7 @@
 //!   callee's return.
 
 use crate::clone::{ValueMap, clone_op};
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,
     Type, Unit, Value,

@@ -13,7 +13,7 @@
 //! inwards moves every op at most once.
 
 use crate::outline::inline_region;
-use gradus_ir::known::{ExceptionFn, Known, lookup};
+use gradus_ir::externals::{ExceptionFn, Known, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Normalises every invoke of a body; returns whether any invoke changed.

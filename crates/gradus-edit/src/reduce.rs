@@ -1,6 +1,6 @@
 //! Emits reduction operations: identity element, combining step, and min/max idioms.
 
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, Flags, FloatPredicate, IntPredicate, OpKind, ReduceOp,
     TypeId, Value,

@@ -1,6 +1,6 @@
 //! Non-escaping stack slots: all loads and stores of an alloca with their constant offsets.
 
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Op, OpKind, TypeId, Unit};
 use std::collections::HashSet;
 

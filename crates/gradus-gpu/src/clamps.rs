@@ -20,7 +20,7 @@ use crate::spine::Spine;
 use crate::steps::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Linear, Root};
-use gradus_ir::known::{IntFn, Known};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::{
     Access, AllocaInfo, AllocaPlace, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Unit,
     Value,

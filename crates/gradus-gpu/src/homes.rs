@@ -11,7 +11,7 @@ use crate::flow::Network;
 use crate::levels::Levels;
 use crate::spine::Spine;
 use gradus_edit::is_pure;
-use gradus_ir::known::{IntFn, Known, MathFn};
+use gradus_ir::externals::{IntFn, Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 

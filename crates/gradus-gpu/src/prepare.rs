@@ -1,7 +1,7 @@
 //! Normalises a block before the split: moves shared allocations to the block's start and erases lifetime
 //! markers.
 
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Normalises a block.

@@ -25,7 +25,7 @@
 
 use crate::cut::reached_end;
 use gradus_edit::is_pure;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{
     AllocaPlace, BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value,
 };

@@ -5,7 +5,7 @@
 
 use crate::shape::{Num, Shape};
 use crate::value::Value;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
 };

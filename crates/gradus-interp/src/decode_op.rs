@@ -359,7 +359,10 @@ impl Decoder<'_> {
         callee: Callee,
         values: &[gradus_ir::Value],
     ) -> Result<Vec<Reg>, Unfit> {
-        let marker = matches!(callee, Callee::Known(gradus_ir::known::Known::Marker(_), _));
+        let marker = matches!(
+            callee,
+            Callee::Known(gradus_ir::externals::Known::Marker(_), _)
+        );
         values
             .iter()
             .map(|v| match self.src(*v) {

@@ -4,7 +4,7 @@ use crate::code::CallSite;
 use crate::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
-use gradus_ir::known::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
+use gradus_ir::externals::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
 use gradus_ir::{FuncId, Type};
 
 /// The outcome of a call of an external function.

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
-use gradus_ir::known::IntFn;
+use gradus_ir::externals::IntFn;
 
 impl Machine<'_> {
     pub(crate) fn integer(&mut self, id: IntFn, site: &CallSite, args: &[Value]) -> Eval<Outcome> {

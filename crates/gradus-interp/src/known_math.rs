@@ -11,7 +11,7 @@ use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 use crate::way::{Bend, Way};
 use gradus_ir::FloatKind;
-use gradus_ir::known::{MathFn, MathOutFn};
+use gradus_ir::externals::{MathFn, MathOutFn};
 
 impl Machine<'_> {
     pub(crate) fn math(&mut self, id: MathFn, site: &CallSite, args: &[Value]) -> Eval<Outcome> {

@@ -6,7 +6,7 @@ use crate::memory::Place;
 use crate::races::Touch;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::{Address, Value};
-use gradus_ir::known::{AllocationSize, MemoryFn};
+use gradus_ir::externals::{AllocationSize, MemoryFn};
 
 impl Machine<'_> {
     pub(crate) fn memory_fn(&mut self, id: MemoryFn, args: &[Value]) -> Eval<Outcome> {

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::trap::Eval;
 use crate::value::Value;
 use gradus_ir::FuncId;
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 
 impl Machine<'_> {
     /// Executes a query about the innermost enclosing group of ranks; outside any group there is one rank.

@@ -8,7 +8,7 @@ use crate::run_memory::check_alignment;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
-use gradus_ir::known::{MaskedFn, ReduceFn};
+use gradus_ir::externals::{MaskedFn, ReduceFn};
 use gradus_ir::{BinaryOp, RmwOp};
 
 impl Machine<'_> {

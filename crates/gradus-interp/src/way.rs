@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
 use gradus_ir::BinaryOp;
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 
 /// The treatment of smooth operations in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -166,7 +166,7 @@ pub struct Unit {
     /// Symbol names reserved by the host, present in the unit or not.
     taken: HashSet<String>,
     /// The program's statements about functions.
-    pub(crate) stated: HashMap<FuncId, crate::known::Found>,
+    pub(crate) stated: HashMap<FuncId, crate::externals::Found>,
     /// Pointer variables in which the program stores fresh blocks only.
     pub(crate) own_blocks: HashSet<GlobalId>,
     /// Escape summaries of variables.

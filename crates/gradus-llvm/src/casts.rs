@@ -10,7 +10,7 @@
 use crate::ffi::NO_NAME;
 use crate::host::Host;
 use gradus_ir::Diagnostic;
-use gradus_ir::known::QUESTION;
+use gradus_ir::externals::QUESTION;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;

@@ -9,7 +9,7 @@
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{ExceptionFn, KERNEL, Known, is_text_object, lookup};
+use gradus_ir::externals::{ExceptionFn, KERNEL, Known, is_text_object, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode, LLVMValueKind};

@@ -8,7 +8,7 @@
 
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{Known, lookup};
+use gradus_ir::externals::{Known, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};

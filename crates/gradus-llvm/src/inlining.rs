@@ -10,7 +10,7 @@ use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use crate::vectors;
-use gradus_ir::known::{
+use gradus_ir::externals::{
     Known, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
 };
 use llvm_sys::core::*;

@@ -9,7 +9,7 @@
 
 use crate::ffi::{c_string, name_of};
 use crate::host::Host;
-use gradus_ir::known::QUESTION;
+use gradus_ir::externals::QUESTION;
 use llvm_sys::LLVMTypeKind::LLVMIntegerTypeKind;
 use llvm_sys::LLVMValueKind::{LLVMConstantIntValueKind, LLVMFunctionValueKind};
 use llvm_sys::core::*;

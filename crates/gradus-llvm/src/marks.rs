@@ -12,7 +12,7 @@ use crate::import::metadata_kinds;
 use crate::registered::{Word, word};
 use crate::symbols::path_of;
 use gradus_ir::SourceSpan;
-use gradus_ir::known::interface_word;
+use gradus_ir::externals::interface_word;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;

@@ -9,7 +9,7 @@ use crate::ffi::{c_string, name_of};
 use crate::host::Host;
 use crate::merge::set_callee;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::OWN_ADDRESS;
+use gradus_ir::externals::OWN_ADDRESS;
 use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

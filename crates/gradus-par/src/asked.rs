@@ -27,7 +27,7 @@ use crate::guarded::{guard, is_guarded};
 use crate::marks;
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, LocId, Op, OpKind, RmwOp, TypeId, Unit,
     Value,

@@ -9,7 +9,7 @@
 //! private to the body is tracked like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
-use gradus_ir::known::{Known, OpenMpFn, SystemFn};
+use gradus_ir::externals::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 

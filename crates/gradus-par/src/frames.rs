@@ -5,7 +5,7 @@
 //! for later calls. Small allocations stay on the stack.
 
 use crate::abi::Entry;
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Unit, Value};
 
 /// An allocation of at least this size is large.

@@ -28,7 +28,7 @@ use gradus_analysis::{
     AccessKind, AfterEnd, Alias, AliasOptions, Clobbers, Closure, Effects, MemoryAccess, Root,
 };
 use gradus_edit::is_pure;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, ReduceOp, Region, Unit, Value};
 use same::Iterations;

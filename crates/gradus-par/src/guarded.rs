@@ -14,7 +14,7 @@ use crate::asked::{
 use crate::followed::{Context, Followed};
 use crate::serial::par_for;
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
 /// Returns the outermost parallel loops of `functions` that may depend on the number of ranks of a team.

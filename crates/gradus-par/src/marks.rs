@@ -8,7 +8,7 @@
 use crate::asked::ranks;
 use crate::followed::{Context, Followed};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{Body, Definition, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 

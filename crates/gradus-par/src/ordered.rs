@@ -4,7 +4,7 @@
 //! program also relied. The loop's own region is checked directly; callees are summarised here, before any
 //! projection.
 
-use gradus_ir::known::{Known, OpenMpFn, SystemFn};
+use gradus_ir::externals::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 

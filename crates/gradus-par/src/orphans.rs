@@ -7,7 +7,7 @@
 //! function reachable outside of all regions loses its tasks; any other function is treated as if inside of a
 //! region. A caller of a derivative in a region gets the version without tasks.
 
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     AttrSet, Body, Builder, ConstKind, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value,
 };

@@ -10,7 +10,7 @@
 //! flagged [`Flags::SHARING`] because iterations may share written memory. Second, loops with inner loops, or
 //! with calls of functions that contain loops, calls or many ops.
 
-use gradus_ir::known::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
 };

@@ -18,7 +18,7 @@ use crate::team::dealt;
 use gradus_edit::{
     ValueMap, block_type, clone_op_within, entry_alloca, pack, strided_to_for, unpack,
 };
-use gradus_ir::known::{Known, MarkerFn, OpenMpFn};
+use gradus_ir::externals::{Known, MarkerFn, OpenMpFn};
 use gradus_ir::{
     BarrierScope, BinaryOp, Body, Builder, CastOp, EffectClass, Flags, FuncId, IntPredicate, Op,
     OpKind, Region, Schedule, ScopeId, SpmdKind, TypeId, Unit, Value,

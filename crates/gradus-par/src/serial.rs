@@ -8,7 +8,7 @@ use crate::ordered::orders;
 use crate::own_memory;
 use crate::work::Costs;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
 };

@@ -13,7 +13,7 @@
 //!   elements.
 
 use gradus_analysis::Closure;
-use gradus_ir::known::{Known, MathFn, MemoryFn};
+use gradus_ir::externals::{Known, MathFn, MemoryFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
     Region, RmwOp, Unit, Value,

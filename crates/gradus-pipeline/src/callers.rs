@@ -10,7 +10,7 @@
 use crate::call_sites::is_compiled_alike;
 use gradus_analysis::{Closure, Nest};
 use gradus_edit::{inline_call, is_pure};
-use gradus_ir::known::lookup;
+use gradus_ir::externals::lookup;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 

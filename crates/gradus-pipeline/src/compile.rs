@@ -5,7 +5,7 @@ use crate::run::{PASSES, Run, Stop};
 use crate::worklist;
 use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task, wire};
 use crate::{derive, parallel};
-use gradus_ir::known::{Known, SystemFn, lookup};
+use gradus_ir::externals::{Known, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ use crate::{
 };
 use gradus_ad::{Mode, Report};
 use gradus_edit::Sizes;
-use gradus_ir::known::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
+use gradus_ir::externals::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
 use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Linkage, OpKind, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;

@@ -7,7 +7,7 @@
 
 use gradus_ad::Variant;
 use gradus_analysis::Closure;
-use gradus_ir::known::{GpuFn, Known, SHARED, SHARED_DYNAMIC};
+use gradus_ir::externals::{GpuFn, Known, SHARED, SHARED_DYNAMIC};
 use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
 
 /// Returns true if code for this target runs in the threads of a GPU.

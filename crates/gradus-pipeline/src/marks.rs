@@ -5,7 +5,7 @@
 //! and accesses of inactive variables are outlined here, into functions then registered as inactive.
 
 use crate::registrations::Registrations;
-use gradus_ir::known::{Mark, attribute_named, interface_word, metadata_named};
+use gradus_ir::externals::{Mark, attribute_named, interface_word, metadata_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
 use std::collections::{BTreeMap, BTreeSet};

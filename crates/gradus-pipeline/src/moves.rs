@@ -3,7 +3,7 @@
 //! Simplification keeps no log, hence a body is compared before and after. An op formerly in a parallel
 //! loop and now outside was hoisted; a loop no longer in the body was dead.
 
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, LocId, Op, OpKind, Unit};
 use std::collections::{BTreeMap, HashSet};
 

@@ -12,7 +12,7 @@ use crate::simplify::Short;
 use crate::{OutputKind, ParallelTarget, kernel_report, parallel_report, teams};
 use crate::{called, callers};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::externals::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{
     Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
 };

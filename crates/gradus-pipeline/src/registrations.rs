@@ -10,7 +10,7 @@ mod contradictions;
 use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
-use gradus_ir::known::{
+use gradus_ir::externals::{
     CALLED, Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
 };
 use gradus_ir::mutant::{Mutant, planted};

@@ -6,7 +6,7 @@
 //! module then has each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. The
 //! number of lines is unchanged.
 
-use gradus_ir::known::{Use, WORDS, interface_word, registration_named};
+use gradus_ir::externals::{Use, WORDS, interface_word, registration_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use std::collections::HashSet;
 

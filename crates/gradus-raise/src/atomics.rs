@@ -6,7 +6,7 @@
 //! the result.
 
 use gradus_edit::{neutral, reduced};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     AllocaPlace, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
 };

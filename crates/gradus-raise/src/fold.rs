@@ -27,7 +27,7 @@ use crate::reductions::{self, Reduction};
 use crate::regions::splice;
 use crate::report::Reason;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
     ReduceOp, Region, Schedule, SpmdKind, Type, Unit, Value,

@@ -3,7 +3,7 @@
 //! Uses of a parameter are followed through the callee's body and its callees. For functions without a body,
 //! the `captures(none)` attribute decides.
 
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 

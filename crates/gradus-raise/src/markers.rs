@@ -17,8 +17,8 @@ use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::{handlers, scopes, uncounted};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
+use gradus_ir::externals::{ForkFn, Known};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
-use gradus_ir::known::{ForkFn, Known};
 use gradus_ir::{
     AllocaPlace, BinaryOp, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId,
     Unit, Use, Value,

@@ -7,7 +7,7 @@ use crate::openmp::{Step, ranks, reason};
 use crate::ranks_own::{self, Rank};
 use crate::written_first::is_written_first;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
 use std::collections::HashSet;
 

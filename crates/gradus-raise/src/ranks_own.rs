@@ -7,7 +7,7 @@
 //! [`privates`]: crate::privates
 
 use crate::fold::Reach;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Use, Value};
 use std::collections::HashSet;
 

@@ -11,7 +11,7 @@
 
 use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
 

@@ -7,7 +7,7 @@
 
 use crate::Reason;
 use crate::openmp::{Step, reason};
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 use std::ops::Range;

@@ -8,7 +8,7 @@ use crate::errno::{self, Errno};
 use crate::{Facts, quiet};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, Flags, Op, OpKind, Unit};
 use std::collections::HashSet;
 

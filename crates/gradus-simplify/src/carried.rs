@@ -10,7 +10,7 @@
 use crate::Facts;
 use crate::literals::{float_bits, integer, is_poison, number};
 use gradus_edit::stays;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 

@@ -2,8 +2,8 @@
 
 use crate::fold::{negated, used_once};
 use crate::literals::{integer, integer_of};
+use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
-use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
 /// Folds a binary integer op.

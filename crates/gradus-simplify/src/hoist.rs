@@ -25,7 +25,7 @@ use crate::guarded;
 use crate::quiet;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Entity, IntPredicate, Op, OpKind, Region, Unit, Value,

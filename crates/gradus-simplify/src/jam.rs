@@ -17,7 +17,7 @@
 use crate::Facts;
 use gradus_analysis::Alias;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Log2 of the number of interleaved iterations.

@@ -8,7 +8,7 @@
 
 use crate::Facts;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 

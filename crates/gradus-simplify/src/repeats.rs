@@ -21,7 +21,7 @@
 use crate::Facts;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Object};
 use gradus_edit::is_pure;
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{
     Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
 };

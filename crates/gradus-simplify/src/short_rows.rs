@@ -16,7 +16,7 @@
 use crate::Facts;
 use crate::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 
 /// Trip counts below the limit are short: both versions break even at 16 to 24.

@@ -12,7 +12,7 @@
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, Alias, Object, ObjectId};
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 
 /// Minimum size for staggering: smaller blocks share the first-level cache.

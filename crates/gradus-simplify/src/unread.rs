@@ -8,7 +8,7 @@
 
 use crate::Facts;
 use gradus_edit::{is_removable, sweep_from};
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;

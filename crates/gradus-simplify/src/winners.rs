@@ -24,7 +24,7 @@
 use crate::{Facts, dce};
 use gradus_analysis::{AfterEnd, Alias, Clobbers};
 use gradus_edit::{Carried, Combines, Extreme, ValueMap, carried_value, clone_op_within, is_pure};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Definition, Flags, FloatKind, FloatPredicate, IntPredicate,
     Op, OpKind, ReduceOp, Region, Type, Unit, Value,

@@ -8,7 +8,7 @@ use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
-use gradus_ir::known::{Use, WORDS, differentiation_call, registration_named};
+use gradus_ir::externals::{Use, WORDS, differentiation_call, registration_named};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::digamma;
 use super::formulas::Function;
 use super::page::{Formula, Node};
 use super::{Argument, Rule};
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 use gradus_ir::{AttrSet, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value};
 
 /// Primal values that a formula is built from.
@@ -372,7 +372,7 @@ fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::exists_with;
-    use gradus_ir::known::MathFn;
+    use gradus_ir::externals::MathFn;
     use gradus_ir::{FloatKind, Unit};
 
     /// C has `scalbln` for three scalar formats, and no power with an integer exponent.

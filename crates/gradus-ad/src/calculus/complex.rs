@@ -6,7 +6,7 @@
 
 use super::formulas::Given;
 use super::page::E;
-use gradus_ir::known::{ComplexFn, MathFn};
+use gradus_ir::externals::{ComplexFn, MathFn};
 
 type Complex<'p> = (E<'p>, E<'p>);
 

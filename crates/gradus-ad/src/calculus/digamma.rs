@@ -6,7 +6,7 @@
 //! first omitted term is below 5e-17. The body consists of differentiable ops.
 
 use super::build::math_call;
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 use gradus_ir::{
     Body, Builder, CastOp, FloatKind, FloatPredicate, FuncId, Linkage, Type, TypeId, Unit, Value,
 };

@@ -14,7 +14,7 @@
 
 use super::build::math_call;
 use super::{gather, sines, sorting, targets, updates};
-use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
+use gradus_ir::externals::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type,
     TypeId, Unit, Value,

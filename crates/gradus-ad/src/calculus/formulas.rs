@@ -10,7 +10,7 @@
 use super::complex;
 use super::page::E;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
-use gradus_ir::known::{ComplexFn, MathFn};
+use gradus_ir::externals::{ComplexFn, MathFn};
 use gradus_ir::mutant::{Mutant, planted};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 

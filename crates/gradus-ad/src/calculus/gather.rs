@@ -3,7 +3,7 @@
 //! A vector of addresses computed from indices becomes one address per lane. No later pass then sees a vector
 //! of pointers.
 
-use gradus_ir::known::MaskedFn;
+use gradus_ir::externals::MaskedFn;
 use gradus_ir::{Access, Builder, MetaId, OpKind, Region, Type, TypeId, Value};
 
 /// Shape of a vector.

@@ -32,7 +32,7 @@ pub use text::manual;
 pub use updates::sum_up;
 
 use formulas::{Function, Given, always_finite};
-use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn};
+use gradus_ir::externals::{ComplexFn, Known, MathFn, MathOutFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
 };

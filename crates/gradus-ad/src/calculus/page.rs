@@ -5,7 +5,7 @@
 //! products by one.
 
 use gradus_ir::FloatPredicate;
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

@@ -4,7 +4,7 @@
 //! Emitted code is interpreted op by op.
 
 use super::page::{Formula, Node};
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, FloatPredicate, OpKind, Unit, Value};
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@
 //! both functions again. Calls are fused within a region, and no path computes more functions than before.
 
 use super::expand::pair_call;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{Body, Builder, Flags, FloatKind, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 

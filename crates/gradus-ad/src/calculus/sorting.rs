@@ -10,7 +10,7 @@
 //! The C library determines which elements are compared, and how often. If a comparison has side effects, the
 //! call remains.
 
-use gradus_ir::known::{Effects, SystemFn};
+use gradus_ir::externals::{Effects, SystemFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CallInfo, ConstKind, EffectClass, FuncId, IntPredicate, Linkage, Op,
     OpKind, Region, Type, TypeId, Unit, Value,

@@ -9,7 +9,7 @@
 //! (`integrate(sin, a, b)`, `hooks.release = free`). Such functions have a rule and no derivative that could
 //! be found by address.
 
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     Body, Builder, CallInfo, ConstKind, FuncId, GlobalId, IntPredicate, Op, OpKind, Symbol, TypeId,
     Unit, Value,

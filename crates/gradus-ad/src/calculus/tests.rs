@@ -421,7 +421,7 @@ fn vectors_and_other_formats_have_the_same_rules() {
 /// the Cauchy–Riemann equations.
 #[test]
 fn complex_functions_have_the_derivatives_of_their_parts() {
-    use gradus_ir::known::ComplexFn::*;
+    use gradus_ir::externals::ComplexFn::*;
     type C = (f64, f64);
     fn mul(a: C, b: C) -> C {
         (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
@@ -468,7 +468,7 @@ fn complex_functions_have_the_derivatives_of_their_parts() {
         let r = log(div(add((1.0, 0.0), a), add((1.0, 0.0), (-a.0, -a.1))));
         (0.5 * r.0, 0.5 * r.1)
     }
-    let one: [(gradus_ir::known::ComplexFn, fn(C) -> C); 14] = [
+    let one: [(gradus_ir::externals::ComplexFn, fn(C) -> C); 14] = [
         (Exp, exp),
         (Log, log),
         (Sqrt, sqrt),
@@ -495,7 +495,7 @@ fn complex_functions_have_the_derivatives_of_their_parts() {
 }
 
 fn check_complex(
-    f: gradus_ir::known::ComplexFn,
+    f: gradus_ir::externals::ComplexFn,
     count: usize,
     value: &dyn Fn(&[f64]) -> (f64, f64),
 ) {

@@ -3,7 +3,7 @@
 use super::formulas::{Function, Given};
 use super::page::{Formula, Node, Page};
 use gradus_ir::FloatPredicate;
-use gradus_ir::known::MathFn;
+use gradus_ir::externals::MathFn;
 use std::fmt::Write;
 
 /// Precedence of a piece of text: sum, product, or atom.

@@ -6,7 +6,7 @@
 //! instead of the sum after it. The deviation is like a change in the order of additions.
 
 use gradus_edit::is_pure;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp, TypeId, Unit, Value,
 };

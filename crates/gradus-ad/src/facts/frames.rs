@@ -7,7 +7,7 @@
 use super::Facts;
 use super::make::MakeFacts;
 use crate::variant::Mode;
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{Body, Op, OpKind};
 
 impl MakeFacts<'_> {

@@ -10,7 +10,7 @@ use super::make::MakeFacts;
 use crate::node::Node;
 use crate::tape::plan::Plan;
 use gradus_analysis::Alias;
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -1,6 +1,6 @@
 //! Forward slices over SSA values: the values that depend on a value.
 
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 

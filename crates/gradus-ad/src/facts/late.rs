@@ -13,7 +13,7 @@ use super::make::MakeFacts;
 use crate::alloc;
 use crate::variant::Mode;
 use gradus_analysis::CopyKind;
-use gradus_ir::known::{AllocationSize, Known, MemoryFn};
+use gradus_ir::externals::{AllocationSize, Known, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 

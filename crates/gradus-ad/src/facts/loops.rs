@@ -4,7 +4,7 @@ use super::Facts;
 use super::own_adds::is_independent;
 use super::snapshots::Extent;
 use crate::node::{Node, home_region};
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Assumed trip count of a loop without a known bound.

@@ -3,7 +3,7 @@
 use super::Facts;
 use super::make::MakeFacts;
 use gradus_analysis::{Clobbers, Fate};
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, Unit};
 

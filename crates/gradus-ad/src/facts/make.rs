@@ -11,7 +11,7 @@ use gradus_analysis::{
     AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
     LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
 };
-use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::externals::{Known, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,

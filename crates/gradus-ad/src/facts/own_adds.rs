@@ -18,7 +18,7 @@
 use super::Facts;
 use super::make::MakeFacts;
 use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine, trip_max};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;

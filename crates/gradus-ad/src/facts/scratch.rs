@@ -19,7 +19,7 @@ use super::influence::computes;
 use gradus_analysis::{
     AccessKind, Alias, Clobbers, CopyKind, Effects, MemoryAccess, Object, ObjectId, Place,
 };
-use gradus_ir::known::{AllocationSize, Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{AllocationSize, Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, HashSet};

@@ -14,7 +14,7 @@
 use super::early::{is_known_before, is_known_where};
 use super::loops::is_loop;
 use gradus_analysis::{Affine, Alias, Availability, Clobbers, MemoryAccess, Root, affine};
-use gradus_ir::known::{AllocationSize, Known};
+use gradus_ir::externals::{AllocationSize, Known};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;

@@ -20,7 +20,7 @@ use super::own_adds::is_independent;
 use super::scratch::{Accesses, Scratch};
 use super::snapshots::{Extent, Snapshot};
 use gradus_analysis::{AccessKind, Alias, Clobbers, Object, ObjectId};
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};

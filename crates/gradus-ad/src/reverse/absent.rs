@@ -11,7 +11,7 @@
 //! scalar has one lane. A result of a branch is undefined if the value of any arm is. Loaded values and
 //! members of structs count as defined. Vectors of more than 64 lanes are treated as a whole.
 
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{Body, ConstId, ConstKind, Definition, OpKind, Type, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;

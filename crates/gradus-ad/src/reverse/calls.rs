@@ -5,7 +5,7 @@ use crate::dispatch;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
-use gradus_ir::known::{Known, ReduceFn};
+use gradus_ir::externals::{Known, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
 

@@ -10,7 +10,7 @@ use super::absent::Absent;
 use super::return_sweep::ReturnSweep;
 use crate::calculus;
 use crate::masked::masked_access;
-use gradus_ir::known::{Known, MaskedFn};
+use gradus_ir::externals::{Known, MaskedFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Type, Use, Value};
 use std::collections::HashMap;

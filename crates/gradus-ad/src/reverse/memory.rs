@@ -10,7 +10,7 @@ use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use crate::tape::stack;
 use gradus_analysis::CopyKind;
-use gradus_ir::known::{MaskedFn, MemoryFn};
+use gradus_ir::externals::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 

@@ -12,7 +12,7 @@ use super::return_sweep::ReturnSweep;
 use crate::facts::{is_independent, is_of_iteration};
 use crate::out::Space;
 use crate::report::ParallelLoop;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     Access, Atomicity, Body, Builder, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId,
     Unit, Value,

@@ -19,7 +19,7 @@ use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};

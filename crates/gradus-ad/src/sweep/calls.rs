@@ -7,7 +7,7 @@ use crate::masked::masked_access;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole};
-use gradus_ir::known::{Known, MarkerFn, MathFn, ReduceFn};
+use gradus_ir::externals::{Known, MarkerFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {

@@ -7,7 +7,7 @@ use crate::out::{Lanes, Space};
 use crate::tape::stack;
 use crate::word_copy::Numbers;
 use gradus_analysis::CopyKind;
-use gradus_ir::known::MemoryFn;
+use gradus_ir::externals::MemoryFn;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 

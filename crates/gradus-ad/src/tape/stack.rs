@@ -7,11 +7,11 @@
 //!
 //! An allocation that is long relative to the next segment gets a segment of exactly its length, and the
 //! growth of other segments continues unchanged. A tape with few long arrays therefore wastes no memory. The
-//! analyses treat the two functions like `malloc` and `free` ([`gradus_ir::known::MemoryFn::is_tape`]). Each
+//! analyses treat the two functions like `malloc` and `free` ([`gradus_ir::externals::MemoryFn::is_tape`]). Each
 //! push is a separate allocation, which keeps derivatives differentiable.
 
 use crate::out::{Out, Space};
-use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE};
+use gradus_ir::externals::{TAPE_PUSH, TAPE_RELEASE};
 use gradus_ir::{
     AttrSet, Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
 };

@@ -11,7 +11,7 @@ use super::{
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
-use gradus_ir::known::QUESTION;
+use gradus_ir::externals::QUESTION;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};

@@ -29,7 +29,7 @@ use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use crate::restructure;
 use crate::tables::Tables;
-use gradus_ir::known::QUESTION;
+use gradus_ir::externals::QUESTION;
 use gradus_ir::{
     AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
     TbaaTypeId, Unit,

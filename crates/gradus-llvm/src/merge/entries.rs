@@ -6,7 +6,7 @@ use super::threads::users;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{ENTRY, LAUNCH, RUN, SHARED};
+use gradus_ir::externals::{ENTRY, LAUNCH, RUN, SHARED};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};

@@ -16,7 +16,7 @@
 use super::add_attribute;
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::known::LAUNCH;
+use gradus_ir::externals::LAUNCH;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
 use llvm_sys::prelude::*;

@@ -34,7 +34,7 @@ use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use assembly::place;
-use gradus_ir::known::{
+use gradus_ir::externals::{
     DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE,
     differentiation_call, lookup,
 };

@@ -5,7 +5,7 @@ use super::launches::Stubbed;
 use super::{calls_in, is_shared_by_units};
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::known::{KERNEL, VARIABLE};
+use gradus_ir::externals::{KERNEL, VARIABLE};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

@@ -8,7 +8,7 @@
 //! Quoted text (strings, metadata, quoted symbols) does not change, except whole symbols.
 
 use super::names::{self, HELPERS};
-use gradus_ir::known::{DEVICE, KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::externals::{DEVICE, KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 

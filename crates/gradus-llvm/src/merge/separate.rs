@@ -9,7 +9,7 @@ use super::assembly::place;
 use super::launches::calls_of;
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
+use gradus_ir::externals::{CALLED, DEVICE, TOGETHER};
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

@@ -7,7 +7,7 @@ use super::launches::calls_of;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::externals::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;

@@ -3,7 +3,7 @@
 
 use super::warps::{self, Place, Question, Shuffle};
 use super::{Launch, asks};
-use gradus_ir::known::GpuFn;
+use gradus_ir::externals::GpuFn;
 use gradus_ir::{BarrierScope, Body, Builder, CastOp, Code, Diagnostic, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
 

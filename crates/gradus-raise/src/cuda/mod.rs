@@ -15,7 +15,7 @@ mod shared;
 mod warps;
 
 use gradus_edit::inline_call;
-use gradus_ir::known::{GpuFn, KERNEL, Known, LAUNCH, RUN};
+use gradus_ir::externals::{GpuFn, KERNEL, Known, LAUNCH, RUN};
 use gradus_ir::{
     Body, Builder, Code, Diagnostic, FuncId, Op, OpKind, Region, SpmdKind, Unit, Value,
 };

@@ -1,7 +1,7 @@
 //! Shared memory: `__shared__` variables become allocations at the start of the block's region.
 
 use super::Launch;
-use gradus_ir::known::{SHARED, SHARED_DYNAMIC};
+use gradus_ir::externals::{SHARED, SHARED_DYNAMIC};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, Body, Builder, ConstKind, Definition, GlobalId, OpKind, Unit, Value,
 };

@@ -15,7 +15,7 @@
 
 use super::loops::is_marker;
 use gradus_edit::is_induction;
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@
 //! collected once per unit.
 
 use crate::report::Reason;
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     Body, ConstKind, FuncId, GlobalId, LocId, Op, OpKind, SourceSpan, Symbol, Unit, Value,
 };

@@ -5,7 +5,7 @@
 //! - flang's atomic update of a float is a compare-exchange loop.
 
 use super::calls::Calls;
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,
 };

@@ -8,7 +8,7 @@
 use super::calls::{Calls, function, span_of};
 use super::ranks;
 use gradus_edit::take_in;
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
     OpKind, Region, SpmdKind, Unit, Value,

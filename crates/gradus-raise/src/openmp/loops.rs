@@ -19,7 +19,7 @@ use crate::regions::{between, run_once, settle};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for_with, promote_slots,
 };
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Schedule,
     Type, TypeId, Unit, Value,
@@ -423,7 +423,7 @@ fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
 
 pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(gradus_ir::known::Known::Marker(_)))
+    matches!(known, Some(gradus_ir::externals::Known::Marker(_)))
 }
 
 // ---- conversion to share.for --------------------------------------------------------------------

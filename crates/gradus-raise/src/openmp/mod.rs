@@ -29,7 +29,7 @@ pub(crate) use turns::REDUCTION_LOCK;
 
 use crate::{Orphans, Raised};
 use calls::Calls;
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
 use survey::Survey;

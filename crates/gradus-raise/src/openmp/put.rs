@@ -12,7 +12,7 @@ use crate::fold;
 use crate::regions::drop_unused;
 use crate::report::Reason;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 

@@ -3,7 +3,7 @@
 //! In an outlined function `omp_get_thread_num()` yields the rank. After inlining into an `spmd`, the region's
 //! parameters replace the query; not inside of a task, which another thread may run.
 
-use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
 
 /// Emits a query of the rank, an `i32`.

@@ -6,7 +6,7 @@
 use super::calls::Calls;
 use super::turns::tested;
 use gradus_edit::is_speculatable;
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 

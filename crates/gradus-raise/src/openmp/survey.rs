@@ -7,7 +7,7 @@ use crate::Orphans;
 use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
+use gradus_ir::externals::{Known, OpenMpFn, differentiation_call, is_text_object};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     Body, ConstKind, Definition, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,

@@ -13,7 +13,7 @@ use super::task_loops;
 use crate::regions::{between, wrap_ops};
 use crate::scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::known::{Known, MemoryFn, OpenMpFn};
+use gradus_ir::externals::{Known, MemoryFn, OpenMpFn};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, ConstKind, Flags, FuncId,
     IntPredicate, Op, OpKind, Region, Unit, Value,

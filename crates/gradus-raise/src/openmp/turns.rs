@@ -8,7 +8,7 @@ use super::calls::{Calls, Step, global, reason};
 use super::ranks;
 use crate::regions::{between, settle, wrap_ops};
 use gradus_edit::take_in;
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Atomicity, BarrierScope, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value,
 };

@@ -183,7 +183,7 @@ fn in_parts(
     let bytes = b.mul(parts, sizes.part_bytes);
     let line = b.i64(LINE_BYTES);
     let block = b.call(allocate, &[line, bytes]);
-    b.body.ops[block].name = Some(gradus_ir::known::OWN_BLOCK.into());
+    b.body.ops[block].name = Some(gradus_ir::externals::OWN_BLOCK.into());
     let arrays = Arrays {
         sizes,
         parts,

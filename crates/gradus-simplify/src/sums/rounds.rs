@@ -27,7 +27,7 @@ use crate::Facts;
 use crate::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
-use gradus_ir::known::Known;
+use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FloatKind, IntPredicate, LocId, Op, OpKind, Type, Unit,
     Value,

@@ -6,7 +6,7 @@
 //! symbol.
 
 use crate::{archive, files, link};
-use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
+use gradus_ir::externals::{CALLED, DEVICE, TOGETHER};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{HashMap, HashSet};

@@ -6,7 +6,7 @@
 //! markers are traced through merges and loop-carried values. Before any other code motion, each load is
 //! replaced by the address as an integer ([`settle_loads`]), equal on all paths.
 
-use gradus_ir::known::{Marker, interface_word, marker_named};
+use gradus_ir::externals::{Marker, interface_word, marker_named};
 use gradus_ir::{
     Body, Builder, CastOp, ConstKind, Definition, GlobalId, Op, OpKind, Region, Type, Unit, Value,
 };

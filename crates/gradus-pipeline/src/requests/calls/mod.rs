@@ -13,7 +13,7 @@ mod waiting;
 
 use super::Roots;
 use gradus_ad::Mode;
-use gradus_ir::known::{Entry, EntryMode, differentiation_call, marker_named};
+use gradus_ir::externals::{Entry, EntryMode, differentiation_call, marker_named};
 use gradus_ir::{
     Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Unit, Value,
 };

@@ -12,7 +12,7 @@ mod split;
 use super::markers::{Origin, origin, unknown_name};
 use crate::requests::source_arguments;
 use gradus_ad::{ArgActivity, Mode, ResultActivity, TapeOwner, Variant, carries_float};
-use gradus_ir::known::Marker;
+use gradus_ir::externals::Marker;
 use gradus_ir::{AttrValue, Body, CastOp, Code, Diagnostic, FuncId, Op, Type, TypeId, Unit, Value};
 use std::ops::Range;
 

@@ -13,38 +13,38 @@
 //! - Each name's id has effects.
 //! - A function that is inactive by nature writes no memory that may hold floats.
 
+mod compiler_hints;
 mod complex;
 mod differentiation;
 mod effects;
 mod exceptions;
-mod fork;
 mod fortran;
 mod gpu;
 mod integer;
 mod intrinsic;
 mod mangle;
-mod markers;
 mod math;
 mod memory;
 mod openmp;
-mod stated;
+mod parallel_intrinsics;
 mod system;
 #[cfg(test)]
 mod tests;
 mod text;
+mod user_declared;
 mod vector;
 mod words;
 
+pub use crate::externals::compiler_hints::{MarkerFn, OWN_ADDRESS};
+pub use crate::externals::parallel_intrinsics::ForkFn;
 pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};
 pub use effects::{Effects, Places};
 pub use exceptions::ExceptionFn;
-pub use fork::ForkFn;
 pub use gpu::{
     CALLED, DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, TOGETHER, VARIABLE,
 };
 pub use integer::IntFn;
-pub use markers::{MarkerFn, OWN_ADDRESS};
 pub use math::{MathFn, MathOutFn};
 pub use memory::{Allocation, AllocationSize, MemoryFn, OWN_BLOCK, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;
@@ -147,7 +147,7 @@ impl Index {
             index.add_row(row);
         }
         math::add_rows(&mut index);
-        index.add_effects(Known::Inactive, stated::INACTIVE);
+        index.add_effects(Known::Inactive, user_declared::INACTIVE);
         for id in exceptions::WITHOUT_ROW {
             let found = exceptions::last(id);
             index.add_effects(found.known, found.effects);
@@ -200,10 +200,10 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         vector::ROWS,
         memory::ROWS,
         text::ROWS,
-        markers::ROWS,
+        compiler_hints::ROWS,
         system::ROWS,
         openmp::ROWS,
-        fork::ROWS,
+        parallel_intrinsics::ROWS,
         gpu::ROWS,
         exceptions::ROWS,
     ]
