@@ -9,55 +9,38 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod aligned;
-mod carried;
-mod clone;
-mod counted;
-mod cut;
-mod effects;
-mod ends;
-mod exits;
-mod guard;
-mod imply;
-mod inline;
-mod integers;
-mod invokes;
-mod outline;
-mod plain;
-mod promote;
-mod reduce;
-mod slots;
-mod split;
-mod strided;
-mod sweep;
-mod to_for;
-mod top_tested;
-mod trips;
-mod unroll;
-mod volatile;
-mod waits;
+mod facts;
+mod loops;
+mod memory;
+mod rewrite;
 
-pub use aligned::{aligned_alloc, return_aligned};
-pub use carried::{Carried, Combines, carried_value, stays};
-pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
-pub use cut::{Sizes, cut};
-pub use effects::{is_dereferenceable, is_pure, is_removable, is_speculatable, may_leave};
-pub use ends::keep_ends;
-pub use exits::{ExitBranch, exit_branch, keep_exits};
-pub use guard::fold_guards;
-pub use imply::holds_at;
-pub use inline::{NotInlined, can_be_taken_in, inline_call, take_in};
-pub use invokes::{call_quiet, is_separate, only_terminates, separate_invokes};
-pub use outline::{
+pub use crate::facts::effects::{
+    is_dereferenceable, is_pure, is_removable, is_speculatable, may_leave,
+};
+pub use crate::facts::implied_conditions::holds_at;
+pub use crate::facts::reduction_ops::{Extreme, integer_extreme, neutral, reduced};
+pub use crate::loops::exit_values::keep_ends;
+pub use crate::loops::fold_guards::fold_guards;
+pub use crate::loops::loop_exits::{ExitBranch, exit_branch, keep_exits};
+pub use crate::loops::recognize_reductions::{Carried, Combines, carried_value, stays};
+pub use crate::loops::spin_loops::may_wait;
+pub use crate::loops::to_for::{
+    is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for,
+};
+pub use crate::memory::atomics_to_plain::make_plain;
+pub use crate::memory::posix_memalign::{aligned_alloc, return_aligned};
+pub use crate::memory::promote::promote_slots;
+pub use crate::memory::split_slots::split_allocas;
+pub use crate::memory::volatile_slots::settle_volatile;
+pub use crate::rewrite::clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
+pub use crate::rewrite::inline::{NotInlined, can_be_taken_in, inline_call, take_in};
+pub use crate::rewrite::normalize_invokes::{
+    call_quiet, is_separate, only_terminates, separate_invokes,
+};
+pub use crate::rewrite::outline::{
     block_type, captured, entry_alloca, inline_region, member, move_op, pack, raise_private,
     strand_alloca, unpack,
 };
-pub use plain::make_plain;
-pub use promote::promote_slots;
-pub use reduce::{Extreme, integer_extreme, neutral, reduced};
-pub use split::split_allocas;
-pub use sweep::{sweep_dead, sweep_from};
-pub use to_for::{is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for};
-pub use unroll::unroll_for;
-pub use volatile::settle_volatile;
-pub use waits::may_wait;
+pub use crate::rewrite::split_function::{Sizes, cut};
+pub use crate::rewrite::trivial_dce::{sweep_dead, sweep_from};
+pub use crate::rewrite::unroll::unroll_for;

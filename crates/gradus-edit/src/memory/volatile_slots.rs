@@ -6,7 +6,7 @@
 //!
 //! The program's own code keeps volatile accesses; the pass edits only bodies to differentiate.
 
-use crate::slots::is_lifetime;
+use crate::memory::slots::is_lifetime;
 use gradus_ir::{Body, Op, OpKind, Unit};
 
 /// Turns volatile loads and stores of non-escaping allocas into plain accesses; returns the number of changed

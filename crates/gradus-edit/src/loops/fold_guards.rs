@@ -5,11 +5,11 @@
 //! trip count is then known without the condition. Floating-point ops with unbounded partial derivatives also
 //! stay under the condition.
 
-use crate::counted::without_negations;
-use crate::effects::is_speculatable;
-use crate::imply::{Claim, condition_implies_claim};
-use crate::integers;
-use crate::sweep::sweep_from;
+use crate::facts::effects::is_speculatable;
+use crate::facts::implied_conditions::{Claim, condition_implies_claim};
+use crate::facts::integers;
+use crate::loops::induction::without_negations;
+use crate::rewrite::trivial_dce::sweep_from;
 use gradus_ir::integers::int_value;
 use gradus_ir::{
     BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,

@@ -3,7 +3,8 @@
 //! The ranges are those that single loads and stores touch. An alloca with partially overlapping ranges is
 //! not split.
 
-use crate::slots::{self, Access, Slot};
+use crate::memory::slots;
+use crate::memory::slots::{Access, Slot};
 use gradus_ir::{AllocaInfo, Body, Builder, Op, OpKind, Unit};
 use std::collections::BTreeMap;
 

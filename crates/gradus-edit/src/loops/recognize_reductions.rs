@@ -6,7 +6,7 @@
 //! may use the intermediate values. With the identity element as initial value, the loop's region then
 //! computes the contribution of an iteration.
 
-use crate::reduce::{Extreme, integer_extreme, neutral};
+use crate::facts::reduction_ops::{Extreme, integer_extreme, neutral};
 use gradus_ir::externals::{IntFn, Known, MathFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, Definition, Flags, FloatKind, FloatPredicate, Op, OpKind, ReduceOp,

@@ -1,6 +1,6 @@
 //! Full unrolling of `for` ops with a small constant trip count.
 
-use crate::clone::{ValueMap, clone_ops_within};
+use crate::rewrite::clone::{ValueMap, clone_ops_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
 /// Unrolls a `for` whose trip count is a constant of at most `max_runs`, if all copies together have at most

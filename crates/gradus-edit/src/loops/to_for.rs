@@ -13,14 +13,15 @@
 //!
 //! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
 
-use crate::counted::{self, ADDRESS_FLAGS, Amount, Induction, Scope};
-use crate::effects::may_leave;
-use crate::guard::fold_guard;
-use crate::integers;
-use crate::strided;
-use crate::sweep::sweep_from;
-use crate::top_tested;
-use crate::trips::{Place, Trips, trips};
+use crate::facts::effects::may_leave;
+use crate::facts::integers;
+use crate::loops::fold_guards::fold_guard;
+use crate::loops::induction;
+use crate::loops::induction::{ADDRESS_FLAGS, Amount, Induction, Scope};
+use crate::loops::strided;
+use crate::loops::trip_count_ops::{Place, Trips, trips};
+use crate::loops::while_to_for;
+use crate::rewrite::trivial_dce::sweep_from;
 use gradus_ir::integers::{int_value, signed};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
@@ -59,9 +60,9 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
         return None;
     };
     let made = bottom_tested(unit, body, op, own, &[])
-        .or_else(|| top_tested::convert(unit, body, op, own));
+        .or_else(|| while_to_for::convert(unit, body, op, own));
     let Some(made) = made else {
-        top_tested::bound_by_extra_exit(unit, body, op);
+        while_to_for::bound_by_extra_exit(unit, body, op);
         return None;
     };
     let trips = int_value(unit, body, made.trips.value);
@@ -85,7 +86,7 @@ pub fn is_induction(unit: &Unit, body: &Body, op: Op, position: usize) -> bool {
     let found = at_bottom(unit, body, op).map(|(found, _)| found);
     let is = |found: &[Option<Induction>]| found.get(position).is_some_and(Option::is_some);
     found.is_some_and(|found| is(&found))
-        || top_tested::inductions(unit, body, op).is_some_and(|found| is(&found))
+        || while_to_for::inductions(unit, body, op).is_some_and(|found| is(&found))
 }
 
 /// Loop converted to a `for`.
@@ -120,9 +121,9 @@ fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>
     let next = body.operands(repeat).skip(1).take(initial.len());
     let again = body.operand(repeat, 0);
     let going: Vec<Value> = next
-        .map(|v| counted::where_going(unit, body, again, v))
+        .map(|v| induction::where_going(unit, body, again, v))
         .collect();
-    let found = counted::inductions(unit, body, scope, &initial, &going);
+    let found = induction::inductions(unit, body, scope, &initial, &going);
     Some((found, going))
 }
 
@@ -141,7 +142,7 @@ fn bottom_tested(
     let next: Vec<Value> = body.operands(repeat).skip(1).take(carried).collect();
     let again = body.operand(repeat, 0);
     let scope = Scope { region, arm: None };
-    let test = counted::test(unit, body, scope, &found, again, true);
+    let test = induction::test(unit, body, scope, &found, again, true);
     let leaves = may_leave(unit, body, region);
     let outside = body.parent(op)?;
     let loc = body.ops[op].loc;

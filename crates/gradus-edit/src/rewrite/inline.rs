@@ -9,7 +9,7 @@
 //!   ([`take_in`]). Stack save and restore around the inlined code then replace the deallocation at the
 //!   callee's return.
 
-use crate::clone::{ValueMap, clone_op};
+use crate::rewrite::clone::{ValueMap, clone_op};
 use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,

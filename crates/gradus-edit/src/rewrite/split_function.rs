@@ -15,7 +15,7 @@
 //! Ops bound to their function (allocas, returns, calls that return twice, must-tail calls) stay, as do all
 //! ops that enclose them.
 
-use crate::slots::{Slot, slot};
+use crate::memory::slots::{Slot, slot};
 use crate::{ValueMap, clone_op};
 use gradus_ir::externals::{Effects, Known};
 use gradus_ir::{

@@ -4,10 +4,10 @@
 //! direction. The test must compare the next value, whose flags exclude wrapping, and a guard must imply a
 //! first iteration. The trip count is then `(bound - start - 1) / step + 1`.
 
-use crate::counted::{Affine, Induction, Scope, affine, deciding};
-use crate::imply::{Claim, Voucher, voucher};
-use crate::integers;
-use crate::trips::Trips;
+use crate::facts::implied_conditions::{Claim, Voucher, voucher};
+use crate::facts::integers;
+use crate::loops::induction::{Affine, Induction, Scope, affine, deciding};
+use crate::loops::trip_count_ops::Trips;
 use gradus_ir::integers::mask;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Region, Unit, Value};
 

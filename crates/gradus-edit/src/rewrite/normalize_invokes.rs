@@ -12,7 +12,7 @@
 //! A pass can then treat an invoke as a call with an additional handler. One walk from the outermost regions
 //! inwards moves every op at most once.
 
-use crate::outline::inline_region;
+use crate::rewrite::outline::inline_region;
 use gradus_ir::externals::{ExceptionFn, Known, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 

@@ -5,7 +5,8 @@
 //! for the slot; a loop also gets an additional carried value. One walk in program order then knows each
 //! slot's value everywhere. Dead-code elimination removes unused results.
 
-use crate::slots::{self, Slot, same_bits};
+use crate::memory::slots;
+use crate::memory::slots::{Slot, same_bits};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Unit, Value};
 use smallvec::SmallVec;

@@ -14,9 +14,9 @@
 //!
 //! Other loops are not counted.
 
-use crate::counted::Test;
-use crate::imply::{Claim, Voucher, voucher};
-use crate::integers;
+use crate::facts::implied_conditions::{Claim, Voucher, voucher};
+use crate::facts::integers;
+use crate::loops::induction::Test;
 use gradus_ir::integers::{int_value, mask, signed};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{

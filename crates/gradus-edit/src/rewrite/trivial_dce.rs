@@ -1,6 +1,6 @@
 //! Trivial dead-code elimination: erases removable ops whose results have no uses.
 
-use crate::effects::is_removable;
+use crate::facts::effects::is_removable;
 use gradus_ir::{Body, Op, Unit, Value};
 
 /// Erases all dead ops without regions in the body; returns the number of erased ops.

@@ -3,12 +3,13 @@
 //! The conversion preserves the execution order A B A B … A E. `A` is duplicated, hence must consist of
 //! removable ops. `E` executes once and moves after the loop.
 
-use crate::clone::{ValueMap, clone_op_within};
-use crate::counted::{self, Induction, Scope, without_negations};
-use crate::effects::{is_removable, may_leave};
-use crate::sweep::sweep_from;
-use crate::to_for::{AfterLoop, Made, Rebuild};
-use crate::trips::{Place, trips};
+use crate::facts::effects::{is_removable, may_leave};
+use crate::loops::induction;
+use crate::loops::induction::{Induction, Scope, without_negations};
+use crate::loops::to_for::{AfterLoop, Made, Rebuild};
+use crate::loops::trip_count_ops::{Place, trips};
+use crate::rewrite::clone::{ValueMap, clone_op_within};
+use crate::rewrite::trivial_dce::sweep_from;
 use gradus_ir::integers::int_value;
 use gradus_ir::{BinaryOp, Body, Builder, Definition, Op, OpKind, Region, Unit, Value};
 
@@ -115,7 +116,7 @@ impl Parts {
     fn inductions(&self, unit: &Unit, body: &Body, op: Op) -> Vec<Option<Induction>> {
         let initial: Vec<Value> = body.operands(op).collect();
         let next = self.next_values(body, initial.len());
-        counted::inductions(unit, body, self.scope(), &initial, &next)
+        induction::inductions(unit, body, self.scope(), &initial, &next)
     }
     fn next_values(&self, body: &Body, carried: usize) -> Vec<Value> {
         let values = body.operands(self.repeat).skip(1).take(carried);
@@ -145,7 +146,7 @@ pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -
     own.iter().for_each(|&k| found[k] = None);
     let carried = found.len();
     let condition = body.operand(parts.branch, 0);
-    let test = counted::test(unit, body, parts.scope(), &found, condition, parts.truth)?;
+    let test = induction::test(unit, body, parts.scope(), &found, condition, parts.truth)?;
     let leaves = may_leave(unit, body, parts.go);
     let outside = body.parent(op)?;
     let loc = body.ops[op].loc;
@@ -208,7 +209,7 @@ fn assemble(
     b: &mut Builder,
     parts: &Parts,
     shape: &Rebuild,
-    trips: crate::trips::Trips,
+    trips: crate::loops::trip_count_ops::Trips,
     carried: usize,
 ) {
     let inner = shape.region;
@@ -275,8 +276,8 @@ fn extra_exit_bound(unit: &mut Unit, body: &mut Body, op: Op) -> Option<u64> {
     let outside = body.parent(op)?;
     let mut best = None;
     for (scope, next, again, truth, place) in candidates {
-        let found = counted::inductions(unit, body, scope, &initial, &next);
-        let test = counted::test(unit, body, scope, &found, again, truth);
+        let found = induction::inductions(unit, body, scope, &initial, &next);
+        let test = induction::test(unit, body, scope, &found, again, truth);
         let constant = |v: Value| int_value(unit, body, v).is_some();
         let Some(test) = test.filter(|t| constant(t.start) && constant(t.bound)) else {
             continue;

@@ -1,0 +1,8 @@
+//! Rewrites of allocations and memory accesses.
+
+pub(crate) mod atomics_to_plain;
+pub(crate) mod posix_memalign;
+pub(crate) mod promote;
+pub(crate) mod slots;
+pub(crate) mod split_slots;
+pub(crate) mod volatile_slots;
