@@ -11,35 +11,17 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod arith;
-mod calls;
-mod cast;
-mod code;
-mod decode;
-mod decode_op;
-mod decode_parallel;
-mod float;
-mod known;
-mod known_format;
-mod known_int;
-mod known_math;
-mod known_memory;
-mod known_openmp;
-mod known_vector;
-mod machine;
+mod bytecode;
+mod externals;
 mod memory;
 mod parallel;
-mod races;
 mod run;
-mod run_memory;
-mod shape;
 #[cfg(test)]
 mod tests;
 mod trap;
-mod value;
-mod way;
+mod values;
 
-pub use machine::{Machine, Options};
+pub use crate::run::linearized_replay::{Curves, Step};
+pub use crate::run::machine::{Machine, Options};
+pub use crate::values::value::{Address, Value};
 pub use trap::{Trap, TrapKind};
-pub use value::{Address, Value};
-pub use way::{Curves, Step};

@@ -6,7 +6,7 @@
 //! alignment.
 
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::{Address, Value};
+use crate::values::value::{Address, Value};
 use gradus_ir::FuncId;
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Tests of control flow, calls, exceptions and linearised replay.
 
 use super::{run, trap, unit};
-use crate::machine::Options;
+use crate::run::machine::Options;
 use crate::{Curves, Machine, Step, TrapKind, Value};
 
 fn int(text: &str) -> i64 {

@@ -1,10 +1,10 @@
 //! Format strings of `printf`.
 
-use crate::code::CallSite;
-use crate::known::number;
-use crate::machine::Machine;
+use crate::bytecode::code::CallSite;
+use crate::externals::number;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::value::Value;
 
 /// One conversion specification.
 #[derive(Default)]

@@ -1,14 +1,14 @@
 //! The interpreter loop.
 
-use crate::arith::{binary, each1, each2, float_compare, int_compare, negate, reduce};
-use crate::cast::cast;
-use crate::code::{CONST, Code, Instr, Place, Reg};
-use crate::machine::Machine;
-use crate::races::Touch;
-use crate::shape::{Num, Shape};
+use crate::bytecode::code::{CONST, Code, Instr, Place, Reg};
+use crate::parallel::races::Touch;
+use crate::run::linearized_replay::Bend;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
-use crate::way::Bend;
+use crate::values::arith::{binary, each1, each2, float_compare, int_compare, negate, reduce};
+use crate::values::cast::cast;
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::{BinaryOp, FloatKind};
 use std::rc::Rc;
 

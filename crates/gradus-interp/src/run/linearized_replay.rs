@@ -7,9 +7,9 @@
 //! original program are inaccurate for some functions: the sine of a large multiple oscillates within any
 //! step, and an iterated chaotic map doubles the distance of two points in each iteration.
 
-use crate::machine::Machine;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::value::Value;
 use gradus_ir::BinaryOp;
 use gradus_ir::externals::MathFn;
 

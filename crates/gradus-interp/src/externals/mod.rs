@@ -1,9 +1,16 @@
 //! External functions, executed by id. Functions without an implementation trap with the function's name.
 
-use crate::code::CallSite;
-use crate::machine::Machine;
+pub(crate) mod format;
+pub(crate) mod int;
+pub(crate) mod math;
+pub(crate) mod memory;
+pub(crate) mod openmp;
+pub(crate) mod vector;
+
+use crate::bytecode::code::CallSite;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::value::Value;
 use gradus_ir::externals::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
 use gradus_ir::{FuncId, Type};
 
@@ -72,7 +79,7 @@ impl Machine<'_> {
         match id {
             LifetimeStart | LifetimeEnd => {
                 let pointer = number(args, args.len().saturating_sub(1))?;
-                let address = crate::value::Address(pointer);
+                let address = crate::values::value::Address(pointer);
                 if let Some(size) = self.memory.size(address) {
                     self.memory.fill(pointer, &Value::UNDEF, size)?;
                 }
@@ -287,7 +294,8 @@ impl Machine<'_> {
                 Ok(Outcome::Value(Value::ptr(object)))
             }
             ExceptionFn::Free => {
-                self.memory.free(crate::value::Address(number(args, 0)?))?;
+                self.memory
+                    .free(crate::values::value::Address(number(args, 0)?))?;
                 Ok(Outcome::Nothing)
             }
             ExceptionFn::Throw if args.is_empty() => match self.caught.last() {

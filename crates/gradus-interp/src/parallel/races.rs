@@ -7,11 +7,11 @@
 //! strand and 8-byte word. Code of the creating strand between its tasks runs after the spawns of earlier
 //! tasks and before the spawns of later tasks: the detector compares such code with the earlier tasks only.
 
-use crate::code::Strands;
-use crate::machine::Machine;
-use crate::run::{At, Flow};
+use crate::bytecode::code::Strands;
+use crate::run::dispatch::{At, Flow};
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::{Address, Value};
+use crate::values::value::{Address, Value};
 use std::collections::HashMap;
 
 /// The strand that spawns the tasks of a fork, as a strand number of the fork.

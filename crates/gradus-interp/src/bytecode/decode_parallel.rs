@@ -1,7 +1,7 @@
 //! The bytecode decoder for parallel ops, with serial semantics.
 
-use crate::code::{Instr, ParForInfo, Reg, Strands};
-use crate::decode::{Decoder, Unfit};
+use crate::bytecode::code::{Instr, ParForInfo, Reg, Strands};
+use crate::bytecode::decode::{Decoder, Unfit};
 use gradus_ir::{BarrierScope, Op, OpKind, ReduceOp, SpmdKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,11 +1,11 @@
 //! Memory functions: allocation, deallocation, copies and fills.
 
-use crate::known::{Outcome, number};
-use crate::machine::Machine;
+use crate::externals::{Outcome, number};
 use crate::memory::Place;
-use crate::races::Touch;
+use crate::parallel::races::Touch;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::{Address, Value};
+use crate::values::value::{Address, Value};
 use gradus_ir::externals::{AllocationSize, MemoryFn};
 
 impl Machine<'_> {

@@ -3,10 +3,10 @@
 //! A poison operand makes the result poison. Bitwise operations, and shifts by a known amount, propagate
 //! undefined bits individually. Any other operation on undefined bits yields a fully undefined result.
 
-use crate::float::{from_f64, to_f64};
-use crate::shape::Num;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::float::{from_f64, to_f64};
+use crate::values::value::Value;
+use crate::values::value_layout::Num;
 use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, ReduceOp, RmwOp};
 
 /// Applies `f` lane by lane, or to the scalar if `lanes` is `None`.

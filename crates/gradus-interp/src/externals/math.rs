@@ -1,15 +1,15 @@
 //! Floating-point functions: Rust's methods, which call the C library, and the crate `libm` for functions
 //! missing in Rust.
 
-use crate::arith::{kept, maximum};
-use crate::code::CallSite;
-use crate::float::{from_f64, to_f64};
-use crate::known::{Outcome, number};
-use crate::machine::Machine;
-use crate::shape::{Num, Shape};
+use crate::bytecode::code::CallSite;
+use crate::externals::{Outcome, number};
+use crate::run::linearized_replay::{Bend, Way};
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
-use crate::way::{Bend, Way};
+use crate::values::arith::{kept, maximum};
+use crate::values::float::{from_f64, to_f64};
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::FloatKind;
 use gradus_ir::externals::{MathFn, MathOutFn};
 
@@ -293,7 +293,7 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
     let rounded = |x: f64| match (-(2f64.powi(63))..2f64.powi(63)).contains(&x) {
         true => Ok(Value::number(
             width,
-            x as i64 as u128 & crate::arith::mask(width),
+            x as i64 as u128 & crate::values::arith::mask(width),
         )),
         false => Ok(Value::UNDEF),
     };
@@ -303,17 +303,20 @@ fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
         Lround | Llround => rounded(x.round()),
         Ilogb => rounded(f64::from(libm::ilogb(x))),
         FptosiSat if width <= 64 => {
-            let most = (crate::arith::mask(width) >> 1) as i128;
+            let most = (crate::values::arith::mask(width) >> 1) as i128;
             let n = if x >= power(width - 1) {
                 most
             } else {
                 (x as i128).max(-most - 1)
             };
-            Ok(Value::number(width, n as u128 & crate::arith::mask(width)))
+            Ok(Value::number(
+                width,
+                n as u128 & crate::values::arith::mask(width),
+            ))
         }
         FptouiSat if width <= 64 => Ok(Value::number(
             width,
-            (x as u128).min(crate::arith::mask(width)),
+            (x as u128).min(crate::values::arith::mask(width)),
         )),
         IsClass => Ok(Value::bool(class(x) & n as u64 != 0)),
         _ => fault(TrapKind::Unsupported, "this function of the C library"),

@@ -1,9 +1,9 @@
 //! OpenMP API functions. OpenMP constructs are parallel ops or are not executed.
 
-use crate::known::{Outcome, number};
-use crate::machine::Machine;
+use crate::externals::{Outcome, number};
+use crate::run::machine::Machine;
 use crate::trap::Eval;
-use crate::value::Value;
+use crate::values::value::Value;
 use gradus_ir::FuncId;
 use gradus_ir::externals::OpenMpFn;
 

@@ -1,12 +1,12 @@
 //! Calls, returns and exception unwinding, on the strand's explicit frame stack.
 
-use crate::code::{CallSite, Callee, Instr};
-use crate::known::Outcome;
-use crate::machine::{Frame, Machine};
+use crate::bytecode::code::{CallSite, Callee, Instr};
+use crate::externals::Outcome;
 use crate::memory::Place;
-use crate::run::{At, Flow};
+use crate::run::dispatch::{At, Flow};
+use crate::run::machine::{Frame, Machine};
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::value::Value;
 use gradus_ir::{Entity, FuncId};
 
 impl Machine<'_> {

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::value::Value;
 use gradus_ir::{FloatKind, Type, TypeId, Unit};
 
 /// A number type: an integer (or an address) with a width in bits, or a float.

@@ -1,14 +1,14 @@
 //! Execution of address computations and memory accesses.
 
-use crate::arith::{combine, int_compare};
-use crate::code::{AddrInfo, Instr, Reg};
-use crate::machine::Machine;
+use crate::bytecode::code::{AddrInfo, Instr, Reg};
 use crate::memory::Place;
-use crate::races::Touch;
-use crate::run::{At, Flow};
-use crate::shape::Shape;
+use crate::parallel::races::Touch;
+use crate::run::dispatch::{At, Flow};
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::{Address, Value};
+use crate::values::arith::{combine, int_compare};
+use crate::values::value::{Address, Value};
+use crate::values::value_layout::Shape;
 use gradus_ir::IntPredicate;
 
 impl Machine<'_> {

@@ -1,11 +1,11 @@
 //! Conversions between integers, floats and pointers, and bit casts.
 
-use crate::arith::{each1, mask, partial, parts, signed};
-use crate::code::CastInfo;
-use crate::float::{from_f64, to_f64};
-use crate::shape::Num;
+use crate::bytecode::code::CastInfo;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::arith::{each1, mask, partial, parts, signed};
+use crate::values::float::{from_f64, to_f64};
+use crate::values::value::Value;
+use crate::values::value_layout::Num;
 use gradus_ir::{CastOp, Flags, FloatKind};
 
 /// Evaluates a conversion.
@@ -96,7 +96,7 @@ fn resize_float(info: &CastInfo, from: FloatKind, to: FloatKind, bits: Option<u6
     };
     let x = to_f64(from, bits)?;
     let result = from_f64(to, x)?;
-    Ok(crate::arith::kept(
+    Ok(crate::values::arith::kept(
         info.flags,
         &[x],
         to_f64(to, result)?,

@@ -1,9 +1,9 @@
 //! The bytecode decoder for ops without regions and for calls.
 
-use crate::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
-use crate::decode::{Decoder, Unfit, constant};
-use crate::shape::{Num, Shape};
-use crate::value::Value;
+use crate::bytecode::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
+use crate::bytecode::decode::{Decoder, Unfit, constant};
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::{AllocaPlace, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
 
 impl Decoder<'_> {
@@ -368,7 +368,7 @@ impl Decoder<'_> {
             .map(|v| match self.src(*v) {
                 Err(_) if marker => {
                     self.code.consts.push(Value::Poison);
-                    Ok((self.code.consts.len() - 1) as Reg | crate::code::CONST)
+                    Ok((self.code.consts.len() - 1) as Reg | crate::bytecode::code::CONST)
                 }
                 other => other,
             })

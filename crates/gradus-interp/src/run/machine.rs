@@ -1,13 +1,13 @@
 //! The machine's public interface: allocate memory, call functions, read results.
 
-use crate::code::Code;
-use crate::decode::{Symbols, constant, decode};
+use crate::bytecode::code::Code;
+use crate::bytecode::decode::{Symbols, constant, decode};
 use crate::memory::{Memory, Place};
-use crate::parallel::Group;
-use crate::races::Races;
+use crate::parallel::races::Races;
+use crate::parallel::ranks::Group;
+use crate::run::linearized_replay::Way;
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
-use crate::value::{Address, Value};
-use crate::way::Way;
+use crate::values::value::{Address, Value};
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,13 +1,13 @@
 //! Vector intrinsics: reductions, masked loads and stores.
 
-use crate::arith::{binary, combine};
-use crate::code::CallSite;
-use crate::known::{Outcome, number};
-use crate::machine::Machine;
-use crate::run_memory::check_alignment;
-use crate::shape::{Num, Shape};
+use crate::bytecode::code::CallSite;
+use crate::externals::{Outcome, number};
+use crate::run::machine::Machine;
+use crate::run::memory_ops::check_alignment;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::arith::{binary, combine};
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::{MaskedFn, ReduceFn};
 use gradus_ir::{BinaryOp, RmwOp};
 

@@ -1,12 +1,12 @@
 //! Parallel ops with serial semantics. Ranks are strands; each rank runs to the next barrier before the next
 //! rank starts, in rank order or in a random order.
 
-use crate::code::{Instr, ParForInfo, Reg};
-use crate::machine::{Frame, Machine, Strand};
+use crate::bytecode::code::{Instr, ParForInfo, Reg};
 use crate::memory::Place;
-use crate::run::{At, Flow};
+use crate::run::dispatch::{At, Flow};
+use crate::run::machine::{Frame, Machine, Strand};
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::{Address, Value};
+use crate::values::value::{Address, Value};
 use gradus_ir::Schedule;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -4,9 +4,9 @@
 //! the operands to the owner's registers and jumps. Forward jumps are patched when the decoder reaches the
 //! target. An op that is not executable becomes [`Instr::Fail`], which traps only when executed.
 
-use crate::code::{CONST, Code, Instr, Place, Reg};
-use crate::shape::Shape;
-use crate::value::{Address, Value};
+use crate::bytecode::code::{CONST, Code, Instr, Place, Reg};
+use crate::values::value::{Address, Value};
+use crate::values::value_layout::Shape;
 use gradus_ir::{
     AttrValue, Body, ConstId, ConstKind, Definition, Entity, FuncId, Op, OpKind, Region, Type,
     TypeId, Unit,

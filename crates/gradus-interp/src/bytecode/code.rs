@@ -3,8 +3,8 @@
 //! Registers are numbered per body. A register with the bit [`CONST`] set is an index into the constant
 //! table.
 
-use crate::shape::{Num, Shape};
-use crate::value::Value;
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,

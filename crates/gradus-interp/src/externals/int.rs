@@ -1,12 +1,12 @@
 //! Integer functions: LLVM intrinsics and C library functions.
 
-use crate::arith::{each1, mask, signed};
-use crate::code::CallSite;
-use crate::known::Outcome;
-use crate::machine::Machine;
-use crate::shape::{Num, Shape};
+use crate::bytecode::code::CallSite;
+use crate::externals::Outcome;
+use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
-use crate::value::Value;
+use crate::values::arith::{each1, mask, signed};
+use crate::values::value::Value;
+use crate::values::value_layout::{Num, Shape};
 use gradus_ir::externals::IntFn;
 
 impl Machine<'_> {

@@ -1,0 +1,4 @@
+//! Parallel execution: ranks of teams and the race detector.
+
+pub(crate) mod races;
+pub(crate) mod ranks;
