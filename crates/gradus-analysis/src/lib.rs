@@ -36,96 +36,48 @@
 #![deny(missing_docs)]
 
 mod activity;
-#[cfg(test)]
-mod activity_tests;
-mod addresses;
-mod affine;
-mod alias;
-mod attributes;
-mod body_activity;
-mod bounds;
-mod clobber;
-mod closure;
-mod constraints;
-mod copies;
-mod declared;
-mod disjointness;
-mod effects;
-mod elsewhere;
-mod evidence;
-mod extents;
-mod findings;
-mod flow;
-mod flows;
-mod fortran;
-mod fraction;
-mod further_args;
-mod guard;
-mod initial;
-mod intervals;
-mod lanes;
-mod layout;
-mod leaves;
-mod linear;
-mod lost;
+mod call_graph;
+mod calls;
+mod cfg;
+mod checks;
+mod lifetime;
+mod loops;
 mod memory;
-mod movements;
-mod nest;
-mod outliving;
-mod outside_calls;
-mod own_outputs;
-mod pieces;
-mod places;
 mod points_to;
-mod prints;
-mod retyped;
-mod rounding;
-mod seen;
-mod stored_formats;
-mod strangers;
-mod summary;
-mod surely_freed;
-mod tables;
-mod tbaa;
-mod text_cut;
-mod text_digits;
-mod text_in_lists;
-mod thrown;
-mod thrown_objects;
-mod unify;
-mod unshadowed;
-mod waits;
-mod words;
-mod written_behind;
+mod scev;
+mod type_analysis;
+mod types;
 
-pub use activity::{Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState};
-mod trips;
-mod variance;
+pub use crate::activity::memory::{
+    Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState,
+};
 
-pub use affine::{Affine, AffineTerm, affine};
-pub use alias::{Alias, AliasOptions};
-pub use body_activity::{BodyActivity, CallActivity, Variant};
-pub use clobber::{AfterEnd, Clobbers, Fate};
-pub use closure::{CallSite, Callee, Closure, Component, addressed_functions};
-pub use disjointness::Disjointness;
-pub use effects::{
+pub use crate::activity::flow_graph::{ValueAccess, call_result, given, value_accesses};
+pub use crate::activity::torn_writes::Thrown;
+pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
+pub use crate::call_graph::{CallSite, Callee, Closure, Component, addressed_functions};
+pub use crate::cfg::nesting::{Nest, is_loop};
+pub use crate::cfg::value_copies::copies as value_copies;
+pub use crate::checks::findings::distinct as distinct_findings;
+pub use crate::checks::own_outputs::writes_only_own_blocks;
+pub use crate::checks::written_behind::written_behind;
+pub use crate::loops::access_ranges::{Bound, BoundId, Condition, Extents, RootExtent};
+pub use crate::loops::affine::{Affine, AffineTerm, affine};
+pub use crate::loops::runtime_checks::Disjointness;
+pub use crate::loops::trip_counts::{Availability, Trips, trip_max, trips};
+pub use crate::loops::variance::Variance;
+pub use crate::memory::alias::{Alias, AliasOptions};
+pub use crate::memory::clobbers::{AfterEnd, Clobbers, Fate};
+pub use crate::memory::effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };
-pub use extents::{Bound, BoundId, Condition, Extents, RootExtent};
-pub use findings::distinct as distinct_findings;
-pub use flow::{ValueAccess, call_result, given, value_accesses};
-pub use flows::copies as value_copies;
-pub use intervals::{Interval, Intervals};
-pub use leaves::{Leaf, Leaves};
-pub use linear::{Linear, LinearForms, Monomial, Root, StartAndOffset};
-pub use memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word};
-pub use nest::{Nest, is_loop};
-pub use own_outputs::writes_only_own_blocks;
-pub use points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
-pub use retyped::Retyped;
-pub use seen::Seen;
-pub use thrown::Thrown;
-pub use trips::{Availability, Trips, trip_max, trips};
-pub use variance::Variance;
-pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Period, Words};
-pub use written_behind::written_behind;
+pub use crate::memory::local_points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
+pub use crate::memory::tbaa_conflicts::Retyped;
+pub use crate::points_to::alias_sets::{
+    Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word,
+};
+pub use crate::scev::intervals::{Interval, Intervals};
+pub use crate::scev::poly::{Linear, LinearForms, Monomial, Root, StartAndOffset};
+pub use crate::type_analysis::type_map::{CopiedWord, CopyKind, Lane, LaneKind, Period, Words};
+pub use crate::types::flat_aggregates::{Leaf, Leaves};
+pub use crate::types::lattice::Seen;

@@ -21,8 +21,8 @@ const EMISSION: &[&str] = &[
 const EXHAUSTIVE: &[&str] = &[
     "crates/gradus-ad/src/reverse/return_sweep.rs",
     "crates/gradus-ad/src/sweep/mod.rs",
-    "crates/gradus-analysis/src/effects.rs",
-    "crates/gradus-analysis/src/clobber.rs",
+    "crates/gradus-analysis/src/memory/effects.rs",
+    "crates/gradus-analysis/src/memory/clobbers.rs",
 ];
 
 /// The silent returns without a reason that a crate may still have.

@@ -1,0 +1,457 @@
+//! Fraction bits of floats: integers that depend on fraction bits, and conversions of such integers to
+//! floats.
+//!
+//! The sign and the exponent of a float are step functions: `(double)(bits >> 52)` has a zero derivative.
+//! The fraction is not: `(double)bits` grows with the float (nearly a logarithm), and no rule computes its
+//! derivative. The result of a float-to-integer conversion is a step function too. A shift into the
+//! exponent of another float preserves the property. In the fraction of that float the integer is not a
+//! step function (nearly an exponential).
+//!
+//! Step 1 builds a graph of integer ops with one mask per value and alias set: the bits that may depend on
+//! a fraction. Step 2 propagates the masks to a fixpoint; masks only grow. Step 3 refuses each useful
+//! conversion to a float whose mask depends on a fraction. Known approximations: the lanes of a vector
+//! share a mask, and all cells of an alias set share a mask.
+
+use crate::activity::flow_graph::{Flow, FlowNode, ValueAccess, call_result, value_accesses};
+use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::partial_floats;
+use crate::activity::round_to_integer;
+use crate::call_graph::Callee;
+use crate::cfg::value_copies;
+use crate::types::lattice;
+use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,
+    Unit, Value,
+};
+use std::collections::HashSet;
+
+/// The effect of an edge on the bits of its source.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// The bits stay at their positions, within the mask.
+    Kept(u128),
+    /// The bits move up.
+    Up(u32, u128),
+    /// The bits move down. The width is present if the sign fills the bits above.
+    Down(u32, Option<u32>),
+    /// The carries of a sum move up, within the mask.
+    Carried(u128),
+    /// The sign fills the bits above.
+    Signed(u32, u128),
+    /// Every bit of the result may depend on every bit of the source.
+    Mixed(u128),
+}
+
+impl Change {
+    fn of(self, bits: u128) -> u128 {
+        let filled = |width: u32| match bits >> (width - 1) & 1 {
+            0 => 0,
+            _ => u128::MAX << (width - 1),
+        };
+        match self {
+            _ if bits == 0 => 0,
+            Change::Kept(mask) => bits & mask,
+            Change::Up(by, mask) => bits.checked_shl(by).unwrap_or(0) & mask,
+            Change::Down(by, None) => bits.checked_shr(by).unwrap_or(0),
+            Change::Down(by, Some(width)) => {
+                (bits | filled(width)).checked_shr(by).unwrap_or(0) & low_bits(width)
+            }
+            Change::Carried(mask) => u128::MAX << bits.trailing_zeros() & mask,
+            Change::Signed(width, mask) => (bits | filled(width)) & mask,
+            Change::Mixed(mask) => mask,
+        }
+    }
+    /// Returns true if a sum of step functions still grows with each summand after the change.
+    fn is_linear(self) -> bool {
+        !matches!(self, Change::Mixed(_) | Change::Down(..))
+    }
+}
+
+fn low_bits(width: u32) -> u128 {
+    match width {
+        0..128 => (1 << width) - 1,
+        _ => u128::MAX,
+    }
+}
+
+/// Returns the fraction bits of a format.
+fn fraction(kind: FloatKind) -> u128 {
+    low_bits(match kind {
+        FloatKind::F16 => 10,
+        FloatKind::BF16 => 7,
+        FloatKind::F32 => 23,
+        FloatKind::F64 => 52,
+        FloatKind::X86F80 => 64,
+        FloatKind::F128 => 112,
+        FloatKind::PpcF128 => 128,
+    })
+}
+
+/// Refuses useful conversions to floats that depend on the fractions of varied floats. `bits` lists the
+/// integers that may be bits of varied floats.
+pub(crate) fn findings(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    flow: &Flow,
+    bits: &[FlowNode],
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if !any_conversion(facts, classes) {
+        return found;
+    }
+    let mut graph = Graph {
+        facts,
+        classes,
+        flow,
+        bits: bits.iter().copied().collect(),
+        edges: Vec::new(),
+        of_floats: Vec::new(),
+        converted: Vec::new(),
+    };
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            graph.op(func, body, op);
+        }
+    }
+    for &root in facts.closure.roots() {
+        let body = facts.unit.functions[root].body.as_deref();
+        for &param in body.map_or(&[][..], |body| body.params()) {
+            graph.source(root, param);
+        }
+    }
+    graph.copies();
+    let by_bits = graph.settle(&graph.of_floats, |_| true);
+    let by_value = graph.settle(&graph.converted, Change::is_linear);
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            let OpKind::Cast(cast) = *body.kind(op) else {
+                continue;
+            };
+            let (from, to) = (body.operand(op, 0), body.result(op));
+            let mask = |masks: &[u128]| {
+                let node = flow.value_node(func, from);
+                node.and_then(|node| masks.get(node).copied()).unwrap_or(0)
+            };
+            let told = match (cast, facts.unit.types.float_kind(body.ty(to))) {
+                (CastOp::SIToFP | CastOp::UIToFP, _) => mask(&by_bits) != 0,
+                (CastOp::BitCast, Some(kind)) => mask(&by_value) & fraction(kind) != 0,
+                _ => false,
+            };
+            if told && classes.value_useful(func, to) {
+                found.push(partial_floats::refused(facts.unit, func, body, op));
+            }
+        }
+    }
+    found
+}
+
+/// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
+fn any_conversion(facts: Facts<'_>, classes: &ClassFacts) -> bool {
+    facts.closure.bodies(facts.unit).any(|(func, body)| {
+        body.walk(body.root()).any(|op| match body.kind(op) {
+            OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => {
+                let from = body.operand(op, 0);
+                classes.is_scrambled(func, from) || classes.value_varied(func, from)
+            }
+            OpKind::Cast(CastOp::FPToSI | CastOp::FPToUI) => {
+                classes.value_varied(func, body.operand(op, 0))
+            }
+            _ => false,
+        })
+    })
+}
+
+struct Graph<'a> {
+    facts: Facts<'a>,
+    classes: &'a ClassFacts,
+    flow: &'a Flow,
+    bits: HashSet<FlowNode>,
+    edges: Vec<(u32, u32, Change)>,
+    /// Bits of varied floats.
+    of_floats: Vec<(FlowNode, u128)>,
+    /// Integers converted from varied floats.
+    converted: Vec<(FlowNode, u128)>,
+}
+
+impl Graph<'_> {
+    /// Propagates the masks from `start` along the edges selected by `takes` (step 2).
+    fn settle(&self, start: &[(FlowNode, u128)], takes: impl Fn(Change) -> bool) -> Vec<u128> {
+        let mut edges: Vec<_> = self.edges.iter().filter(|edge| takes(edge.2)).collect();
+        edges.sort_by_key(|edge| edge.0);
+        let mut masks: Vec<u128> = vec![0; self.flow.count()];
+        let mut work: Vec<u32> = Vec::new();
+        for &(node, mask) in start {
+            masks[node] |= mask;
+            work.push(node as u32);
+        }
+        while let Some(node) = work.pop() {
+            let mask = masks[node as usize];
+            let first = edges.partition_point(|edge| edge.0 < node);
+            for (_, to, change) in edges[first..].iter().take_while(|edge| edge.0 == node) {
+                let goal = &mut masks[*to as usize];
+                let grown = *goal | change.of(mask);
+                if grown != std::mem::replace(goal, grown) {
+                    work.push(*to);
+                }
+            }
+        }
+        masks
+    }
+    /// Returns the width of an integer, or of the lanes of a vector.
+    fn width(&self, body: &Body, value: Value) -> Option<u32> {
+        self.facts.unit.types.int_bits(body.ty(value))
+    }
+    fn edge(&mut self, from: Option<FlowNode>, to: Option<FlowNode>, change: Change) {
+        if let (Some(from), Some(to)) = (from, to) {
+            self.edges.push((from as u32, to as u32, change));
+        }
+    }
+    fn node(&self, func: FuncId, value: Value) -> Option<FlowNode> {
+        self.flow.value_node(func, value)
+    }
+    fn keep(&mut self, from: (FuncId, Value), to: (FuncId, Value)) {
+        let (from, to) = (self.node(from.0, from.1), self.node(to.0, to.1));
+        self.edge(from, to, Change::Kept(u128::MAX));
+    }
+    /// Records the fraction bits of a value that no op of the call graph computes.
+    fn source(&mut self, func: FuncId, value: Value) {
+        let mut mask = 0;
+        for lane in self.facts.words.lanes(func, value) {
+            if let crate::type_analysis::type_map::LaneKind::Float(kind) = lane.kind {
+                mask |= fraction(kind).checked_shl(lane.bit).unwrap_or(u128::MAX);
+            }
+        }
+        let node = self.node(func, value);
+        if self.classes.value_varied(func, value) {
+            self.of_floats.extend(node.map(|node| (node, mask)));
+        }
+    }
+    fn op(&mut self, func: FuncId, body: &Body, op: Op) {
+        let mut copies = Vec::new();
+        value_copies::copies(body, op, |from, to| copies.push((from, to)));
+        for (from, to) in copies {
+            self.keep((func, from), (func, to));
+        }
+        match body.kind(op) {
+            OpKind::Cast(cast) => self.cast(func, body, op, *cast),
+            OpKind::Binary(binary) if !binary.is_float() => self.binary(func, body, op, *binary),
+            OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_) => {
+                for value in body.operands(op) {
+                    self.keep((func, value), (func, body.result(op)));
+                }
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
+            _ => {}
+        }
+        self.accesses(func, body, op);
+    }
+    fn cast(&mut self, func: FuncId, body: &Body, op: Op, cast: CastOp) {
+        let (from, to) = (body.operand(op, 0), body.result(op));
+        let types = &self.facts.unit.types;
+        let (old, new) = (self.width(body, from), self.width(body, to));
+        let nodes = (self.node(func, from), self.node(func, to));
+        match (cast, old, new) {
+            (CastOp::BitCast, None, Some(width)) => {
+                let Some(kind) = types.float_kind(body.ty(from)) else {
+                    // Not an error: the bits are not the bits of a float.
+                    return;
+                };
+                let whole = round_to_integer::is_shifted(self.facts.unit, body, from);
+                if self.classes.value_varied(func, from) && !whole {
+                    let mask = match kind.bits() == width {
+                        true => fraction(kind),
+                        false => low_bits(width),
+                    };
+                    self.of_floats.extend(nodes.1.map(|node| (node, mask)));
+                }
+            }
+            (CastOp::BitCast, Some(a), Some(b)) if a != b => {
+                self.edge(nodes.0, nodes.1, Change::Mixed(low_bits(b)));
+            }
+            (CastOp::SExt, Some(a), Some(b)) => {
+                self.edge(nodes.0, nodes.1, Change::Signed(a, low_bits(b)));
+            }
+            (CastOp::BitCast | CastOp::Trunc | CastOp::ZExt, Some(_), Some(b)) => {
+                self.edge(nodes.0, nodes.1, Change::Kept(low_bits(b)));
+            }
+            (CastOp::FPToSI | CastOp::FPToUI, _, Some(width)) => {
+                if self.classes.value_varied(func, from) {
+                    let node = nodes.1.map(|node| (node, low_bits(width)));
+                    self.converted.extend(node);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn binary(&mut self, func: FuncId, body: &Body, op: Op, binary: BinaryOp) {
+        let (a, b, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
+        let Some(width) = self.width(body, result) else {
+            unreachable!("integer arithmetic gives integers");
+        };
+        let all = low_bits(width);
+        let constant = constant(self.facts.unit, body, b);
+        let by = constant.and_then(|n| u32::try_from(n).ok());
+        let change = match (binary, by) {
+            (BinaryOp::And, _) => Change::Kept(constant.unwrap_or(all)),
+            (BinaryOp::Or | BinaryOp::Xor, _) => Change::Kept(all),
+            (BinaryOp::Shl, Some(by)) => Change::Up(by, all),
+            (BinaryOp::LShr, Some(by)) => Change::Down(by, None),
+            (BinaryOp::AShr, Some(by)) => Change::Down(by, Some(width)),
+            (BinaryOp::Add | BinaryOp::Sub, _) => Change::Carried(all),
+            (BinaryOp::Mul, _) if constant.is_some() => Change::Carried(all),
+            _ => Change::Mixed(all),
+        };
+        let to = self.node(func, result);
+        self.edge(self.node(func, a), to, change);
+        let second = match binary {
+            BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr | BinaryOp::Mul => Change::Mixed(all),
+            _ => change,
+        };
+        self.edge(self.node(func, b), to, second);
+    }
+    fn call(&mut self, func: FuncId, body: &Body, op: Op) {
+        let facts = self.facts;
+        let args = facts.unit.call_args(body, op);
+        let result = call_result(body, op);
+        let inside = |graph: &mut Self, callee: FuncId| {
+            let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
+                // Not an error: an indirect call of a function without a body is refused if it has active
+                // values.
+                return;
+            };
+            for (&arg, &param) in args.iter().zip(inner.params()) {
+                graph.keep((func, arg), (callee, param));
+            }
+            let end = inner.last(inner.root());
+            let end = end.filter(|end| inner.operand_count(*end) == 1);
+            if let (Some(result), Some(end)) = (result, end) {
+                graph.keep((callee, inner.operand(end, 0)), (func, result));
+            }
+        };
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => inside(self, callee),
+            Some(Callee::Indirect(_)) => {
+                for &callee in facts.memory.callees(func, op) {
+                    inside(self, callee);
+                }
+            }
+            _ => {
+                let Some(result) = result else {
+                    // Not an error: the call has no result.
+                    return;
+                };
+                self.source(func, result);
+                let known = facts
+                    .unit
+                    .callee(body, op)
+                    .and_then(|f| facts.unit.known(f));
+                let change = match known {
+                    Some(Known::Integer(IntFn::Smax | IntFn::Smin | IntFn::Umax | IntFn::Umin)) => {
+                        Change::Kept(u128::MAX)
+                    }
+                    Some(Known::Integer(_)) => {
+                        Change::Mixed(low_bits(self.width(body, result).unwrap_or(128)))
+                    }
+                    _ => return,
+                };
+                for &arg in &args {
+                    self.edge(self.node(func, arg), self.node(func, result), change);
+                }
+            }
+        }
+    }
+    /// Adds the edges of integers through memory, and the sources for integers loaded from floats.
+    fn accesses(&mut self, func: FuncId, body: &Body, op: Op) {
+        let facts = self.facts;
+        let mut touched = Vec::new();
+        value_accesses(facts.unit, body, op, |access| touched.push(access));
+        for access in touched {
+            let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = access;
+            if self.width(body, value).is_none() {
+                continue;
+            }
+            let node = self.node(func, value);
+            let places = facts.memory.places(func, ptr).iter().flatten();
+            for place in places {
+                let class = Some(self.flow.class_node(place.class));
+                match access {
+                    ValueAccess::Load { .. } => {
+                        self.edge(class, node, Change::Kept(u128::MAX));
+                    }
+                    ValueAccess::Store { .. } => {
+                        self.edge(node, class, Change::Kept(u128::MAX));
+                    }
+                }
+            }
+            if let ValueAccess::Load { .. } = access {
+                self.read(func, body, op, (ptr, value));
+            }
+        }
+    }
+    fn read(&mut self, func: FuncId, body: &Body, op: Op, (ptr, value): (Value, Value)) {
+        let node = self.node(func, value).filter(|n| self.bits.contains(n));
+        let (Some(node), Some(width)) = (node, self.width(body, value)) else {
+            // Not an error: the value is no integer that may hold bits of a float.
+            return;
+        };
+        let words = self.facts.words;
+        if words.carries_float(func, value) {
+            return self.source(func, value);
+        }
+        // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.
+        if lattice::of_access(self.facts.unit, body, op).has_integer() {
+            return;
+        }
+        let place = self.facts.memory.place(func, ptr);
+        let kinds = place.map(|at| words.seen_anywhere(at.class).floats().collect::<Vec<_>>());
+        let kind = kinds
+            .filter(|kinds| kinds.len() == 1)
+            .and_then(|k| k.first().copied());
+        let mask = match (kind, place) {
+            (Some(kind), Some(at)) => {
+                let bytes = i64::from(kind.bits() / 8);
+                let modulus = self.facts.memory.get(at.class).modulus_bytes as i64;
+                let even = modulus % bytes == 0;
+                let start = at.offset_bytes.rem_euclid(bytes) as u32 * 8;
+                match even && start + width <= kind.bits() {
+                    true => fraction(kind) >> start & low_bits(width),
+                    false => low_bits(width),
+                }
+            }
+            _ => low_bits(width),
+        };
+        self.of_floats.push((node, mask));
+    }
+    fn copies(&mut self) {
+        for copy in self.facts.memory.copies() {
+            let from = self.flow.class_node(copy.from.class);
+            let to = self.flow.class_node(copy.to.class);
+            self.edge(Some(from), Some(to), Change::Kept(u128::MAX));
+        }
+    }
+}
+
+/// Returns the value of an integer constant, or of a splat vector constant.
+fn constant(unit: &Unit, body: &Body, value: Value) -> Option<u128> {
+    let Definition::Const(id) = body.values[value].def else {
+        return None;
+    };
+    let number = |id| match unit.constant(id).kind {
+        ConstKind::Int(n) => Some(n),
+        ConstKind::Zero => Some(0),
+        _ => None,
+    };
+    match (&unit.constant(id).kind, unit.types.get(body.ty(value))) {
+        (ConstKind::Aggregate(lanes), Type::Vector { .. }) => {
+            let first = *lanes.first()?;
+            let same = lanes.iter().all(|lane| *lane == first);
+            number(first).filter(|_| same)
+        }
+        _ => number(id),
+    }
+}

@@ -1,0 +1,744 @@
+//! Activity of memory: decides which alias sets carry derivatives and therefore have shadows.
+//!
+//! Derivatives flow along the edges of `flow.rs` over the whole call graph, context-insensitively: between
+//! values, through memory, into callees and back. A value is *varied* if it depends on an active input and
+//! *useful* if an active output depends on it. Two searches over one graph compute both. An alias set with
+//! varied and useful floats carries derivatives. The shadow state of its pointers depends on the allocation
+//! sites: see [`ClassState`].
+//!
+//! `body_activity.rs` restores context sensitivity, one variant of a function at a time.
+
+use crate::activity::flow_graph::{Flow, ValueAccess, value_accesses};
+use crate::activity::partial_floats::{FloatBits, is_piece};
+use crate::call_graph::{Callee, Closure};
+use crate::points_to::alias_sets::{Class, ClassId, Memory, Origin};
+use crate::type_analysis::type_map::Words;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{
+    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
+    Value,
+};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Activity annotation of an argument of the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// Inactive, including the memory behind the argument.
+    Const,
+    /// Has a tangent or a shadow. All memory reachable from the argument has shadow memory.
+    Dup,
+    /// Like [`Activity::Dup`], but the caller does not require the primal contents afterwards.
+    DupNoNeed,
+    /// A float whose adjoint is a result of the derivative.
+    Out,
+}
+
+/// A differentiation request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The function to be differentiated.
+    pub root: FuncId,
+    /// One entry per parameter; an absent entry means [`Activity::Const`].
+    pub args: Vec<Activity>,
+    /// True if the result is active: it has a tangent or a cotangent.
+    pub result: bool,
+}
+
+/// Presence of shadow memory for an alias set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ClassState {
+    /// No object has a shadow; the shadow of a pointer is the pointer itself.
+    #[default]
+    Inactive,
+    /// Every object has a shadow; every pointer has a real shadow.
+    Active,
+    /// Some objects have a shadow. A run-time test decides: a pointer is inactive if its shadow equals it.
+    Maybe,
+}
+
+/// Kind of a pointer's shadow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ShadowState {
+    /// The pointer itself: its memory carries no derivative.
+    #[default]
+    None,
+    /// Memory distinct from the pointer's.
+    Real,
+    /// Either; the run-time test is `shadow != primal`.
+    Maybe,
+}
+
+impl ShadowState {
+    /// Returns true if there may be a shadow.
+    pub fn is_some(self) -> bool {
+        self != ShadowState::None
+    }
+    /// Returns the join of two states.
+    #[must_use]
+    pub fn or(self, other: ShadowState) -> ShadowState {
+        if self == other {
+            self
+        } else {
+            ShadowState::Maybe
+        }
+    }
+}
+
+/// Activity of an argument or a result in one variant of a function; part of the variant's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArgActivity {
+    /// True if floats carried by value are active.
+    pub active: bool,
+    /// Shadow of the carried pointers.
+    pub shadow: ShadowState,
+}
+
+/// The analyses of a call graph on which activity analysis builds.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The unit.
+    pub unit: &'a Unit,
+    /// The call graph.
+    pub closure: &'a Closure,
+    /// The alias sets.
+    pub memory: &'a Memory,
+    /// The types of memory cells and integers.
+    pub words: &'a Words,
+}
+
+/// Activity of the memory of a call graph.
+#[derive(Clone, Debug, Default)]
+pub struct ClassFacts {
+    states: Vec<ClassState>,
+    floats: Vec<bool>,
+    flow: Flow,
+    varied: Vec<bool>,
+    useful: Vec<bool>,
+    scrambled: Vec<bool>,
+    /// Per alias set with a shadow: facts about missing type evidence.
+    untold: Vec<Untold>,
+    written: Vec<bool>,
+    handed_over: Vec<bool>,
+    /// Pointer blocks with stores of addresses only.
+    only_written: BTreeSet<ClassId>,
+    /// True for alias sets reachable from an argument with a shadow.
+    given: Vec<bool>,
+    /// The alias sets reachable from a result with a shadow.
+    returned: BTreeSet<ClassId>,
+    frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
+    surely_freed: HashSet<ClassId>,
+    functions: HashSet<FuncId>,
+    with_globals: HashSet<FuncId>,
+    handlers_only_read: bool,
+    findings: Vec<Diagnostic>,
+}
+
+/// Provenance of an alias set, as far as activity depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sources {
+    dup: bool,
+    /// An argument with a shadow points to the set directly.
+    named: bool,
+    constant: bool,
+    /// Reachable from a const argument.
+    promised: bool,
+    /// Reachable through pointers that the caller stored. Without a shadow, the caller stores the primal
+    /// pointer in the place of the shadow pointer.
+    handed: bool,
+    /// Allocated in the call graph; shadow memory can be allocated alongside.
+    inside: bool,
+    /// A global that cannot have a shadow in this unit.
+    barred: Option<GlobalId>,
+}
+
+/// Missing type evidence for memory with a shadow from the caller.
+#[derive(Clone, Copy, Debug, Default)]
+struct Untold {
+    /// No evidence for the contents' types.
+    is: bool,
+    /// An argument points to the memory directly.
+    named: bool,
+    /// Declared as floats, but accessed as integers only.
+    belied: bool,
+}
+
+impl ClassFacts {
+    /// Computes the activity of all memory under `request`.
+    pub fn of(facts: Facts<'_>, request: &Request) -> ClassFacts {
+        let flow = Flow::of(facts);
+        let sources = sources(facts, request);
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (index, source) in sources.iter().enumerate() {
+            if source.dup {
+                inputs.push(flow.class_node(ClassId::from_index(index)));
+                outputs.push(flow.class_node(ClassId::from_index(index)));
+            }
+        }
+        if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
+            for (&param, activity) in body.params().iter().zip(&request.args) {
+                if *activity != Activity::Const && facts.words.carries_float(request.root, param) {
+                    inputs.extend(flow.value_node(request.root, param));
+                }
+            }
+            if request.result {
+                outputs.extend(flow.result_node(request.root));
+            }
+        }
+        let returned = match request.result {
+            true => crate::checks::persistent_memory::returned(facts, request.root),
+            false => BTreeSet::new(),
+        };
+        // The caller reads tangents from the shadow of a returned block or adds cotangents to it.
+        for &class in &returned {
+            outputs.push(flow.class_node(class));
+            if facts.words.seen_anywhere(class).has_float() {
+                inputs.push(flow.class_node(class));
+            }
+        }
+        let mut found = ClassFacts {
+            varied: flow.reach(&inputs, true),
+            useful: flow.reach(&outputs, false),
+            flow,
+            ..ClassFacts::default()
+        };
+        found.written = written_classes(facts);
+        found.handed_over = handed_over(facts, &sources);
+        found.frees = crate::checks::persistent_memory::frees(facts);
+        found.surely_freed = crate::lifetime::must_free::find(facts, &found.frees);
+        found.untold = (sources.iter().enumerate())
+            .map(|(i, source)| Untold {
+                is: source.dup && facts.words.is_untold(ClassId::from_index(i)),
+                named: source.named,
+                belied: source.dup && facts.words.is_belied(ClassId::from_index(i)),
+            })
+            .collect();
+        let bits = found.float_bits(facts, &sources);
+        found.scrambled = found.flow.scrambled(&bits.whole, bits.pieces);
+        found.settle(facts, &sources, request.root);
+        found.functions = active_functions(facts, &found);
+        found.with_globals = functions_with_globals(facts, &found);
+        found.handlers_only_read = crate::activity::exception_objects::handlers_only_read(facts);
+        found.findings = crate::checks::unshadowed::of_memory(facts, &found, |class| {
+            let source = &sources[class.index()];
+            crate::checks::unshadowed::Provenance {
+                barred: source.barred,
+                bare: source.constant && !source.dup && !source.inside,
+                promised: source.promised && !source.dup,
+            }
+        });
+        let outliving = crate::checks::persistent_memory::findings(facts, &found);
+        found.findings.extend(outliving);
+        let bare = |class: &ClassId| {
+            sources[class.index()].constant && facts.words.seen_anywhere(*class).has_float()
+        };
+        if let Some(class) = returned.iter().copied().find(bare) {
+            let finding = crate::checks::unshadowed::returned(facts, request.root, class);
+            found.findings.push(finding);
+        }
+        found.returned = returned;
+        found.given = sources.iter().map(|source| source.dup).collect();
+        let elsewhere = crate::checks::external_writes::findings(facts, &found);
+        found.findings.extend(elsewhere);
+        let converted =
+            crate::activity::fraction::findings(facts, &found, &found.flow, &bits.whole);
+        found.findings.extend(converted);
+        let formats = crate::checks::stored_formats::findings(facts, &found);
+        found.findings.extend(formats);
+        let cuts = crate::checks::text_roundtrip::findings(facts, &found, &found.flow);
+        found.findings.extend(cuts);
+        found
+            .findings
+            .extend(crate::checks::openmp_queries::findings(facts));
+        found
+    }
+
+    /// Returns the shadow state of an alias set.
+    pub fn state(&self, class: ClassId) -> ClassState {
+        self.states.get(class.index()).copied().unwrap_or_default()
+    }
+    /// Returns true if every exception handler only reads the caught object.
+    pub(crate) fn handlers_only_read(&self) -> bool {
+        self.handlers_only_read
+    }
+    /// Returns true if floats in the alias set carry derivatives. An alias set with only pointers to such
+    /// memory has a shadow, but no active floats.
+    pub fn holds_active_floats(&self, class: ClassId) -> bool {
+        self.floats.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Returns true if floats in the alias set may depend on active inputs.
+    pub fn is_varied(&self, class: ClassId) -> bool {
+        self.varied[self.flow.class_node(class)]
+    }
+    /// Returns true if active outputs may depend on floats in the alias set.
+    pub fn is_useful(&self, class: ClassId) -> bool {
+        self.useful[self.flow.class_node(class)]
+    }
+    /// Returns true if a value may depend on active inputs in some calling context.
+    pub fn value_varied(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.varied[node])
+    }
+    /// Returns true if active outputs may depend on a value in some calling context.
+    pub fn value_useful(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.useful[node])
+    }
+    /// Returns true if the call graph stores floats or copies bytes to the alias set.
+    pub fn is_written(&self, class: ClassId) -> bool {
+        self.written.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Returns true if the call graph allocates blocks of the alias set that escape to memory of the
+    /// caller.
+    pub fn is_handed_over(&self, class: ClassId) -> bool {
+        self.handed_over
+            .get(class.index())
+            .copied()
+            .unwrap_or(false)
+    }
+    /// Returns true if the alias set is reachable from an argument with a shadow.
+    pub fn is_given(&self, class: ClassId) -> bool {
+        self.given.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Returns true if the alias set is reachable from the request's result and the caller receives the
+    /// result's shadow.
+    pub fn is_returned(&self, class: ClassId) -> bool {
+        self.returned.contains(&class)
+    }
+    /// Returns the calls that may free blocks of the alias set.
+    pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
+        self.frees.get(&class).map_or(&[], Vec::as_slice)
+    }
+    /// Returns true for pointer blocks that globals retain and that only receive stores of addresses. Such
+    /// blocks have no shadow.
+    pub(crate) fn is_only_written(&self, class: ClassId) -> bool {
+        self.only_written.contains(&class)
+    }
+    /// Returns true if the allocating call frees every block of the alias set before it returns.
+    pub fn is_surely_freed(&self, class: ClassId) -> bool {
+        self.surely_freed.contains(&class)
+    }
+    /// Returns true if the alias set has a shadow from the caller and there is no evidence for its types.
+    /// `names_accesses` states that the body's front end emits TBAA names. Without names, only memory
+    /// directly behind an argument counts: the caller's annotation declares it as floats.
+    pub fn is_untold(&self, class: ClassId, names_accesses: bool) -> bool {
+        let untold = self.untold.get(class.index());
+        untold.is_some_and(|u| u.belied || u.is && (u.named || names_accesses))
+    }
+    /// Returns true if the alias set has a shadow from the caller and is declared as floats, although the
+    /// program's accesses name integers only.
+    pub fn is_belied(&self, class: ClassId) -> bool {
+        self.untold.get(class.index()).is_some_and(|u| u.belied)
+    }
+    /// Returns true if an integer results from integer arithmetic on the bits of a varied float.
+    pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.scrambled[node])
+    }
+    /// Returns true if a function's result may depend on active inputs in some calling context.
+    pub fn result_varied(&self, func: FuncId) -> bool {
+        let node = self.flow.result_node(func);
+        node.is_some_and(|node| self.varied[node])
+    }
+    /// Returns the shadow of a global's address.
+    pub fn global(&self, facts: Facts<'_>, global: GlobalId) -> ShadowState {
+        let Some(place) = facts.memory.global(global) else {
+            return ShadowState::None;
+        };
+        match can_have_shadow(facts.unit, global) && self.state(place.class) != ClassState::Inactive
+        {
+            true => ShadowState::Real,
+            false => ShadowState::None,
+        }
+    }
+    /// Returns true if an address-taken function works on active values or on memory with shadows.
+    pub fn is_active_function(&self, func: FuncId) -> bool {
+        self.functions.contains(&func)
+    }
+    /// Returns true if a function or one of its callees mentions a global with a shadow. Such a function
+    /// may carry derivatives even without active arguments.
+    pub fn touches_globals(&self, func: FuncId) -> bool {
+        self.with_globals.contains(&func)
+    }
+    /// Returns the diagnostics for the request's memory, errors and warnings.
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+
+    /// Returns the integers that carry varied floats or are loaded from cells that may hold such floats.
+    /// Included are loads from memory with a shadow that is never stored to and is accessed as integers
+    /// only, or that has no type evidence.
+    fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> FloatBits {
+        let (mut list, mut pieces) = (Vec::new(), Vec::new());
+        let stored = stored_classes(facts);
+        let as_integers = |class: ClassId, named: bool| {
+            let seen = facts.words.seen_anywhere(class);
+            let integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
+            let read = sources[class.index()].dup && integers && !stored.contains(&class);
+            read || self.is_untold(class, named)
+        };
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            let is_int = |value: Value| facts.unit.types.int_bits(body.ty(value)).is_some();
+            let named = crate::types::lattice::names_accesses(facts.unit, body);
+            for value in body.values.ids().filter(|value| is_int(*value)) {
+                let node = self.flow.value_node(func, value);
+                list.extend(node.filter(|node| self.varied[*node]));
+            }
+            for op in body.walk(body.root()) {
+                value_accesses(facts.unit, body, op, |access| {
+                    let ValueAccess::Load { ptr, value } = access else {
+                        // Not an error: stores define no integers.
+                        return;
+                    };
+                    let place = facts.memory.place(func, ptr);
+                    let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
+                    let floats = place.is_some_and(|place| {
+                        self.is_varied(place.class)
+                            && facts.words.may_hold_floats(facts.memory, place, bytes)
+                            || as_integers(place.class, named)
+                    });
+                    let named = || crate::types::lattice::is_beside_links(facts.unit, body, op);
+                    if floats && is_int(value) && !named() {
+                        let node = self.flow.value_node(func, value);
+                        list.extend(node);
+                        let piece = place.is_some_and(|at| is_piece(facts, body, op, (at, bytes)));
+                        pieces.extend(node.filter(|_| piece));
+                    }
+                });
+            }
+        }
+        FloatBits {
+            whole: list,
+            pieces,
+        }
+    }
+    /// Computes the shadow states. Memory with pointers to memory with shadows has a shadow itself.
+    fn settle(&mut self, facts: Facts<'_>, sources: &[Sources], root: FuncId) {
+        let count = sources.len();
+        self.floats = (0..count)
+            .map(|i| {
+                let node = self.flow.class_node(ClassId::from_index(i));
+                sources[i].dup || self.varied[node] && self.useful[node]
+            })
+            .collect();
+        let returned = crate::checks::persistent_memory::returned(facts, root);
+        // Floats that are only written or only read may belong to another block.
+        let matters = |class: ClassId| {
+            self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
+        };
+        let is_freed = |class| self.is_surely_freed(class);
+        self.only_written =
+            crate::checks::persistent_memory::only_written(facts, &is_freed, &matters);
+        self.only_written.retain(|class| !returned.contains(class));
+        self.states = vec![ClassState::Inactive; count];
+        let mut holders: Vec<Vec<ClassId>> = vec![Vec::new(); count];
+        for (id, _) in facts.memory.classes() {
+            for stored in facts.memory.stored(id) {
+                holders[stored.index()].push(id);
+            }
+        }
+        let mut work: Vec<usize> = (0..count).filter(|i| self.floats[*i]).collect();
+        let mut seen = vec![false; count];
+        while let Some(index) = work.pop() {
+            if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let is_note = self.only_written.contains(&ClassId::from_index(index));
+            if is_note && !planted(Mutant::NotesFollowed) {
+                continue;
+            }
+            self.states[index] = sources[index].state();
+            if self.states[index] != ClassState::Inactive {
+                work.extend(holders[index].iter().map(|id| id.index()));
+            }
+        }
+    }
+}
+
+impl Sources {
+    /// Returns the shadow state of an alias set that carries derivatives.
+    fn state(self) -> ClassState {
+        match (self.dup || self.inside, self.constant || self.handed) {
+            (false, _) => ClassState::Inactive,
+            (true, false) => ClassState::Active,
+            (true, true) => ClassState::Maybe,
+        }
+    }
+    fn read(facts: Facts<'_>, class: &Class) -> Sources {
+        let mut sources = Sources::default();
+        for origin in &class.origins {
+            match *origin {
+                Origin::Alloca(..) | Origin::Heap(..) => sources.inside = true,
+                // Code has no shadow: the call looks up the derivative of a function address.
+                Origin::Function(_) => sources.constant = true,
+                Origin::Global(global) if can_have_shadow(facts.unit, global) => {
+                    sources.inside = true;
+                }
+                Origin::Global(global) => {
+                    sources.constant = true;
+                    if !facts.unit.globals[global].constant && !is_handle(facts.unit, global) {
+                        sources.barred = sources.barred.or(Some(global));
+                    }
+                }
+                Origin::Elsewhere(..) | Origin::Unseen => sources.constant = true,
+                Origin::Argument(..) => {}
+            }
+        }
+        sources
+    }
+}
+
+/// Returns true if a variable is external and of an opaque type, such as the handles of Open MPI. The
+/// program only passes the address on. Code that would store active values in such a variable is refused on
+/// its own.
+fn is_handle(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    !variable.defined && matches!(unit.types.get(variable.ty), Type::Opaque(_))
+}
+
+/// Returns true if a global can have a shadow: this module defines it, its initializer is readable, and it
+/// is mutable or holds addresses.
+fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
+    let changes = !variable.constant || addresses.next().is_some();
+    variable.defined && variable.unread.is_empty() && changes
+}
+
+/// Returns the alias sets written by a store of the call graph.
+fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
+    let mut found = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            value_accesses(facts.unit, body, op, |access| {
+                if let ValueAccess::Store { ptr, .. } = access {
+                    let places = facts.memory.places(func, ptr).iter().flatten();
+                    found.extend(places.map(|place| place.class));
+                }
+            });
+        }
+    }
+    found
+}
+
+/// Returns, per alias set, true if floats are stored or bytes are copied to it. Copies for `byval`
+/// arguments do not count.
+pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
+    let mut written = vec![false; facts.memory.classes().len()];
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            value_accesses(facts.unit, body, op, |access| {
+                let ValueAccess::Store { ptr, value } = access else {
+                    // Not an error: a load writes no memory.
+                    return;
+                };
+                if let Some(class) = facts.memory.class(func, ptr)
+                    && facts.words.carries_float(func, value)
+                {
+                    written[class.index()] = true;
+                }
+            });
+        }
+    }
+    for copy in facts.memory.copies() {
+        let body = facts.unit.functions[copy.at.0].body.as_deref();
+        let callee = body.and_then(|body| facts.closure.callee(facts.unit, body, copy.at.1));
+        if matches!(callee, Some(Callee::Outside(_))) {
+            written[copy.to.class.index()] = true;
+        }
+    }
+    written
+}
+
+/// Computes [`ClassFacts::is_handed_over`].
+fn handed_over(facts: Facts<'_>, sources: &[Sources]) -> Vec<bool> {
+    let over = |(id, class): (ClassId, &Class)| {
+        let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
+        made && sources[id.index()].handed
+    };
+    facts.memory.classes().map(over).collect()
+}
+
+/// Computes [`ClassFacts::touches_globals`].
+fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+    let mut by_address: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
+    let mut work = Vec::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let constants = body.values.iter().filter_map(|(_, v)| match v.def {
+            Definition::Const(id) => Some(id),
+            _ => None,
+        });
+        let mut globals = constants.filter_map(|id| match facts.unit.constant(id).kind {
+            ConstKind::Global { global, .. } => Some(global),
+            _ => None,
+        });
+        if globals.any(|g| classes.global(facts, g).is_some()) {
+            work.push(func);
+        }
+        for site in facts.closure.calls_in(func) {
+            for &callee in facts.memory.callees(func, site.op) {
+                by_address.entry(callee).or_default().push(func);
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(func) = work.pop() {
+        if found.insert(func) {
+            work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
+            work.extend(by_address.remove(&func).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// Returns the functions that work on derivatives, directly or in a callee. Empty if no function's address
+/// is taken.
+fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+    let taken = facts.closure.address_taken();
+    if taken.is_empty() {
+        return HashSet::new();
+    }
+    let mut callers: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
+    let mut work = Vec::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for site in facts.closure.calls_in(func) {
+            for &callee in facts.memory.callees(func, site.op) {
+                callers.entry(callee).or_default().push(func);
+            }
+        }
+        if touches_shadows(facts, classes, func, body) {
+            work.push(func);
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(func) = work.pop() {
+        if found.insert(func) {
+            work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
+            work.extend(callers.get(&func).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// Returns true if a body computes active values, or writes, copies, frees or returns memory with shadows.
+fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body) -> bool {
+    let active =
+        |value: Value| classes.value_varied(func, value) && classes.value_useful(func, value);
+    if body.values.ids().any(active) {
+        return true;
+    }
+    let shadowed = |value: Value| {
+        let places = facts.memory.places(func, value).iter().flatten();
+        places
+            .into_iter()
+            .any(|place| classes.state(place.class) != ClassState::Inactive)
+    };
+    body.walk(body.root()).any(|op| match body.kind(op) {
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            // Callees with a body are scanned separately.
+            let callee = facts.unit.callee(body, op);
+            let outside = callee.is_none_or(|f| facts.unit.functions[f].body.is_none());
+            let harmless = callee
+                .and_then(|f| facts.unit.known_effects(f))
+                .is_some_and(|effects| effects.inactive);
+            let results = body.results(op).iter().copied();
+            outside && !harmless && body.operands(op).chain(results).any(shadowed)
+        }
+        OpKind::Return | OpKind::Foreign(_) => body.operands(op).any(shadowed),
+        OpKind::Store(_) => shadowed(body.operand(op, 1)),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => shadowed(body.operand(op, 0)),
+        _ => false,
+    })
+}
+
+/// Computes the provenance of every alias set: its allocation sites, and the annotations of arguments from
+/// which it is reachable.
+fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
+    let mut list: Vec<Sources> = facts
+        .memory
+        .classes()
+        .map(|(_, class)| Sources::read(facts, class))
+        .collect();
+    let (mut dup, mut constant) = (Vec::new(), Vec::new());
+    if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
+        for (index, &param) in body.params().iter().enumerate() {
+            if !facts.words.carries_pointer(request.root, param) {
+                continue;
+            }
+            let places = facts.memory.places(request.root, param);
+            let classes = places.iter().flatten().map(|p| p.class);
+            match request.argument(index) {
+                Activity::Const => constant.extend(classes),
+                _ => dup.extend(classes),
+            }
+        }
+    }
+    for class in &dup {
+        list[class.index()].named = true;
+    }
+    spread(facts.memory, dup, &mut list, |s| &mut s.dup);
+    for (holder, _) in facts.memory.classes() {
+        if list[holder.index()].dup {
+            for held in facts.memory.stored(holder) {
+                list[held.index()].handed = true;
+            }
+        }
+    }
+    spread(facts.memory, constant.clone(), &mut list, |s| {
+        &mut s.promised
+    });
+    spread(facts.memory, constant, &mut list, |s| &mut s.constant);
+    for sources in &mut list {
+        sources.inside |= !sources.dup && !sources.constant;
+    }
+    list
+}
+
+/// Marks `start` and all alias sets reachable from it through pointers in memory.
+fn spread(
+    memory: &Memory,
+    start: Vec<ClassId>,
+    list: &mut [Sources],
+    mark: impl Fn(&mut Sources) -> &mut bool,
+) {
+    let mut work = start;
+    let mut seen = vec![false; list.len()];
+    while let Some(class) = work.pop() {
+        if !std::mem::replace(&mut seen[class.index()], true) {
+            *mark(&mut list[class.index()]) = true;
+            work.extend(memory.stored(class));
+        }
+    }
+}
+
+impl Request {
+    /// Returns the annotation of a parameter of the root.
+    fn argument(&self, index: usize) -> Activity {
+        let Some(activity) = self.args.get(index) else {
+            unreachable!("a request says of every parameter what it is");
+        };
+        *activity
+    }
+    /// Returns the variant of the root for the request.
+    pub fn variant(&self, facts: Facts<'_>) -> crate::Variant {
+        let body = facts.unit.functions[self.root].body.as_deref();
+        let params = body.map_or(&[][..], |b| b.params());
+        let args = params.iter().enumerate().map(|(index, &param)| {
+            let activity = self.argument(index);
+            let given = activity != Activity::Const;
+            let pointer = facts.words.carries_pointer(self.root, param);
+            let shadow = match given && pointer {
+                true => ShadowState::Real,
+                false => ShadowState::None,
+            };
+            ArgActivity {
+                active: given && facts.words.carries_float(self.root, param),
+                shadow,
+            }
+        });
+        crate::Variant {
+            func: self.root,
+            args: args.collect(),
+            result: self.result,
+        }
+    }
+}

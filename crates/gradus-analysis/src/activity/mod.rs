@@ -1,0 +1,12 @@
+//! Activity analysis: values and memory that carry derivatives.
+
+pub(crate) mod exception_objects;
+pub(crate) mod flow_graph;
+pub(crate) mod fraction;
+pub(crate) mod memory;
+pub(crate) mod partial_floats;
+pub(crate) mod round_to_integer;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod torn_writes;
+pub(crate) mod values;

@@ -1,0 +1,169 @@
+//! Torn writes: functions that may throw after they wrote memory with derivatives.
+//!
+//! A handler that continues replaces the call. If the callee wrote nothing before the exception, the
+//! reverse pass can omit the call. After a partial write, the reverse of the callee would have to stop in
+//! its middle.
+//!
+//! One walk over each body, callees first, iterated to a fixpoint in recursive components. Any op earlier
+//! in program order counts as executed before, regardless of branches. An op of an enclosing loop counts as
+//! executed in an earlier iteration. Writes to a function's own stack memory do not count.
+
+use crate::activity::flow_graph::{ValueAccess, value_accesses};
+use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::call_graph::Callee;
+use crate::cfg::nesting::Nest;
+use crate::memory::effects::Effects;
+use crate::points_to::alias_sets::{ClassId, Origin};
+use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::{Body, FuncId, Op, OpKind};
+use std::collections::HashSet;
+
+/// Functions with visible writes, and functions that may throw after such writes.
+#[derive(Clone, Debug, Default)]
+pub struct Thrown {
+    /// Functions that may write memory with shadows visible to their callers.
+    writers: HashSet<FuncId>,
+    /// Functions that may throw after such a write.
+    late: HashSet<FuncId>,
+}
+
+impl Thrown {
+    /// Scans all bodies of a call graph.
+    pub fn of(facts: Facts<'_>, classes: &ClassFacts, effects: &Effects) -> Thrown {
+        let mut found = Thrown::default();
+        for component in facts.closure.components() {
+            loop {
+                let before = (found.writers.len(), found.late.len());
+                for &func in &component.functions {
+                    if let Some(body) = facts.unit.functions[func].body.as_deref() {
+                        found.scan(facts, classes, effects, func, body);
+                    }
+                }
+                let after = (found.writers.len(), found.late.len());
+                if !component.recursive || after == before {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns true if an exception may leave the callee of `op` after writes that carry derivatives.
+    pub fn after_writing(
+        &self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        func: FuncId,
+        body: &Body,
+        op: Op,
+    ) -> bool {
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => self.late.contains(&callee),
+            Some(Callee::Indirect(_)) => {
+                let callees = facts.memory.callees(func, op);
+                callees.is_empty() || callees.iter().any(|f| self.late.contains(f))
+            }
+            Some(_) => writes(facts, classes, func, body, op),
+            None => false,
+        }
+    }
+
+    fn scan(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        effects: &Effects,
+        func: FuncId,
+        body: &Body,
+    ) {
+        let nest = Nest::of(body);
+        let mut written: Vec<u32> = Vec::new();
+        let mut throwing: Vec<Op> = Vec::new();
+        for op in body.walk(body.root()) {
+            if writes(facts, classes, func, body, op) || self.callee_writes(facts, func, body, op) {
+                written.push(nest.order(op));
+            }
+            let throws = match body.kind(op) {
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    effects.of_call(facts.unit, body, op).may_throw
+                }
+                OpKind::Resume => true,
+                _ => false,
+            };
+            if throws {
+                throwing.push(op);
+                if matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_))
+                    && self.after_writing(facts, classes, func, body, op)
+                {
+                    self.late.insert(func);
+                }
+            }
+        }
+        if !written.is_empty() {
+            self.writers.insert(func);
+        }
+        let dirty = |op: &Op| {
+            let last = nest
+                .outermost_loop(*op)
+                .map_or(nest.order(*op), |l| nest.span(l).1 + 1);
+            written.first().is_some_and(|first| *first < last)
+        };
+        if throwing.iter().any(dirty) {
+            self.late.insert(func);
+        }
+    }
+
+    fn callee_writes(&self, facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> bool {
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => self.writers.contains(&callee),
+            Some(Callee::Indirect(_)) => {
+                let callees = facts.memory.callees(func, op);
+                callees.iter().any(|f| self.writers.contains(f))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Returns true if an op, or the external function it calls, writes memory with shadows visible to callers
+/// of the op's function.
+fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
+    let seen = |class: ClassId| {
+        let origins = &facts.memory.get(class).origins;
+        let own = |o: &Origin| matches!(*o, Origin::Alloca(f, _) if f == func);
+        classes.state(class) != ClassState::Inactive && !origins.iter().all(own)
+    };
+    let mut found = false;
+    value_accesses(facts.unit, body, op, |access| {
+        if let ValueAccess::Store { ptr, .. } = access {
+            found |= facts.memory.class(func, ptr).is_some_and(seen);
+        }
+    });
+    if found || !matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_)) {
+        return found;
+    }
+    let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
+        // Not an error: `callee_writes` handles functions of the call graph, and calls of unknown functions
+        // with pointers to shadowed memory are refused.
+        return false;
+    };
+    match facts.unit.known(callee) {
+        Some(Known::Memory(memory)) if frees_or_makes(memory) => return false,
+        Some(known) if known.effects().inactive => return false,
+        _ => {}
+    }
+    let effects = facts.unit.known_effects(callee);
+    let args = facts.unit.call_args(body, op);
+    args.iter().enumerate().any(|(index, &arg)| {
+        effects.is_none_or(|e| e.writes.argument(index))
+            && facts.memory.class(func, arg).is_some_and(seen)
+    })
+}
+
+fn frees_or_makes(memory: MemoryFn) -> bool {
+    memory.allocation().is_some()
+        || matches!(
+            memory,
+            MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
+        )
+}

@@ -1,0 +1,99 @@
+//! Variadic arguments.
+//!
+//! The derivative forwards variadic arguments to its forward pass. The reverse pass receives none, and no
+//! shadows of variadic arguments are passed. A function that reads its variadic arguments therefore has no
+//! derivative, unless it only formats the arguments (`vprintf` and related functions).
+
+use crate::call_graph::Closure;
+use gradus_ir::externals::{Known, MarkerFn, SystemFn};
+use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// Returns true if a function only formats its variadic arguments.
+pub(crate) fn are_printed(unit: &Unit, closure: &Closure, func: FuncId) -> bool {
+    let Some(body) = unit.functions[func].body.as_deref() else {
+        return false;
+    };
+    body.walk(body.root()).all(|op| {
+        let callee = unit.callee(body, op).and_then(|f| unit.known(f));
+        callee != Some(Known::Marker(MarkerFn::VaStart)) || is_printed(unit, closure, (func, op))
+    })
+}
+
+/// Returns true if the list started by an op is only formatted.
+pub(crate) fn is_printed(unit: &Unit, closure: &Closure, (func, start): (FuncId, Op)) -> bool {
+    let Some(body) = unit.functions[func].body.as_deref() else {
+        return false;
+    };
+    let list = unit.call_args(body, start).first().copied();
+    let mut lists = Lists {
+        unit,
+        closure,
+        seen: HashSet::new(),
+    };
+    list.is_some_and(|list| lists.end_in_text(func, body, origin(body, list)))
+}
+
+/// Returns the variable that contains an address.
+fn origin(body: &Body, mut address: Value) -> Value {
+    while let Some(op) = body.def_op(address)
+        && matches!(body.kind(op), OpKind::Addr { .. })
+    {
+        address = body.operand(op, 0);
+    }
+    address
+}
+
+struct Lists<'a> {
+    unit: &'a Unit,
+    closure: &'a Closure,
+    seen: HashSet<(FuncId, Value)>,
+}
+
+impl Lists<'_> {
+    /// Returns true if every use of a list's address prints, starts, copies or ends the list.
+    fn end_in_text(&mut self, func: FuncId, body: &Body, list: Value) -> bool {
+        if !self.seen.insert((func, list)) {
+            return true;
+        }
+        let ops: Vec<Op> = body.uses(list).map(|u| u.op).collect();
+        ops.into_iter().all(|op| match body.kind(op) {
+            OpKind::Addr { .. } => self.end_in_text(func, body, body.result(op)),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call_prints(func, body, op, list),
+            _ => false,
+        })
+    }
+    fn call_prints(&mut self, func: FuncId, body: &Body, op: Op, list: Value) -> bool {
+        let (unit, closure) = (self.unit, self.closure);
+        let Some(callee) = unit.callee(body, op) else {
+            return false;
+        };
+        let args = unit.call_args(body, op);
+        match unit.known(callee) {
+            Some(Known::System(SystemFn::Print | SystemFn::PrintToMemory)) => true,
+            Some(Known::Marker(MarkerFn::VaCopy)) => {
+                let to = args.first().map(|to| origin(body, *to));
+                to.is_some_and(|to| self.end_in_text(func, body, to))
+            }
+            Some(Known::Marker(
+                MarkerFn::VaStart
+                | MarkerFn::VaEnd
+                | MarkerFn::LifetimeStart
+                | MarkerFn::LifetimeEnd,
+            )) => true,
+            Some(_) => false,
+            None if closure.contains(callee) => {
+                let Some(inner) = unit.functions[callee].body.as_deref() else {
+                    return false;
+                };
+                let handed = args.iter().enumerate().filter(|(_, arg)| **arg == list);
+                let params: Vec<Option<Value>> = handed
+                    .map(|(index, _)| inner.params().get(index).copied())
+                    .collect();
+                let mut params = params.into_iter();
+                params.all(|p| p.is_some_and(|p| self.end_in_text(callee, inner, p)))
+            }
+            None => false,
+        }
+    }
+}

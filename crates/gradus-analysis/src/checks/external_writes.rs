@@ -1,0 +1,200 @@
+//! External writes to active memory: a call of an external function without active arguments may still
+//! write globals visible to other files. It may also call back an escaped function of the program (a signal
+//! handler, a callback). Such writes have no known derivative.
+
+use crate::activity::flow_graph;
+use crate::activity::flow_graph::ValueAccess;
+use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::call_graph::{CallSite, Callee};
+use crate::cfg::no_return::Lost;
+use crate::points_to::alias_sets::{ClassId, Origin};
+use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
+use std::collections::HashSet;
+
+/// Returns a diagnostic for each external function that may modify active memory, at its first call, and
+/// for each indirect call of a possibly external function.
+pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
+    let mut list = Vec::new();
+    let Some(changed) =
+        changed_variable(facts, classes).or_else(|| changed_by_way_back(facts, classes))
+    else {
+        return list;
+    };
+    let mut told = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let lost = Lost::of(facts.unit, body);
+        for site in facts.closure.calls_in(func) {
+            if lost.contains(body, site.op) {
+                continue;
+            }
+            for callee in unseen(facts, classes, body, site) {
+                let harmless = !may_write_anything(facts.unit, body, site.op, callee);
+                if !harmless && (callee.is_none() || told.insert(callee)) {
+                    list.push(finding(facts.unit, (func, body, site.op), callee, &changed));
+                }
+            }
+        }
+    }
+    list
+}
+
+/// Returns the unknown callees of a call; `None` in the list stands for an unknown function pointer. An
+/// indirect call with active arguments is handled by the derivatives of its callees.
+fn unseen(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    body: &Body,
+    site: &CallSite,
+) -> Vec<Option<FuncId>> {
+    let (func, op) = (site.caller, site.op);
+    let nothing_known =
+        |func: &FuncId| !facts.closure.contains(*func) && facts.unit.known(*func).is_none();
+    match site.callee {
+        Callee::Outside(callee) if nothing_known(&callee) => vec![Some(callee)],
+        Callee::Indirect(_) if !is_handed_active(facts, classes, func, body, op) => {
+            let callees = facts.memory.callees(func, op).iter().copied();
+            let named = callees.filter(nothing_known).map(Some);
+            let stranger = facts.memory.leads_elsewhere(func, op).then_some(None);
+            named.chain(stranger).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns true if a call passes active floats or addresses of active memory.
+fn is_handed_active(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+) -> bool {
+    let shadowed = |class: ClassId| classes.state(class) != ClassState::Inactive;
+    let args = facts.unit.call_args(body, op);
+    args.into_iter().any(|arg| {
+        classes.value_varied(func, arg) || facts.memory.class(func, arg).is_some_and(shadowed)
+    })
+}
+
+/// Returns true if floats of an alias set are active: varied and useful.
+fn is_at_stake(classes: &ClassFacts, class: ClassId) -> bool {
+    classes.holds_active_floats(class) && classes.is_varied(class) && classes.is_useful(class)
+}
+
+/// Returns a variable visible to other files that holds active floats or reaches active memory.
+fn changed_variable(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
+    let unit = facts.unit;
+    let mut globals = unit.globals.iter();
+    let (_, global) = globals.find(|(id, global)| {
+        let open = !global.constant && global.linkage != Linkage::Internal;
+        open && facts
+            .memory
+            .global(*id)
+            .is_some_and(|place| leads_to_stake(facts, classes, place.class))
+    })?;
+    Some(format!("`{}`", global.name))
+}
+
+fn leads_to_stake(facts: Facts<'_>, classes: &ClassFacts, start: ClassId) -> bool {
+    let (mut seen, mut work) = (HashSet::from([start]), vec![start]);
+    while let Some(class) = work.pop() {
+        if is_at_stake(classes, class) {
+            return true;
+        }
+        work.extend(
+            facts
+                .memory
+                .stored(class)
+                .into_iter()
+                .filter(|next| seen.insert(*next)),
+        );
+    }
+    false
+}
+
+/// Returns the active memory modified by a function that escapes to unknown code.
+fn changed_by_way_back(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
+    let escaped = facts.memory.classes().filter(|(_, class)| class.escaped);
+    let origins = escaped.flat_map(|(_, class)| class.origins.iter());
+    origins.into_iter().find_map(|origin| {
+        let Origin::Function(func) = *origin else {
+            // Not an error: only functions write memory.
+            return None;
+        };
+        let body = facts.unit.functions[func].body.as_deref()?;
+        let writes = facts.closure.contains(func)
+            && body
+                .walk(body.root())
+                .any(|op| stores_at_stake(facts, classes, func, body, op));
+        let function = &facts.unit.functions[func];
+        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        writes.then(|| format!("what `{name}` writes"))
+    })
+}
+
+fn stores_at_stake(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+) -> bool {
+    let mut hit = false;
+    flow_graph::value_accesses(facts.unit, body, op, |touch| {
+        if let ValueAccess::Store { ptr, .. } = touch {
+            let class = facts.memory.class(func, ptr);
+            hit |= class.is_some_and(|class| is_at_stake(classes, class));
+        }
+    });
+    hit
+}
+
+/// Returns true unless attributes exclude writes to non-argument memory.
+fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) -> bool {
+    let stated = [
+        callee.map(|callee| unit.functions[callee].attrs),
+        body.kind(op).call_info().and_then(|i| i.attrs),
+    ];
+    !stated.into_iter().flatten().any(|id| {
+        let attrs = unit.attrs(id);
+        let flags = ["readnone", "readonly"];
+        // LLVM's encoding of `memory`: two bits (reads, writes) per location; the fourth is all other
+        // memory.
+        let memory =
+            matches!(attrs.function("memory"), Some(AttrValue::Int(bits)) if bits >> 6 & 2 == 0);
+        memory || flags.iter().any(|flag| attrs.function(flag).is_some())
+    })
+}
+
+fn finding(
+    unit: &Unit,
+    at: (FuncId, &Body, Op),
+    callee: Option<FuncId>,
+    changed: &str,
+) -> Diagnostic {
+    let (func, body, op) = at;
+    let named = |func: FuncId| {
+        let function = &unit.functions[func];
+        function
+            .source_name
+            .clone()
+            .unwrap_or_else(|| function.name.clone())
+    };
+    let (what, remedy) = match callee.map(named) {
+        Some(name) => (
+            format!("`{name}` is not seen"),
+            format!(
+                "compile the file that defines `{name}` together with this one, make the variable `static`, or state by `GRADUS_INACTIVE({name})` that it changes no such memory"
+            ),
+        ),
+        None => (
+            "what is called by this address may come from elsewhere".to_owned(),
+            "compile the files that define what is called together with this one, or make the variable `static`".to_owned(),
+        ),
+    };
+    let message = format!("{what}, and may change {changed}, which carries derivatives");
+    Diagnostic::error(Code::UnknownCallee, message)
+        .in_function(named(func))
+        .at(unit.span(body.ops[op].loc), "here")
+        .help(remedy)
+}

@@ -1,0 +1,734 @@
+//! Diagnostics for code that cannot be differentiated: one per cause, with the user's line.
+//!
+//! The checks refuse and never guess. Diagnostics about memory are created once per request, diagnostics
+//! about ops once per variant. An op refused in two variants yields equal diagnostics, which [`distinct`]
+//! merges.
+
+use crate::activity::flow_graph;
+use crate::activity::flow_graph::ValueAccess;
+use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::activity::partial_floats;
+use crate::activity::values::{BodyActivity, Variant};
+use crate::call_graph::Callee;
+use crate::calls::printf_formats;
+use crate::calls::varargs;
+use crate::cfg::no_return::Lost;
+use crate::checks::flang_advice;
+use crate::checks::unknown_callees;
+use crate::points_to::alias_sets::ClassId;
+use crate::scev::poly;
+use crate::type_analysis::bit_ranges;
+use crate::type_analysis::type_map::{CopyKind, Lane, LaneKind};
+use crate::type_analysis::whole_float_moves;
+use crate::types::lattice;
+use gradus_ir::externals::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::{
+    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
+    OpKind, RmwOp, Type, TypeId, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// Removes duplicate diagnostics and keeps the order.
+pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    list.into_iter()
+        .filter(|d| {
+            let label = d.labels.first().map(|l| l.span.clone());
+            seen.insert((d.code, label, d.message.clone(), d.function.clone()))
+        })
+        .collect()
+}
+
+pub(crate) fn name_of(unit: &Unit, func: FuncId) -> String {
+    let function = &unit.functions[func];
+    let source = function.source_name.as_ref();
+    source.unwrap_or(&function.name).clone()
+}
+
+/// Returns an error at an op.
+pub(crate) fn at(
+    unit: &Unit,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+    code: Code,
+    message: String,
+) -> Diagnostic {
+    Diagnostic::error(code, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "here")
+}
+
+// ---- ops -----------------------------------------------------------------------------------
+
+struct Finder<'a> {
+    facts: Facts<'a>,
+    classes: &'a ClassFacts,
+    func: FuncId,
+    body: &'a Body,
+    activity: &'a BodyActivity,
+    /// True if the front end names the types of the body's accesses.
+    names_accesses: bool,
+    list: Vec<Diagnostic>,
+}
+
+/// Returns the diagnostics for the ops of one variant.
+pub(crate) fn of_body(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    variant: &Variant,
+    activity: &BodyActivity,
+) -> Vec<Diagnostic> {
+    let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
+        unreachable!("the function of a variant has a body");
+    };
+    let mut finder = Finder {
+        facts,
+        classes,
+        func: variant.func,
+        body,
+        activity,
+        names_accesses: lattice::names_accesses(facts.unit, body),
+        list: Vec::new(),
+    };
+    finder.params();
+    let lost = Lost::of(facts.unit, body);
+    for op in body.walk(body.root()) {
+        if !lost.contains(body, op) {
+            finder.op(op);
+            finder.mistaken(op);
+        }
+    }
+    let mut list = distinct(finder.list);
+    unknown_callees::blame(facts, classes, &mut list);
+    list
+}
+
+impl Finder<'_> {
+    fn refuse(&mut self, op: Op, code: Code, message: impl Into<String>, help: &str) {
+        let finding = at(
+            self.facts.unit,
+            self.func,
+            self.body,
+            op,
+            code,
+            message.into(),
+        );
+        self.list.push(finding.help(help));
+    }
+    /// Refuses `byval` structures with active floats that the function modifies: the copy would need its
+    /// own shadow.
+    fn params(&mut self) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let function = &unit.functions[self.func];
+        for (index, &param) in body.params().iter().enumerate() {
+            let by_value = unit.attrs(function.attrs).param(index, "byval").is_some();
+            let changed = self.class(param).is_some_and(|class| {
+                self.classes.holds_active_floats(class) && self.classes.is_written(class)
+            });
+            if by_value && changed {
+                let message = "a structure is passed by value, and the function changes its copy";
+                let finding = Diagnostic::error(Code::NoDerivative, message)
+                    .in_function(name_of(unit, self.func))
+                    .at(function.span.clone(), "in this function")
+                    .help("pass it by address, or copy it to a local variable first");
+                self.list.push(finding);
+            }
+        }
+    }
+    fn class(&self, ptr: Value) -> Option<ClassId> {
+        self.facts.memory.class(self.func, ptr)
+    }
+    /// Returns true if memory behind `ptr` may carry derivatives of floats.
+    fn points_to_active(&self, ptr: Value) -> bool {
+        let floats = self.class(ptr).is_some_and(|c| self.reaches_floats(c));
+        floats && self.activity.shadow(ptr).is_some()
+    }
+    /// Returns true if an alias set has a shadow and is not known to hold integers only.
+    fn reaches_floats(&self, class: ClassId) -> bool {
+        let seen = self.facts.words.seen_anywhere(class);
+        let only_integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
+        !only_integers && self.classes.state(class) != ClassState::Inactive
+    }
+
+    fn op(&mut self, op: Op) {
+        let (body, unit) = (self.body, self.facts.unit);
+        for &result in body.results(op) {
+            self.value(op, result);
+        }
+        match body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) if !access.is_plain() => {
+                let value = match body.kind(op) {
+                    OpKind::Load(_) => body.result(op),
+                    _ => body.operand(op, 0),
+                };
+                if self.activity.active(value) {
+                    self.atomic(op);
+                }
+            }
+            OpKind::AtomicRmw(..) if self.is_float_update(op, 1) && !adds_up(unit, body, op) => {
+                self.atomic(op)
+            }
+            OpKind::CmpXchg { .. } if self.is_float_update(op, 2) => self.atomic(op),
+            OpKind::Foreign(_) => {
+                let operands = body.operands(op);
+                let reached = operands
+                    .into_iter()
+                    .any(|v| self.activity.varied(v) || self.points_to_active(v));
+                if reached {
+                    let message = "an instruction without a derivative works on active values";
+                    self.refuse(op, Code::NoDerivative, message, HELP_INACTIVE);
+                }
+            }
+            OpKind::Binary(binary) if !binary.is_float() => {
+                let result = body.result(op);
+                let lanes = self.facts.words.lanes(self.func, result);
+                let moves = whole_float_moves::moves(unit, body, op, lanes);
+                let active = self.activity.active(result) && !moves;
+                if active || self.is_remade(result) {
+                    self.bits(op);
+                }
+            }
+            OpKind::Addr { .. } if poly::is_bare_address(unit, body, body.operand(op, 0)) => {
+                let result = self.class(body.result(op));
+                if result.is_some_and(|class| self.reaches_floats(class)) {
+                    self.masked_address(op);
+                }
+            }
+            OpKind::Cast(CastOp::IntToPtr) => {
+                let from = body.def_op(body.operand(op, 0));
+                let computed = from.is_some_and(|d| matches!(body.kind(d), OpKind::Binary(_)));
+                if computed && self.points_to_active(body.result(op)) {
+                    self.masked_address(op);
+                }
+            }
+            OpKind::Cast(_) if self.is_remade(body.result(op)) || self.is_reinterpreted(op) => {
+                self.bits(op);
+            }
+            OpKind::ExtractElement
+                if self.activity.active(body.result(op)) && !self.is_extracted(op) =>
+            {
+                self.bits(op);
+            }
+            OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
+                let result = body.result(op);
+                let lanes = self.facts.words.lanes(self.func, result);
+                let moves = whole_float_moves::moves(unit, body, op, lanes);
+                if self.activity.active(result) && !moves || self.is_remade(result) {
+                    self.bits(op);
+                }
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
+            _ => {}
+        }
+        flow_graph::value_accesses(unit, body, op, |touch| {
+            let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = touch;
+            self.opaque(op, ptr, value);
+            self.unnamed(op, ptr, value);
+            if let ValueAccess::Store { ptr, value } = touch {
+                self.lost_pointer(op, ptr, value);
+                self.overwritten(op, ptr, value);
+                self.remade_in_place(op, ptr, value);
+            }
+        });
+    }
+    /// Returns true if integer arithmetic computes a useful float from the bits of a varied float.
+    fn is_remade(&self, value: Value) -> bool {
+        self.facts.words.carries_float(self.func, value)
+            && self.classes.is_scrambled(self.func, value)
+            && self.classes.value_useful(self.func, value)
+    }
+    /// Returns true if a cast reinterprets the bits of varied floats as useful floats of another format.
+    fn is_reinterpreted(&self, op: Op) -> bool {
+        let (from, to) = (self.body.operand(op, 0), self.body.result(op));
+        let lanes = [from, to].map(|value| self.facts.words.lanes(self.func, value));
+        matches!(self.body.kind(op), OpKind::Cast(CastOp::BitCast))
+            && lanes.iter().all(|lanes| !lanes.is_empty())
+            && lanes[0] != lanes[1]
+            && self.classes.value_varied(self.func, from)
+            && self.classes.value_useful(self.func, to)
+    }
+    /// Returns true if the bit ranges of an extracted element are whole bit ranges of the vector.
+    fn is_extracted(&self, op: Op) -> bool {
+        let (unit, body) = (self.facts.unit, self.body);
+        let (vector, result) = (body.operand(op, 0), body.result(op));
+        let whole = self.facts.words.lanes(self.func, vector);
+        let bits = bit_ranges::image_bits(unit, body.ty(result));
+        let index = body.as_int(unit, body.operand(op, 1));
+        let lanes = self.facts.words.lanes(self.func, result);
+        lanes.iter().all(|lane| match index {
+            Some(index) => whole.iter().any(|other| {
+                other.kind == lane.kind && other.bit == index as u32 * bits + lane.bit
+            }),
+            None => {
+                let same = |other: &Lane| other.kind == lane.kind && other.bit % bits == lane.bit;
+                whole.iter().all(same)
+            }
+        })
+    }
+    /// Refuses stores of integers that become part of a float in memory. A store to a named integer member
+    /// is exempt, unless the value was computed from float bits: no later load reads a float there.
+    fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
+        let facts = self.facts;
+        let Some(place) = facts.memory.place(self.func, ptr) else {
+            // Not an error: the address is null or undefined.
+            return;
+        };
+        let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
+            && facts.words.lanes(self.func, value).is_empty();
+        let scrambled =
+            self.classes.is_scrambled(self.func, value) && self.classes.is_useful(place.class);
+        let named = lattice::is_integer_member(facts.unit, self.body, op)
+            || lattice::is_beside_links(facts.unit, self.body, op);
+        if number && (scrambled || !named && self.points_to_active(ptr)) {
+            let ty = self.body.ty(value);
+            let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
+            if facts.words.overlaps_floats(facts.memory, place, bytes) {
+                self.bits(op);
+            }
+        }
+    }
+    /// Refuses integer read-modify-write of memory with a shadow and without type evidence: the shadow
+    /// would stay unchanged.
+    fn remade_in_place(&mut self, op: Op, ptr: Value, value: Value) {
+        let facts = self.facts;
+        let Some(place) = facts.memory.place(self.func, ptr) else {
+            // Not an error: the address is null or undefined.
+            return;
+        };
+        let number = facts.unit.types.scalar(self.body.ty(value));
+        let wide = facts.unit.types.int_bits(number) >= Some(32);
+        if wide
+            && (!lattice::is_named(facts.unit, self.body, op)
+                || self.classes.is_belied(place.class))
+            && self.classes.is_scrambled(self.func, value)
+            && !self.is_step(value)
+            && self.classes.is_untold(place.class, self.names_accesses)
+        {
+            let message = "integer arithmetic changes memory that has a shadow, and nothing tells that it \
+                           holds no floating-point numbers";
+            let help = "access the memory through its own type, or give it no shadow where it holds integers";
+            self.refuse(op, Code::UnknownMemoryType, message, help);
+        }
+    }
+    /// Returns true if a value is a loaded integer plus or minus a small constant. On a float, such a step
+    /// changes a few last bits and leaves the adjoint unchanged.
+    fn is_step(&self, value: Value) -> bool {
+        const LITTLE: u64 = 1 << 16;
+        let body = self.body;
+        let Some(op) = body.def_op(value) else {
+            return false;
+        };
+        let OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) = body.kind(op) else {
+            return false;
+        };
+        let by = body.as_int(self.facts.unit, body.operand(op, 1));
+        by.is_some_and(|by| by.unsigned_abs() < LITTLE)
+            && !self.classes.is_scrambled(self.func, body.operand(op, 0))
+    }
+    /// Refuses cells that are moved as integers through memory with shadows and may be floats.
+    fn opaque(&mut self, op: Op, ptr: Value, value: Value) {
+        let memory = self.facts.memory;
+        if self.points_to_active(ptr)
+            && self.facts.words.is_opaque(memory, self.func, ptr, value)
+            && self.body.as_int(self.facts.unit, value).is_none()
+        {
+            self.unknown_type(op);
+        }
+    }
+    /// Refuses float accesses through an interposable alias: the target variable, and its activity, are
+    /// unknown.
+    fn unnamed(&mut self, op: Op, ptr: Value, value: Value) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let mut base = ptr;
+        while let Some(def) = body.def_op(base) {
+            if !matches!(body.kind(def), OpKind::Addr { .. }) {
+                return;
+            }
+            base = body.operand(def, 0);
+        }
+        let kind = body.as_const(base).map(|id| &unit.constant(id).kind);
+        if matches!(kind, Some(ConstKind::Foreign(_)))
+            && self.facts.words.carries_float(self.func, value)
+        {
+            self.refuse(
+                op,
+                Code::NoDerivative,
+                "numbers are accessed by a name that may be bound to another variable elsewhere",
+                "access the variable by its own name, or make the alias no weak one",
+            );
+        }
+    }
+    fn unknown_type(&mut self, op: Op) {
+        let message =
+            "bytes are copied, and whether they are floats, pointers or integers cannot be told";
+        self.refuse(
+            op,
+            Code::UnknownMemoryType,
+            message,
+            "access the memory through its own type in the code that is differentiated, or copy member by member",
+        );
+    }
+    fn is_float_update(&self, op: Op, value: usize) -> bool {
+        self.facts
+            .words
+            .carries_float(self.func, self.body.operand(op, value))
+            && self.points_to_active(self.body.operand(op, 0))
+    }
+    /// Refuses address arithmetic that would map the shadow's address to a different place.
+    fn masked_address(&mut self, op: Op) {
+        let message = "the address of active memory is rounded or taken apart";
+        let help =
+            "align the memory where it is allocated, outside the function that is differentiated";
+        self.refuse(op, Code::NoDerivative, message, help);
+    }
+    fn atomic(&mut self, op: Op) {
+        let message = "an atomic or volatile access works on active values";
+        self.refuse(
+            op,
+            Code::AtomicAccess,
+            message,
+            "use an ordinary access, add without a use of the old value, or mark the memory as const",
+        );
+    }
+    fn bits(&mut self, op: Op) {
+        let refused = partial_floats::refused(self.facts.unit, self.func, self.body, op);
+        self.list.push(refused);
+    }
+    /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or
+    /// an address in one integer (Rust results of functions that may panic).
+    fn mistaken(&mut self, op: Op) {
+        let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
+        let mut found = false;
+        flow_graph::value_flows(unit, body, op, |from, to| {
+            found |= words.is_confused(self.func, to)
+                && !words.carries_float(self.func, to)
+                && words.carries_float(self.func, from)
+                && self.activity.varied(from);
+        });
+        if found {
+            self.bits(op);
+        }
+    }
+    fn value(&mut self, op: Op, value: Value) {
+        if !self.activity.active(value) {
+            return;
+        }
+        let words = self.facts.words;
+        if words.is_confused(self.func, value) {
+            self.bits(op);
+        }
+        let known = self.facts.unit.callee(self.body, op);
+        let known = known.and_then(|f| self.facts.unit.known(f));
+        let masked = matches!(known, Some(Known::Masked(_)));
+        if words.hides_floats(self.facts.unit, self.body, self.func, value)
+            && (masked || !words.floats_are_even(self.func, value))
+        {
+            self.vector_of_integers(op);
+        }
+        let lanes = self.facts.words.lanes(self.func, value).iter();
+        let odd = lanes.into_iter().find_map(|lane| match lane.kind {
+            LaneKind::Float(kind) if !is_supported(kind) => Some(kind),
+            _ => None,
+        });
+        if let Some(kind) = odd {
+            let message = format!("active values of the format {kind:?}");
+            self.refuse(op, Code::FloatFormat, message, "use double or float");
+        }
+    }
+    fn vector_of_integers(&mut self, op: Op) {
+        let message = "active floating-point numbers are moved as a vector of integers";
+        let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
+        self.refuse(op, Code::FloatBits, message, help);
+    }
+    /// Refuses active floats in integer vectors under a mask: masked lanes can only be moved back as
+    /// floats.
+    fn masked(&mut self, op: Op, args: &[Value]) {
+        let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
+        let hides = |v: &&Value| {
+            words.hides_floats(unit, body, self.func, **v) && self.activity.active(**v)
+        };
+        if args.iter().any(|v| hides(&v)) {
+            self.vector_of_integers(op);
+        }
+    }
+    /// Refuses a store of a pointer with a shadow to memory without a shadow.
+    fn lost_pointer(&mut self, op: Op, ptr: Value, value: Value) {
+        let active = self.facts.words.carries_pointer(self.func, value)
+            && self.points_to_active(value)
+            && self
+                .class(value)
+                .is_some_and(|c| self.classes.holds_active_floats(c));
+        let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_only_written(c));
+        if active && !is_note && !self.activity.shadow(ptr).is_some() {
+            let message = "a pointer to active memory is stored where it has no shadow";
+            self.refuse(
+                op,
+                Code::BadRequest,
+                message,
+                "mark the argument or variable that it is stored in as dup",
+            );
+        }
+    }
+
+    // ---- calls -----------------------------------------------------------------------------
+
+    fn call(&mut self, op: Op) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let args = unit.call_args(body, op);
+        let result = flow_graph::call_result(body, op);
+        if let (OpKind::Invoke(_), Some(result)) = (body.kind(op), result) {
+            self.value(op, result);
+        }
+        let varied = args.iter().any(|v| self.activity.varied(*v));
+        let active = args.iter().any(|v| self.activity.active(*v));
+        let shadowed = args.iter().any(|v| self.points_to_active(*v));
+        let integer = result.filter(|v| unit.types.int_bits(body.ty(*v)).is_some());
+        if integer.is_some_and(|v| self.is_remade(v)) {
+            self.bits(op);
+        }
+        match self.facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(func)) => {
+                let inner = unit.functions[func].body.as_deref();
+                let count = inner.map_or(0, |b| b.params().len());
+                let extra = args.iter().skip(count);
+                let mut extra =
+                    extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
+                let printed = varargs::are_printed(unit, self.facts.closure, func);
+                if !printed && extra.next().is_some() {
+                    let message =
+                        format!("variadic arguments of `{}` are active", name_of(unit, func));
+                    self.refuse(op, Code::Variadic, message, "pass them as named arguments");
+                }
+                if (active || shadowed) && !self.fits(func, &args) {
+                    self.misfit(op, func);
+                }
+            }
+            Some(Callee::Indirect(_)) if active || shadowed => self.by_address(op, &args),
+            Some(Callee::Foreign) if varied || shadowed => {
+                let message = "inline assembly works on active values";
+                self.refuse(op, Code::InlineAssembly, message, HELP_INACTIVE);
+            }
+            Some(Callee::Outside(func)) => self.outside(op, func, varied, active, shadowed),
+            _ => {}
+        }
+    }
+    /// Returns true if the arguments have the parameter types of a function.
+    fn fits(&self, func: FuncId, args: &[Value]) -> bool {
+        let unit = self.facts.unit;
+        let types = unit.param_types(unit.functions[func].ty);
+        let same = |(arg, ty): (&Value, &TypeId)| self.body.ty(*arg) == *ty;
+        types.len() <= args.len() && std::iter::zip(args, types).all(same)
+    }
+    fn misfit(&mut self, op: Op, func: FuncId) {
+        let name = name_of(self.facts.unit, func);
+        let message = format!("`{name}` is called with other arguments than it is defined with");
+        let help = format!("declare `{name}` as the file that defines it does");
+        self.refuse(op, Code::UnknownCallee, message, &help);
+    }
+    /// Checks an indirect call: every possible callee needs a derivative.
+    fn by_address(&mut self, op: Op, args: &[Value]) {
+        let unit = self.facts.unit;
+        let callees = self.facts.memory.callees(self.func, op);
+        if callees.is_empty() && !self.facts.memory.leads_elsewhere(self.func, op) {
+            return;
+        }
+        if callees.is_empty() {
+            let message = "an indirect call works on active values, and no function is known that it could lead to";
+            let help = "compile the file that defines what is called together with this one";
+            return self.refuse(op, Code::UnknownTarget, message, help);
+        }
+        for &callee in callees {
+            let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
+            // A plain call is preceded by a test of its pointer against these functions.
+            let asked = matches!(self.body.kind(op), OpKind::Call(info)
+                if info.bundles.is_empty() && info.signature == unit.functions[callee].ty);
+            let by_name = asked && unit.known(callee).is_some_and(Known::is_called_by_name);
+            if unit.functions[callee].body.is_none() && !known && !by_name {
+                self.underivable(op, callee);
+            }
+        }
+        let in_bits = |v: &&Value| {
+            let number = unit.types.int_bits(self.body.ty(**v)).is_some();
+            number && (self.activity.active(**v) || self.activity.shadow(**v).is_some())
+        };
+        if args.iter().any(|v| in_bits(&v)) {
+            let message = "a call through a pointer passes active numbers or pointers as integers";
+            let help = "pass them by their own type, or call the function by its name";
+            self.refuse(op, Code::UnknownTarget, message, help);
+        }
+    }
+    /// Refuses variadic arguments that are used for more than printing.
+    fn further_args(&mut self, op: Op, marker: FuncId) {
+        let (unit, closure) = (self.facts.unit, self.facts.closure);
+        if unit.known(marker) == Some(Known::Marker(MarkerFn::VaStart))
+            && !varargs::is_printed(unit, closure, (self.func, op))
+        {
+            let message = "a function that works on active values reads its variadic arguments";
+            let help = "pass them as named arguments";
+            self.refuse(op, Code::Variadic, message, help);
+        }
+    }
+    fn outside(&mut self, op: Op, func: FuncId, varied: bool, active: bool, shadowed: bool) {
+        let unit = self.facts.unit;
+        let Some(known) = unit.known(func) else {
+            return self.unknown(op, func, varied, shadowed);
+        };
+        let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+        match known {
+            Known::Memory(memory) => return self.memory(op, memory),
+            Known::Masked(_) => {
+                let args = unit.call_args(self.body, op);
+                return self.masked(op, &args);
+            }
+            Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
+            Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
+            Known::Reduce(_) | Known::Integer(_) => return,
+            Known::Marker(MarkerFn::VaStart | MarkerFn::VaEnd | MarkerFn::VaCopy) => {
+                return self.further_args(op, func);
+            }
+            Known::OpenMp(_) | Known::Fork(_) if varied || shadowed => {
+                let help = "leave out what keeps this region with OpenMP's library, which a note on it names, or build without -fopenmp";
+                return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
+            }
+            Known::Mpi if varied || shadowed => {
+                let help = "keep communication out of the function that is differentiated";
+                return self.refuse(op, Code::Mpi, "MPI on an active path", help);
+            }
+            Known::Kernel(GpuFn::Reset) => {
+                let help = "reset the device outside the function that is differentiated";
+                let message = "the device's memory goes while a derivative still reads it";
+                return self.refuse(op, Code::Gpu, message, help);
+            }
+            Known::Gpu if varied || shadowed => {
+                let help =
+                    "launch kernels of the same file, by their names, and copy by `cudaMemcpy`";
+                return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
+            }
+            Known::System(SystemFn::Print | SystemFn::PrintToMemory)
+                if printf_formats::counts(unit, self.body, op) =>
+            {
+                let message = "`%n` writes to memory what is not followed";
+                let help = "take the number of characters from the function's result";
+                return self.refuse(op, Code::UnknownCallee, message, help);
+            }
+            Known::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
+                let message = "`setjmp` or `longjmp` in a function that is differentiated";
+                let help = "leave loops by `break` or `return`";
+                return self.refuse(op, Code::UnsupportedControl, message, help);
+            }
+            _ => {}
+        }
+        let result = flow_graph::call_result(self.body, op);
+        let gives = result.is_some_and(|r| self.activity.active(r));
+        let hits = gives || active && !effects.inactive || shadowed && writes(effects);
+        if !effects.inactive && hits && !effects.is_pure() {
+            self.underivable(op, func);
+        }
+    }
+    /// Refuses a call of an unknown function that may access active values or modify their memory.
+    fn unknown(&mut self, op: Op, func: FuncId, varied: bool, shadowed: bool) {
+        let unit = self.facts.unit;
+        let info = self.body.kind(op).call_info();
+        let stated = [Some(unit.functions[func].attrs), info.and_then(|i| i.attrs)];
+        let only_reads = stated
+            .into_iter()
+            .flatten()
+            .any(|id| only_reads(unit.attrs(id)));
+        let result = flow_graph::call_result(self.body, op);
+        let gives = result.is_some_and(|r| {
+            self.facts.words.carries_float(self.func, r) && self.body.has_uses(r)
+                || self.facts.words.carries_pointer(self.func, r)
+        });
+        if (varied || shadowed) && (gives || !only_reads) {
+            self.underivable(op, func);
+        }
+    }
+    fn underivable(&mut self, op: Op, func: FuncId) {
+        let name = name_of(self.facts.unit, func);
+        if self.facts.unit.functions[func].name.starts_with(STRICT) {
+            let message = "the strict floating-point mode is on where active values are computed";
+            let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
+            return self.refuse(op, Code::UnsupportedControl, message, help);
+        }
+        if let Some(Known::System(SystemFn::Qsort | SystemFn::Bsearch)) =
+            self.facts.unit.known(func)
+        {
+            let message = format!("`{name}` calls a comparison that works on active values");
+            let help = "compare without changing variables that outlive the comparison, or sort by a loop of your own";
+            return self.refuse(op, Code::UnknownCallee, message, help);
+        }
+        let message = format!("`{name}` works on active values, and its derivative is not known");
+        if let Some(help) = flang_advice::remedy(&self.facts.unit.functions[func].name) {
+            return self.refuse(op, Code::UnknownCallee, message, &help);
+        }
+        let or = match gradus_ir::externals::may_be_of_the_program(
+            &self.facts.unit.functions[func].name,
+        ) {
+            true => "include <math.h> where the C library's is meant",
+            false => "register a derivative for it",
+        };
+        let help =
+            format!("compile the file that defines `{name}` together with this one, or {or}");
+        self.refuse(op, Code::UnknownCallee, message, &help);
+    }
+    fn memory(&mut self, op: Op, memory: MemoryFn) {
+        let args = self.facts.unit.call_args(self.body, op);
+        let copies = matches!(
+            memory,
+            MemoryFn::Memcpy
+                | MemoryFn::MemcpyIntrinsic
+                | MemoryFn::Memmove
+                | MemoryFn::MemmoveIntrinsic
+                | MemoryFn::Mempcpy
+                | MemoryFn::Bcopy
+        );
+        if !copies || !args.iter().any(|v| self.points_to_active(*v)) {
+            return;
+        }
+        let facts = self.facts;
+        let kind = facts
+            .words
+            .copy_kind(facts.unit, facts.memory, self.body, self.func, op);
+        if kind == CopyKind::Unknown {
+            self.unknown_type(op);
+        }
+    }
+}
+
+/// Prefix of the intrinsics of the strict floating-point mode.
+const STRICT: &str = "llvm.experimental.constrained.";
+
+const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
+
+/// Returns true if an atomic access adds to or subtracts from a scalar float and its old value is unused.
+fn adds_up(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::FSub, access) = body.kind(op) else {
+        return false;
+    };
+    let number = matches!(
+        unit.types.get(body.ty(body.operand(op, 1))),
+        Type::Float(FloatKind::F64 | FloatKind::F32)
+    );
+    number && !access.volatile && !body.has_uses(body.result(op))
+}
+
+fn writes(effects: Effects) -> bool {
+    effects.writes.any || effects.writes.arguments != 0
+}
+
+fn is_supported(kind: FloatKind) -> bool {
+    !matches!(kind, FloatKind::PpcF128)
+}
+
+/// Returns true if attributes state that a function writes no memory.
+fn only_reads(attrs: &AttrSet) -> bool {
+    let by_flag = ["readnone", "readonly"];
+    let flag = by_flag.iter().any(|name| attrs.function(name).is_some());
+    // LLVM's encoding of `memory`: two bits (reads, writes) per location.
+    let memory = match attrs.function("memory") {
+        Some(AttrValue::Int(bits)) => bits & 0xaaaa_aaaa == 0,
+        _ => false,
+    };
+    flag || memory
+}

@@ -1,0 +1,15 @@
+//! Checks that refuse programs: one subject a file.
+
+pub(crate) mod external_writes;
+pub(crate) mod findings;
+pub(crate) mod flang_advice;
+pub(crate) mod openmp_queries;
+pub(crate) mod own_outputs;
+pub(crate) mod persistent_memory;
+pub(crate) mod stored_formats;
+pub(crate) mod text_digits;
+pub(crate) mod text_in_lists;
+pub(crate) mod text_roundtrip;
+pub(crate) mod unknown_callees;
+pub(crate) mod unshadowed;
+pub(crate) mod written_behind;

@@ -1,0 +1,33 @@
+//! OpenMP queries of final tasks and nesting levels: `omp_in_final` and the like.
+//!
+//! The derivative has neither the tasks nor the regions of the primal. A query would return a different
+//! answer and may select different code. All code reachable from the request is checked, active or not.
+
+use crate::activity::memory::Facts;
+use crate::call_graph::Callee;
+use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::{Code, Diagnostic};
+
+/// Returns a diagnostic for each such query.
+pub(crate) fn findings(facts: Facts<'_>) -> Vec<Diagnostic> {
+    let unit = facts.unit;
+    let mut list = Vec::new();
+    for (func, body) in facts.closure.bodies(unit) {
+        for op in body.walk(body.root()) {
+            let Some(Callee::Outside(callee)) = facts.closure.callee(unit, body, op) else {
+                continue;
+            };
+            let Some(Known::OpenMp(OpenMpFn::InFinal | OpenMpFn::OfLevel)) = unit.known(callee)
+            else {
+                continue;
+            };
+            let function = &unit.functions[func];
+            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let message = "a derivative has none of the tasks and regions that are asked about";
+            let finding = Diagnostic::error(Code::OpenMp, message).in_function(name.clone());
+            let finding = finding.at(unit.span(body.ops[op].loc), "here");
+            list.push(finding.help("build without -fopenmp"));
+        }
+    }
+    list
+}

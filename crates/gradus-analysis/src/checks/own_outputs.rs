@@ -1,0 +1,69 @@
+//! Outputs in blocks that the call graph allocates and leaves behind an argument: `*y = malloc(…)`. A
+//! one-call gradient allocates the shadows of such blocks, so the caller cannot seed cotangents in advance.
+//!
+//! Steps:
+//!
+//! 1. Visit each store of a varied float to memory reachable from an argument with a shadow.
+//! 2. The store goes to a local block if its address is computed from an allocation in the same function.
+//!
+//! A loaded address counts as memory of the caller, which may have allocated the block before.
+
+use crate::activity::flow_graph;
+use crate::activity::flow_graph::ValueAccess;
+use crate::activity::memory::{ClassFacts, Facts};
+use gradus_ir::externals::Known;
+use gradus_ir::{Body, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// Returns true if the call graph stores varied floats to its own blocks behind arguments with shadows, and
+/// to no other memory behind such arguments.
+pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
+    let mut copies = facts.memory.copies().iter();
+    if copies.any(|copy| classes.is_given(copy.to.class)) {
+        return false;
+    }
+    let (mut own, mut others) = (false, false);
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let blocks = allocated(facts.unit, body);
+        for op in body.walk(body.root()) {
+            flow_graph::value_accesses(facts.unit, body, op, |access| {
+                let ValueAccess::Store { ptr, value } = access else {
+                    // Not an error: loads write no memory.
+                    return;
+                };
+                let numbers = facts.words.carries_float(func, value);
+                if !numbers || !classes.value_varied(func, value) {
+                    return;
+                }
+                let class = facts.memory.class(func, ptr);
+                if class.is_none_or(|class| classes.is_given(class)) {
+                    let fresh = blocks.contains(&base_of(body, ptr));
+                    own |= fresh;
+                    others |= !fresh;
+                }
+            });
+        }
+    }
+    own && !others
+}
+
+/// Returns the blocks allocated by calls of a body.
+fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
+    let is_allocation = |op: &Op| {
+        let known = unit.callee(body, *op).and_then(|callee| unit.known(callee));
+        matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+    };
+    let calls = body.walk(body.root()).filter(is_allocation);
+    calls.filter_map(|op| flow_graph::given(body, op)).collect()
+}
+
+/// Returns the value from which an address is computed by offsets.
+fn base_of(body: &Body, address: Value) -> Value {
+    let mut base = address;
+    while let Some(op) = body.def_op(base)
+        && matches!(body.kind(op), OpKind::Addr { .. })
+    {
+        base = body.operand(op, 0);
+    }
+    base
+}

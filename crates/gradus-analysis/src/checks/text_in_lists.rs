@@ -1,0 +1,86 @@
+//! Variadic argument lists with active numbers: the program's own wrappers of `vsprintf` and `vsscanf`.
+//!
+//! A list (`va_list`) carries the variadic arguments of every call of the function that begins the list.
+//! Step 1 visits the calls. Step 2 marks the alias sets of the lists that the callees begin. Step 3 follows
+//! copies of lists. A function that reads numbers from a list itself is refused by GRD0034.
+
+use crate::activity::memory::Facts;
+use crate::call_graph::Callee;
+use crate::points_to::alias_sets::ClassId;
+use gradus_ir::externals::{Known, MarkerFn};
+use gradus_ir::{FuncId, Value};
+use std::collections::HashSet;
+
+/// Returns the alias sets of the lists with an argument for which `has` holds.
+pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> HashSet<ClassId> {
+    let unit = facts.unit;
+    let mut begun: HashSet<FuncId> = HashSet::new();
+    for (func, body) in facts.closure.bodies(unit) {
+        for site in facts.closure.calls_in(func) {
+            let direct = match site.callee {
+                Callee::Inside(callee) => Some(callee),
+                _ => None,
+            };
+            let callees = (facts.memory.callees(func, site.op).iter().copied()).chain(direct);
+            for callee in callees {
+                let ty = unit.functions[callee].ty;
+                if !unit.types.takes_further_args(ty) {
+                    continue;
+                }
+                let named = unit.param_types(ty).len();
+                let args = unit.call_args(body, site.op);
+                if args.iter().skip(named).any(|arg| has(func, *arg)) {
+                    begun.insert(callee);
+                }
+            }
+        }
+    }
+    let mut lists = HashSet::new();
+    for &func in &begun {
+        lists.extend(lists_of(facts, func, MarkerFn::VaStart).map(|ends| ends.0));
+    }
+    follow_copies(facts, &mut lists);
+    lists
+}
+
+/// Returns the alias sets of the first and the last list argument of each call of `marker` in a function.
+fn lists_of<'a>(
+    facts: Facts<'a>,
+    func: FuncId,
+    marker: MarkerFn,
+) -> impl Iterator<Item = (ClassId, ClassId)> + 'a {
+    let unit = facts.unit;
+    let sites = facts.closure.calls_in(func).iter();
+    sites.filter_map(move |site| {
+        let body = unit.functions[func].body.as_deref()?;
+        let known = unit.callee(body, site.op).and_then(|f| unit.known(f));
+        if known != Some(Known::Marker(marker)) {
+            return None;
+        }
+        let args = unit.call_args(body, site.op);
+        let class = |arg: Option<&Value>| facts.memory.class(func, *arg?);
+        Some((class(args.first())?, class(args.last())?))
+    })
+}
+
+fn follow_copies(facts: Facts<'_>, lists: &mut HashSet<ClassId>) {
+    if lists.is_empty() {
+        return;
+    }
+    let functions = facts.closure.functions().iter();
+    let copied = functions.flat_map(|func| lists_of(facts, *func, MarkerFn::VaCopy));
+    let bytes = facts.memory.copies().iter();
+    let bytes = bytes.map(|copy| (copy.to.class, copy.from.class));
+    let copies: Vec<(ClassId, ClassId)> = copied.chain(bytes).collect();
+    loop {
+        let before = lists.len();
+        for (to, from) in &copies {
+            if lists.contains(from) {
+                lists.insert(*to);
+            }
+        }
+        if lists.len() == before {
+            return;
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! Text round trips: `snprintf` writes a number, `strtod` reads it. Derivatives do not follow the number.
+//!
+//! A number read from text has a zero derivative, even if active outputs depend on it. If the same call
+//! graph writes active numbers as text, a diagnostic names each such read. The analysis cannot decide which
+//! text is read: the program may copy it, or write it to a file and read the file. Rules:
+//!
+//! - Text in memory may reach any read.
+//! - Text of a stream counts only if a stream is read or a file is mapped, or if the call graph opens
+//!   streams with text in memory (`open_memstream`, `std::ostringstream`).
+//! - Reads of memory that the call graph never writes (constants, the environment, program arguments) and
+//!   writes to the terminal are not reported.
+//! - An unknown callee counts as a read if it receives memory or a stream with active numbers, and as a
+//!   stream write if it receives memory with active numbers.
+//!
+//! `text_in_lists.rs` handles variadic wrappers, `text_digits.rs` numbers that the program assembles from
+//! digits.
+
+use crate::activity::flow_graph::{Flow, ValueAccess, call_result, value_accesses};
+use crate::activity::memory::{ClassFacts, Facts};
+use crate::call_graph::Callee;
+use crate::checks::{text_digits, text_in_lists};
+use crate::points_to::alias_sets::{ClassId, Origin};
+use gradus_ir::externals::{
+    Effects, Known, SystemFn, TextFn, follows_addresses, is_stream_variable, is_string_stream,
+    is_text_object,
+};
+use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// A function, its body and an op.
+type Site<'u> = (FuncId, &'u Body, Op);
+
+/// The longest chain of `stream << a << b` that the analysis follows.
+const CHAIN_MAX: usize = 256;
+
+/// Flows of numbers into and out of text, in program order.
+#[derive(Default)]
+struct Ways<'u> {
+    /// Active numbers become text in memory.
+    to_memory: Vec<Site<'u>>,
+    /// Active numbers become text of a stream or are written to the stream in binary.
+    to_stream: Vec<Site<'u>>,
+    /// Memory and streams that receive active numbers.
+    goals: HashSet<ClassId>,
+    /// Memory with the text of active numbers.
+    text: HashSet<ClassId>,
+    /// Memory of the streams that receive active numbers.
+    streams: HashSet<ClassId>,
+    /// Memory into which streams are read.
+    read: HashSet<ClassId>,
+    /// Text moves from the alias sets of the first list to the alias sets of the second.
+    moves: Vec<(Vec<ClassId>, Vec<ClassId>)>,
+    /// A stream is read, or a file is mapped.
+    from_stream: bool,
+    /// The text of streams may lie in memory.
+    memory_stream: bool,
+    /// Reads of useful numbers.
+    wanted: Vec<Site<'u>>,
+    /// Reads of integers that may become useful numbers.
+    digits: Vec<Site<'u>>,
+    /// Unknown callees that may return or store useful numbers.
+    unknown: Vec<Site<'u>>,
+    /// Variadic argument lists with active numbers.
+    active_lists: HashSet<ClassId>,
+    /// Variadic argument lists with addresses of useful numbers.
+    wanted_lists: HashSet<ClassId>,
+}
+
+/// Returns a warning for each such read. The pipeline turns the warning into an error unless it is allowed.
+pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> Vec<Diagnostic> {
+    let mut ways = Ways {
+        active_lists: text_in_lists::find(facts, |func, arg| varies(facts, classes, func, arg)),
+        wanted_lists: text_in_lists::find(facts, |func, arg| {
+            leads_to(facts, func, arg, Depth::Near, |class| {
+                classes.is_useful(class)
+            })
+        }),
+        ..Ways::default()
+    };
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            ways.meet(facts, classes, (func, body, op));
+        }
+    }
+    let returns = ways.from_stream || ways.memory_stream;
+    let stream = ways.to_stream.first().filter(|_| returns);
+    let written = ways.to_memory.first().or(stream).copied();
+    let mut told: Vec<Diagnostic> = Vec::new();
+    if let Some(written) = written {
+        let texts = Texts::of(facts);
+        let read = ways
+            .wanted
+            .iter()
+            .filter(|site| texts.may_reach(facts, **site));
+        told.extend(read.map(|site| warning(facts, *site, written)));
+        let converted = ways.conversions(facts, classes, flow, &texts);
+        told.extend((converted.iter()).map(|site| warning(facts, *site, written)));
+    }
+    let any = ways.to_memory.first().or(ways.to_stream.first());
+    if let Some(written) = any {
+        let handed = |site: &&Site<'_>| {
+            let args = facts.unit.call_args(site.1, site.2);
+            args.into_iter().any(|arg| {
+                (facts.memory.class(site.0, arg)).is_some_and(|c| ways.goals.contains(&c))
+            })
+        };
+        let read = ways.unknown.iter().filter(handed);
+        told.extend(read.map(|site| warning(facts, *site, *written)));
+    }
+    told
+}
+
+impl<'u> Ways<'u> {
+    fn meet(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>) {
+        let (func, body, op) = site;
+        let callee = facts.closure.callee(facts.unit, body, op);
+        if let Some(Callee::Inside(callee) | Callee::Outside(callee)) = callee {
+            self.memory_stream |= is_string_stream(&facts.unit.functions[callee].name);
+        }
+        match callee {
+            Some(Callee::Outside(callee)) => self.call(facts, classes, site, callee),
+            Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
+                self.call(facts, classes, site, callee);
+            }
+            // libstdc++ calls `strtod` indirectly.
+            Some(Callee::Indirect(_)) => {
+                for &callee in facts.memory.callees(func, op) {
+                    self.call(facts, classes, site, callee);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn call(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+        let (func, body, op) = site;
+        let unit = facts.unit;
+        let result = call_result(body, op);
+        let matters = result.is_some_and(|result| classes.value_useful(func, result));
+        match unit.known(callee) {
+            None if unit.functions[callee].body.is_none() => {
+                self.unknown(facts, classes, site, matters);
+            }
+            Some(Known::System(
+                known @ (SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send),
+            )) => self.write(facts, classes, site, (callee, known)),
+            Some(Known::System(SystemFn::Read)) => self.read(facts, classes, site, callee),
+            Some(Known::System(SystemFn::Map)) => self.map(facts, classes, site),
+            Some(Known::System(SystemFn::MemoryStream)) => self.memory_stream = true,
+            Some(Known::Text(TextFn::ToFloat | TextFn::ToInt)) if matters => {
+                self.wanted.push(site);
+            }
+            Some(Known::Text(TextFn::ToInt)) => self.digits.push(site),
+            Some(Known::Text(
+                TextFn::Strcpy | TextFn::Strncpy | TextFn::Strcat | TextFn::Strncat,
+            )) => {
+                let args = unit.call_args(body, op);
+                let class = |arg: Option<&Value>| facts.memory.class(func, *arg?);
+                let (to, from) = (class(args.first()), class(args.get(1)));
+                self.moves
+                    .push((from.into_iter().collect(), to.into_iter().collect()));
+            }
+            _ => {}
+        }
+    }
+    /// Records a call of an unknown function as a read, a stream write, or both.
+    fn unknown(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        site: Site<'u>,
+        gives_number: bool,
+    ) {
+        let args = facts.unit.call_args(site.1, site.2);
+        let leads = |test: &dyn Fn(ClassId) -> bool| {
+            (args.iter()).any(|arg| leads_to(facts, site.0, *arg, Depth::Any, test))
+        };
+        if gives_number || leads(&|class| classes.is_useful(class)) {
+            self.unknown.push(site);
+        }
+        if leads(&|class| classes.is_varied(class)) {
+            self.to_stream.push(site);
+        }
+    }
+    fn write(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        site: Site<'u>,
+        (callee, known): (FuncId, SystemFn),
+    ) {
+        let (func, body, op) = site;
+        let unit = facts.unit;
+        let args = unit.call_args(body, op);
+        let name = unit.functions[callee].name.as_str();
+        let is_object = is_text_object(name);
+        let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
+        let written: Vec<ClassId> = (args.iter().enumerate())
+            .filter(|(index, _)| effects.writes.argument(*index))
+            .flat_map(|(_, arg)| reached(facts, func, *arg, Depth::Any))
+            .collect();
+        if is_object {
+            let behind = args
+                .iter()
+                .flat_map(|arg| reached(facts, func, *arg, Depth::Any));
+            let result = call_result(body, op).and_then(|value| facts.memory.class(func, value));
+            let to = written.iter().copied().chain(result).collect();
+            self.moves.push((behind.collect(), to));
+        }
+        let is_active = |arg: &Value| {
+            let class = facts.memory.class(func, *arg);
+            varies(facts, classes, func, *arg)
+                || class.is_some_and(|class| self.active_lists.contains(&class))
+                || follows_addresses(name)
+                    && leads_to(facts, func, *arg, Depth::Any, |class| {
+                        classes.is_varied(class)
+                    })
+        };
+        if !args.iter().any(is_active) || is_terminal_output(unit, body, known, &args) {
+            return;
+        }
+        match known == SystemFn::PrintToMemory || is_object {
+            true => {
+                self.to_memory.push(site);
+                self.text.extend(&written);
+            }
+            false if known == SystemFn::Send || effects.writes.arguments != 0 => {
+                self.to_stream.push(site);
+                self.streams.extend(&written);
+            }
+            false => return,
+        }
+        let goals = args
+            .iter()
+            .filter(|arg| facts.words.carries_pointer(func, **arg));
+        let goals = goals.filter(|arg| !varies(facts, classes, func, **arg));
+        self.goals
+            .extend(goals.filter_map(|arg| facts.memory.class(func, *arg)));
+    }
+    fn read(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+        let (func, body, op) = site;
+        self.from_stream = true;
+        self.digits.push(site);
+        let depth = match follows_addresses(&facts.unit.functions[callee].name) {
+            true => Depth::Any,
+            false => Depth::Near,
+        };
+        let args = facts.unit.call_args(body, op);
+        let is_wanted = |arg: &Value| {
+            let class = facts.memory.class(func, *arg);
+            leads_to(facts, func, *arg, depth, |class| classes.is_useful(class))
+                || class.is_some_and(|class| self.wanted_lists.contains(&class))
+        };
+        if args.iter().any(is_wanted) {
+            self.wanted.push(site);
+        }
+        let into = args
+            .iter()
+            .flat_map(|arg| reached(facts, func, *arg, depth));
+        self.read.extend(into);
+    }
+    /// Records a mapped file: stores to the mapping are written to the file.
+    fn map(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>) {
+        let (func, body, op) = site;
+        let class = call_result(body, op).and_then(|value| facts.memory.class(func, value));
+        let Some(class) = class.filter(|_| !maps_no_file(facts.unit, body, op)) else {
+            // Not an error: the mapping is anonymous or is never accessed.
+            return;
+        };
+        self.from_stream = true;
+        self.read.insert(class);
+        if classes.is_useful(class) {
+            self.wanted.push(site);
+        }
+        if classes.is_varied(class) {
+            self.to_stream.push(site);
+        }
+    }
+    /// Returns useful conversions to floats of integers that the program reads from text of active numbers.
+    fn conversions(
+        &self,
+        facts: Facts<'u>,
+        classes: &ClassFacts,
+        flow: &Flow,
+        texts: &Texts,
+    ) -> Vec<Site<'u>> {
+        let mut text = self.text.clone();
+        if !self.to_stream.is_empty() {
+            text.extend(&self.read);
+        }
+        if self.memory_stream {
+            text.extend(&self.streams);
+        }
+        let copies = facts.memory.copies().iter();
+        let copies = copies.map(|copy| (vec![copy.from.class], vec![copy.to.class]));
+        let moves: Vec<_> = copies.chain(self.moves.iter().cloned()).collect();
+        loop {
+            let before = text.len();
+            for (from, to) in &moves {
+                if from.iter().any(|class| text.contains(class)) {
+                    text.extend(to);
+                }
+            }
+            if text.len() == before {
+                break;
+            }
+        }
+        let read = self.digits.iter().filter(|site| {
+            let callee = facts.unit.callee(site.1, site.2);
+            let known = callee.and_then(|f| facts.unit.known(f));
+            match known {
+                Some(Known::System(_)) => !self.to_stream.is_empty(),
+                _ => texts.may_reach(facts, **site),
+            }
+        });
+        let results = read.filter_map(|site| Some((site.0, call_result(site.1, site.2)?)));
+        let results: Vec<(FuncId, Value)> = results.collect();
+        text_digits::conversions(facts, classes, flow, &text, &results)
+    }
+}
+
+/// Depth to which addresses in memory are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Only to the memory behind the argument.
+    Near,
+    /// Through any number of addresses in memory.
+    Any,
+}
+
+/// Returns the memory behind an argument.
+fn reached(facts: Facts<'_>, func: FuncId, arg: Value, depth: Depth) -> Vec<ClassId> {
+    if !facts.words.carries_pointer(func, arg) {
+        return Vec::new();
+    }
+    let places = facts.memory.places(func, arg).iter().flatten();
+    let mut list: Vec<ClassId> = places.map(|place| place.class).collect();
+    let mut seen: HashSet<ClassId> = list.iter().copied().collect();
+    let mut next = 0;
+    while depth == Depth::Any
+        && let Some(&class) = list.get(next)
+    {
+        next += 1;
+        let stored = facts.memory.stored(class).into_iter();
+        list.extend(stored.filter(|class| seen.insert(*class)));
+    }
+    list
+}
+
+/// Returns true if `has` holds for some memory behind an argument.
+fn leads_to(
+    facts: Facts<'_>,
+    func: FuncId,
+    arg: Value,
+    depth: Depth,
+    has: impl Fn(ClassId) -> bool,
+) -> bool {
+    reached(facts, func, arg, depth).into_iter().any(has)
+}
+
+/// Returns true if a mapping is private and anonymous rather than of a file.
+fn maps_no_file(unit: &Unit, body: &Body, op: Op) -> bool {
+    /// Linux's `MAP_ANONYMOUS`, without `MAP_SHARED`.
+    const ANONYMOUS: i64 = 0x20;
+    const SHARED: i64 = 0x01;
+    /// Position of the flags in the six arguments of `mmap`.
+    const FLAGS: usize = 3;
+    let args = unit.call_args(body, op);
+    let flags = args.get(FLAGS).and_then(|arg| body.as_int(unit, *arg));
+    args.len() == 6 && flags.is_some_and(|flags| flags & (ANONYMOUS | SHARED) == ANONYMOUS)
+}
+
+/// Returns true if an output function writes to the terminal.
+fn is_terminal_output(unit: &Unit, body: &Body, known: SystemFn, args: &[Value]) -> bool {
+    let number = args.first().and_then(|arg| body.as_int(unit, *arg));
+    match (known, number) {
+        // File descriptors of the standard output and the standard error.
+        (SystemFn::Send | SystemFn::Print, Some(1 | 2)) => true,
+        (SystemFn::PrintToMemory, _) => false,
+        _ => args.iter().any(|arg| is_terminal(unit, body, *arg)),
+    }
+}
+
+/// Returns true if the output is the terminal: `stdout`, `stderr`, `std::cout` and the like, Fortran's unit
+/// 6.
+fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
+    let variable = |value: Value| {
+        let constant = body.as_const(value).map(|id| &unit.constant(id).kind);
+        match constant {
+            Some(ConstKind::Global { global, .. }) => Some(unit.globals[*global].name.as_str()),
+            _ => None,
+        }
+    };
+    for _ in 0..CHAIN_MAX {
+        if let Some(name) = variable(to) {
+            return matches!(name, "_ZSt4cout" | "_ZSt4cerr" | "_ZSt4clog");
+        }
+        let Some(op) = body.def_op(to) else {
+            return false;
+        };
+        match body.kind(op) {
+            OpKind::Load(_) => {
+                return variable(body.operand(op, 0)).is_some_and(is_stream_variable);
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                let args = unit.call_args(body, op);
+                let (Some(callee), Some(&first)) = (unit.callee(body, op), args.first()) else {
+                    return false;
+                };
+                let name = &unit.functions[callee].name;
+                if name.starts_with("_FortranAioBeginExternal") {
+                    return matches!(body.as_int(unit, first), Some(-1 | 0 | 6));
+                }
+                let gives = unit.known_effects(callee).and_then(|e| e.returns_argument);
+                if gives != Some(0) {
+                    return false;
+                }
+                to = first;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The memory into which a call graph may write text.
+struct Texts {
+    written: HashSet<ClassId>,
+}
+
+impl Texts {
+    fn of(facts: Facts<'_>) -> Texts {
+        let mut texts = Texts {
+            written: HashSet::new(),
+        };
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for op in body.walk(body.root()) {
+                value_accesses(facts.unit, body, op, |access| {
+                    if let ValueAccess::Store { ptr, .. } = access {
+                        texts.note(facts, func, ptr, false);
+                    }
+                });
+                texts.call(facts, (func, body, op));
+            }
+        }
+        texts
+            .written
+            .extend(facts.memory.copies().iter().map(|copy| copy.to.class));
+        texts
+    }
+    fn call(&mut self, facts: Facts<'_>, (func, body, op): Site<'_>) {
+        let unit = facts.unit;
+        let effects = match facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(_)) | None => return,
+            Some(Callee::Outside(callee)) => unit.known_effects(callee),
+            Some(Callee::Indirect(_) | Callee::Foreign) => None,
+        };
+        let writes = effects.unwrap_or(Effects::UNKNOWN).writes;
+        for (index, arg) in unit.call_args(body, op).into_iter().enumerate() {
+            if writes.argument(index) {
+                self.note(facts, func, arg, true);
+            }
+        }
+    }
+    /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from it.
+    fn note(&mut self, facts: Facts<'_>, func: FuncId, ptr: Value, beyond: bool) {
+        let places = facts.memory.places(func, ptr).iter().flatten();
+        let mut work: Vec<ClassId> = places.map(|place| place.class).collect();
+        while let Some(class) = work.pop() {
+            if self.written.insert(class) && beyond {
+                work.extend(facts.memory.stored(class));
+            }
+        }
+    }
+    /// Returns true if a read may see text written by the call graph.
+    fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
+        let callee = facts.unit.callee(body, op);
+        if let Some(Known::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
+            return true;
+        }
+        let args = facts.unit.call_args(body, op);
+        let class = args
+            .first()
+            .and_then(|text| facts.memory.class(func, *text));
+        class.is_none_or(|class| {
+            let origins = &facts.memory.get(class).origins;
+            self.written.contains(&class) || !origins.iter().all(|o| is_given(facts, o))
+        })
+    }
+}
+
+/// Returns true if memory exists before the call graph runs: memory of an argument, a variable or the
+/// environment. Memory from any other function may hold text of that function.
+fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
+    match *origin {
+        // External memory also holds the program's text; external code received no text of the call graph.
+        Origin::Argument(..) | Origin::Global(_) | Origin::Unseen => true,
+        Origin::Elsewhere(func, op) => {
+            let body = facts.unit.functions[func].body.as_deref();
+            let callee = body.and_then(|body| facts.unit.callee(body, op));
+            callee.is_some_and(|f| {
+                let name = facts.unit.functions[f].name.as_str();
+                matches!(name, "getenv" | "secure_getenv")
+            })
+        }
+        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) => false,
+    }
+}
+
+/// Returns true if an argument is, or directly points to, a number that depends on active inputs.
+fn varies(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, arg: Value) -> bool {
+    let behind = facts.memory.class(func, arg);
+    classes.value_varied(func, arg)
+        || classes.is_scrambled(func, arg)
+        || facts.words.carries_pointer(func, arg)
+            && behind.is_some_and(|class| classes.is_varied(class))
+}
+
+fn warning(facts: Facts<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
+    let unit = facts.unit;
+    let place = |site: Site<'_>| unit.span(site.1.ops[site.2].loc);
+    let function = &unit.functions[read.0];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "a number that is read from text or a file has the derivative zero, and active numbers are written to such";
+    Diagnostic::warning(Code::TextRoundTrip, message)
+        .in_function(name)
+        .at(place(read), "read here")
+        .at(place(written), "active numbers are written here")
+        .help("pass the number itself; where it is another number that is read, or zero is meant, `--allow=text-round-trip` makes this a warning")
+}

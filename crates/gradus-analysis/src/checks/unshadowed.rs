@@ -1,0 +1,261 @@
+//! Active values stored to memory without a shadow and read back: diagnostics with the memory's origin and
+//! a remedy.
+
+use crate::activity::flow_graph;
+use crate::activity::flow_graph::ValueAccess;
+use crate::activity::memory::{ClassFacts, Facts};
+use crate::call_graph::{CallSite, Callee};
+use crate::checks::findings::{at, name_of};
+use crate::checks::persistent_memory;
+use crate::points_to::alias_sets::{ClassId, Origin};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// Provenance of an alias set, as far as known.
+#[derive(Clone, Copy)]
+pub(crate) struct Provenance {
+    /// A global that cannot have a shadow in this unit.
+    pub barred: Option<GlobalId>,
+    /// True if no object of the set has a shadow.
+    pub bare: bool,
+    /// True if the set is reachable from a const argument and from no argument with a shadow.
+    pub promised: bool,
+}
+
+/// Reports active values that are stored to memory without a shadow and read back.
+pub(crate) fn of_memory(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    source: impl Fn(ClassId) -> Provenance,
+) -> Vec<Diagnostic> {
+    let mut list = Vec::new();
+    let mut told = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            flow_graph::value_accesses(facts.unit, body, op, |touch| {
+                let ValueAccess::Store { ptr, value } = touch else {
+                    // Not an error: a load writes no memory.
+                    return;
+                };
+                let Some(class) = facts.memory.class(func, ptr) else {
+                    // Not an error: the address is null or undefined.
+                    return;
+                };
+                let varied =
+                    classes.value_varied(func, value) && facts.words.carries_float(func, value);
+                let from = source(class);
+                let read_back =
+                    || classes.is_useful(class) || meets_exported(facts, classes, class);
+                let refused = from.barred.is_some() || from.bare && read_back();
+                if varied && refused && told.insert(class) {
+                    list.push(stored(facts, func, body, op, class, from.barred));
+                } else if varied && from.promised && told.insert(class) {
+                    let others = facts.memory.classes().map(|(other, _)| other);
+                    let mut read =
+                        others.filter(|other| source(*other).promised && classes.is_useful(*other));
+                    if read.any(|other| may_meet(facts, class, other)) {
+                        list.push(perhaps_read(facts.unit, func, body, op));
+                    }
+                }
+            });
+        }
+    }
+    list
+}
+
+/// Returns true if memory from an unknown callee may be an exported global that is read later. An unknown
+/// callee can access every exported variable.
+fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> bool {
+    let origins = &facts.memory.get(class).origins;
+    let is_unseen = |o: &Origin| matches!(o, Origin::Elsewhere(..) | Origin::Unseen);
+    let is_exported = |global: &GlobalId| {
+        let variable = &facts.unit.globals[*global];
+        !variable.constant && variable.linkage != Linkage::Internal
+    };
+    let is_read = |global: &GlobalId| {
+        let other = facts.memory.global(*global).map(|place| place.class);
+        other.is_some_and(|other| {
+            classes.is_useful(other) && persistent_memory::same_floats(facts, class, other)
+        })
+    };
+    let mut globals = facts.closure.globals().iter();
+    origins.iter().any(is_unseen) && globals.any(|global| is_exported(global) && is_read(global))
+}
+
+/// Returns the diagnostic for a result with a requested shadow that may lead to floats without a shadow.
+/// The shadow of such a pointer is the pointer itself: the caller would read primal values as derivatives.
+pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagnostic {
+    let unit = facts.unit;
+    let name = name_of(unit, root);
+    let origins = &facts.memory.get(class).origins;
+    let variable = origins.iter().find_map(|origin| match origin {
+        Origin::Global(global) => Some(&unit.globals[*global].name),
+        _ => None,
+    });
+    let behind = match variable {
+        Some(variable) => format!("`{variable}`, which has no shadow"),
+        None => "memory without a shadow".to_string(),
+    };
+    let message = format!(
+        "the shadow of the result of `{name}` is asked for, and the result may lead to {behind}"
+    );
+    Diagnostic::error(Code::BadRequest, message)
+        .in_function(name)
+        .at(unit.functions[root].span.clone(), "defined here")
+        .help("mark the argument that leads there as dup, or the result as `enzyme_const_return`")
+}
+
+/// Returns the warning for a read that may alias a value stored to const memory.
+fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
+    Diagnostic::warning(Code::ZeroDerivative, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "stored here")
+        .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
+}
+
+/// Returns true if two alias sets may alias through pointers stored before the call. Two direct arguments
+/// do not count, because the caller knows whether they alias.
+fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
+    let named = |class: ClassId| {
+        let origins = &facts.memory.get(class).origins;
+        origins
+            .iter()
+            .any(|origin| matches!(origin, Origin::Argument(..)))
+    };
+    a != b && !(named(a) && named(b)) && persistent_memory::same_floats(facts, a, b)
+}
+
+fn stored(
+    facts: Facts<'_>,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+    class: ClassId,
+    barred: Option<GlobalId>,
+) -> Diagnostic {
+    let unit = facts.unit;
+    if let Some(global) = barred {
+        let variable = &unit.globals[global];
+        let name = &variable.name;
+        return if variable.thread_local {
+            let message = format!("the thread-local variable `{name}` takes active values");
+            at(unit, func, body, op, Code::ThreadLocalGlobal, message).help(format!(
+                "pass `{name}` as an argument, or make it an ordinary variable"
+            ))
+        } else {
+            let message = format!("`{name}` of another file takes active values");
+            at(unit, func, body, op, Code::UnseenGlobal, message).help(format!(
+                "compile the file that defines `{name}` together with this one"
+            ))
+        };
+    }
+    if let Some(finding) = from_allocator(facts, (func, body, op), class) {
+        return finding;
+    }
+    let origins = &facts.memory.get(class).origins;
+    let is_pointer = |root: FuncId, index: usize| {
+        let params = unit.param_types(unit.functions[root].ty);
+        params.get(index).is_some_and(|ty| unit.types.is_ptr(*ty))
+    };
+    let argument = origins.iter().find_map(|o| match o {
+        Origin::Argument(func, index) if is_pointer(*func, *index as usize) => {
+            Some((*func, *index as usize))
+        }
+        _ => None,
+    });
+    match argument {
+        Some((root, index)) => {
+            let names = &unit.functions[root].param_names;
+            let name = names.get(index).cloned().flatten();
+            let name = name.unwrap_or_else(|| format!("argument {}", index + 1));
+            let message =
+                format!("active values are stored behind `{name}`, which is const, and read back");
+            at(unit, func, body, op, Code::BadRequest, message)
+                .help(format!("mark `{name}` as dup and give it a shadow"))
+        }
+        None => {
+            let message = "active values are stored in memory without a shadow, and read back";
+            at(unit, func, body, op, Code::BadRequest, message.to_string())
+                .note("the memory is reached from a const argument, or comes from code that is not seen")
+                .help("mark the argument that leads to it as dup")
+        }
+    }
+}
+
+/// Returns the diagnostic for memory from an unknown callee: an allocator without source.
+fn from_allocator(
+    facts: Facts<'_>,
+    (func, body, store): (FuncId, &Body, Op),
+    class: ClassId,
+) -> Option<Diagnostic> {
+    let unit = facts.unit;
+    let sites = facts.closure.bodies(unit);
+    let sites = sites.flat_map(|(func, _)| facts.closure.calls_in(func));
+    let givers: Vec<&CallSite> = sites.filter(|site| gives(facts, class, site)).collect();
+    // Prefers the call whose result is the base of the store's address.
+    let base = base_of(body, body.operand(store, 1));
+    let direct = |site: &&&CallSite| {
+        site.caller == func && base.is_some() && flow_graph::call_result(body, site.op) == base
+    };
+    let site = givers.iter().find(direct).or_else(|| givers.first())?;
+    let caller = unit.functions[site.caller].body.as_deref()?;
+    let (code, message, help) = match site.callee {
+        Callee::Outside(callee) => {
+            let name = name_of(unit, callee);
+            (
+                Code::UnknownCallee,
+                format!(
+                    "active values are stored in memory from `{name}`, whose source is not seen"
+                ),
+                format!(
+                    "compile the file that defines `{name}` together with this one, or register it as an allocator with `__enzyme_allocation_like`"
+                ),
+            )
+        }
+        _ => (
+            Code::UnknownTarget,
+            "active values are stored in memory from a call through a pointer, and no function is known that it could lead to".into(),
+            "compile the file that defines what is called together with this one, or call by its name an allocator that is registered with `__enzyme_allocation_like`".into(),
+        ),
+    };
+    let place = unit.span(body.ops[store].loc);
+    let finding = at(unit, site.caller, caller, site.op, code, message).help(help);
+    Some(match place {
+        Some(place) => finding.note(format!("they are stored at {}:{}", place.file, place.line)),
+        None => finding,
+    })
+}
+
+/// Returns true if a call of an unknown function returns a pointer into an alias set.
+fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
+    let unit = facts.unit;
+    let not_seen = match site.callee {
+        Callee::Outside(callee) => unit.known(callee).is_none(),
+        Callee::Indirect(_) => {
+            let callees = facts.memory.callees(site.caller, site.op);
+            callees.is_empty() && facts.memory.leads_elsewhere(site.caller, site.op)
+        }
+        Callee::Inside(_) | Callee::Foreign => false,
+    };
+    let body = unit.functions[site.caller].body.as_deref();
+    let result = body.and_then(|body| flow_graph::call_result(body, site.op));
+    not_seen
+        && result.is_some_and(|result| {
+            facts.words.carries_pointer(site.caller, result)
+                && facts.memory.class(site.caller, result) == Some(class)
+        })
+}
+
+/// Returns the call result from which an address is computed by offsets.
+fn base_of(body: &Body, address: Value) -> Option<Value> {
+    let mut base = address;
+    while let Some(def) = body.def_op(base) {
+        match body.kind(def) {
+            OpKind::Addr { .. } => base = body.operand(def, 0),
+            kind if kind.call_info().is_some() => return Some(base),
+            _ => return None,
+        }
+    }
+    None
+}

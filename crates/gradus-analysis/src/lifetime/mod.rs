@@ -1,0 +1,3 @@
+//! Lifetimes of memory.
+
+pub(crate) mod must_free;

@@ -1,0 +1,193 @@
+//! Effects of functions without a body, from host attributes and the table of known functions.
+//!
+//! Attributes only refine: an effect remains possible unless an attribute excludes it. Numbers use the
+//! encoding of LLVM 22: `memory` has two bits (read, write) per location, `captures` four bits for the
+//! result below four bits for all other captures.
+
+use crate::memory::effects::{Extent, FunctionEffects, ParamEffects, Touch};
+use gradus_ir::externals::{self, Known, MemoryFn};
+use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
+
+/// Bits of `captures` that capture more than the address.
+const PROVENANCE: u64 = 0b1100;
+
+/// Returns the effects of a function without a body in the unit.
+pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
+    let params = unit.param_types(unit.functions[func].ty).len();
+    let mut found = match (unit.known(func), unit.known_effects(func)) {
+        (Some(id), Some(effects)) => from_table(id, effects, params),
+        _ => FunctionEffects::unknown(),
+    };
+    let attrs = unit.attrs(unit.functions[func].attrs);
+    match unit.functions[func].body {
+        Some(_) => narrow(&mut found, attrs),
+        None => narrow_unseen(&mut found, attrs),
+    }
+    found
+}
+
+/// Refines the effects of a function without a body, by [`narrow`]. A function that accesses argument
+/// memory alone, or none, is assumed to acquire no lock there unless stated.
+pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
+    narrow(found, attrs);
+    found.orders &= found.other.writes;
+}
+
+/// Converts a row of the table of known functions.
+fn from_table(id: Known, row: externals::Effects, params: usize) -> FunctionEffects {
+    let mut found = FunctionEffects {
+        other: Touch {
+            reads: row.reads.any,
+            writes: row.writes.any,
+        },
+        errno: Touch {
+            reads: row.reads.errno,
+            writes: row.writes.errno,
+        },
+        inaccessible: Touch {
+            reads: row.reads.inaccessible,
+            writes: row.writes.inaccessible,
+        },
+        frees_other: row.calls_back,
+        returns_fresh: row.allocates,
+        fresh_holds_pointers: matches!(
+            id,
+            Known::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
+        ),
+        returns_other: !row.allocates && row.returns_argument.is_none(),
+        may_throw: row.may_throw,
+        may_not_return: !row.returns,
+        calls_unknown: row.calls_back,
+        ..FunctionEffects::default()
+    };
+    if row.calls_back {
+        return FunctionEffects {
+            may_throw: row.may_throw,
+            ..FunctionEffects::unknown()
+        };
+    }
+    for index in 0..params.max(16) {
+        let frees = row.frees.is_some_and(|i| usize::from(i) == index);
+        *found.param_mut(index) = ParamEffects {
+            reads: Extent::if_any(row.reads.argument(index)),
+            writes: Extent::if_any(row.writes.argument(index) && !frees),
+            frees,
+            captures: index >= 16 || row.captures >> index & 1 == 1,
+            returned: row
+                .returns_argument
+                .is_some_and(|i| usize::from(i) == index),
+        };
+    }
+    found.further = ParamEffects {
+        reads: Extent::if_any(row.reads.any || row.reads.arguments == u16::MAX),
+        writes: Extent::if_any(row.writes.any || row.writes.arguments == u16::MAX),
+        captures: row.captures == u16::MAX,
+        ..ParamEffects::default()
+    };
+    found
+}
+
+/// Removes the effects that attributes exclude.
+pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
+    if attrs.function("nounwind").is_some() {
+        found.may_throw = false;
+    }
+    if attrs.function("willreturn").is_some() {
+        found.may_not_return = false;
+    }
+    if attrs.function("noreturn").is_some() {
+        found.may_not_return = true;
+    }
+    if attrs.function("nosync").is_some() {
+        found.orders = false;
+    }
+    if attrs.function("nocallback").is_some() {
+        found.calls_unknown = false;
+    }
+    if attrs.result("noalias").is_some() && found.returns_other {
+        found.returns_fresh = true;
+        found.returns_other = false;
+        found.params.iter_mut().for_each(|p| p.returned = false);
+        found.further.returned = false;
+    }
+    for (index, list) in attrs.params.iter().enumerate() {
+        if !list.is_empty() {
+            narrow_param(found.param_mut(index), attrs, index);
+        }
+    }
+    if let Some(AttrValue::Int(bits)) = attrs.function("memory") {
+        narrow_memory(found, *bits);
+    }
+    // The call itself reads the whole `byval` copy, regardless of the function's own accesses.
+    for index in 0..attrs.params.len() {
+        if attrs.param(index, "byval").is_some() {
+            found.param_mut(index).reads = Extent::Object;
+        }
+    }
+    if attrs.function("nofree").is_some() {
+        found.frees_other = false;
+        found.params.iter_mut().for_each(|p| p.frees = false);
+        found.further.frees = false;
+    }
+}
+
+fn narrow_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
+    let has = |name| attrs.param(index, name).is_some();
+    let by_value = has("byval");
+    if has("readonly") || has("readnone") || by_value {
+        param.writes = Extent::Nothing;
+        param.frees = false;
+    }
+    if has("writeonly") || has("readnone") {
+        param.reads = Extent::Nothing;
+    }
+    if has("nofree") {
+        param.frees = false;
+    }
+    match attrs.param(index, "captures") {
+        Some(AttrValue::Int(bits)) => {
+            let (result, elsewhere) = (bits & 0xf, bits >> 4 & 0xf);
+            param.captures &= elsewhere & PROVENANCE != 0;
+            param.returned &= result & PROVENANCE != 0;
+        }
+        _ if has("nocapture") => {
+            param.captures = false;
+            param.returned = false;
+        }
+        _ => {}
+    }
+    if has("returned") {
+        param.returned = true;
+    }
+}
+
+/// Applies `memory(…)`: two bits each for arguments, inaccessible memory, errno, and all other memory.
+fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
+    let touch = |location: u32| {
+        let two = bits >> (2 * location);
+        Touch {
+            reads: two & 1 != 0,
+            writes: two & 2 != 0,
+        }
+    };
+    let (arguments, inaccessible, errno, other) = (touch(0), touch(1), touch(2), touch(3));
+    found.inaccessible = found.inaccessible.and(inaccessible);
+    found.errno = found.errno.and(errno);
+    found.other = found.other.and(other);
+    found.frees_other &= other.writes;
+    for touch in found.globals.values_mut() {
+        *touch = touch.and(other);
+    }
+    found.globals.retain(|_, touch| *touch != Touch::NONE);
+    let limit = |param: &mut ParamEffects| {
+        if !arguments.reads {
+            param.reads = Extent::Nothing;
+        }
+        if !arguments.writes {
+            param.writes = Extent::Nothing;
+            param.frees = false;
+        }
+    };
+    found.params.iter_mut().for_each(limit);
+    limit(&mut found.further);
+}

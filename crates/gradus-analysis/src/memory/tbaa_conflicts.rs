@@ -1,0 +1,87 @@
+//! TBAA conflicts: memory that a program reuses with a different type, for example blocks of its own pool.
+//!
+//! TBAA assumes that memory keeps its type. For allocated memory, C and C++ let a store change the type. An
+//! optimiser tolerates the difference, because it moves accesses only locally. A reverse pass reads memory
+//! long after the original access. Tags therefore count only for memory without contradictions: no two
+//! accesses to common bytes of an alias set have tags that claim no alias.
+
+use crate::call_graph::Closure;
+use crate::memory::tbaa;
+use crate::points_to::alias_sets::{ClassId, Memory};
+use gradus_ir::{Body, FuncId, Op, OpKind, TbaaTag, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// The alias sets that a call graph uses with conflicting types.
+#[derive(Clone, Debug, Default)]
+pub struct Retyped {
+    classes: HashSet<ClassId>,
+}
+
+/// Offset in bytes, size in bytes and TBAA tag of an access.
+type Tagged = (i64, i64, TbaaTag);
+
+impl Retyped {
+    /// Scans all accesses of a call graph.
+    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Retyped {
+        let mut by_class: HashMap<ClassId, HashSet<Tagged>> = HashMap::new();
+        for &func in closure.functions() {
+            let Some(body) = unit.functions[func].body.as_deref() else {
+                continue;
+            };
+            for op in body.walk(body.root()) {
+                let Some((ptr, bytes, tag)) = tagged(unit, body, op) else {
+                    continue;
+                };
+                if let Some(place) = memory.place(func, ptr) {
+                    let offset = memory.get(place.class).normal(place.offset_bytes);
+                    let all = by_class.entry(place.class).or_default();
+                    all.insert((offset, bytes, tag));
+                }
+            }
+        }
+        let several = |(class, all): (ClassId, HashSet<Tagged>)| {
+            let all: Vec<Tagged> = all.into_iter().collect();
+            let modulus = memory.get(class).modulus_bytes as i64;
+            let contradicts = |(i, a): (usize, &Tagged)| {
+                let mut others = all[i + 1..].iter();
+                others.any(|b| meet(a, b, modulus) && !tbaa::may_alias(unit, &a.2, &b.2))
+            };
+            all.iter().enumerate().any(contradicts).then_some(class)
+        };
+        Retyped {
+            classes: by_class.into_iter().filter_map(several).collect(),
+        }
+    }
+
+    /// Returns the accesses of a body to memory with conflicting types.
+    pub fn accesses(&self, unit: &Unit, memory: &Memory, func: FuncId, body: &Body) -> HashSet<Op> {
+        let is_retyped = |op: &Op| {
+            let class = tagged(unit, body, *op).and_then(|(ptr, ..)| memory.class(func, ptr));
+            class.is_some_and(|class| self.classes.contains(&class))
+        };
+        body.walk(body.root()).filter(is_retyped).collect()
+    }
+}
+
+/// Returns the pointer, the size in bytes and the tag of an access.
+fn tagged(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
+    let (pointer, ty) = match body.kind(op) {
+        OpKind::Load(_) => (0, body.ty(body.result(op))),
+        OpKind::Store(_) => (1, body.ty(body.operand(op, 0))),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => (0, body.ty(body.operand(op, 1))),
+        _ => return None,
+    };
+    let tag = unit.meta(body.ops[op].meta?).tbaa?;
+    let bytes = unit.layout.size_bytes(unit, ty) as i64;
+    Some((body.operand(op, pointer), bytes, tag))
+}
+
+/// Returns true if two accesses overlap. Offsets repeat after `modulus` bytes unless `modulus` is 0.
+fn meet(a: &Tagged, b: &Tagged, modulus: i64) -> bool {
+    let behind = |from: &Tagged, to: &Tagged| match modulus {
+        0 => to.0 - from.0,
+        m => (to.0 - from.0).rem_euclid(m),
+    };
+    let reaches = |from: &Tagged, to: &Tagged| (0..from.1).contains(&behind(from, to));
+    reaches(a, b) || reaches(b, a)
+}

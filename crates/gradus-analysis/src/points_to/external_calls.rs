@@ -1,0 +1,321 @@
+//! External calls: alias-set constraints for allocation, copies, captured and returned pointers.
+//!
+//! Known functions are modelled by their table rows in gradus-ir. All pointers passed to an unknown
+//! function are merged with the memory of unknown code, unless host attributes exclude capture and writes.
+
+use crate::points_to::alias_sets::Origin;
+use crate::points_to::constraints::{Copy, Reader, Solver};
+use gradus_ir::externals::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
+use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
+
+impl Solver<'_> {
+    /// Handles an indirect call of a function without a body like a direct call.
+    pub(crate) fn outside_by_address(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
+        let Some(body) = self.unit.functions[caller].body.as_deref() else {
+            unreachable!("a call by address stands in a body");
+        };
+        let mut reader = Reader {
+            solver: self,
+            func: caller,
+            body,
+        };
+        reader.outside(op, func);
+        // Copies added by the function require another fixpoint round.
+        self.classes.changes += 1;
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Adds the constraints of a call of a function without a body.
+    pub(crate) fn outside(&mut self, op: Op, func: FuncId) {
+        let unit = self.solver.unit;
+        let Some(known) = unit.known(func) else {
+            return self.unknown(op, func);
+        };
+        let args = unit.call_args(self.body, op);
+        // A global has an alias set even if only calls of known functions mention it.
+        for &arg in &args {
+            if self.is_variable(arg) {
+                self.target(arg);
+            }
+        }
+        let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+        match known {
+            Known::Memory(memory) => self.memory(op, memory, &args),
+            Known::Masked(masked) => return self.masked(op, masked, &args),
+            Known::MathOut(math) => self.math_out(op, math, &args),
+            Known::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
+            Known::OpenMp(_) | Known::Fork(_) | Known::Mpi | Known::Gpu => {
+                return self.anything(op, 1);
+            }
+            _ => {}
+        }
+        if effects.captures != 0 || effects.calls_back {
+            self.keep(&args, effects);
+        }
+        self.give(op, known, &args, effects);
+    }
+
+    fn is_variable(&self, value: Value) -> bool {
+        let constant = self.body.as_const(value);
+        constant.is_some_and(|id| {
+            let kind = &self.solver.unit.constant(id).kind;
+            matches!(kind, ConstKind::Global { .. })
+        })
+    }
+
+    fn memory(&mut self, op: Op, memory: MemoryFn, args: &[Value]) {
+        let (to, from, size) = match (memory, args) {
+            (MemoryFn::PosixMemalign, [ptr, ..]) => {
+                if let Some(place) = self.target(*ptr) {
+                    let object = self.solver.object(Origin::Heap(self.func, op));
+                    let points = self.solver.classes.pointee(place);
+                    self.solver.classes.unify(points, object);
+                    self.solver
+                        .note(place, crate::types::lattice::Seen::POINTER);
+                }
+                return;
+            }
+            (MemoryFn::Bcopy, [from, to, size, ..]) => (*to, *from, *size),
+            (
+                MemoryFn::Memcpy
+                | MemoryFn::MemcpyIntrinsic
+                | MemoryFn::Memmove
+                | MemoryFn::MemmoveIntrinsic
+                | MemoryFn::Mempcpy,
+                [to, from, size, ..],
+            ) => (*to, *from, *size),
+            _ => return,
+        };
+        let size_bytes = self.body.as_int(self.solver.unit, size);
+        if let (Some(to), Some(from)) = (self.target(to), self.target(from)) {
+            self.solver.copies.push(Copy {
+                at: (self.func, op),
+                to,
+                from,
+                size_bytes: size_bytes.and_then(|n| u64::try_from(n).ok()),
+            });
+        }
+    }
+
+    fn masked(&mut self, op: Op, masked: MaskedFn, args: &[Value]) {
+        match (masked, args) {
+            (MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad, [ptr, rest @ ..]) => {
+                if let (Some(result), Some(otherwise)) = (self.call_result(op), rest.last()) {
+                    self.access(op, *ptr, result);
+                    self.same(*otherwise, result);
+                }
+            }
+            (MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore, [value, ptr, ..]) => {
+                self.access(op, *ptr, *value);
+            }
+            _ => {}
+        }
+    }
+
+    /// Records the float types that a math function writes through its pointer arguments.
+    fn math_out(&mut self, op: Op, math: MathOutFn, args: &[Value]) {
+        let behind = match (math, args) {
+            (MathOutFn::Sincos, [_, a, b]) => [Some(*a), Some(*b)],
+            (MathOutFn::Modf, [_, a]) => [Some(*a), None],
+            _ => return,
+        };
+        let ty = self.body.ty(self.solver.unit.call_args(self.body, op)[0]);
+        for ptr in behind.into_iter().flatten() {
+            if let Some(place) = self.target(ptr) {
+                let seen = self.solver.seen_of(ty);
+                self.solver.see(place, ty, seen);
+            }
+        }
+    }
+
+    /// Models `qsort` and `bsearch`: the comparator receives pointers to elements; `bsearch` returns one.
+    fn sort(&mut self, op: Op, args: &[Value]) {
+        let unit = self.solver.unit;
+        // `bsearch` takes the key first. The key may be null if the comparator ignores it.
+        let Some(base) = args.iter().take(2).find_map(|&v| self.target(v)) else {
+            // Not an error: the array is null.
+            return;
+        };
+        let compare = args
+            .iter()
+            .find_map(|&v| match unit.constant(self.body.as_const(v)?).kind {
+                ConstKind::Func(func) => Some(func),
+                _ => None,
+            });
+        let seen = |func: &FuncId| self.solver.closure.contains(*func);
+        let Some(compare) = compare.filter(seen) else {
+            return self.anything(op, 1);
+        };
+        let size = args
+            .iter()
+            .filter_map(|&v| self.body.as_int(unit, v))
+            .next_back();
+        self.solver.classes.step(base, size.unwrap_or(1));
+        let mut targets = vec![vec![Some(base)], vec![Some(base)]];
+        for &value in args.iter().skip(1) {
+            if let Some(target) = self.target(value) {
+                targets.push(vec![Some(target)]);
+            }
+        }
+        if let Some(result) = self.call_result(op) {
+            for target in targets
+                .iter()
+                .flatten()
+                .flatten()
+                .copied()
+                .collect::<Vec<_>>()
+            {
+                self.points(result, target);
+                self.solver.classes.unify(base, target);
+            }
+        }
+        self.solver.call_back(compare, base);
+    }
+
+    /// Lets pointers escape that a known function captures or passes to a callback.
+    fn keep(&mut self, args: &[Value], effects: Effects) {
+        for (index, &value) in args.iter().enumerate() {
+            if index < 16 && effects.captures >> index & 1 == 0 && !effects.calls_back {
+                continue;
+            }
+            self.lose(value);
+        }
+    }
+    /// Merges the pointees of a value with the memory of unknown code.
+    fn lose(&mut self, value: Value) {
+        for target in self.targets(value).into_iter().flatten() {
+            let unseen = self.solver.unseen();
+            self.solver.classes.unify(target, unseen);
+        }
+    }
+
+    /// Adds the constraints of a known function's result.
+    fn give(&mut self, op: Op, known: Known, args: &[Value], effects: Effects) {
+        let Some(result) = self.call_result(op) else {
+            // Not an error: the call has no result.
+            return;
+        };
+        if !self.solver.holds_address(self.body.ty(result)) {
+            return;
+        }
+        let replaced = match known {
+            Known::Memory(memory) => memory.allocation().and_then(|a| a.replaces),
+            _ => None,
+        };
+        let given = effects.returns_argument.or(replaced);
+        if effects.allocates {
+            let object = self.solver.object(Origin::Heap(self.func, op));
+            self.points(result, object);
+        }
+        match given.and_then(|i| args.get(usize::from(i))) {
+            Some(&value) => {
+                let inside = matches!(known, Known::Text(_) | Known::Memory(MemoryFn::Mempcpy));
+                if let (true, Some(target)) = (inside, self.target(value)) {
+                    self.solver.classes.step(target, 1);
+                }
+                self.same(value, result);
+            }
+            None if effects.allocates => {}
+            None if effects.captures != 0 => self.lose(result),
+            None => {
+                let object = self.solver.object(Origin::Elsewhere(self.func, op));
+                self.points(result, object);
+            }
+        }
+    }
+
+    /// Adds the constraints of a call of an unknown function, refined by host attributes.
+    fn unknown(&mut self, op: Op, func: FuncId) {
+        let args = self.solver.unit.call_args(self.body, op);
+        for (index, value) in args.into_iter().enumerate() {
+            if !self.is_harmless(op, func, index) {
+                self.lose(value);
+            }
+        }
+        if let Some(result) = self.call_result(op)
+            && self.solver.holds_address(self.body.ty(result))
+        {
+            let unseen = self.solver.unseen();
+            self.points(result, unseen);
+        }
+    }
+    /// Returns true if the host states that a pointer argument is neither captured nor written through.
+    fn is_harmless(&self, op: Op, func: FuncId, index: usize) -> bool {
+        let unit = self.solver.unit;
+        let own = Some(unit.functions[func].attrs);
+        let call = self.body.kind(op).call_info().and_then(|i| i.attrs);
+        let stated = |name: &str| {
+            [own, call]
+                .into_iter()
+                .flatten()
+                .find_map(|id| unit.attrs(id).param(index, name).cloned())
+        };
+        let kept = match stated("captures") {
+            Some(AttrValue::Int(0)) => false,
+            _ => stated("nocapture").is_none(),
+        };
+        !kept && (stated("readonly").is_some() || stated("readnone").is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Closure, Memory};
+    use gradus_ir::{FuncId, Unit, Value};
+
+    /// Returns the alias sets of a program with root `@f`, and the function, value and parameters of `@f`.
+    fn study(text: &str) -> (Memory, FuncId, Value, Vec<Value>) {
+        let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
+        let func = unit.function("f").expect("the function is defined");
+        let body = unit.functions[func].body.as_ref().expect("it has a body");
+        let end = body.last(body.root()).expect("it ends");
+        let memory = Memory::of(&unit, &Closure::of(&unit, &[func]));
+        (memory, func, body.operand(end, 0), body.params().to_vec())
+    }
+
+    #[test]
+    fn a_call_by_address_of_an_unknown_function_gives_memory_that_is_not_seen() {
+        let (memory, func, given, _) = study(
+            "declare @first(i64) -> ptr\ndeclare @second(i64) -> ptr\n\
+             func @f(%which: i1, %n: i64) -> ptr {\n\
+             %to = select %which, @first, @second\n\
+             %given = call %to(%n) : fn(i64) -> ptr\nreturn %given\n}\n",
+        );
+        let class = memory.class(func, given).expect("an address");
+        assert!(memory.escaped(class));
+    }
+
+    #[test]
+    fn a_call_by_address_of_copies_copies() {
+        let (memory, ..) = study(
+            "declare @memcpy(ptr, ptr, i64) -> ptr\ndeclare @memmove(ptr, ptr, i64) -> ptr\n\
+             func @f(%which: i1, %a: ptr, %b: ptr) -> ptr {\n\
+             %to = select %which, @memcpy, @memmove\n\
+             %r = call %to(%a, %b, 64) : fn(ptr, ptr, i64) -> ptr\nreturn %r\n}\n",
+        );
+        assert_eq!(memory.copies().len(), 2);
+    }
+
+    #[test]
+    fn a_search_without_a_key_gives_an_element() {
+        let (memory, func, given, params) = study(
+            "declare @bsearch(ptr, ptr, i64, i64, ptr) -> ptr\n\
+             func @compare(%a: ptr, %b: ptr) -> i32 {\n%n = load %b -> i32\nreturn %n\n}\n\
+             func @f(%list: ptr) -> ptr {\n\
+             %r = call @bsearch(null, %list, 9, 8, @compare)\nreturn %r\n}\n",
+        );
+        assert_eq!(memory.class(func, given), memory.class(func, params[0]));
+    }
+
+    #[test]
+    fn a_comparison_without_a_body_may_keep_what_it_compares() {
+        let (memory, func, _, params) = study(
+            "declare @qsort(ptr, i64, i64, ptr)\ndeclare @compare(ptr, ptr) -> i32\n\
+             func @f(%list: ptr) -> ptr {\n\
+             call @qsort(%list, 9, 8, @compare)\nreturn %list\n}\n",
+        );
+        let class = memory.class(func, params[0]).expect("an address");
+        assert!(memory.escaped(class));
+    }
+}

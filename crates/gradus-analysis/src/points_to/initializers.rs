@@ -1,0 +1,69 @@
+//! Initial values of globals: alias-set constraints of initializers and their relocations.
+
+use crate::points_to::constraints::Solver;
+use crate::points_to::union_find::Target;
+use crate::types::lattice::Seen;
+use gradus_ir::{GlobalId, Symbol};
+
+impl Solver<'_> {
+    /// Adds the initial contents of the call graph's globals.
+    pub(crate) fn globals(&mut self) {
+        for &global in self.closure.globals() {
+            let start = self.global(global);
+            let variable = &self.unit.globals[global];
+            self.declare(start, variable.ty);
+            let is_set = self.is_set_outside(global);
+            for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
+                if is_set && self.leads_to_code(relocation.target) {
+                    self.note(start.plus(relocation.offset_bytes as i64), Seen::POINTER);
+                    continue;
+                }
+                let target = match relocation.target {
+                    Symbol::Func(func) => self.function(func),
+                    Symbol::Global(to) => self.global(to),
+                };
+                let word = start.plus(relocation.offset_bytes as i64);
+                let points = self.classes.pointee(word);
+                self.classes.unify(points, target.plus(relocation.addend));
+                self.note(word, Seen::POINTER);
+            }
+            if !variable.unread.is_empty() {
+                self.unread(start, &variable.unread);
+            }
+        }
+    }
+    /// Returns true if functions outside the call graph store pointers into a variable.
+    fn is_set_outside(&self, global: GlobalId) -> bool {
+        let outside = |by: &Option<Symbol>| match by {
+            Some(Symbol::Func(func)) => !self.closure.contains(*func),
+            _ => true,
+        };
+        let how = self.unit.given_away(global);
+        !self.unit.globals[global].constant && how.is_some_and(|how| how.set_by.iter().any(outside))
+    }
+    /// Returns true if a symbol is a function or a constant table of functions. If external code may set
+    /// the pointer, its initial value does not bound the callees: any function of the type is possible.
+    fn leads_to_code(&self, symbol: Symbol) -> bool {
+        match symbol {
+            Symbol::Func(_) => true,
+            Symbol::Global(table) => {
+                let table = &self.unit.globals[table];
+                table.constant && table.named().any(|named| matches!(named, Symbol::Func(_)))
+            }
+        }
+    }
+    /// Handles a variable with an unreadable initializer: any symbol in it is reachable through any cell.
+    fn unread(&mut self, start: Target, named: &[Symbol]) {
+        let unseen = self.unseen();
+        self.classes.step(start, 1);
+        let points = self.classes.pointee(start);
+        self.classes.unify(points, unseen);
+        for symbol in named {
+            let target = match *symbol {
+                Symbol::Func(func) => self.function(func),
+                Symbol::Global(to) => self.global(to),
+            };
+            self.classes.unify(target, unseen);
+        }
+    }
+}

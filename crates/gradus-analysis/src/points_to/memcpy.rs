@@ -1,0 +1,163 @@
+//! Byte copies between alias sets: unifies the memory cells at both ends.
+//!
+//! A copy of constant size is followed cell by cell. A structure with one pointer does not make all of its
+//! cells pointers. If the size is unknown or covers very many cells, both alias sets first take each
+//! other's modulus.
+//!
+//! Copies may form a shifted cycle (`memmove(p, p + 1, …)`): every cell then equals the cell one shift
+//! further on. [`close_circles`] detects cycles from the copies alone, by a union-find with offsets, and
+//! reduces the modulus of the alias sets to the shift. The reduction guarantees termination of the
+//! fixpoint. Copies of at most [`CARRIED_MAX_BYTES`] bytes are exempt: their range bounds the propagated
+//! offsets. Members of a structure that are copied to one variable in turn stay separate from the rest of
+//! the structure.
+
+use crate::points_to::constraints::Copy;
+use crate::points_to::union_find::{Cell, Classes, Target, gcd};
+use std::collections::HashMap;
+
+/// Maximal number of repetitions of an alias set's cells within one copy.
+const REPEATS_MAX: u64 = 64;
+
+/// Copies of more bytes may propagate offsets for very many rounds.
+const CARRIED_MAX_BYTES: u64 = 256;
+
+/// Unifies the cells of both ends of `copy`: pointees and types.
+pub(crate) fn join_words(classes: &mut Classes, copy: Copy) {
+    align(classes, copy);
+    let cells = words(classes, copy.from, copy.size_bytes);
+    put(classes, copy.to, cells);
+    let cells = words(classes, copy.to, copy.size_bytes);
+    put(classes, copy.from, cells);
+}
+
+/// Equates the moduli of both ends if the cells cannot be paired one by one.
+fn align(classes: &mut Classes, copy: Copy) {
+    let (to, from) = (
+        classes.content(copy.to).modulus,
+        classes.content(copy.from).modulus,
+    );
+    let few = |modulus: u64| match copy.size_bytes {
+        Some(size) => modulus == 0 || size / modulus <= REPEATS_MAX,
+        None => false,
+    };
+    if to != from && !(few(to) && few(from)) {
+        classes.step(copy.to, from as i64);
+        classes.step(copy.from, to as i64);
+    }
+}
+
+/// Returns the cells in the copied range, by their distance from `start`.
+fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(i64, Cell)> {
+    let start = classes.find(start);
+    let content = classes.root_content(start.node);
+    let size = size_bytes.map_or(i64::MAX, |s| i64::try_from(s).unwrap_or(i64::MAX));
+    let mut list = Vec::new();
+    if content.modulus == 0 {
+        let end = start.offset.saturating_add(size);
+        for (&offset, cell) in content.cells.range(start.offset..end) {
+            list.push((offset - start.offset, cell.clone()));
+        }
+        return list;
+    }
+    let modulus = content.modulus as i64;
+    for (&offset, cell) in &content.cells {
+        let first = (offset - start.offset).rem_euclid(modulus);
+        let repeats = match size_bytes {
+            Some(_) if first >= size => 0,
+            Some(_) => ((size - first - 1) / modulus + 1).min(REPEATS_MAX as i64 + 1),
+            None => 1,
+        };
+        let grain = cell.seen.grain_bytes();
+        let places = (0..repeats).map(|k| first + k * modulus);
+        let aligned = places.filter(|at| repeats == 1 || at % grain == 0);
+        list.extend(aligned.map(|at| (at, cell.clone())));
+    }
+    list
+}
+
+fn put(classes: &mut Classes, start: Target, cells: Vec<(i64, Cell)>) {
+    for (distance, cell) in cells {
+        let at = start.plus(distance);
+        if let Some(points) = cell.points {
+            let own = classes.pointee(at);
+            classes.unify(own, points);
+        }
+        if !cell.seen.is_nothing() && classes.cell(at).seen.add(&cell.seen) {
+            classes.changes += 1;
+        }
+    }
+}
+
+/// Union-find with offsets over alias sets that copies connect.
+#[derive(Default)]
+struct Circles {
+    number: HashMap<u32, usize>,
+    roots: Vec<u32>,
+    parent: Vec<usize>,
+    /// Shift from the node's offsets to its parent's offsets.
+    shift: Vec<i64>,
+    /// Per representative: the period in bytes after which cells are equal, 0 if there is none.
+    period: Vec<u64>,
+}
+
+impl Circles {
+    fn of(&mut self, root: u32) -> usize {
+        let next = self.parent.len();
+        let number = *self.number.entry(root).or_insert(next);
+        if number == next {
+            self.roots.push(root);
+            self.parent.push(next);
+            self.shift.push(0);
+            self.period.push(0);
+        }
+        number
+    }
+    /// Returns the representative of a node and the shift to the representative's offsets.
+    fn find(&mut self, class: usize) -> (usize, i64) {
+        let (mut at, mut shift) = (class, 0i64);
+        while self.parent[at] != at {
+            shift = shift.wrapping_add(self.shift[at]);
+            at = self.parent[at];
+        }
+        let (root, mut left, mut on) = (at, shift, class);
+        while self.parent[on] != on {
+            let own = self.shift[on];
+            let next = self.parent[on];
+            (self.parent[on], self.shift[on]) = (root, left);
+            left = left.wrapping_sub(own);
+            on = next;
+        }
+        (root, shift)
+    }
+    /// Equates offset `a_at` of `a` with offset `b_at` of `b`.
+    fn join(&mut self, a: usize, a_at: i64, b: usize, b_at: i64) {
+        let ((a, a_shift), (b, b_shift)) = (self.find(a), self.find(b));
+        let distance = (a_at.wrapping_add(a_shift)).wrapping_sub(b_at.wrapping_add(b_shift));
+        if a == b {
+            self.period[a] = gcd(self.period[a], distance.unsigned_abs());
+        } else {
+            (self.parent[b], self.shift[b]) = (a, distance);
+            self.period[a] = gcd(self.period[a], self.period[b]);
+        }
+    }
+}
+
+/// Reduces the modulus of alias sets in a cycle of copies to the shift of the cycle.
+pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
+    let mut circles = Circles::default();
+    let far = |copy: &&Copy| copy.size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES);
+    for copy in copies.iter().filter(far) {
+        let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
+        let (a, b) = (circles.of(to.node), circles.of(from.node));
+        circles.join(a, to.offset, b, from.offset);
+    }
+    for class in 0..circles.roots.len() {
+        let (root, _) = circles.find(class);
+        let period = i64::try_from(circles.period[root]).unwrap_or(1);
+        let start = Target {
+            node: circles.roots[class],
+            offset: 0,
+        };
+        classes.step(start, period);
+    }
+}

@@ -1,0 +1,549 @@
+//! Bit ranges: floats and pointers at bit offsets of values, and the ops that move them unchanged.
+//!
+//! Every value of the call graph is a node. Nodes of float and pointer type have bit ranges from the start.
+//! Integers receive bit ranges from equations: loads, stores, region results, casts, shifts by constants,
+//! `or` of disjoint bits, vector and aggregate ops, calls. An equation equates bits of two nodes in both
+//! directions. Constants receive no bit ranges, because a constant is shared between uses. Only
+//! little-endian targets are supported.
+
+use crate::call_graph::{Callee, Closure};
+use crate::cfg::value_copies;
+use crate::points_to::alias_sets::{Memory, MemoryPlace};
+use crate::type_analysis::type_map::{Lane, LaneKind};
+use crate::type_analysis::whole_float_moves::{member_bit, movements, resizes_vector, runs};
+use crate::types::lattice;
+use crate::types::lattice::Seen;
+use gradus_ir::externals::Known;
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, FloatKind, FuncId, Op, OpKind,
+    Type, TypeId, Unit, Value,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::num::FpCategory;
+
+/// Index of a value in the call graph.
+pub(crate) type Node = u32;
+
+/// Equates bits `from_bit..from_bit + bits` of `from` with bits `to_bit..` of `to`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub from: Node,
+    pub to: Node,
+    pub from_bit: u32,
+    pub to_bit: u32,
+    pub bits: u32,
+}
+
+/// A constraint on bit ranges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Equation {
+    /// A movement between values.
+    Link(Link),
+    /// A load or store of an integer at a location; `tagged` is the type from the TBAA tag.
+    Access {
+        node: Node,
+        place: MemoryPlace,
+        tagged: Seen,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+struct NodeData {
+    lanes: SmallVec<[Lane; 1]>,
+    bits: u32,
+    /// True if some bits have integer type and may receive bit ranges.
+    open: bool,
+    confused: bool,
+    /// True if the value takes part in integer arithmetic, comparisons or addressing.
+    integral: bool,
+}
+
+/// The bit ranges of all values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    first: HashMap<FuncId, (u32, u32)>,
+    data: Vec<NodeData>,
+}
+
+/// Returns the size of a bit range in bytes of memory.
+pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
+    match kind {
+        LaneKind::Float(kind) => kind.bits() / 8,
+        LaneKind::Pointer => 8,
+    }
+}
+
+impl Nodes {
+    /// Creates the nodes of all values, with the bit ranges implied by their types.
+    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Nodes {
+        let mut nodes = Nodes::default();
+        let mut by_type: HashMap<TypeId, NodeData> = HashMap::new();
+        for (func, body) in closure.bodies(unit) {
+            let start = nodes.data.len() as u32;
+            nodes.first.insert(func, (start, body.values.len() as u32));
+            for (_, value) in body.values.iter() {
+                let data = by_type
+                    .entry(value.ty)
+                    .or_insert_with(|| shown_lanes(unit, memory, value.ty));
+                let mut data = data.clone();
+                data.open &= !matches!(value.def, Definition::Const(_));
+                nodes.data.push(data);
+            }
+        }
+        nodes
+    }
+    /// Returns the node of a value.
+    pub fn of_value(&self, func: FuncId, value: Value) -> Option<Node> {
+        let &(start, count) = self.first.get(&func)?;
+        let index = value.index() as u32;
+        (index < count).then_some(start + index)
+    }
+    /// Returns the bit ranges of a node, by offset.
+    pub fn lanes(&self, node: Node) -> &[Lane] {
+        &self.data[node as usize].lanes
+    }
+    /// Returns the size of a node in bits.
+    pub fn bits(&self, node: Node) -> u32 {
+        self.data[node as usize].bits
+    }
+    /// Returns true if bits of the node have conflicting types.
+    pub fn is_confused(&self, node: Node) -> bool {
+        self.data[node as usize].confused
+    }
+    /// Marks the node's bits as conflicting.
+    pub fn confuse(&mut self, node: Node) {
+        self.data[node as usize].confused = true;
+    }
+    /// Returns true if the node takes part in integer arithmetic, comparisons or addressing.
+    pub fn is_integral(&self, node: Node) -> bool {
+        self.data[node as usize].integral
+    }
+    /// Marks the node as used in integer arithmetic. Returns true if the mark is new.
+    pub fn set_integral(&mut self, node: Node) -> bool {
+        let data = &mut self.data[node as usize];
+        data.open && !std::mem::replace(&mut data.integral, true)
+    }
+    /// Gives a constant the bit range that it overwrites, if the constant is wide enough.
+    pub fn stamp(&mut self, node: Node, bit: u32, kind: LaneKind) {
+        let data = &mut self.data[node as usize];
+        data.open = true;
+        self.add(node, bit, kind);
+        self.data[node as usize].open = false;
+    }
+    /// Adds a bit range. Returns true if the range is new. An overlapping or truncated range marks the node
+    /// as conflicting. A range entirely beyond the node is ignored.
+    pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
+        let data = &mut self.data[node as usize];
+        let lane = Lane { bit, kind };
+        if bit >= data.bits || data.lanes.contains(&lane) {
+            return false;
+        }
+        let end = bit + kind_bytes(kind) * 8;
+        if end > data.bits {
+            data.confused = true;
+            return false;
+        }
+        let meets = |l: &Lane| l.bit < end && bit < l.bit + kind_bytes(l.kind) * 8;
+        if data.lanes.iter().any(meets) {
+            data.confused = true;
+            return false;
+        }
+        if !data.open {
+            return false;
+        }
+        let at = data.lanes.partition_point(|l| *l < lane);
+        data.lanes.insert(at, lane);
+        true
+    }
+    /// Propagates bit ranges in both directions of a link.
+    pub fn join(&mut self, link: Link) -> bool {
+        let there = self.carry(link.from, link.to, link.from_bit, link.to_bit, link.bits);
+        let back = self.carry(link.to, link.from, link.to_bit, link.from_bit, link.bits);
+        let whole = link.from_bit == 0 && link.to_bit == 0;
+        let integral = whole
+            && self.is_integral(link.from) != self.is_integral(link.to)
+            && (self.set_integral(link.from) | self.set_integral(link.to));
+        there || back || integral
+    }
+    fn carry(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
+        let mut news = false;
+        let lanes = self.data[from as usize].lanes.clone();
+        for lane in lanes {
+            let end = lane.bit + kind_bytes(lane.kind) * 8;
+            if lane.bit >= from_bit && end <= from_bit + bits {
+                news |= self.add(to, lane.bit - from_bit + to_bit, lane.kind);
+            }
+        }
+        news
+    }
+    /// Returns true if some bits of the node have integer type.
+    pub fn is_open(&self, node: Node) -> bool {
+        self.data[node as usize].open
+    }
+}
+
+/// Returns the bit ranges implied by a type.
+fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
+    let mut data = NodeData {
+        bits: image_bits(unit, ty),
+        ..NodeData::default()
+    };
+    for leaf in memory.leaves_of(ty) {
+        let (elem, count) = match *unit.types.get(leaf.ty) {
+            Type::Vector { elem, len, .. } => (elem, len),
+            _ => (leaf.ty, 1),
+        };
+        let kind = match unit.types.get(elem) {
+            Type::Float(kind) => LaneKind::Float(*kind),
+            Type::Ptr(_) => LaneKind::Pointer,
+            Type::Int(_) => {
+                data.open = true;
+                continue;
+            }
+            _ => continue,
+        };
+        for k in 0..count {
+            let bit = leaf.offset_bytes as u32 * 8 + k * image_bits(unit, elem);
+            data.lanes.push(Lane { bit, kind });
+        }
+    }
+    data
+}
+
+/// Returns the size of a value in bits, as stored in memory; exact for integers.
+pub(crate) fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
+    match *unit.types.get(ty) {
+        Type::Int(bits) => bits,
+        Type::Vector { elem, len, .. } => image_bits(unit, elem).saturating_mul(len),
+        _ => u32::try_from(unit.layout.store_bytes(unit, ty).saturating_mul(8)).unwrap_or(u32::MAX),
+    }
+}
+
+/// The constraints of all bodies.
+#[derive(Debug, Default)]
+pub(crate) struct System {
+    /// The equations, in program order.
+    pub equations: Vec<Equation>,
+    /// Nodes used in integer arithmetic.
+    pub integral: Vec<Node>,
+    /// Stored integer constants.
+    pub constants: Vec<StoredConstant>,
+}
+
+/// An integer constant that is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredConstant {
+    pub node: Node,
+    pub place: MemoryPlace,
+    /// Float format in which the constant's bits are zero, normal or infinite. `None` if TBAA names the
+    /// stored type an integer.
+    pub number: Option<FloatKind>,
+}
+
+/// Returns the constraints of all bodies.
+pub(crate) fn equations(unit: &Unit, closure: &Closure, memory: &Memory, nodes: &Nodes) -> System {
+    let mut reader = Reader {
+        unit,
+        closure,
+        memory,
+        nodes,
+        found: System::default(),
+        returns: HashMap::new(),
+    };
+    if !unit.layout.little_endian {
+        return System::default();
+    }
+    for (func, body) in closure.bodies(unit) {
+        let end = body.last(body.root());
+        if let Some(end) = end.filter(|op| matches!(body.kind(*op), OpKind::Return))
+            && body.operand_count(end) == 1
+        {
+            reader.returns.insert(func, body.operand(end, 0));
+        }
+    }
+    for (func, body) in closure.bodies(unit) {
+        for op in body.walk(body.root()) {
+            reader.op(func, body, op);
+            reader.arithmetic(func, body, op);
+        }
+    }
+    reader.found
+}
+
+struct Reader<'a> {
+    unit: &'a Unit,
+    closure: &'a Closure,
+    memory: &'a Memory,
+    nodes: &'a Nodes,
+    found: System,
+    returns: HashMap<FuncId, Value>,
+}
+
+impl Reader<'_> {
+    fn link(
+        &mut self,
+        from: Option<Node>,
+        to: Option<Node>,
+        from_bit: u32,
+        to_bit: u32,
+        bits: u32,
+    ) {
+        let (Some(from), Some(to)) = (from, to) else {
+            // Not an error: the value is outside the call graph.
+            return;
+        };
+        if self.nodes.is_open(from) || self.nodes.is_open(to) {
+            self.found.equations.push(Equation::Link(Link {
+                from,
+                to,
+                from_bit,
+                to_bit,
+                bits,
+            }));
+        }
+    }
+    fn same(&mut self, func: FuncId, from: Value, to: Value) {
+        let (a, b) = (
+            self.nodes.of_value(func, from),
+            self.nodes.of_value(func, to),
+        );
+        self.link(a, b, 0, 0, u32::MAX / 2);
+    }
+    fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
+        let node = self.nodes.of_value(func, value);
+        let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
+            // Not an error: the address is null or undefined.
+            return;
+        };
+        let tagged = lattice::of_access(self.unit, body, op);
+        if is_integer_constant(self.unit, body, value) {
+            let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
+            let constant = StoredConstant {
+                node,
+                place,
+                number,
+            };
+            self.found.constants.push(constant);
+        }
+        if self.nodes.is_open(node) {
+            self.found.equations.push(Equation::Access {
+                node,
+                place,
+                tagged,
+            });
+        }
+    }
+    /// Records integers with arithmetic uses or definitions. Shifts, masks and disjoint sums may merely
+    /// assemble cells and are no evidence.
+    fn arithmetic(&mut self, func: FuncId, body: &Body, op: Op) {
+        let mut note = |value: Value| self.found.integral.extend(self.nodes.of_value(func, value));
+        match body.kind(op) {
+            OpKind::Binary(binary) if !binary.is_float() => match binary {
+                BinaryOp::Add if body.ops[op].flags.has(Flags::DISJOINT) => {}
+                BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr => {
+                    note(body.operand(op, 1));
+                    sign_extended(self.unit, body, op)
+                        .into_iter()
+                        .for_each(note);
+                }
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {}
+                _ => {
+                    body.operands(op).for_each(&mut note);
+                    note(body.result(op));
+                }
+            },
+            OpKind::ICmp(_) => body.operands(op).for_each(note),
+            OpKind::Addr { .. } => body.operands(op).skip(1).for_each(note),
+            OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => note(body.operand(op, 0)),
+            OpKind::Cast(CastOp::FPToSI | CastOp::FPToUI) => note(body.result(op)),
+            OpKind::Cast(CastOp::SExt) => note(body.operand(op, 0)),
+            OpKind::Switch(_) => note(body.operand(op, 0)),
+            OpKind::For { .. } => {
+                note(body.operand(op, 0));
+                let region = body.op_regions(op)[0];
+                body.region_params(region)
+                    .iter()
+                    .take(1)
+                    .copied()
+                    .for_each(note);
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                if known.is_some_and(|k| !matches!(k, Known::Masked(_) | Known::Marker(_))) {
+                    self.unit
+                        .call_args(body, op)
+                        .into_iter()
+                        .for_each(&mut note);
+                    body.results(op).iter().copied().for_each(note);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn op(&mut self, func: FuncId, body: &Body, op: Op) {
+        value_copies::copies(body, op, |from, to| self.same(func, from, to));
+        match body.kind(op) {
+            OpKind::Load(_) => self.access(func, body, op, body.operand(op, 0), body.result(op)),
+            OpKind::Store(_) => {
+                self.access(func, body, op, body.operand(op, 1), body.operand(op, 0))
+            }
+            OpKind::AtomicRmw(..) => {
+                self.access(func, body, op, body.operand(op, 0), body.operand(op, 1));
+            }
+            OpKind::Cast(
+                CastOp::Trunc
+                | CastOp::ZExt
+                | CastOp::SExt
+                | CastOp::BitCast
+                | CastOp::PtrToInt
+                | CastOp::IntToPtr,
+            ) if !resizes_vector(self.unit, body, op) => {
+                self.same(func, body.operand(op, 0), body.result(op));
+            }
+            OpKind::Binary(_) => self.binary(func, body, op),
+            OpKind::ExtractValue(path) => {
+                let whole = body.operand(op, 0);
+                let start = member_bit(self.unit, body.ty(whole), path);
+                self.part(func, whole, body.result(op), start);
+            }
+            OpKind::InsertValue(path) => {
+                let start = member_bit(self.unit, body.ty(body.operand(op, 0)), path);
+                self.insert(func, body, op, start);
+            }
+            OpKind::ExtractElement => {
+                let whole = body.operand(op, 0);
+                let bits = image_bits(self.unit, body.ty(body.result(op)));
+                if let Some(index) = body.as_int(self.unit, body.operand(op, 1)) {
+                    self.part(func, whole, body.result(op), index as u32 * bits);
+                }
+            }
+            OpKind::InsertElement => {
+                let bits = image_bits(self.unit, body.ty(body.operand(op, 1)));
+                if let Some(index) = body.as_int(self.unit, body.operand(op, 2)) {
+                    self.insert(func, body, op, index as u32 * bits);
+                }
+            }
+            OpKind::Shuffle(mask) => self.shuffle(func, body, op, mask),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
+            _ => {}
+        }
+    }
+    /// Equates `part` with the bits of `whole` from `start` on.
+    fn part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
+        let (a, b) = (
+            self.nodes.of_value(func, whole),
+            self.nodes.of_value(func, part),
+        );
+        let bits = b.map_or(0, |node| self.nodes.bits(node));
+        self.link(a, b, start, 0, bits);
+    }
+    /// Equates the result with operand 0, with operand 1 inserted at bit `start`.
+    fn insert(&mut self, func: FuncId, body: &Body, op: Op, start: u32) {
+        let (whole, part, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
+        self.part(func, result, part, start);
+        let (a, b) = (
+            self.nodes.of_value(func, whole),
+            self.nodes.of_value(func, result),
+        );
+        let bits = self
+            .nodes
+            .of_value(func, part)
+            .map_or(0, |n| self.nodes.bits(n));
+        self.link(a, b, 0, 0, start);
+        self.link(a, b, start + bits, start + bits, u32::MAX / 4);
+    }
+    fn shuffle(&mut self, func: FuncId, body: &Body, op: Op, mask: &[i32]) {
+        let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+        let result = self.nodes.of_value(func, body.result(op));
+        let bits = image_bits(self.unit, self.unit.types.scalar(body.ty(a)));
+        let count = image_bits(self.unit, body.ty(a)) / bits.max(1);
+        for run in runs(mask, count) {
+            let source = self.nodes.of_value(func, if run.second { b } else { a });
+            self.link(
+                source,
+                result,
+                run.from * bits,
+                run.to * bits,
+                run.len * bits,
+            );
+        }
+    }
+    fn binary(&mut self, func: FuncId, body: &Body, op: Op) {
+        let to = self.nodes.of_value(func, body.result(op));
+        for m in movements(self.unit, body, op) {
+            let from = self.nodes.of_value(func, m.from);
+            self.link(from, to, m.from_bit, m.to_bit, m.bits);
+        }
+    }
+    fn call(&mut self, func: FuncId, body: &Body, op: Op) {
+        let args = self.unit.call_args(body, op);
+        let result = match body.kind(op) {
+            OpKind::Invoke(_) => body.region_params(body.op_regions(op)[0]).first().copied(),
+            _ => body.results(op).first().copied(),
+        };
+        let callees: Vec<FuncId> = match self.closure.callee(self.unit, body, op) {
+            Some(Callee::Inside(callee)) => vec![callee],
+            Some(Callee::Indirect(_)) => self.memory.callees(func, op).to_vec(),
+            _ => return,
+        };
+        for callee in callees {
+            let Some(inner) = self.unit.functions[callee].body.as_deref() else {
+                continue;
+            };
+            for (&arg, &param) in args.iter().zip(inner.params()) {
+                let (a, b) = (
+                    self.nodes.of_value(func, arg),
+                    self.nodes.of_value(callee, param),
+                );
+                self.link(a, b, 0, 0, u32::MAX / 2);
+            }
+            if let (Some(result), Some(&own)) = (result, self.returns.get(&callee)) {
+                let from = self.nodes.of_value(callee, own);
+                let to = self.nodes.of_value(func, result);
+                self.link(from, to, 0, 0, u32::MAX / 2);
+            }
+        }
+    }
+}
+
+/// Returns true if a value is an integer constant or an all-zero vector of integers.
+fn is_integer_constant(unit: &Unit, body: &Body, value: Value) -> bool {
+    body.as_int(unit, value).is_some()
+        || body.as_const(value).is_some_and(|id| {
+            let zero = matches!(unit.constant(id).kind, ConstKind::Zero);
+            zero && unit.types.int_bits(body.ty(value)).is_some()
+        })
+}
+
+/// Returns the float format in which an integer constant's bits are zero, a normal number or an infinity.
+fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
+    let bits = image_bits(unit, body.ty(value));
+    let Some(constant) = body.as_int(unit, value) else {
+        return bits.is_multiple_of(64).then_some(FloatKind::F64);
+    };
+    let (kind, class) = match bits {
+        32 => (FloatKind::F32, f32::from_bits(constant as u32).classify()),
+        64 => (FloatKind::F64, f64::from_bits(constant as u64).classify()),
+        _ => return None,
+    };
+    // Small integers have the bits of subnormal numbers, and small negative integers the bits of a NaN.
+    matches!(
+        class,
+        FpCategory::Zero | FpCategory::Normal | FpCategory::Infinite
+    )
+    .then_some(kind)
+}
+
+/// Returns the value whose low bits an arithmetic right shift sign-extends, if its operand is a left shift
+/// by an equal constant. The result is an integer, as for [`CastOp::SExt`].
+fn sign_extended(unit: &Unit, body: &Body, op: Op) -> Option<Value> {
+    let shift = body.def_op(body.operand(op, 0))?;
+    let by = |op| body.as_int(unit, body.operand(op, 1));
+    let extends = matches!(body.kind(op), OpKind::Binary(BinaryOp::AShr))
+        && matches!(body.kind(shift), OpKind::Binary(BinaryOp::Shl))
+        && by(op).is_some()
+        && by(op) == by(shift);
+    extends.then(|| body.operand(shift, 0))
+}

@@ -1,0 +1,7 @@
+//! Type analysis of memory cells: observed types, bit ranges, block layout.
+
+pub(crate) mod bit_ranges;
+pub(crate) mod block_layout;
+pub(crate) mod declared;
+pub(crate) mod type_map;
+pub(crate) mod whole_float_moves;

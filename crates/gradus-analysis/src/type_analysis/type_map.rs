@@ -1,0 +1,790 @@
+//! Type analysis: the floats and pointers in memory cells and in integers, over the whole call graph.
+//!
+//! Seeds are all accesses (earlier or later in the program), TBAA tags and, without other evidence,
+//! declared types. Integers have bit ranges: a float or pointer at a bit offset. Steps:
+//!
+//! 1. One equation per op that moves bit ranges unchanged (see `lanes.rs`) and per integer load or store.
+//! 2. Fixpoint iteration over the equations, forwards and backwards in turn, and over the byte copies.
+//! 3. Declared types become the types of cells without evidence; then step 2 runs again.
+
+use crate::call_graph::Closure;
+use crate::points_to::alias_sets::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
+use crate::type_analysis::bit_ranges;
+use crate::type_analysis::bit_ranges::{Equation, Node, Nodes, StoredConstant};
+use crate::type_analysis::block_layout;
+use crate::type_analysis::block_layout::{lane_kinds, seen_of};
+use crate::types::lattice::Seen;
+use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::{
+    AttrValue, Body, ConstKind, CopiedMember, Entity, FloatKind, FuncId, Initializer, Op, POINTEE,
+    Unit, Value,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// Size of the widest float in bytes.
+const FLOAT_BYTES_MAX: i64 = 16;
+/// Maximal number of bytes inspected per access.
+const ACCESS_MAX: u32 = 4096;
+
+/// Type of a bit range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LaneKind {
+    /// A float.
+    Float(FloatKind),
+    /// A pointer.
+    Pointer,
+}
+
+/// A float or pointer inside a value, laid out as in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// First bit, counted from the least significant bit, or from the first byte of an aggregate.
+    pub bit: u32,
+    /// Type of the bit range.
+    pub kind: LaneKind,
+}
+
+/// A float or pointer in copied memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CopiedWord {
+    /// Offset in bytes from the start of the copy, or of its period.
+    pub offset_bytes: u64,
+    /// Type at the offset.
+    pub kind: LaneKind,
+}
+
+/// Maximal number of repetitions propagated for a copy of unknown size.
+const MOST_REPEATS: u64 = 4096;
+
+/// Period of the contents of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Offset in bytes from the start of the copy to the first period. Cells before the offset do not
+    /// repeat.
+    pub from_bytes: u64,
+    /// Length of a period in bytes.
+    pub bytes: u64,
+}
+
+/// Contents of a byte copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// Contiguous floats of one format, from the first byte to the last.
+    Floats(FloatKind),
+    /// Contiguous pointers.
+    Pointers,
+    /// Cells of several types. Bytes outside the listed cells carry no derivative and no pointer.
+    Words {
+        /// The cells, in order of their offsets.
+        words: Vec<CopiedWord>,
+        /// Period of the cells, up to the size of the copy.
+        period: Option<Period>,
+    },
+    /// Neither floats nor pointers.
+    Nothing,
+    /// The contents are unknown.
+    Unknown,
+}
+
+impl CopyKind {
+    /// Returns true if the copy moves or may move floats.
+    pub fn may_hold_floats(&self) -> bool {
+        match self {
+            CopyKind::Floats(_) | CopyKind::Unknown => true,
+            CopyKind::Words { words, .. } => {
+                words.iter().any(|w| matches!(w.kind, LaneKind::Float(_)))
+            }
+            CopyKind::Pointers | CopyKind::Nothing => false,
+        }
+    }
+}
+
+/// Types of all memory cells and bit ranges of all values of a call graph.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// By alias set and normalised offset.
+    seen: Vec<BTreeMap<i64, Seen>>,
+    /// By alias set and unreduced offset.
+    evidence: Vec<BTreeMap<i64, Seen>>,
+    nodes: Nodes,
+    copies: HashMap<(FuncId, Op), CopyBytes>,
+    visible: Vec<bool>,
+    /// True for alias sets without evidence from accesses, TBAA names and declarations, before integer
+    /// accesses are considered.
+    untold: Vec<bool>,
+    /// True for alias sets behind parameters that are declared as pointers to floats.
+    declared: Vec<bool>,
+}
+
+impl Words {
+    /// Computes the types of all memory accessed by `closure`.
+    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Words {
+        let mut words = Words {
+            seen: memory
+                .classes()
+                .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.seen)).collect())
+                .collect(),
+            evidence: memory.classes().map(|(_, c)| c.evidence.clone()).collect(),
+            untold: memory
+                .classes()
+                .map(|(_, c)| c.evidence.values().all(|seen| seen.is_nothing()))
+                .collect(),
+            nodes: Nodes::of(unit, closure, memory),
+            copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
+            visible: visible(closure, memory),
+            declared: vec![false; memory.classes().len()],
+        };
+        words.declare_pointees(unit, closure, memory);
+        let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
+        let equations = system.equations;
+        for node in system.integral {
+            words.nodes.set_integral(node);
+        }
+        words.settle(memory, &equations);
+        for cell in words.seen.iter_mut().flat_map(|class| class.values_mut()) {
+            *cell = cell.settled();
+        }
+        words.settle(memory, &equations);
+        words.see_integers(memory, &equations);
+        for constant in &system.constants {
+            words.stamp(memory, constant);
+        }
+        words
+    }
+    /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
+    fn declare_pointees(&mut self, unit: &Unit, closure: &Closure, memory: &Memory) {
+        for (func, body) in closure.bodies(unit) {
+            let attrs = unit.attrs(unit.functions[func].attrs);
+            for (index, &param) in body.params().iter().enumerate() {
+                let Some(AttrValue::Type(ty)) = attrs.param(index, POINTEE) else {
+                    continue;
+                };
+                let (Some(place), Some(kind)) =
+                    (memory.place(func, param), unit.types.float_kind(*ty))
+                else {
+                    continue;
+                };
+                self.declared[place.class.index()] = true;
+                if self.untold[place.class.index()] {
+                    let seen = Seen::float(kind).declared();
+                    self.note(memory, place.class, place.offset_bytes, seen);
+                }
+            }
+        }
+    }
+    /// Gives bit ranges to a stored integer constant. A constant that overwrites floats counts as floats
+    /// (`memset` lowered to an integer store). A constant with the bits of a number counts as floats in
+    /// caller-visible memory without evidence: zeros in the shadow are correct for a float and harmless
+    /// otherwise.
+    fn stamp(&mut self, memory: &Memory, constant: &StoredConstant) {
+        let StoredConstant {
+            node,
+            place,
+            number,
+        } = *constant;
+        let nothing_known =
+            self.visible[place.class.index()] && self.seen(memory, place).is_nothing();
+        let taken_for = number.filter(|_| nothing_known);
+        for byte in 0..self.nodes.bits(node) / 8 {
+            let at = MemoryPlace {
+                class: place.class,
+                offset_bytes: place.offset_bytes + i64::from(byte),
+            };
+            let kind = match self.overlaps_floats(memory, at, 1) {
+                true => self.seen(memory, at).float_kind(),
+                false => taken_for,
+            };
+            if let Some(kind) = kind.filter(|k| byte % (k.bits() / 8) == 0) {
+                self.nodes.stamp(node, byte * 8, LaneKind::Float(kind));
+            }
+        }
+    }
+
+    /// Returns the bit ranges of a value, by offset: a float or pointer itself, vector elements, aggregate
+    /// members, and floats or pointers in integers. An integer constant has floats if it overwrites floats.
+    pub fn lanes(&self, func: FuncId, value: Value) -> &[Lane] {
+        self.nodes
+            .of_value(func, value)
+            .map_or(&[], |node| self.nodes.lanes(node))
+    }
+    /// Returns true if a value contains a float.
+    pub fn carries_float(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value).iter();
+        lanes
+            .into_iter()
+            .any(|l| matches!(l.kind, LaneKind::Float(_)))
+    }
+    /// Returns true if a value contains a pointer.
+    pub fn carries_pointer(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value).iter();
+        lanes.into_iter().any(|l| l.kind == LaneKind::Pointer)
+    }
+    /// Returns true if bits of a value have conflicting types, or if a float is truncated.
+    pub fn is_confused(&self, func: FuncId, value: Value) -> bool {
+        self.nodes
+            .of_value(func, value)
+            .is_some_and(|node| self.nodes.is_confused(node))
+    }
+    /// Returns the type of the cell at a location.
+    pub fn seen(&self, memory: &Memory, place: MemoryPlace) -> Seen {
+        let offset = memory.get(place.class).normal(place.offset_bytes);
+        let class = self.seen.get(place.class.index());
+        class
+            .and_then(|words| words.get(&offset))
+            .copied()
+            .unwrap_or_default()
+    }
+    /// Returns the union of the types of an alias set's cells.
+    pub fn seen_anywhere(&self, class: ClassId) -> Seen {
+        let mut all = Seen::NOTHING;
+        for seen in self
+            .seen
+            .get(class.index())
+            .into_iter()
+            .flat_map(|c| c.values())
+        {
+            all.add(seen);
+        }
+        all
+    }
+
+    /// Returns true if an alias set has no type evidence: no access as float or pointer, no TBAA name, no
+    /// declaration. Integer arithmetic on values loaded from such memory may be arithmetic on float bits.
+    pub fn is_untold(&self, class: ClassId) -> bool {
+        let all = self.seen_anywhere(class);
+        self.untold[class.index()] && !all.has_float() && !all.has_pointer()
+    }
+
+    /// Returns true if a parameter declares the memory as floats, but only integer accesses occur.
+    pub fn is_belied(&self, class: ClassId) -> bool {
+        let all = self.seen_anywhere(class);
+        self.declared[class.index()] && !all.has_float() && !all.has_pointer()
+    }
+
+    /// Returns the contents of a byte copy: `memcpy`, `memmove`, `memset`, an aggregate store, a `byval`
+    /// argument. Returns [`CopyKind::Nothing`] for other ops.
+    pub fn copy_kind(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        body: &Body,
+        func: FuncId,
+        op: Op,
+    ) -> CopyKind {
+        if let Some(copy) = self.copies.get(&(func, op)) {
+            let kind = self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
+            if kind != CopyKind::Unknown {
+                return kind;
+            }
+            if copies_zeros(unit, body, op) {
+                return zeroed(&self.block_words(memory, copy.to, copy.size_bytes));
+            }
+            let members = body.ops[op]
+                .meta
+                .map_or(&[][..], |id| &unit.meta(id).copied);
+            if let Some(named) = self.named(unit, memory, members, copy) {
+                return named;
+            }
+            let declared = |place| crate::type_analysis::declared::floats(unit, memory, place);
+            let floats = [copy.to, copy.from].into_iter().find_map(declared);
+            let floats =
+                floats.or_else(|| crate::type_analysis::declared::copied_elements(unit, body, op));
+            return floats.map_or(kind, CopyKind::Floats);
+        }
+        self.fill_kind(unit, memory, body, func, op)
+    }
+
+    /// Returns the contents of a copy according to its `tbaa.struct` members, which resolve memory of
+    /// varying type. Returns `None` without names, for names of bytes, and for an integer name over cells
+    /// with float accesses only.
+    fn named(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        members: &[CopiedMember],
+        copy: &CopyBytes,
+    ) -> Option<CopyKind> {
+        let mut list = Vec::new();
+        for member in members {
+            let start = member.offset_bytes;
+            let end = start.checked_add(member.size_bytes)?;
+            let named = crate::types::lattice::of_tbaa(unit, member.tag.access);
+            let only_floats = |end: MemoryPlace| {
+                let offset_bytes = end.offset_bytes.wrapping_add_unsigned(start);
+                let seen = self.seen(
+                    memory,
+                    MemoryPlace {
+                        offset_bytes,
+                        ..end
+                    },
+                );
+                seen.has_float() && !seen.has_integer()
+            };
+            let belied = named.has_integer() && [copy.to, copy.from].into_iter().any(only_floats);
+            if named.is_nothing() || belied || end > copy.size_bytes? {
+                return None;
+            }
+            let bytes = lane_kinds(named)
+                .map(bit_ranges::kind_bytes)
+                .next()
+                .unwrap_or(4);
+            list.extend((start..end).step_by(bytes as usize).map(|at| (at, named)));
+        }
+        list.sort_unstable_by_key(|(at, _)| *at);
+        let kind = block_layout::block(&list, 0, copy.size_bytes, false);
+        (!list.is_empty() && kind != CopyKind::Unknown).then_some(kind)
+    }
+
+    /// Returns the type of the memory overwritten by a fill.
+    fn fill_kind(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        body: &Body,
+        func: FuncId,
+        op: Op,
+    ) -> CopyKind {
+        let Some(Known::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+            return CopyKind::Nothing;
+        };
+        let args = unit.call_args(body, op);
+        let (byte, size) = match (fill, args.as_slice()) {
+            (MemoryFn::Memset | MemoryFn::MemsetIntrinsic, [_, byte, size, ..]) => {
+                (body.as_int(unit, *byte), *size)
+            }
+            (MemoryFn::Bzero, [_, size, ..]) => (Some(0), *size),
+            _ => return CopyKind::Nothing,
+        };
+        let size_bytes = body.as_int(unit, size).and_then(|n| u64::try_from(n).ok());
+        let place = memory
+            .place(func, args[0])
+            .or_else(|| global_place(unit, memory, body, args[0]));
+        let Some(place) = place else {
+            return CopyKind::Nothing;
+        };
+        match self.block_kind(memory, place, size_bytes) {
+            CopyKind::Unknown if byte == Some(0) => {
+                zeroed(&self.block_words(memory, place, size_bytes))
+            }
+            kind => kind,
+        }
+    }
+
+    /// Returns the contents of the memory block at `place`.
+    pub fn block_kind(
+        &self,
+        memory: &Memory,
+        place: MemoryPlace,
+        size_bytes: Option<u64>,
+    ) -> CopyKind {
+        self.kind_at(memory, &[place], size_bytes)
+    }
+    /// Returns the common contents of equal memory blocks. Normalised offsets are tried first, because they
+    /// cover all accesses. If they mix several types, the layout of the accesses decides.
+    fn kind_at(&self, memory: &Memory, ends: &[MemoryPlace], size: Option<u64>) -> CopyKind {
+        let mut kind = CopyKind::Nothing;
+        for &end in ends {
+            kind = match (kind, self.reduced_kind(memory, end, size)) {
+                (CopyKind::Nothing, other) | (other, CopyKind::Nothing) => other,
+                (a, b) if a == b => a,
+                _ => CopyKind::Unknown,
+            };
+        }
+        let mut kinds = Seen::NOTHING;
+        for seen in ends
+            .iter()
+            .flat_map(|end| self.evidence[end.class.index()].values())
+        {
+            kinds.add(&seen.settled());
+        }
+        if kind != CopyKind::Unknown && kinds.is_single() {
+            return kind;
+        }
+        match block_layout::resolve(memory, &self.evidence, ends, size) {
+            Some(found) => found,
+            None if kinds.has_pointer() && matches!(kind, CopyKind::Floats(_)) => CopyKind::Unknown,
+            None => kind,
+        }
+    }
+    /// Returns the contents of the memory block at `place` by normalised offsets.
+    fn reduced_kind(&self, memory: &Memory, place: MemoryPlace, size: Option<u64>) -> CopyKind {
+        let list = self.block_words(memory, place, size);
+        let modulus = memory.get(place.class).modulus_bytes;
+        let shown = self.visible[place.class.index()];
+        block_layout::block(&list, modulus, size, shown)
+    }
+    /// Returns the cells of the memory block at `place` by normalised offsets, with their distance from its
+    /// start.
+    fn block_words(
+        &self,
+        memory: &Memory,
+        place: MemoryPlace,
+        size: Option<u64>,
+    ) -> Vec<(u64, Seen)> {
+        let class = memory.get(place.class);
+        let start = class.normal(place.offset_bytes);
+        let mut list: Vec<(u64, Seen)> = Vec::new();
+        for (&offset, &seen) in &self.seen[place.class.index()] {
+            let distance = match class.modulus_bytes {
+                0 => offset - start,
+                m => (offset - start).rem_euclid(m as i64),
+            };
+            let inside = size.is_none_or(|size| (distance as u64) < size);
+            if distance >= 0 && inside {
+                list.push((distance as u64, seen));
+            }
+        }
+        list.sort_unstable_by_key(|(distance, _)| *distance);
+        list
+    }
+
+    /// Iterates equations and copies to a fixpoint (step 2).
+    fn settle(&mut self, memory: &Memory, equations: &[Equation]) {
+        loop {
+            let mut news = false;
+            for equation in equations.iter().chain(equations.iter().rev()) {
+                news |= match *equation {
+                    Equation::Link(link) => self.nodes.join(link),
+                    Equation::Access {
+                        node,
+                        place,
+                        tagged,
+                    } => self.access(memory, node, place, tagged),
+                };
+            }
+            for copy in memory.copies() {
+                news |= self.copy(memory, copy.from, copy.to, copy.size_bytes);
+                news |= self.copy(memory, copy.to, copy.from, copy.size_bytes);
+            }
+            if !news {
+                return;
+            }
+        }
+    }
+    /// Applies a load or store of the integer at `node`. Bits also used as a float are a float, regardless
+    /// of the TBAA name of the access.
+    fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
+        let is_float = |lane: &Lane| matches!(lane.kind, LaneKind::Float(_));
+        if tagged.has_integer() && !self.nodes.lanes(node).iter().any(is_float) {
+            return self.access_address(memory, node, place);
+        }
+        let mut news = false;
+        for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
+            let at = MemoryPlace {
+                class: place.class,
+                offset_bytes: place.offset_bytes + i64::from(byte),
+            };
+            let seen = match tagged.is_nothing() {
+                true => self.seen_by(memory, at, node),
+                false if byte == 0 => tagged,
+                false => Seen::NOTHING,
+            };
+            for kind in lane_kinds(seen) {
+                if byte % bit_ranges::kind_bytes(kind) == 0 {
+                    news |= self.nodes.add(node, byte * 8, kind);
+                }
+            }
+        }
+        for lane in self.nodes.lanes(node).to_vec() {
+            if lane.bit.is_multiple_of(8) {
+                let offset = place.offset_bytes + i64::from(lane.bit / 8);
+                news |= self.note(memory, place.class, offset, seen_of(lane.kind));
+            }
+        }
+        news
+    }
+    /// Applies a load or store of a declared integer. The integer is no float, but may be an address.
+    fn access_address(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
+        let named = self.evidence[place.class.index()].get(&place.offset_bytes);
+        let named = named.copied().unwrap_or_default();
+        let pointer = LaneKind::Pointer;
+        let whole = self.nodes.bits(node) == 8 * bit_ranges::kind_bytes(pointer);
+        let mut news = whole
+            && named.has_pointer()
+            && !named.has_float()
+            && !self.nodes.is_integral(node)
+            && self.nodes.add(node, 0, pointer);
+        let first = Lane {
+            bit: 0,
+            kind: pointer,
+        };
+        if self.nodes.lanes(node).contains(&first) {
+            news |= self.note(memory, place.class, place.offset_bytes, seen_of(pointer));
+        }
+        news
+    }
+    /// Returns the type of a cell as seen by an integer access. If the modulus mixes cells of a structure,
+    /// the type at the unreduced offset decides.
+    fn seen_by(&self, memory: &Memory, at: MemoryPlace, node: Node) -> Seen {
+        let seen = self.seen(memory, at);
+        let exact = memory.get(at.class).modulus_bytes == 0;
+        if seen.is_nothing() || exact && seen.is_single() {
+            return seen;
+        }
+        let named = self.evidence[at.class.index()].get(&at.offset_bytes);
+        let named = named.map_or(Seen::NOTHING, |s| s.settled());
+        match (named.has_float(), self.nodes.is_integral(node)) {
+            (true, _) => named,
+            (false, true) => Seen::NOTHING,
+            (false, false) => seen,
+        }
+    }
+    fn copy(
+        &mut self,
+        memory: &Memory,
+        from: MemoryPlace,
+        to: MemoryPlace,
+        size: Option<u64>,
+    ) -> bool {
+        let (source, goal) = (memory.get(from.class), memory.get(to.class));
+        let start = source.normal(from.offset_bytes);
+        let mut found = Vec::new();
+        let first = if source.modulus_bytes == 0 {
+            start
+        } else {
+            i64::MIN
+        };
+        for (&offset, &seen) in self.seen[from.class.index()].range(first..) {
+            let distance = match source.modulus_bytes {
+                0 => offset - start,
+                m => (offset - start).rem_euclid(m as i64),
+            };
+            if size.is_none_or(|s| (distance as u64) < s) {
+                found.push((distance, seen));
+            } else if source.modulus_bytes == 0 {
+                break;
+            }
+        }
+        let mut news = self.copy_evidence(from, to, size);
+        for (distance, seen) in found {
+            let mut repeats = 1;
+            // A copy of unknown size may fill the whole period of the destination.
+            let (length, most) = match size {
+                Some(size) => (Some(size), 65),
+                None => (Some(goal.modulus_bytes).filter(|m| *m > 0), MOST_REPEATS),
+            };
+            if let (m @ 1.., Some(length)) = (source.modulus_bytes, length)
+                && m != goal.modulus_bytes
+            {
+                let whole = length.saturating_sub(distance as u64);
+                repeats = whole.div_ceil(m).clamp(1, most) as i64;
+            }
+            for k in 0..repeats {
+                let step = distance + k * source.modulus_bytes as i64;
+                if repeats > 1 && step % seen.grain_bytes() != 0 {
+                    continue;
+                }
+                let offset = goal.normal(to.offset_bytes.wrapping_add(step));
+                let cell = self.seen[to.class.index()].entry(offset).or_default();
+                news |= cell.add(&seen);
+            }
+        }
+        news
+    }
+    /// Copies the evidence at unreduced offsets. Only copies of known size qualify: with unknown sizes,
+    /// offsets could grow without bound on cycles of copies.
+    fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
+        let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
+            // Not an error: the cells at normalised offsets are copied regardless.
+            return false;
+        };
+        let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
+        let found: Vec<(i64, Seen)> = (self.evidence[from.class.index()].range(range))
+            .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
+            .collect();
+        let mut news = false;
+        for (offset, seen) in found {
+            news |= self.evidence[to.class.index()]
+                .entry(offset)
+                .or_default()
+                .add(&seen);
+        }
+        news
+    }
+    /// Records a type for the cell at an offset of an alias set. Returns true if the type is new.
+    fn note(&mut self, memory: &Memory, class: ClassId, offset: i64, seen: Seen) -> bool {
+        let raw = self.evidence[class.index()].entry(offset).or_default();
+        let news = raw.add(&seen);
+        let offset = memory.get(class).normal(offset);
+        let cell = self.seen[class.index()].entry(offset).or_default();
+        cell.add(&seen) || news
+    }
+    /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
+    /// for floats. A similar access to a cell with floats marks the value as conflicting.
+    fn see_integers(&mut self, memory: &Memory, equations: &[Equation]) {
+        for equation in equations {
+            let Equation::Access {
+                node,
+                place,
+                tagged,
+            } = *equation
+            else {
+                continue;
+            };
+            if !self.nodes.lanes(node).is_empty() {
+                continue;
+            }
+            let number = self.nodes.is_integral(node) || self.nodes.bits(node) < 32;
+            if tagged.has_integer() || number {
+                self.note(memory, place.class, place.offset_bytes, Seen::INTEGER);
+            } else if self.seen(memory, place).has_float() {
+                self.nodes.confuse(node);
+            }
+        }
+        for copy in memory.copies() {
+            self.copy(memory, copy.from, copy.to, copy.size_bytes);
+            self.copy(memory, copy.to, copy.from, copy.size_bytes);
+        }
+    }
+    /// Returns true if a value may be a float although its type is unknown: an integer that is only moved,
+    /// and loaded from or stored to externally visible memory without evidence.
+    pub fn is_opaque(&self, memory: &Memory, func: FuncId, ptr: Value, value: Value) -> bool {
+        let node = self.nodes.of_value(func, value);
+        let (Some(node), Some(place)) = (node, memory.place(func, ptr)) else {
+            return false;
+        };
+        self.nodes.is_open(node)
+            && self.nodes.lanes(node).is_empty()
+            && !self.nodes.is_integral(node)
+            && self.nodes.bits(node) >= 32
+            && self.visible[place.class.index()]
+            && self.seen(memory, place).is_nothing()
+    }
+    /// Returns [`Words::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
+    /// structure, the unreduced offset decides.
+    pub fn overlaps_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        if !self.may_hold_floats(memory, place, bytes) {
+            return false;
+        }
+        let start = place.offset_bytes;
+        let end = start.saturating_add(bytes as i64);
+        let evidence = &self.evidence[place.class.index()];
+        let overlaps = evidence
+            .range(start - FLOAT_BYTES_MAX + 1..end)
+            .any(|(&offset, seen)| {
+                seen.settled()
+                    .floats()
+                    .any(|kind| offset + i64::from(kind.bits() / 8) > start)
+            });
+        let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
+        // Bytes in which no float begins may be padding; only the unreduced offsets decide.
+        overlaps || self.begin_floats(memory, place, bytes) && !named.has_integer()
+    }
+    /// Returns true if a value is a vector of integers that contains floats.
+    pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
+        let ty = unit.types.get(body.ty(value));
+        matches!(ty, gradus_ir::Type::Vector { .. })
+            && unit.types.int_bits(body.ty(value)).is_some()
+            && self.carries_float(func, value)
+    }
+    /// Returns true if the floats in a vector of integers have one format and are aligned like the elements
+    /// of a float vector.
+    pub fn floats_are_even(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value);
+        let Some(LaneKind::Float(kind)) = lanes.first().map(|lane| lane.kind) else {
+            return false;
+        };
+        let node = self.nodes.of_value(func, value);
+        let whole = node.is_some_and(|n| self.nodes.bits(n).is_multiple_of(kind.bits()));
+        let even = |lane: &Lane| {
+            lane.kind == LaneKind::Float(kind) && lane.bit.is_multiple_of(kind.bits())
+        };
+        whole && lanes.iter().all(even)
+    }
+    /// Returns true if a store of `bytes` bytes at a location may overwrite floats. The shadow is then
+    /// zeroed.
+    pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        // A float that begins before the location may reach into it.
+        let reaches = |k: i64| {
+            let mut kinds = self.seen(memory, moved(place, -k)).floats();
+            kinds.any(|kind| i64::from(kind.bits() / 8) > k)
+        };
+        self.begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
+    }
+    /// Returns true if floats may begin in the `bytes` bytes at a location.
+    fn begin_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        let mut offsets = 0..bytes.min(u64::from(ACCESS_MAX)) as i64;
+        offsets.any(|k| self.seen(memory, moved(place, k)).has_float())
+    }
+}
+
+/// Returns the location `bytes` further on.
+fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
+    MemoryPlace {
+        class: place.class,
+        offset_bytes: place.offset_bytes.saturating_add(bytes),
+    }
+}
+
+/// Returns the contents for a fill with zeros over memory of unknown type: all candidate types. Zeros in
+/// the shadow are correct for floats and pointers and harmless otherwise.
+fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
+    if !block.iter().any(|(_, seen)| seen.has_pointer()) {
+        return CopyKind::Floats(FloatKind::F64);
+    }
+    let of_word = |&(offset_bytes, seen): &(u64, Seen)| {
+        lane_kinds(seen).map(move |kind| CopiedWord { offset_bytes, kind })
+    };
+    CopyKind::Words {
+        words: block.iter().flat_map(of_word).collect(),
+        period: None,
+    }
+}
+
+/// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
+fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
+    let Some(Known::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+        return false;
+    };
+    let source = unit
+        .call_args(body, op)
+        .get(1)
+        .and_then(|source| body.as_const(*source));
+    let Some(ConstKind::Global { global, .. }) = source.map(|id| &unit.constant(id).kind) else {
+        return false;
+    };
+    let variable = &unit.globals[*global];
+    let is_zero = |init: &Initializer| {
+        init.relocations.is_empty() && init.bytes.iter().all(|byte| *byte == 0)
+    };
+    variable.constant && variable.defined && variable.init.as_ref().is_some_and(is_zero)
+}
+
+/// Returns, per alias set, true if callers of the roots or unknown code can access the memory.
+fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
+    let mut seen = vec![false; memory.classes().len()];
+    let mut work: Vec<ClassId> = memory
+        .classes()
+        .filter(|(_, class)| {
+            class.escaped
+                || class.origins.iter().any(|o| {
+                    !matches!(
+                        o,
+                        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_)
+                    )
+                })
+        })
+        .map(|(id, _)| id)
+        .collect();
+    for &root in closure.roots() {
+        work.extend(memory.returned(root).iter().flatten().map(|p| p.class));
+    }
+    while let Some(class) = work.pop() {
+        if !std::mem::replace(&mut seen[class.index()], true) {
+            work.extend(memory.stored(class));
+        }
+    }
+    seen
+}
+
+/// Returns the location of a global's address in a function that only fills the global.
+fn global_place(unit: &Unit, memory: &Memory, body: &Body, value: Value) -> Option<MemoryPlace> {
+    let ConstKind::Global { global, offset } = unit.constant(body.as_const(value)?).kind else {
+        return None;
+    };
+    let start = memory.global(global)?;
+    Some(MemoryPlace {
+        offset_bytes: start.offset_bytes.checked_add(offset)?,
+        ..start
+    })
+}
