@@ -2,25 +2,25 @@
 use std::path::PathBuf;
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/shim.cpp");
-    println!("cargo::rerun-if-changed=src/originals.cpp");
-    println!("cargo::rerun-if-changed=src/local_loops.cpp");
-    println!("cargo::rerun-if-changed=src/chosen_loads.cpp");
-    println!("cargo::rerun-if-changed=src/internal_procedures.cpp");
-    println!("cargo::rerun-if-changed=src/plain_addresses.cpp");
-    println!("cargo::rerun-if-changed=src/shared_addresses.cpp");
+    println!("cargo::rerun-if-changed=src/host/shim.cpp");
+    println!("cargo::rerun-if-changed=src/host/pristine_bodies.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/unroll_local_arrays.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/split_select_loads.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/internal_procedures.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/plain_addresses.cpp");
+    println!("cargo::rerun-if-changed=src/prepare/shared_addresses.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     let prefix =
         std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
     cc::Build::new()
         .cpp(true)
-        .file("src/shim.cpp")
-        .file("src/originals.cpp")
-        .file("src/local_loops.cpp")
-        .file("src/chosen_loads.cpp")
-        .file("src/internal_procedures.cpp")
-        .file("src/plain_addresses.cpp")
-        .file("src/shared_addresses.cpp")
+        .file("src/host/shim.cpp")
+        .file("src/host/pristine_bodies.cpp")
+        .file("src/prepare/unroll_local_arrays.cpp")
+        .file("src/prepare/split_select_loads.cpp")
+        .file("src/prepare/internal_procedures.cpp")
+        .file("src/prepare/plain_addresses.cpp")
+        .file("src/prepare/shared_addresses.cpp")
         .include(PathBuf::from(prefix).join("include"))
         .flag("-std=c++17")
         .flag("-fno-rtti")

@@ -433,7 +433,7 @@ programs! {
 #[test]
 fn overlapping_arguments() {
     use gradus_ad::{ArgActivity, ResultActivity};
-    use gradus_llvm::jit::Arg;
+    use gradus_llvm::host::jit::Arg;
     const SOURCE: &str = "void f(int n, double *x, double *y, double s) {
         for (int i = 1; i < n; i++) y[i] = x[i] * x[i - 1] * s; }";
     let args = [

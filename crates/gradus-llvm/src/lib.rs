@@ -47,42 +47,16 @@
 //! merges the two).
 #![deny(missing_docs)]
 
-mod beside;
-mod casts;
-pub mod census;
-mod chosen_loads;
-mod closure;
-mod constructs;
+mod cuda_merge;
 mod export;
-mod ffi;
-mod fortran;
 pub mod host;
 pub mod import;
-mod inlining;
-pub mod jit;
-pub mod keep;
-mod local_loops;
-mod managers;
-pub mod marks;
-mod merge;
-mod nodes;
-pub mod originals;
-mod own_addresses;
-pub mod pipeline;
-mod pointers;
-pub mod registered;
+pub mod prepare;
 pub mod restructure;
-mod rounded;
-mod shared_addresses;
-pub mod symbols;
-mod tables;
-pub mod target;
-mod vectors;
-mod x86;
 
-pub use host::{Host, Message};
+pub use crate::host::module::{Host, Message};
+pub use crate::host::pipeline::{OptLevel, Pipeline};
+pub use crate::host::target::Emit;
+pub use crate::prepare::global_registrations::{Held, Word};
+pub use crate::prepare::marks::{Bearer, MarkForm, Marked, MarkedInstructions, annotation_place};
 pub use import::{Imported, Refusal};
-pub use marks::{Bearer, MarkForm, Marked, MarkedInstructions, annotation_place};
-pub use pipeline::{OptLevel, Pipeline};
-pub use registered::{Held, Word};
-pub use target::Emit;

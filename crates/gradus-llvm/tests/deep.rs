@@ -1,7 +1,7 @@
 //! Functions of 20,000 regions, nested or in sequence: no stack overflow, and time nearly linear.
 use gradus_ir::verify;
 use gradus_llvm::Host;
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 

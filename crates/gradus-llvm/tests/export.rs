@@ -6,7 +6,7 @@ use gradus_ir::{
     AliasScope, AttrSet, BarrierScope, BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Function,
     Global, Initializer, IntPredicate, Linkage, Meta, Op, OpKind, Relocation, Symbol, Unit, verify,
 };
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
 const PROGRAM: &str = "double sq(double x) { double y = x * x; return y + 1; }

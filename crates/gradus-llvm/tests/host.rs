@@ -1,7 +1,7 @@
 //! The host as a whole: reading, linking, pipelines, emission, the JIT, symbols.
 mod clang;
 use clang::{bitcode, compile};
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Emit, Host, OptLevel, Pipeline};
 
 const SUM: &str = "double scale; static double sq(double v) { return v * v; }

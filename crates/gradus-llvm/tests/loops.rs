@@ -6,7 +6,7 @@ use gradus_ir::{
     Attr, AttrSet, AttrValue, BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Function,
     IntPredicate, Linkage, TypeId, Unit, verify,
 };
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
 /// Returns a module with a function of the given parameters and the code emitted by `fill`.

@@ -2,7 +2,7 @@
 mod clang;
 use clang::bitcode;
 use gradus_ir::verify;
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
 /// A program and calls of it; the module as compiled by clang provides the expected results.

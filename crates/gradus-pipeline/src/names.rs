@@ -3,7 +3,7 @@
 use crate::GradRequest;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::Host;
-use gradus_llvm::symbols::demangled;
+use gradus_llvm::host::symbols::demangled;
 
 /// Returns the symbols of the functions named by the requests, in order.
 ///

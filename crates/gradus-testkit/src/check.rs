@@ -12,7 +12,7 @@
 use crate::generate::CELLS;
 use crate::isolated::{self, Followed};
 use crate::made::{Loaded, Subject};
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
 
 /// The verdict on a program.

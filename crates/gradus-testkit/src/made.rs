@@ -5,7 +5,7 @@
 
 use crate::check::Verdict;
 use gradus_ir::{Diagnostic, Severity};
-use gradus_llvm::jit::Jit;
+use gradus_llvm::host::jit::Jit;
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_pipeline::{
     Derivative, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, Reply, Request,

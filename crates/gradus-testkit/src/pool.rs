@@ -1,7 +1,7 @@
 //! Runs lowered programs on the pool of this process.
 
 use gradus_ir::Unit;
-use gradus_llvm::jit::Jit;
+use gradus_llvm::host::jit::Jit;
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_par::Options;
 use gradus_rt::{answers, critical, pool, ranges, reduce, strand, tasks, team};

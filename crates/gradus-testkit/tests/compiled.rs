@@ -3,7 +3,7 @@
 
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Unit, parse, print, verify};
-use gradus_llvm::jit::Jit;
+use gradus_llvm::host::jit::Jit;
 use gradus_llvm::{Host, Pipeline};
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -5,7 +5,7 @@
 
 use gradus_interp::{Machine, Value};
 use gradus_ir::{Layout, Unit, parse, print, verify};
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_testkit::{CELLS, Style, program};
 

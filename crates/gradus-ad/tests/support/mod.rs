@@ -5,7 +5,7 @@ use gradus_ad::{
     ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
 };
 use gradus_ir::{Diagnostic, FuncId, Unit};
-use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -3,7 +3,7 @@
 //! Both tables list members before aggregates, so a single pass over each table suffices. Imported types
 //! and constants map to the host's originals.
 use super::Exporter;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{Const, ConstKind, Diagnostic, Entity, FloatKind, Type};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

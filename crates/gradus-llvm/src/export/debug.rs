@@ -5,7 +5,7 @@
 //! of its primal.
 use super::Exporter;
 use super::structure::Structure;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{Entity, LocId, MetaId, Op};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;

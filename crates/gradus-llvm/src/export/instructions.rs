@@ -1,6 +1,6 @@
 //! Translates an op without regions to an LLVM instruction.
 use super::Exporter;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use crate::import::FAST_SHIFT;
 use gradus_ir::{
     Access, AllocaInfo, Atomicity, BinaryOp, CallInfo, CastOp, Diagnostic, Entity, Flags,

@@ -4,11 +4,11 @@
 //! A trip count `cond ? n : 0` with `n` nonzero under `cond` uses `cond` as the guard (`runs`). Inside the
 //! loop the trip count is `n`; after the loop it is a phi of zero and `n`, as in LLVM's own loops. An index
 //! that is used only in sums with a single loop-invariant value starts at that value (`starts`).
-use super::runs::{Runs, runs};
-use super::starts::{End as Last, Start, start};
 use super::structure::{Frame, Structure, Values};
-use super::threading::End;
-use crate::ffi::*;
+use crate::export::induction_start::{End as Last, Start, start};
+use crate::export::jump_threading::End;
+use crate::export::zero_trip_guard::{Runs, runs};
+use crate::host::ffi::*;
 use gradus_ir::{ConstKind, Diagnostic, Entity, Flags, Op, OpKind, Type, Value};
 use llvm_sys::LLVMIntPredicate;
 use llvm_sys::core::*;

@@ -5,21 +5,21 @@
 //! last, the old blocks are deleted. Until then foreign ops and debug records are cloned from the old
 //! blocks. A function of the host keeps everything except its body: attributes, comdat and debug
 //! information are not rebuilt. The unit is outdated afterwards.
+mod access_groups;
 mod constants;
 mod debug;
-mod groups;
+mod induction_start;
 mod instructions;
+mod jump_threading;
+mod live_ranges;
 mod loops;
 mod metadata;
-mod order;
-mod runs;
-mod starts;
 mod structure;
 mod symbols;
-mod threading;
+mod zero_trip_guard;
 
-use crate::ffi::*;
-use crate::host::Host;
+use crate::host::ffi::*;
+use crate::host::module::Host;
 use gradus_ir::{
     AttrsId, Code, Diagnostic, Entity, FuncId, LocId, MetaId, ScopeId, TbaaTypeId, TypeId, Unit,
 };

@@ -1,12 +1,12 @@
 //! Translates regions to basic blocks: one walk over a body with an explicit stack.
 //!
-//! An op with arms becomes a branch and its arms. [`super::threading`] builds the continuation,
+//! An op with arms becomes a branch and its arms. [`crate::export::jump_threading`] builds the continuation,
 //! [`super::loops`] the loops. Ops after an op that never lets control through are left out.
 use super::Exporter;
 use super::loops::Round;
-use super::order::Order;
-use super::threading::End;
-use crate::ffi::*;
+use crate::export::jump_threading::End;
+use crate::export::live_ranges::Order;
+use crate::host::ffi::*;
 use crate::import::SELECTOR_NAME;
 use gradus_ir::{
     BinaryOp, Body, CallInfo, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind,
@@ -63,7 +63,7 @@ pub(super) struct Structure<'x, 'h, 'u> {
     /// Values beside the results that the arms of an op yield.
     pub(super) extras: HashMap<Op, Vec<Value>>,
     pub(super) rounds: HashMap<Op, Round>,
-    /// Sums that are a loop's index (see [`super::starts`]).
+    /// Sums that are a loop's index (see [`crate::export::induction_start`]).
     pub(super) counted: HashSet<Op>,
     /// The enclosing loops with independent iterations, and their access groups.
     pub(super) groups: Vec<(Op, LLVMMetadataRef)>,

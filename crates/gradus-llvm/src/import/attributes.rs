@@ -5,7 +5,7 @@
 //! in the host's table.
 use super::Importer;
 use super::constants::linkage;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{Attr, AttrSet, AttrValue, AttrsId, FuncId, Function, SourceSpan};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;

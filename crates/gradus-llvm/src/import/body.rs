@@ -6,10 +6,10 @@
 //! log, so the cost of the walk is linear in the number of bindings.
 use super::Importer;
 use super::refusal::Refusal;
-use super::source::{Block, End, Inst, Ref, Source};
+use crate::host::handle_tables::Records;
+use crate::import::cfg_reader::{Block, End, Inst, Ref, Source};
 use crate::restructure::scope::{Scope, Var};
 use crate::restructure::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
-use crate::tables::Records;
 use gradus_ir::{
     BinaryOp, Body, ConstKind, Entity, FuncId, IntPredicate, Meta, Op, OpKind, Region, Type,
     TypeId, Value,

@@ -4,7 +4,7 @@
 //! constant expressions, very wide integers, inline assembly, metadata operands) is a foreign constant: a
 //! number in the host's table.
 use super::Importer;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{
     ConstId, ConstKind, FIRST_OBJECT, Global, GlobalId, Initializer, Linkage, Relocation, Symbol,
 };

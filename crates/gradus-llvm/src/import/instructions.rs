@@ -1,6 +1,6 @@
 //! Translates an LLVM instruction to the kind, flags and operands of an op.
 use super::Importer;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BinaryOp, CallInfo, CastOp, Flags, FloatPredicate,
     IntPredicate, LandingPad, OpKind, RmwOp, TailKind,

@@ -1,7 +1,7 @@
 //! Translates metadata of instructions: TBAA tags, alias scopes, locations, and opaque metadata that is
 //! preserved only.
 use super::Importer;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{
     AliasScope, CopiedMember, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaTag,
     TbaaType, TbaaTypeId,

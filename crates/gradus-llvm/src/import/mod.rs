@@ -7,28 +7,28 @@
 //! change.
 mod attributes;
 mod body;
+mod cfg_reader;
 mod constants;
-mod given_away;
+mod escaping_globals;
+mod exit_blocks;
 mod instructions;
 mod metadata;
-mod own_blocks;
 mod refusal;
-mod source;
 mod types;
+mod unique_malloc_globals;
 mod unwritten;
-mod ways_out;
 
 pub(crate) use body::SELECTOR_NAME;
 pub(crate) use instructions::FAST_SHIFT;
 pub(crate) use metadata::metadata_kinds;
 pub use refusal::Refusal;
 
-use crate::ffi::*;
-use crate::fortran;
-use crate::host::Host;
-use crate::pipeline::attribute_kind;
+use crate::host::ffi::*;
+use crate::host::handle_tables::Tables;
+use crate::host::module::Host;
+use crate::host::pipeline::attribute_kind;
+use crate::prepare::fortran;
 use crate::restructure;
-use crate::tables::Tables;
 use gradus_ir::externals::QUESTION;
 use gradus_ir::{
     AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
@@ -197,9 +197,9 @@ impl<'h> Importer<'h> {
     /// Imports a function's body; returns the number of its instructions.
     fn import_body(&mut self, id: FuncId, function: LLVMValueRef) -> Result<usize, Refusal> {
         self.check_function(function)?;
-        let mut source = source::read(self, function)?;
+        let mut source = cfg_reader::read(self, function)?;
         if self.parts_ways {
-            ways_out::part(&mut source);
+            exit_blocks::part(&mut source);
         }
         let tree = restructure::restructure(&source.cfg).map_err(|_| Refusal::ControlFlow)?;
         let scope = source.scope(&tree);

@@ -1,6 +1,6 @@
 //! Translates LLVM's types to type ids of the unit.
 use super::Importer;
-use crate::ffi::*;
+use crate::host::ffi::*;
 use gradus_ir::{FloatKind, Type, TypeId};
 use llvm_sys::LLVMTypeKind::{self, *};
 use llvm_sys::core::*;

@@ -5,7 +5,7 @@
 //! LLVM's GlobalOpt, a pass that may not have run. The module itself does not change.
 
 use super::Importer;
-use crate::ffi::name_of;
+use crate::host::ffi::name_of;
 use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
 use llvm_sys::LLVMOpcode::*;
 use llvm_sys::LLVMThreadLocalMode::LLVMNotThreadLocal;

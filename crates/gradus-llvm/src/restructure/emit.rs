@@ -5,10 +5,10 @@
 //! the stack with new sequences. References to later nodes (the landing sequence of an edge, loops) are
 //! filled in at the end.
 
-use super::dag::Dag;
 use super::graph::{Edge, Graph, Place, Reader, Region};
-use super::levels::{Choice, Levels};
 use super::tree::{Again, NodeId, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
+use crate::restructure::dominance_levels::{Choice, Levels};
+use crate::restructure::dominators::Dag;
 use std::collections::HashMap;
 
 /// The known facts of a loop.

@@ -66,10 +66,10 @@
 #![forbid(unsafe_code)]
 
 mod cycles;
-mod dag;
+mod dominance_levels;
+mod dominators;
 mod emit;
 mod graph;
-mod levels;
 pub mod scope;
 #[cfg(test)]
 mod tests;
@@ -189,8 +189,8 @@ pub fn restructure(cfg: &Cfg) -> Result<Tree, CfgError> {
     let mut regions = vec![graph.root_region()];
     while let Some(mut region) = regions.pop() {
         let inner = cycles::contract(&mut graph, &mut region, &mut emitter);
-        let dag = dag::Dag::new(&mut graph, &region);
-        let levels = levels::Levels::new(&mut graph, &dag);
+        let dag = dominators::Dag::new(&mut graph, &region);
+        let levels = dominance_levels::Levels::new(&mut graph, &dag);
         emitter.region(&graph, &region, &dag, &levels);
         regions.extend(inner);
     }

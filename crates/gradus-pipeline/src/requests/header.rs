@@ -5,7 +5,7 @@ use crate::reply::{Argument, Derivative, Descriptor, DescriptorKind, Role};
 use crate::request::Mode;
 use crate::requests::source_arguments;
 use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
-use gradus_llvm::symbols::ArrayDescriptor;
+use gradus_llvm::host::symbols::ArrayDescriptor;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,0 +1,169 @@
+//! Inline PTX in device code: known instructions become functions ([`ptx`]), all others are refused.
+
+use super::calls_in;
+use super::launches::set_callee;
+use super::ptx::{self, Slot};
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use crate::host::pipeline::attribute_kind;
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+use llvm_sys::core::*;
+use llvm_sys::linker::LLVMLinkModules2;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
+
+/// Prefix of the names of functions that replace inline assembly.
+const ASSEMBLY: &str = "__gr_assembly.";
+
+impl Host {
+    /// Replaces the inline assembly of a device module by calls of equivalent functions.
+    ///
+    /// # Errors
+    /// Unknown assembly.
+    pub(super) fn replace_assembly(&self, module: LLVMModuleRef) -> Result<(), Diagnostic> {
+        let mut functions = Vec::new();
+        let mut calls = Vec::new();
+        unsafe {
+            let mut f = LLVMGetFirstFunction(module);
+            while !f.is_null() {
+                functions.push(f);
+                f = LLVMGetNextFunction(f);
+            }
+            for call in functions.into_iter().flat_map(|f| calls_in(f)) {
+                let callee = LLVMGetCalledValue(call);
+                if LLVMIsAInlineAsm(callee).is_null() || orders_only(call) {
+                    continue;
+                }
+                let name = format!("{ASSEMBLY}{}", calls.len());
+                let text = stands_for(call, &name).map_err(|text| refused(call, &text))?;
+                calls.push((call, name, text));
+            }
+            for (_, name, text) in &calls {
+                let made = self.read_text(text.as_bytes(), name)?;
+                if LLVMLinkModules2(module, made) != 0 {
+                    return Err(self.failure(Code::UnreadableInput, "cannot link assembly"));
+                }
+            }
+            for (call, name, _) in calls {
+                let f = LLVMGetNamedFunction(module, c_string(&name).as_ptr());
+                set_callee(call, f);
+                // The compiler adds `memory` attributes to assembly without a memory clobber.
+                let memory = attribute_kind("memory");
+                LLVMRemoveCallSiteEnumAttribute(call, LLVMAttributeFunctionIndex, memory);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether assembly is an empty compiler barrier: no text, no results, no arguments.
+unsafe fn orders_only(call: LLVMValueRef) -> bool {
+    unsafe {
+        let gives = LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind;
+        let text = assembly(LLVMGetCalledValue(call));
+        text.trim().is_empty() && !gives && LLVMGetNumArgOperands(call) == 0
+    }
+}
+
+/// Returns the text of the function `name` for a call of inline assembly; the error is the instruction
+/// without a counterpart.
+///
+/// # Safety
+/// `call` is a live call of inline assembly.
+unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
+    unsafe {
+        let callee = LLVMGetCalledValue(call);
+        let text = assembly(callee);
+        let whole = || text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let ty = LLVMTypeOf(call);
+        let mut given = Vec::new();
+        match LLVMGetTypeKind(ty) {
+            LLVMTypeKind::LLVMVoidTypeKind => {}
+            LLVMTypeKind::LLVMStructTypeKind => {
+                let count = LLVMCountStructElementTypes(ty);
+                given.extend((0..count).map(|at| LLVMStructGetTypeAtIndex(ty, at)));
+            }
+            _ => given.push(ty),
+        }
+        let count = LLVMGetNumArgOperands(call);
+        let taken = (0..count).map(|at| LLVMTypeOf(LLVMGetOperand(call, at)));
+        let slots = |ty| slot(ty).ok_or_else(whole);
+        let results = given
+            .into_iter()
+            .map(slots)
+            .collect::<Result<Vec<_>, _>>()?;
+        let inputs = taken.map(slots).collect::<Result<Vec<_>, _>>()?;
+        let asked = constraints(callee);
+        let words: Vec<&str> = asked.split(',').collect();
+        // PTX has neither memory operands nor alternative constraints.
+        if words.iter().any(|word| word.contains(['*', '|'])) {
+            return Err(whole());
+        }
+        let tied: Vec<Option<usize>> = words[results.len()..]
+            .iter()
+            .map(|word| word.parse().ok().filter(|at| *at < results.len()))
+            .collect();
+        ptx::function(&text, &results, &inputs, &tied, name)
+    }
+}
+
+unsafe fn slot(ty: LLVMTypeRef) -> Option<Slot> {
+    unsafe {
+        Some(match LLVMGetTypeKind(ty) {
+            LLVMTypeKind::LLVMIntegerTypeKind => match LLVMGetIntTypeWidth(ty) {
+                bits @ (16 | 32 | 64) => Slot::Int(bits),
+                _ => return None,
+            },
+            LLVMTypeKind::LLVMHalfTypeKind => Slot::Half,
+            LLVMTypeKind::LLVMFloatTypeKind => Slot::Float,
+            LLVMTypeKind::LLVMDoubleTypeKind => Slot::Double,
+            LLVMTypeKind::LLVMPointerTypeKind => Slot::Pointer,
+            _ => return None,
+        })
+    }
+}
+
+unsafe fn constraints(value: LLVMValueRef) -> String {
+    unsafe {
+        let mut len = 0;
+        let start = LLVMGetInlineAsmConstraintString(value, &mut len);
+        text_of(start, len)
+    }
+}
+
+/// Returns the text of inline assembly.
+///
+/// # Safety
+/// `value` is live inline assembly.
+pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
+    unsafe {
+        let mut len = 0;
+        let start = LLVMGetInlineAsmAsmString(value, &mut len);
+        text_of(start, len)
+    }
+}
+
+/// Returns the source location of an instruction.
+///
+/// # Safety
+/// `call` is a live instruction.
+pub(super) unsafe fn place(call: LLVMValueRef) -> Option<SourceSpan> {
+    let span = unsafe {
+        let mut len = 0;
+        let file = LLVMGetDebugLocFilename(call, &mut len);
+        SourceSpan {
+            file: text_of(file, len as usize),
+            line: LLVMGetDebugLocLine(call),
+            column: 0,
+            called_at: None,
+        }
+    };
+    (span.line > 0).then_some(span)
+}
+
+fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
+    let message = format!("assembly of the GPU has no counterpart on this machine: `{text}`");
+    Diagnostic::error(Code::KernelRefused, message)
+        .at(unsafe { place(call) }, "written here")
+        .help("write the same in CUDA C++, or guard it with `#if`")
+}

@@ -1,0 +1,61 @@
+//! Separate compilation: records device functions that cannot be called across units.
+//!
+//! A device function with thread queries, barriers or shared memory is inlined into the calling kernel.
+//! Kernels of separate units cannot call the function. The objects record definitions and calls for a link
+//! step with all units. A variable [`TOGETHER`]`NAME` marks a definition, [`CALLED`]`NAME` a call into a
+//! foreign unit. Each variable holds `file:line:name`.
+
+use super::launches::calls_of;
+use crate::cuda_merge::inline_ptx::place;
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use gradus_ir::externals::{CALLED, DEVICE, TOGETHER};
+use llvm_sys::LLVMLinkage;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+
+impl Host {
+    /// Makes a function internal and records the function as not callable from other units.
+    pub(super) unsafe fn keep_from_others(&self, f: LLVMValueRef) {
+        unsafe {
+            if LLVMGetLinkage(f) == LLVMLinkage::LLVMInternalLinkage {
+                return;
+            }
+            LLVMSetLinkage(f, LLVMLinkage::LLVMInternalLinkage);
+            let name = name_of(f);
+            let line = self.source_line(&name);
+            let (file, line) = line.map_or((String::new(), 0), |line| (line.file, line.line));
+            let spelled = self.source_name(&name).unwrap_or_default();
+            self.note(TOGETHER, &name, &format!("{file}:{line}:{spelled}"));
+        }
+    }
+
+    /// Records calls of device functions that the module does not define.
+    pub(super) fn tell_calls_of_others(&self) {
+        for f in self.functions() {
+            unsafe {
+                let name = name_of(f);
+                if !name.starts_with(DEVICE) || LLVMIsDeclaration(f) == 0 {
+                    continue;
+                }
+                let call = calls_of(f).into_iter().find_map(|call| place(call));
+                if let Some(at) = call {
+                    self.note(CALLED, &name, &format!("{}:{}:", at.file, at.line));
+                }
+            }
+        }
+    }
+
+    unsafe fn note(&self, prefix: &str, name: &str, text: &str) {
+        let name = name.strip_prefix(DEVICE).unwrap_or(name);
+        unsafe {
+            let held = LLVMConstStringInContext2(self.ctx, text.as_ptr().cast(), text.len(), 0);
+            let name = c_string(&format!("{prefix}{name}"));
+            let note = LLVMAddGlobal(self.module, LLVMTypeOf(held), name.as_ptr());
+            LLVMSetInitializer(note, held);
+            LLVMSetGlobalConstant(note, 1);
+            // Several units may record the same call.
+            LLVMSetLinkage(note, LLVMLinkage::LLVMWeakAnyLinkage);
+        }
+    }
+}

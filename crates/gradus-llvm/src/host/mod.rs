@@ -1,0 +1,15 @@
+//! The LLVM module, its symbols and targets, and handles into LLVM.
+
+pub(crate) mod derivatives_only;
+pub(crate) mod ffi;
+pub(crate) mod handle_map;
+pub(crate) mod handle_tables;
+pub mod jit;
+pub mod module;
+pub mod op_histogram;
+pub mod pipeline;
+pub mod pristine_bodies;
+pub(crate) mod reachable;
+pub mod symbol_preservation;
+pub mod symbols;
+pub mod target;

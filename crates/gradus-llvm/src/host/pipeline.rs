@@ -1,0 +1,227 @@
+//! The fixed list of LLVM pass pipelines; no other pipeline is ever run.
+//!
+//! Some combinations of passes crash LLVM (for example `unify-loop-exits` before `lower-switch`), so
+//! pipelines are not composed at run time. The early pipelines bring the program into a form suitable for
+//! import and differentiation; the late pipelines are LLVM's own `-O` levels, run after export.
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use crate::host::target::TargetMachine;
+use gradus_ir::{Code, Diagnostic};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::transforms::pass_builder::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
+
+/// An optimisation level of LLVM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OptLevel {
+    /// `-O0`
+    O0,
+    /// `-O1`
+    O1,
+    /// `-O2`
+    O2,
+    /// `-O3`
+    O3,
+}
+
+/// A pipeline of the fixed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// Before differentiation of serial code: loop-invariant calls are hoisted before inlining, small
+    /// constant loops are unrolled, nothing is peeled or vectorised.
+    EarlySerial,
+    /// Before differentiation of code that calls OpenMP's runtime. Unlike [`Pipeline::EarlySerial`],
+    /// runtime calls are never duplicated, and no load is moved to the previous iteration.
+    EarlyOpenMp,
+    /// The minimum for import: before raising parallel code, where calls must stay calls, and before a mere
+    /// round trip through the IR, after which the user's own pipeline runs.
+    EarlyPlain,
+    /// Before raising the launches of a merged CUDA source: inlines device functions that query their
+    /// thread index into their kernels.
+    EarlyKernels,
+    /// LLVM's own pipeline of a level, after export.
+    Late(OptLevel),
+}
+
+// Reasons for the choice and order of passes:
+//
+// - `loop-unroll-full` would also peel, so `loop-unroll` with options is used.
+// - `simplifycfg` also runs before `sroa`: for many exits to one block it is quadratic once the block has
+//   phis.
+// - `dse` runs before `sroa` after inlining: libstdc++ sets the first byte of a union before it constructs
+//   an element there. `sroa` would make a variable of that byte and split the element's first number.
+// - `lower-constant-intrinsics` resolves `__builtin_constant_p`: libstdc++ reads the element count from a
+//   list's head if the node is known to be the head, and `gvn` would otherwise forward a node's value to
+//   that read.
+// - `correlated-propagation` records non-negative operands and non-wrapping sums from conditions. Proofs
+//   that addresses differ require these flags.
+const EARLY_UNTIL_UNROLLING: &str = "inferattrs,\
+    cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
+    function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
+    cgscc(inline,function-attrs),\
+    function(dse,sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,lower-constant-intrinsics,\
+    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),loop-simplify,lcssa)";
+macro_rules! early_from_unrolling {
+    ($gvn:literal) => {
+        concat!(
+            "function(loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
+             sroa,",
+            $gvn,
+            ",correlated-propagation,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
+             rpo-function-attrs"
+        )
+    };
+}
+const EARLY_SERIAL: &str = early_from_unrolling!("gvn");
+// Load PRE would carry a loaded value from one iteration to the next, and thus add a loop-carried
+// dependence.
+const EARLY_OPENMP: &str = early_from_unrolling!("gvn<no-load-pre>");
+// `ipsccp` propagates arguments that all calls of a function share: outlined tasks would pass them through
+// memory.
+const EARLY_PLAIN: &str =
+    "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),ipsccp,cgscc(function-attrs)";
+// Nothing is unrolled: a barrier in a loop stays a single barrier.
+const EARLY_KERNELS: &str = "\
+    function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
+    early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
+
+impl Pipeline {
+    /// Returns the pipeline in LLVM's notation, without its common prefix ([`EARLY_UNTIL_UNROLLING`]).
+    fn text(self) -> &'static str {
+        match self {
+            Pipeline::EarlySerial => EARLY_SERIAL,
+            Pipeline::EarlyOpenMp => EARLY_OPENMP,
+            Pipeline::EarlyPlain => EARLY_PLAIN,
+            Pipeline::EarlyKernels => EARLY_KERNELS,
+            Pipeline::Late(OptLevel::O0) => "default<O0>",
+            Pipeline::Late(OptLevel::O1) => "default<O1>",
+            Pipeline::Late(OptLevel::O2) => "default<O2>",
+            Pipeline::Late(OptLevel::O3) => "default<O3>",
+        }
+    }
+}
+
+impl Host {
+    /// Runs a pipeline over the whole module. Earlier units are outdated afterwards.
+    ///
+    /// # Errors
+    /// A triple without a code generator in LLVM, or a failing pass.
+    pub fn run(&mut self, pipeline: Pipeline) -> Result<(), Diagnostic> {
+        self.touch();
+        if !matches!(pipeline, Pipeline::Late(_)) {
+            self.strip_o0_attributes();
+        }
+        let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
+        if before_derivatives {
+            self.spell_out_instructions();
+            self.raise_inlining();
+            self.keep_parallel_calls_single(true);
+        }
+        let level = match pipeline {
+            Pipeline::Late(level) => level,
+            _ => OptLevel::O2,
+        };
+        let machine = TargetMachine::for_module(self, level)?;
+        let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
+        if pipeline == Pipeline::EarlyPlain
+            && let Some(others) = self.only_constructs_inlined()
+        {
+            let done = self.run_text("inferattrs,always-inline", &machine, vectorise);
+            self.inlined_again(&others);
+            done?;
+        }
+        let done = (|| {
+            if before_derivatives {
+                self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;
+                self.offset_rounded_addresses();
+                if self.local_loops {
+                    self.ask_for_unrolling();
+                }
+            }
+            if pipeline == Pipeline::EarlyKernels {
+                let first = "inferattrs,always-inline,function(sroa)";
+                self.run_text(first, &machine, vectorise)?;
+                self.return_at_exits()?;
+                // Address-based optimisations then see the 32-bit distances.
+                self.wrap_shared_addresses();
+            }
+            self.run_text(pipeline.text(), &machine, vectorise)?;
+            if before_derivatives {
+                self.part_chosen_loads();
+            }
+            if before_derivatives || pipeline == Pipeline::EarlyKernels {
+                self.wrap_shared_addresses();
+            }
+            Ok(())
+        })();
+        if before_derivatives {
+            self.stop_asking_for_unrolling();
+            self.keep_parallel_calls_single(false);
+            self.lower_inlining();
+        }
+        done
+    }
+
+    fn run_text(
+        &self,
+        text: &str,
+        machine: &TargetMachine,
+        vectorise: bool,
+    ) -> Result<(), Diagnostic> {
+        let text = c_string(text);
+        let error = unsafe {
+            let options = LLVMCreatePassBuilderOptions();
+            LLVMPassBuilderOptionsSetLoopVectorization(options, vectorise.into());
+            LLVMPassBuilderOptionsSetSLPVectorization(options, vectorise.into());
+            LLVMPassBuilderOptionsSetLoopInterleaving(options, vectorise.into());
+            let error = take_error(LLVMRunPasses(
+                self.module,
+                text.as_ptr(),
+                machine.raw,
+                options,
+            ));
+            LLVMDisposePassBuilderOptions(options);
+            error
+        };
+        match error {
+            Some(text) => {
+                Err(self.failure(Code::ToolFailed, &format!("LLVM's passes failed: {text}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes `optnone` from every function, and the `noinline` that `-O0` adds with it.
+    pub fn strip_o0_attributes(&mut self) {
+        let optnone = attribute_kind("optnone");
+        let noinline = attribute_kind("noinline");
+        for f in self.functions() {
+            unsafe {
+                if LLVMGetEnumAttributeAtIndex(f, FUNCTION, optnone).is_null() {
+                    continue;
+                }
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, optnone);
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline);
+            }
+        }
+    }
+
+    /// Returns every function of the module, in module order.
+    pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
+        let mut all = Vec::new();
+        let mut f = unsafe { LLVMGetFirstFunction(self.module) };
+        while !f.is_null() {
+            all.push(f);
+            f = unsafe { LLVMGetNextFunction(f) };
+        }
+        all
+    }
+}
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+/// Returns LLVM's number of the attribute called `name`.
+pub(crate) fn attribute_kind(name: &str) -> u32 {
+    unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) }
+}

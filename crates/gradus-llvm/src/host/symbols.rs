@@ -1,0 +1,274 @@
+//! Symbol queries: definitions, calls, argument names, source lines, and C types from debug information.
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use llvm_sys::LLVMLinkage;
+use llvm_sys::core::*;
+use llvm_sys::debuginfo::*;
+use llvm_sys::prelude::*;
+use std::ffi::{c_char, c_uint, c_void};
+
+/// A line of the user's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// Path as recorded by the compiler; a relative path is joined to its directory.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+unsafe extern "C" {
+    fn gr_argument_names(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+    fn gr_demangled(
+        symbol: *const c_char,
+        len: usize,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+    fn gr_array_descriptors(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+    fn gr_c_types(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+}
+
+/// A Fortran argument passed by descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayDescriptor {
+    /// `s`: assumed shape; `a`: allocatable; `p`: pointer; `r`: assumed rank.
+    pub kind: char,
+    /// The number of dimensions.
+    pub rank: u32,
+    /// C's spelling of the element type; empty if C has none.
+    pub elem: String,
+}
+
+impl ArrayDescriptor {
+    /// Parses `KIND RANK ELEM`.
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.splitn(3, ' ');
+        Some(ArrayDescriptor {
+            kind: words.next()?.chars().next()?,
+            rank: words.next()?.parse().ok()?,
+            elem: words.next()?.to_string(),
+        })
+    }
+}
+
+/// Returns the demangled name of a C++ or Rust symbol, with scopes and types: `a::f(double)` for
+/// `_ZN1a1fEd`. Other symbols stay unchanged.
+pub fn demangled(symbol: &str) -> String {
+    let mut texts: Vec<Option<String>> = Vec::new();
+    // SAFETY: the symbol's bytes live through the call, and the sink's data has the type that `take_type`
+    // expects.
+    unsafe {
+        gr_demangled(
+            symbol.as_ptr().cast(),
+            symbol.len(),
+            take_type,
+            (&raw mut texts).cast(),
+        );
+    }
+    let text = texts.pop().flatten().unwrap_or_else(|| symbol.to_string());
+    without_hash(&text).to_string()
+}
+
+/// Returns a Rust name without the hash that distinguishes crates: `d::deep::cube::h0123456789abcdef`.
+fn without_hash(text: &str) -> &str {
+    let is_hash = |h: &str| h.len() == 16 && h.bytes().all(|b| b.is_ascii_hexdigit());
+    match text.rsplit_once("::h") {
+        Some((name, hash)) if is_hash(hash) => name,
+        _ => text,
+    }
+}
+
+extern "C" fn take_type(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
+    let types = unsafe { &mut *types.cast::<Vec<Option<String>>>() };
+    let text = unsafe { text_of(text, len) };
+    types.push((!text.is_empty()).then_some(text));
+}
+
+extern "C" fn take_name(names: *mut c_void, index: c_uint, text: *const c_char, len: usize) {
+    let names = unsafe { &mut *names.cast::<Vec<Option<String>>>() };
+    let text = unsafe { text_of(text, len) };
+    if let Some(slot) = names.get_mut(index as usize)
+        && slot.is_none()
+        && !text.is_empty()
+    {
+        *slot = Some(text);
+    }
+}
+
+impl Host {
+    /// Returns the calls of a declared function with the given number of arguments.
+    pub(crate) fn calls_of(&self, name: &str, arguments: u32) -> Vec<LLVMValueRef> {
+        let mut calls = Vec::new();
+        unsafe {
+            let name = c_string(name);
+            let called = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if called.is_null() || LLVMIsDeclaration(called) == 0 {
+                return calls;
+            }
+            let mut at = LLVMGetFirstUse(called);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_call = !LLVMIsACallInst(user).is_null();
+                if is_call
+                    && LLVMGetCalledValue(user) == called
+                    && LLVMGetNumArgOperands(user) == arguments
+                {
+                    calls.push(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+        calls
+    }
+    /// Returns the names of all functions with a body, in module order.
+    pub fn defined_functions(&self) -> Vec<String> {
+        let all = self.functions().into_iter();
+        all.filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0)
+            .map(|f| unsafe { name_of(f) })
+            .collect()
+    }
+
+    /// Returns true if the module defines a function of the given name.
+    pub fn defines(&self, name: &str) -> bool {
+        self.function(name)
+            .is_some_and(|f| unsafe { LLVMIsDeclaration(f) } == 0)
+    }
+
+    /// Returns true if a function has local linkage.
+    pub fn is_of_one_file(&self, name: &str) -> bool {
+        use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
+        let own = [LLVMInternalLinkage, LLVMPrivateLinkage];
+        self.function(name)
+            .is_some_and(|f| own.contains(&unsafe { LLVMGetLinkage(f) }))
+    }
+
+    /// Returns the source name of each parameter of a function: the IR's name, otherwise DWARF's, otherwise
+    /// `arg0`…
+    pub fn argument_names(&self, function: &str) -> Vec<String> {
+        let names = self
+            .function(function)
+            .map(|f| self.parameter_names(f))
+            .unwrap_or_default();
+        let named = |(i, name): (usize, Option<String>)| name.unwrap_or_else(|| format!("arg{i}"));
+        names.into_iter().enumerate().map(named).collect()
+    }
+
+    /// Like [`Host::argument_names`], with `None` for an unknown name.
+    pub(crate) fn parameter_names(&self, f: LLVMValueRef) -> Vec<Option<String>> {
+        let count = unsafe { LLVMCountParams(f) };
+        let mut from_debug: Vec<Option<String>> = vec![None; count as usize];
+        unsafe { gr_argument_names(f, take_name, (&raw mut from_debug).cast()) };
+        let from_ir = |i: u32| {
+            let name = unsafe { name_of(LLVMGetParam(f, i)) };
+            let own = name.split(".coerce").next().unwrap_or_default().to_string();
+            (!own.is_empty() && !own.starts_with(|c: char| c.is_ascii_digit())).then_some(own)
+        };
+        (0..count)
+            .map(|i| from_ir(i).or(from_debug[i as usize].take()))
+            .collect()
+    }
+
+    /// Returns C's spellings of a function's result and of its source parameters, in order, from debug
+    /// information. Typedefs are resolved, and `None` is a type without a C spelling. Empty without debug
+    /// information.
+    pub fn c_types(&self, function: &str) -> Vec<Option<String>> {
+        let mut types: Vec<Option<String>> = Vec::new();
+        if let Some(f) = self.function(function) {
+            unsafe { gr_c_types(f, take_type, (&raw mut types).cast()) };
+        }
+        types
+    }
+
+    /// Returns the array descriptors that Fortran passes for a function's result and its source parameters,
+    /// in order. Empty without debug information.
+    pub fn array_descriptors(&self, function: &str) -> Vec<Option<ArrayDescriptor>> {
+        let mut texts: Vec<Option<String>> = Vec::new();
+        if let Some(f) = self.function(function) {
+            unsafe { gr_array_descriptors(f, take_type, (&raw mut texts).cast()) };
+        }
+        let read = |text: Option<String>| ArrayDescriptor::read(&text?);
+        texts.into_iter().map(read).collect()
+    }
+
+    /// Makes a function callable from other files by its symbol, and preserves the function without
+    /// callers.
+    pub fn make_callable(&self, name: &str) {
+        let Some(function) = self.function(name) else {
+            unreachable!("only functions of the module are made callable");
+        };
+        // SAFETY: the function belongs to the module, which lives as long as `self`.
+        unsafe {
+            match LLVMGetLinkage(function) {
+                LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMExternalLinkage);
+                }
+                LLVMLinkage::LLVMLinkOnceAnyLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMWeakAnyLinkage);
+                }
+                LLVMLinkage::LLVMLinkOnceODRLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMWeakODRLinkage);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether the module declares or defines a function or variable of the given name.
+    pub fn has_symbol(&self, name: &str) -> bool {
+        let text = c_string(name);
+        self.function(name).is_some()
+            || !unsafe { LLVMGetNamedGlobal(self.module, text.as_ptr()) }.is_null()
+    }
+
+    /// Returns the source position of a function's definition, from debug information.
+    pub fn source_line(&self, function: &str) -> Option<SourceLine> {
+        let f = self.function(function)?;
+        unsafe {
+            let program = LLVMGetSubprogram(f);
+            if program.is_null() {
+                return None;
+            }
+            let file = LLVMDIScopeGetFile(program);
+            let file = if file.is_null() {
+                String::new()
+            } else {
+                path_of(file)
+            };
+            Some(SourceLine {
+                file,
+                line: LLVMDISubprogramGetLine(program),
+            })
+        }
+    }
+}
+
+/// Returns the path of a `DIFile`.
+///
+/// # Safety
+/// `file` is a live `DIFile`.
+pub(crate) unsafe fn path_of(file: LLVMMetadataRef) -> String {
+    unsafe {
+        let mut len = 0;
+        let name = LLVMDIFileGetFilename(file, &mut len);
+        let name = text_of(name, len as usize);
+        let directory = LLVMDIFileGetDirectory(file, &mut len);
+        let directory = text_of(directory, len as usize);
+        if name.starts_with('/') || directory.is_empty() {
+            name
+        } else {
+            format!("{directory}/{name}")
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Early inlining of `alwaysinline` functions that contain OpenMP constructs.
+//!
+//! Raising determines the team of a construct from its enclosing function. Later inlining would move the
+//! construct into a function that raising never examined. Functions with constructs are therefore inlined
+//! before raising. All remaining functions keep their calls, because raising matches calls. Afterwards any
+//! code may call a function with constructs (through a pointer, or recursively), so raising never assumes
+//! that all callers are known.
+
+use crate::host::module::Host;
+use crate::host::pipeline::attribute_kind;
+use gradus_ir::externals::{Known, lookup};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
+use std::collections::HashSet;
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+impl Host {
+    /// Removes `alwaysinline` from all functions without constructs. A function has constructs by itself or
+    /// through another `alwaysinline` function with constructs. Returns the functions that lost the
+    /// attribute; `None` if no `alwaysinline` function has constructs.
+    pub(crate) fn only_constructs_inlined(&mut self) -> Option<Vec<LLVMValueRef>> {
+        let kind = attribute_kind("alwaysinline");
+        let is_inlined =
+            |f: LLVMValueRef| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
+        let all = self.functions().into_iter();
+        let inlined: HashSet<LLVMValueRef> = all.filter(|f| is_inlined(*f)).collect();
+        let users = |wanted: &dyn Fn(&str) -> bool| {
+            let names = self.functions_that_use(wanted).into_iter();
+            let functions = names.filter_map(|name| Some((self.function(&name)?, name)));
+            let functions = functions.filter(|(f, _)| inlined.contains(f));
+            functions.collect::<Vec<(LLVMValueRef, String)>>()
+        };
+        let mut holding: HashSet<LLVMValueRef> = HashSet::new();
+        let mut fresh = users(&|name| {
+            let known = lookup(name);
+            matches!(known, Some(Known::OpenMp(id)) if !id.is_of_no_team())
+        });
+        while !fresh.is_empty() {
+            holding.extend(fresh.iter().map(|(f, _)| *f));
+            let names: HashSet<&str> = fresh.iter().map(|(_, name)| name.as_str()).collect();
+            let mut callers = users(&|name| names.contains(name));
+            callers.retain(|(f, _)| !holding.contains(f));
+            fresh = callers;
+        }
+        if holding.is_empty() {
+            return None;
+        }
+        let others: Vec<LLVMValueRef> = inlined.difference(&holding).copied().collect();
+        for &f in &others {
+            unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
+        }
+        Some(others)
+    }
+
+    /// Restores `alwaysinline` on functions.
+    pub(crate) fn inlined_again(&mut self, functions: &[LLVMValueRef]) {
+        let kind = attribute_kind("alwaysinline");
+        for &f in functions {
+            unsafe {
+                let attribute = LLVMCreateEnumAttribute(self.ctx, kind, 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Expands calls of flang's runtime library into IR that differentiation handles.
+//!
+//! Allocatable variables are passed to the library as descriptors: structs with an address, a type, a rank,
+//! and the bounds of each dimension (`CFI_cdesc_t` of the Fortran standard, with flang's additions). The
+//! contents of a descriptor are derived from the stores of the function itself ([`descriptors`]). If the
+//! stores are inconclusive, the call stays, and differentiation refuses active memory that depends on the
+//! call.
+
+mod allocations;
+mod array_constructors;
+mod assignments;
+mod contiguous_copies;
+mod derived_assign;
+mod descriptor_analysis;
+mod element_layout;
+mod finalize;
+mod initialize;
+mod intrinsics;
+mod pointers;
+mod runtime_library;
+mod type_info;
+
+use crate::host::module::Host;
+use crate::prepare::fortran::runtime_library::Written;
+use gradus_ir::Diagnostic;
+use llvm_sys::prelude::LLVMModuleRef;
+pub(crate) use pointers::is_payload;
+
+unsafe extern "C" {
+    fn gr_name_internal_procedures(module: LLVMModuleRef);
+}
+
+impl Host {
+    /// Expands calls of flang's runtime library: allocation and deallocation, assignments to allocatable
+    /// variables and to arrays that may overlap, `MOVE_ALLOC`, copies for contiguous arguments, array
+    /// constructors, initialisation, destruction, and numeric functions. Internal procedures passed as
+    /// arguments are called by name.
+    ///
+    /// # Errors
+    /// LLVM's message if a replacement function cannot be parsed or linked.
+    pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
+        // SAFETY: the module is live.
+        unsafe { gr_name_internal_procedures(self.module) };
+        self.write_out_destructions()?;
+        self.write_out_initialisations()?;
+        self.write_out("_FortranAAssign", 4, |call| unsafe {
+            assignments::assignment(call)
+        })?;
+        self.write_out_movements()?;
+        self.write_out("_FortranAAllocatableApplyMold", 3, |call| unsafe {
+            allocations::mold(call)
+        })?;
+        self.write_out("_FortranAAllocatableSetBounds", 4, |call| unsafe {
+            allocations::set_bounds(call)
+        })?;
+        self.write_out("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
+            allocations::allocation(call)
+        })?;
+        self.write_out_allocations()?;
+        self.write_out_pointers()?;
+        self.write_out("_FortranAIsContiguous", 1, |call| unsafe {
+            contiguous_copies::question(call)
+        })?;
+        self.write_out("_FortranACopyInAssign", 4, |call| unsafe {
+            contiguous_copies::copied_in(call)
+        })?;
+        self.write_out("_FortranACopyOutAssign", 4, |call| unsafe {
+            contiguous_copies::copied_out(call)
+        })?;
+        self.write_out_constructions()?;
+        self.write_out("_FortranASpacing8", 1, |_| Some(Written::Spacing))?;
+        self.write_out("_FortranANorm2_8", 4, |call| unsafe {
+            intrinsics::norm(call)
+        })?;
+        for (kind, real) in [(4, "float"), (8, "double")] {
+            for (how, floored) in [("Mod", false), ("Modulo", true)] {
+                let name = format!("_FortranA{how}Real{kind}");
+                self.write_out(&name, 4, |_| Some(Written::Remainder { real, floored }))?;
+            }
+        }
+        Ok(())
+    }
+}

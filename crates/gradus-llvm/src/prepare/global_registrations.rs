@@ -1,0 +1,187 @@
+//! Registrations through global variables: initialisers as scalar cells, functions that must survive the
+//! early pipeline unchanged, and strings among a call's arguments.
+
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use crate::host::pipeline::attribute_kind;
+use crate::host::symbol_preservation::Exposed;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMOpcode, LLVMValueKind};
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+/// A scalar of a variable's initialiser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The address of a function.
+    Function(String),
+    /// The address of a string.
+    Text(String),
+    /// The address of another variable.
+    Variable(String),
+    /// An integer, also one that is cast to an address.
+    Number(i64),
+    /// Anything else.
+    Other,
+}
+
+/// The changes of [`Host::hold`].
+#[must_use]
+pub struct Held {
+    exposed: Exposed,
+    /// The functions that may be inlined.
+    inlinable: Vec<String>,
+}
+
+impl Host {
+    /// Returns the scalars of a variable's initialiser, in order; `None` if the variable is not defined.
+    pub fn words(&self, variable: &str) -> Option<Vec<Word>> {
+        let name = c_string(variable);
+        let mut words = Vec::new();
+        unsafe {
+            let global = LLVMGetNamedGlobal(self.module, name.as_ptr());
+            if global.is_null() || LLVMIsDeclaration(global) != 0 {
+                return None;
+            }
+            let mut pending = vec![LLVMGetInitializer(global)];
+            while let Some(value) = pending.pop() {
+                match LLVMGetValueKind(value) {
+                    LLVMValueKind::LLVMConstantArrayValueKind
+                    | LLVMValueKind::LLVMConstantStructValueKind => {
+                        let count = LLVMGetNumOperands(value) as u32;
+                        pending.extend((0..count).rev().map(|i| LLVMGetOperand(value, i)));
+                    }
+                    // A zero array or struct adds no cell.
+                    LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
+                    _ => words.push(word(value)),
+                }
+            }
+        }
+        Some(words)
+    }
+
+    /// Protects functions: they are neither inlined nor dropped as unused.
+    pub fn hold(&mut self, names: &[String]) -> Held {
+        let (noinline, optnone) = (attribute_kind("noinline"), attribute_kind("optnone"));
+        let mut inlinable = Vec::new();
+        for name in names {
+            let Some(f) = self.function(name) else {
+                continue;
+            };
+            unsafe {
+                let has = |kind| !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null();
+                // `-O0` adds `noinline` to every function.
+                if !has(noinline) || has(optnone) {
+                    inlinable.push(name.clone());
+                }
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, optnone);
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, attribute_kind("alwaysinline"));
+                let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+        let defined: Vec<String> = (names.iter().filter(|n| self.defines(n)))
+            .cloned()
+            .collect();
+        Held {
+            exposed: self.expose(&defined),
+            inlinable,
+        }
+    }
+
+    /// Undoes [`Host::hold`].
+    pub fn release(&mut self, held: Held) {
+        let noinline = attribute_kind("noinline");
+        for name in &held.inlinable {
+            if let Some(f) = self.function(name) {
+                unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline) };
+            }
+        }
+        self.restore(held.exposed);
+    }
+
+    /// Replaces metadata strings among the arguments of calls of functions accepted by `wanted` by
+    /// variables with the string as name.
+    pub fn name_strings(&mut self, wanted: &dyn Fn(&str) -> bool) {
+        let callees = self.functions().into_iter();
+        let callees = callees.filter(|f| wanted(&unsafe { name_of(*f) }));
+        let mut found: Vec<(LLVMValueRef, u32, String)> = Vec::new();
+        for f in callees.collect::<Vec<_>>() {
+            unsafe {
+                let mut at = LLVMGetFirstUse(f);
+                while !at.is_null() {
+                    let user = LLVMGetUser(at);
+                    let calls =
+                        !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
+                    let count = if calls {
+                        LLVMGetNumArgOperands(user)
+                    } else {
+                        0
+                    };
+                    for i in 0..count {
+                        found.extend(string(LLVMGetOperand(user, i)).map(|text| (user, i, text)));
+                    }
+                    at = LLVMGetNextUse(at);
+                }
+            }
+        }
+        for (call, index, text) in found {
+            let name = c_string(&text);
+            unsafe {
+                let mut global = LLVMGetNamedGlobal(self.module, name.as_ptr());
+                if global.is_null() {
+                    let int = LLVMInt32TypeInContext(self.ctx);
+                    global = LLVMAddGlobal(self.module, int, name.as_ptr());
+                }
+                LLVMSetOperand(call, index, global);
+            }
+        }
+        self.touch();
+    }
+}
+
+/// Returns the text of a metadata string.
+unsafe fn string(value: LLVMValueRef) -> Option<String> {
+    unsafe {
+        if LLVMGetValueKind(value) != LLVMValueKind::LLVMMetadataAsValueValueKind {
+            return None;
+        }
+        let mut length = 0;
+        let text = LLVMGetMDString(value, &mut length);
+        (!text.is_null()).then(|| text_of(text, length as usize))
+    }
+}
+
+/// Reads a scalar constant, through casts.
+pub(crate) unsafe fn word(mut value: LLVMValueRef) -> Word {
+    unsafe {
+        while LLVMGetValueKind(value) == LLVMValueKind::LLVMConstantExprValueKind {
+            match LLVMGetConstOpcode(value) {
+                LLVMOpcode::LLVMIntToPtr
+                | LLVMOpcode::LLVMPtrToInt
+                | LLVMOpcode::LLVMBitCast
+                | LLVMOpcode::LLVMAddrSpaceCast => value = LLVMGetOperand(value, 0),
+                _ => return Word::Other,
+            }
+        }
+        match LLVMGetValueKind(value) {
+            LLVMValueKind::LLVMFunctionValueKind => Word::Function(name_of(value)),
+            LLVMValueKind::LLVMConstantIntValueKind => {
+                Word::Number(LLVMConstIntGetSExtValue(value))
+            }
+            LLVMValueKind::LLVMConstantPointerNullValueKind => Word::Number(0),
+            LLVMValueKind::LLVMGlobalVariableValueKind => {
+                let text = LLVMGetInitializer(value);
+                if text.is_null() || LLVMIsConstantString(text) == 0 {
+                    return Word::Variable(name_of(value));
+                }
+                let mut length = 0;
+                let start = LLVMGetAsString(text, &mut length);
+                let text = text_of(start, length);
+                Word::Text(text.trim_end_matches('\0').to_string())
+            }
+            _ => Word::Other,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Inlining before differentiation: differentiated code is inlined more aggressively than LLVM would.
+//!
+//! A remaining call costs a derivative a tape block and a second call, hides the callee's clobbers, and
+//! merges the types of memory that different callers pass. LLVM's threshold does not model these costs. The
+//! pipelines before differentiation therefore raise the threshold for functions of the module that a
+//! differentiated function reaches, including C++ templates and inline functions. All other functions are
+//! inlined by LLVM's default.
+
+use crate::host::ffi::*;
+use crate::host::module::Host;
+use crate::host::pipeline::attribute_kind;
+use crate::prepare::libstdcxx_vectors;
+use gradus_ir::externals::{
+    Known, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
+};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+/// LLVM reads this attribute of a call or its callee (`InlineCost.cpp`).
+const THRESHOLD: &str = "function-inline-threshold";
+const RAISED: &str = "3000";
+/// Marks a function that a request names.
+const ROOT: &str = "gradus-differentiated";
+/// Marks a function that is not inlined before differentiation.
+const APART: &str = "gradus-apart";
+/// Marks a function that is always inlined before differentiation.
+const TAKEN_IN: &str = "gradus-taken-in";
+/// Index of the task function among the arguments of the call that allocates a task.
+const TASK_ENTRY: u32 = 5;
+
+impl Host {
+    /// Marks a function as differentiated; unknown names are ignored.
+    pub fn mark_differentiated(&mut self, name: &str) {
+        if let Some(f) = self.function(name) {
+            self.set_text(f, ROOT, "");
+        }
+    }
+
+    /// Returns the functions that will be differentiated: the marked functions, and the arguments of
+    /// differentiation calls.
+    pub fn differentiated(&self) -> Vec<String> {
+        let mut roots = Vec::new();
+        for f in self.functions() {
+            let name = unsafe { name_of(f) };
+            if self.has_text(f, ROOT) {
+                roots.push(name.clone());
+            }
+            if unsafe { LLVMIsDeclaration(f) } != 0 && differentiation_call(&name).is_some() {
+                roots.extend(unsafe { first_arguments(f) });
+            }
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+
+    /// Returns the functions that will be differentiated, and all functions reachable from them.
+    pub(crate) fn reached_by_differentiated(&self) -> Vec<LLVMValueRef> {
+        let roots = self.differentiated();
+        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        let names = self.closure(&roots).into_iter();
+        names.filter_map(|name| self.function(&name)).collect()
+    }
+
+    /// Raises the inline threshold of all functions reachable from the differentiated functions.
+    pub(crate) fn raise_inlining(&mut self) {
+        self.keep_text_apart();
+        self.keep_tasks_apart();
+        let reached = self.reached_by_differentiated();
+        for f in libstdcxx_vectors::called_for_several(&reached) {
+            self.take_in(f);
+        }
+        for f in reached {
+            let linkage = unsafe { LLVMGetLinkage(f) };
+            let own = matches!(
+                linkage,
+                LLVMLinkage::LLVMInternalLinkage
+                    | LLVMLinkage::LLVMPrivateLinkage
+                    | LLVMLinkage::LLVMLinkOnceODRLinkage
+            );
+            if own && !self.has_text(f, THRESHOLD) {
+                self.set_text(f, THRESHOLD, RAISED);
+            }
+        }
+    }
+
+    /// Disables inlining of text functions. Their calls are known to carry no derivative; inlined copies of
+    /// characters would be bytes of unknown type.
+    fn keep_text_apart(&mut self) {
+        for f in self.functions() {
+            if is_text_object(&unsafe { name_of(f) }) {
+                self.keep_apart(f);
+            }
+        }
+    }
+
+    /// Disables inlining of task functions. A task that may run immediately (`if`, `final`) has a direct
+    /// call next to the call that enqueues it: both name the task function, and raising matches the two by
+    /// that name.
+    fn keep_tasks_apart(&mut self) {
+        for f in self.functions() {
+            let known = lookup(&unsafe { name_of(f) });
+            if known == Some(Known::OpenMp(OpenMpFn::TaskAlloc)) {
+                for entry in unsafe { arguments(f, TASK_ENTRY) } {
+                    self.keep_apart(entry);
+                }
+            }
+        }
+    }
+
+    /// Disables inlining of a function, unless the function states its inlining itself.
+    fn keep_apart(&mut self, f: LLVMValueRef) {
+        if !self.states_inlining(f) {
+            self.set_text(f, APART, "");
+            unsafe {
+                let attribute = LLVMCreateEnumAttribute(self.ctx, attribute_kind("noinline"), 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+
+    /// Forces inlining of a function, unless the function states its inlining itself. LLVM's inliner reads
+    /// the raised threshold last, and gives up earlier on a function of high cost.
+    fn take_in(&mut self, f: LLVMValueRef) {
+        if !self.states_inlining(f) {
+            self.set_text(f, TAKEN_IN, "");
+            unsafe {
+                let attribute =
+                    LLVMCreateEnumAttribute(self.ctx, attribute_kind("alwaysinline"), 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+
+    /// Returns whether a function has `noinline` or `alwaysinline`.
+    fn states_inlining(&self, f: LLVMValueRef) -> bool {
+        let states = |name: &str| unsafe {
+            !LLVMGetEnumAttributeAtIndex(f, FUNCTION, attribute_kind(name)).is_null()
+        };
+        states("noinline") || states("alwaysinline")
+    }
+
+    /// Removes the raised threshold, the marks and the added attributes.
+    pub(crate) fn lower_inlining(&mut self) {
+        for f in self.functions() {
+            for (mark, attribute) in [(APART, "noinline"), (TAKEN_IN, "alwaysinline")] {
+                if self.has_text(f, mark) {
+                    let kind = attribute_kind(attribute);
+                    unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
+                }
+            }
+            for key in [THRESHOLD, ROOT, APART, TAKEN_IN] {
+                let key_len = key.len() as u32;
+                unsafe {
+                    LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)
+                };
+            }
+        }
+    }
+
+    /// Enables or disables `noinline` on the tape's allocation functions. A derivative that is
+    /// differentiated again requires these calls: after inlining, the whole tape would be a single block of
+    /// memory.
+    pub fn keep_tape_calls(&mut self, keep: bool) {
+        let noinline = attribute_kind("noinline");
+        for name in [TAPE_PUSH, TAPE_RELEASE] {
+            let Some(f) = self.function(name) else {
+                continue;
+            };
+            unsafe {
+                match keep {
+                    true => {
+                        let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    }
+                    false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline),
+                }
+            }
+        }
+    }
+
+    /// Enables or disables `noduplicate` on calls of the OpenMP runtime: a pass that copies the opening
+    /// call of a construct but not the closing call would destroy the construct.
+    pub(crate) fn keep_parallel_calls_single(&mut self, keep: bool) {
+        let noduplicate = attribute_kind("noduplicate");
+        for f in self.functions() {
+            let known = lookup(&unsafe { name_of(f) });
+            if !matches!(known, Some(Known::OpenMp(_))) {
+                continue;
+            }
+            unsafe {
+                match keep {
+                    true => {
+                        let attribute = LLVMCreateEnumAttribute(self.ctx, noduplicate, 0);
+                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    }
+                    false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noduplicate),
+                }
+            }
+        }
+    }
+
+    fn has_text(&self, f: LLVMValueRef, key: &str) -> bool {
+        let found = unsafe {
+            LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key.len() as u32)
+        };
+        !found.is_null()
+    }
+
+    fn set_text(&mut self, f: LLVMValueRef, key: &str, value: &str) {
+        unsafe {
+            let attribute = LLVMCreateStringAttribute(
+                self.ctx,
+                key.as_ptr().cast(),
+                key.len() as u32,
+                value.as_ptr().cast(),
+                value.len() as u32,
+            );
+            LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+        }
+    }
+}
+
+/// Returns the names of the functions passed as first argument to calls of `f`.
+unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
+    unsafe { arguments(f, 0).into_iter().map(|g| name_of(g)).collect() }
+}
+
+/// Returns the functions passed as argument `index` to calls of `f`.
+unsafe fn arguments(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
+    let mut found = Vec::new();
+    unsafe {
+        let mut at = LLVMGetFirstUse(f);
+        while !at.is_null() {
+            let user = LLVMGetUser(at);
+            let calls = !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
+            if calls && LLVMGetCalledValue(user) == f && LLVMGetNumArgOperands(user) > index {
+                let argument = LLVMGetOperand(user, index);
+                if !LLVMIsAFunction(argument).is_null() {
+                    found.push(argument);
+                }
+            }
+            at = LLVMGetNextUse(at);
+        }
+    }
+    found
+}

@@ -1,0 +1,17 @@
+//! LLVM passes and rewrites before import.
+
+pub(crate) mod aligned_addresses;
+pub(crate) mod constructs;
+pub(crate) mod dynamic_cast;
+pub(crate) mod fortran;
+pub mod global_registrations;
+pub(crate) mod inlining;
+pub(crate) mod libstdcxx_containers;
+pub(crate) mod libstdcxx_vectors;
+pub mod marks;
+pub(crate) mod shared_addresses;
+pub(crate) mod split_select_loads;
+pub(crate) mod std_function;
+pub(crate) mod thread_local_addresses;
+pub(crate) mod unroll_local_arrays;
+pub(crate) mod x86_intrinsics;
