@@ -15,47 +15,30 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod alloc;
-mod by_value;
+mod analysis;
 pub mod calculus;
-mod caller_outputs;
-mod closure_facts;
-mod copy_back;
-mod descriptors;
-mod differential;
-mod dispatch;
-mod facts;
-mod inherit;
-mod kept_pointers;
-mod masked;
-mod node;
-mod out;
-mod refused_memory;
-mod report;
+mod driver;
+mod emit;
+mod forward;
 mod reverse;
 mod shadow;
-mod static_pointers;
-mod static_state;
-mod sweep;
 mod tape;
 mod variant;
-mod versions;
-mod word_copy;
 
-pub use by_value::expand_by_value;
-pub use closure_facts::{ClosureFacts, Root};
-pub use dispatch::CALL_PREFIX;
-pub use refused_memory::end_where_refused;
-pub use report::{Kept, ParallelLoop, Report};
-pub use reverse::parallel::Beside;
-pub use tape::mark::end_where;
-pub use tape::pages::advise;
+pub use crate::analysis::program_facts::{ClosureFacts, Root};
+pub use crate::driver::byval::expand_by_value;
+pub use crate::driver::refused_memory::end_where_refused;
+pub use crate::driver::report::{Kept, ParallelLoop, Report};
+pub use crate::reverse::atomics::Beside;
+pub use crate::shadow::indirect_calls::CALL_PREFIX;
+pub use crate::tape::huge_pages::advise;
+pub use crate::tape::tag::end_where;
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
     Versions, carries_float,
 };
 
-use facts::{Chosen, MakeFacts};
+use crate::analysis::body_facts::{Chosen, MakeFacts};
 use gradus_ir::externals::VARIABLE;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
@@ -144,7 +127,7 @@ pub struct Derived {
 /// serial, and a derivative that never runs concurrently adds without atomics. Returns the functions that may
 /// run concurrently.
 pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
-    reverse::parallel::settle(unit, made)
+    reverse::atomics::settle(unit, made)
 }
 
 /// Builds the body of a variant and adds the function to the unit.
@@ -166,7 +149,7 @@ pub fn differentiate(
         made.findings.dedup();
         return Err(made.findings);
     }
-    inherit::attributes(unit, variant, func);
+    variant::inherit::attributes(unit, variant, func);
     unit.functions[func].body = Some(Box::new(made.body));
     Ok(Derived {
         func,
@@ -202,7 +185,8 @@ fn make(
     if variant.may_test(unit)
         && variant.versions == Versions::Test
         && options.versioning
-        && let Some(dispatch) = versions::dispatch(unit, primal, closure, variant, options)
+        && let Some(dispatch) =
+            driver::versioning::dispatch(unit, primal, closure, variant, options)
     {
         let report = Report {
             versions: true,
@@ -219,7 +203,7 @@ fn make(
             apart: dispatch.apart,
         });
     }
-    caller_outputs::check(unit, closure, variant)?;
+    driver::caller_outputs::check(unit, closure, variant)?;
     let make_facts = |unit: &Unit, chosen| {
         MakeFacts {
             unit,
@@ -235,11 +219,11 @@ fn make(
             make_facts(unit, Chosen::default())?,
             tape::plan::Plan::default(),
         ),
-        _ => reverse::replay::facts_and_plan(unit, variant, options, make_facts)?,
+        _ => reverse::recompute_loops::facts_and_plan(unit, variant, options, make_facts)?,
     };
-    let cleared = static_state::cleared(unit, closure, variant)?;
-    let led = static_pointers::led(unit, closure, variant)?;
-    let kept = kept_pointers::kept(unit, closure, variant)?;
+    let cleared = shadow::globals::cleared(unit, closure, variant)?;
+    let led = shadow::global_pointers::led(unit, closure, variant)?;
+    let kept = shadow::pointer_witness::kept(unit, closure, variant)?;
     sets_for_itself(unit, variant, (&cleared, &led, &kept))?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
@@ -253,14 +237,14 @@ fn make(
         findings: &mut findings,
     };
     let out = match variant.mode {
-        Mode::Forward => sweep::forward_mode(unit, &mut inputs),
+        Mode::Forward => forward::forward_mode(unit, &mut inputs),
         _ => reverse::derive(unit, &mut inputs, &plan),
     };
     let alone_for = out.unit.span(out.alone_for);
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
-        unseeded: caller_outputs::has_no_cotangent(unit, closure, variant),
+        unseeded: driver::caller_outputs::has_no_cotangent(unit, closure, variant),
         ..Report::of(unit, closure, &facts, (&plan, &body))
     };
     if matches!(variant.mode, Mode::Augmented | Mode::Return) {
@@ -286,9 +270,9 @@ fn sets_for_itself(
     unit: &Unit,
     variant: &Variant,
     (cleared, led, kept): (
-        &[static_state::Cleared],
-        &[static_pointers::Led],
-        &[kept_pointers::Kept],
+        &[shadow::globals::Cleared],
+        &[shadow::global_pointers::Led],
+        &[shadow::pointer_witness::Kept],
     ),
 ) -> Result<(), Vec<Diagnostic>> {
     let cleared = cleared.iter().map(|one| one.global);

@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 const EMISSION: &[&str] = &[
     "crates/gradus-ad/src/reverse/",
     "crates/gradus-ad/src/sweep/",
-    "crates/gradus-ad/src/tape/pages.rs",
+    "crates/gradus-ad/src/tape/huge_pages.rs",
 ];
 
 /// Where a match over ops has no arm for ops with regions that it does not name.
 const EXHAUSTIVE: &[&str] = &[
-    "crates/gradus-ad/src/reverse/return_sweep.rs",
-    "crates/gradus-ad/src/sweep/mod.rs",
+    "crates/gradus-ad/src/reverse/reverse_pass.rs",
+    "crates/gradus-ad/src/forward/mod.rs",
     "crates/gradus-analysis/src/memory/effects.rs",
     "crates/gradus-analysis/src/memory/clobbers.rs",
 ];

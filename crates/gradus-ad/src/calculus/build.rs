@@ -5,8 +5,8 @@
 
 use super::digamma;
 use super::formulas::Function;
-use super::page::{Formula, Node};
 use super::{Argument, Rule};
+use crate::calculus::expr::{Formula, Node};
 use gradus_ir::externals::MathFn;
 use gradus_ir::{AttrSet, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value};
 

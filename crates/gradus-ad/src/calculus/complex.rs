@@ -5,7 +5,7 @@
 //! `u`. Each formula is `(u, v)`.
 
 use super::formulas::Given;
-use super::page::E;
+use crate::calculus::expr::E;
 use gradus_ir::externals::{ComplexFn, MathFn};
 
 type Complex<'p> = (E<'p>, E<'p>);

@@ -8,7 +8,7 @@
 //! one divisor.
 
 use super::complex;
-use super::page::E;
+use crate::calculus::expr::E;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
 use gradus_ir::externals::{ComplexFn, MathFn};
 use gradus_ir::mutant::{Mutant, planted};

@@ -10,33 +10,28 @@
 mod build;
 mod complex;
 mod digamma;
-mod expand;
-mod formulas;
-mod gather;
-mod page;
+mod expr;
 #[cfg(test)]
-mod reference;
-mod sines;
-mod sorting;
-mod targets;
+mod f64_reference;
+mod formulas;
+pub(crate) mod legalize;
+mod manual;
 #[cfg(test)]
 mod tests;
-mod text;
-mod updates;
 
+pub use crate::calculus::legalize::cas_loops::sum_up;
+pub use crate::calculus::legalize::devirtualize::{addressed_rules, call_by_name};
+pub use crate::calculus::legalize::libm::expand_outputs;
+pub use crate::calculus::manual::manual;
 pub use build::{math_call, math_call_giving};
-pub use expand::expand_outputs;
 pub use formulas::GAPS;
-pub use targets::{addressed_rules, call_by_name};
-pub use text::manual;
-pub use updates::sum_up;
 
+use crate::calculus::expr::{Formula, Node, Page};
 use formulas::{Function, Given, always_finite};
 use gradus_ir::externals::{ComplexFn, Known, MathFn, MathOutFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
 };
-use page::{Formula, Node, Page};
 
 /// Primal values that a partial derivative of an op reads. Constant arguments do not count, because they are
 /// available everywhere.

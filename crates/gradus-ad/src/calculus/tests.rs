@@ -54,7 +54,7 @@ impl Case {
             Function::Div => x[0] / x[1],
             Function::Rem => x[0] % x[1],
             Function::Neg => -x[0],
-            Function::Math(f) => reference::math(f, x),
+            Function::Math(f) => f64_reference::math(f, x),
             other => panic!("{other:?} has a test of its own"),
         }
     }
@@ -196,7 +196,7 @@ fn every_derivative_agrees_with_differences() {
                 if !expected.is_finite() {
                     continue;
                 }
-                let got = reference::formula(&rule.formulas[i][0], &point, &[y], 1.0);
+                let got = f64_reference::formula(&rule.formulas[i][0], &point, &[y], 1.0);
                 let tolerance = if step { 1e-6 } else { 3e-8 };
                 assert!(
                     close(got, expected, tolerance),
@@ -229,21 +229,21 @@ fn the_code_says_what_the_formula_says() {
             for i in rule.float_args() {
                 let seed = tangents[i].expect("just made");
                 let adjoint = rule.build_adjoint(b, i, &args, result, seed);
-                let value = reference::formula(&rule.formulas[i][0], &point, &[y], seeds[i]);
+                let value = f64_reference::formula(&rule.formulas[i][0], &point, &[y], seeds[i]);
                 assert_eq!(adjoint.is_none(), rule.zero(i), "{}", case.name);
                 adjoints.extend(adjoint.map(|a| (a, value)));
                 expected += value;
             }
             let tangent = rule.build_tangent(b, &args, result, &tangents);
             for (got, value) in adjoints {
-                let got = reference::run(&unit, &body, &point, got);
+                let got = f64_reference::run(&unit, &body, &point, got);
                 assert!(
                     same(got, value),
                     "{} at {point:?}: {got} {value}",
                     case.name
                 );
             }
-            let got = tangent.map_or(0.0, |t| reference::run(&unit, &body, &point, t));
+            let got = tangent.map_or(0.0, |t| f64_reference::run(&unit, &body, &point, t));
             assert!(
                 same(got, expected),
                 "{} at {point:?}: {got} {expected}",
@@ -288,7 +288,7 @@ fn infinite_partials_are_known_by_name() {
             let mut blown = None;
             let mut visit = |point: &[f64]| {
                 let y = case.value(point);
-                let product = reference::formula(&rule.formulas[i][0], point, &[y], 0.0);
+                let product = f64_reference::formula(&rule.formulas[i][0], point, &[y], 0.0);
                 if !product.is_finite() {
                     blown = Some(point.to_vec());
                 }
@@ -520,7 +520,7 @@ fn check_complex(
                 p[i] = t;
                 parts(&p)[j]
             };
-            let got = reference::formula(formula, &point[..count], &parts(&point), 1.0);
+            let got = f64_reference::formula(formula, &point[..count], &parts(&point), 1.0);
             let expected = difference(along, point[i]);
             assert!(
                 close(got, expected, 1e-7),
@@ -571,7 +571,7 @@ fn pairs_have_the_derivatives_of_their_members() {
                     p[i] = t;
                     value(&p)[j]
                 };
-                let got = reference::formula(formula, &point[..n], &value(&point), 1.0);
+                let got = f64_reference::formula(formula, &point[..n], &value(&point), 1.0);
                 let expected = difference(along, point[i]);
                 assert!(
                     close(got, expected, 1e-8),
@@ -603,14 +603,14 @@ fn the_emitted_digamma_is_digamma() {
         33.0,
         1e6,
     ] {
-        let got = reference::run(&unit, &body, &[a], value);
-        let expected = reference::digamma(a);
+        let got = f64_reference::run(&unit, &body, &[a], value);
+        let expected = f64_reference::digamma(a);
         assert!(close(got, expected, 3e-12), "{a}: {got} {expected}");
     }
     // ψ(1) = −γ, ψ(½) = −γ − 2 ln 2.
     let gamma = 0.577_215_664_901_532_9;
     for (a, expected) in [(1.0, -gamma), (0.5, -gamma - 2.0 * 2f64.ln())] {
-        let got = reference::run(&unit, &body, &[a], value);
+        let got = f64_reference::run(&unit, &body, &[a], value);
         assert!(close(got, expected, 2e-15), "{a}: {got} {expected}");
     }
 }

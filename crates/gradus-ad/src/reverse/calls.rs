@@ -1,9 +1,9 @@
 //! Reversal of calls.
 
-use super::return_sweep::ReturnSweep;
-use crate::dispatch;
-use crate::node::Node;
-use crate::out::Lanes;
+use crate::emit::builder::Lanes;
+use crate::reverse::reverse_pass::ReturnSweep;
+use crate::shadow::indirect_calls;
+use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::externals::{Known, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
@@ -115,7 +115,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Reverses an indirect call by the dispatch function of reverse passes.
     fn undo_pointer_call(&mut self, op: Op) {
         let mode = Mode::Return;
-        let found = dispatch::function(self.out.unit, self.facts, op, mode, self.variant);
+        let found = indirect_calls::function(self.out.unit, self.facts, op, mode, self.variant);
         let Some(found) = found else {
             return self.refuse(op);
         };

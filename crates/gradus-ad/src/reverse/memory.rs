@@ -1,14 +1,14 @@
 //! Reversal of memory ops: a load accumulates into shadow memory, a store moves the adjoint out of shadow
 //! memory.
 
-use super::return_sweep::ReturnSweep;
-use crate::alloc;
-use crate::copy_back;
-use crate::differential;
-use crate::masked::{MaskedAccess, masked_access};
-use crate::out::{Lanes, Space};
+use crate::emit::builder::{Lanes, Space};
+use crate::emit::libc;
+use crate::emit::masked_ops::{MaskedAccess, masked_access};
+use crate::reverse::reverse_pass::ReturnSweep;
+use crate::shadow::reverse_copy;
+use crate::shadow::tangent_ops;
 use crate::tape::layout::widen;
-use crate::tape::stack;
+use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
@@ -40,13 +40,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let old = sweep.shadow_load(op, ty, shadow);
                 let sum = match planted(Mutant::LoadReplacesAdjoint) {
                     true => seed,
-                    false => differential::accumulate_in_memory(
-                        sweep.out,
-                        sweep.facts,
-                        result,
-                        old,
-                        seed,
-                    ),
+                    false => {
+                        tangent_ops::accumulate_in_memory(sweep.out, sweep.facts, result, old, seed)
+                    }
                 };
                 sweep.shadow_store(op, sum, shadow);
                 None
@@ -183,7 +179,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             // Not an error: the program does not use the block's address.
             return;
         };
-        let free = alloc::free_function(self.out.unit);
+        let free = libc::free_function(self.out.unit);
         let frees = !self.facts.is_left(op) && !planted(Mutant::ShadowNotFreed);
         if self.facts.has_shadow(result) && frees {
             for shadow in self.shadows(result) {
@@ -209,7 +205,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.primal(args[0]),
             self.primal(self.facts.body.result(op)),
         );
-        let release = stack::functions(self.out.unit).release;
+        let release = segments::functions(self.out.unit).release;
         self.out.build().call(release, &[state, block]);
     }
 
@@ -298,7 +294,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         args: [Value; 3],
         real: Option<Value>,
     ) {
-        let back = copy_back::function(self.out.unit, kind, function.may_overlap());
+        let back = reverse_copy::function(self.out.unit, kind, function.may_overlap());
         let clear = |sweep: &mut Self| sweep.out.clear(args[0], args[2], Space::Shadow);
         match real {
             None => {
@@ -426,7 +422,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.when(guard, &[], |sweep| {
                 let wanted = sweep.out.build().select(mask, seed, zero);
                 let old = sweep.masked_shadow_load(shadow, mask, zero);
-                let sum = differential::accumulate_floats(sweep.out, old, wanted);
+                let sum = tangent_ops::accumulate_floats(sweep.out, old, wanted);
                 sweep.masked_shadow_store(sum, shadow, mask);
                 None
             });
@@ -473,7 +469,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
 }
 
 /// Declares LLVM's masked load or store of a vector type.
-fn masked_function(out: &mut crate::out::Out<'_>, ty: TypeId, mask: Value, load: bool) -> FuncId {
+fn masked_function(
+    out: &mut crate::emit::builder::Out<'_>,
+    ty: TypeId,
+    mask: Value,
+    load: bool,
+) -> FuncId {
     let mask_ty = out.body.ty(mask);
     let ptr = out.unit.types.ptr();
     let (lanes, element) = match *out.unit.types.get(ty) {

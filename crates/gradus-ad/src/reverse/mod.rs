@@ -8,35 +8,39 @@
 //! In combined mode, one function contains both passes. In split mode, the augmented primal ends after step
 //! 3, and the reverse function consists of step 4. Both functions compute equal plans from equal facts.
 
-mod absent;
-mod backwards;
+pub(crate) mod atomics;
 mod calls;
-mod guard;
-mod linear;
+mod inductions;
+mod linear_ops;
 mod memory;
-mod mirror;
-pub(crate) mod parallel;
-pub(crate) mod recall;
-pub(crate) mod replay;
-mod return_sweep;
-mod scale;
+mod power_of_two_scaling;
+pub(crate) mod recompute_loops;
+mod region_map;
+pub(crate) mod restore;
+mod reverse_pass;
+mod select_guards;
 pub(crate) mod structure;
+mod undef_lanes;
 
-use crate::facts::Facts;
-use crate::kept_pointers::{self, Kept};
-use crate::node::Node;
-use crate::out::{Lanes, Out};
-use crate::static_pointers::{self, Led};
-use crate::static_state::{self, Cleared};
-use crate::sweep::{ForwardSweep, TapeWriter};
+use crate::Options;
+use crate::analysis::body_facts::Facts;
+use crate::emit::builder::{Lanes, Out};
+use crate::emit::libc;
+use crate::forward::{ForwardSweep, TapeWriter};
+use crate::reverse::restore::{Recall, Replay};
+use crate::reverse::reverse_pass::ReturnSweep;
+use crate::shadow::global_pointers;
+use crate::shadow::global_pointers::Led;
+use crate::shadow::globals;
+use crate::shadow::globals::Cleared;
+use crate::shadow::pointer_witness;
+use crate::shadow::pointer_witness::Kept;
 use crate::tape::layout::{TapeLayout, block_bytes};
-use crate::tape::mark;
 use crate::tape::plan::{Plan, PlanOptions, is_direct, plan};
+use crate::tape::remat::Node;
+use crate::tape::tag;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, TapeOwner, Variant};
-use crate::{Options, alloc};
 use gradus_ir::{Diagnostic, Unit, Value};
-use recall::{Recall, Replay};
-use return_sweep::ReturnSweep;
 use std::collections::HashMap;
 
 /// Inputs of a derivative.
@@ -77,7 +81,7 @@ fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Op
         segment_stack: options.segment_stack,
     };
     let mut plan = plan(unit, facts, &needed, options);
-    plan.idle = replay::idle(unit, facts, variant, &plan);
+    plan.idle = recompute_loops::idle(unit, facts, variant, &plan);
     plan
 }
 
@@ -86,10 +90,10 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: 
     let signature = inputs.variant.signature(unit);
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
-    static_state::clear(&mut out, inputs.variant, inputs.cleared);
-    kept_pointers::forget_replaced(&mut out, inputs.variant, inputs.kept);
-    static_pointers::lead(&mut out, inputs.variant, inputs.led);
-    crate::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
+    globals::clear(&mut out, inputs.variant, inputs.cleared);
+    pointer_witness::forget_replaced(&mut out, inputs.variant, inputs.kept);
+    global_pointers::lead(&mut out, inputs.variant, inputs.led);
+    crate::shadow::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
         Mode::Return => return_alone(&mut out, inputs, &signature, plan),
@@ -186,11 +190,11 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     let (result, shadow) = forward.run();
     let direct = plan.direct_in(inputs.facts, inputs.facts.body.root());
     let mut at_hand = forward.at_hand(direct.into_iter());
-    kept_pointers::note(out, inputs.variant, inputs.kept);
+    pointer_witness::note(out, inputs.variant, inputs.kept);
     at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
     let parts = undo(out, inputs, signature, plan, &layout, at_hand);
     if let Some(block) = block {
-        let free = alloc::free_function(out.unit);
+        let free = libc::free_function(out.unit);
         out.build().call(free, &[block]);
     }
     finish(
@@ -218,16 +222,16 @@ fn open_block(
         None => {
             let bytes = block_bytes(out.unit, inputs.variant, plan);
             let bytes = out.build().i64(bytes as i64);
-            alloc::block(&mut out.build(), bytes)
+            libc::block(&mut out.build(), bytes)
         }
     };
     if inputs.variant.tape != TapeOwner::Derivative {
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
-        let own = mark::of(out.unit, inputs.variant, plan);
-        mark::write(out, at, own);
+        let own = tag::of(out.unit, inputs.variant, plan);
+        tag::write(out, at, own);
     }
     if plan.uses_stack() {
-        crate::tape::stack::initialise(out, block);
+        crate::tape::segments::initialise(out, block);
     }
     block
 }
@@ -250,7 +254,7 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
         inputs.findings,
     );
     let (result, shadow) = forward.run();
-    kept_pointers::note(out, inputs.variant, inputs.kept);
+    pointer_witness::note(out, inputs.variant, inputs.kept);
     finish(
         out,
         signature,
@@ -284,15 +288,15 @@ fn return_alone(
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
     if inputs.variant.tape != TapeOwner::Derivative {
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
-        let own = mark::of(out.unit, inputs.variant, plan);
-        mark::check(out, inputs.variant, at, own);
+        let own = tag::of(out.unit, inputs.variant, plan);
+        tag::check(out, inputs.variant, at, own);
         // The tape is consumed: a second reverse pass on it is an error.
-        mark::write(out, at, 0);
+        tag::write(out, at, 0);
     }
     let at_hand = parameters_at_hand(out, inputs.facts, signature);
     let adjoints = undo(out, inputs, signature, plan, &layout, at_hand);
     if inputs.variant.tape != TapeOwner::ProgramsMemory {
-        let free = alloc::free_function(out.unit);
+        let free = libc::free_function(out.unit);
         out.build().call(free, &[block]);
     }
     finish(

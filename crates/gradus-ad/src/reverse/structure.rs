@@ -9,12 +9,12 @@
 //! value is carried. The results of a `loop` come from its last iteration. Their adjoints enter the first
 //! reversed iteration, and zeros enter all others.
 
-use super::return_sweep::{ReturnSweep, Task};
-use crate::facts::is_independent;
-use crate::node::Node;
-use crate::out::Lanes;
-use crate::sweep::Entry;
-use crate::tape::stack::choose;
+use crate::analysis::body_facts::is_independent;
+use crate::emit::builder::Lanes;
+use crate::forward::Entry;
+use crate::reverse::reverse_pass::{ReturnSweep, Task};
+use crate::tape::remat::Node;
+use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
 
@@ -315,8 +315,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Returns the frame of the last iteration, if iterations have frames.
     fn frames_of(&mut self, op: Op) -> Option<Value> {
         let has_frames = match &self.recall {
-            super::recall::Recall::Replay(replay) => replay.plan.frames.contains_key(&op),
-            super::recall::Recall::Record { .. } => false,
+            crate::reverse::restore::Recall::Replay(replay) => replay.plan.frames.contains_key(&op),
+            crate::reverse::restore::Recall::Record { .. } => false,
         };
         has_frames.then(|| self.recall(Node::LastFrame(op))[0])
     }
@@ -337,7 +337,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             true => reversed,
             false => self.out.build().sub(last, reversed),
         };
-        if let super::recall::Recall::Replay(replay) = &mut self.recall {
+        if let crate::reverse::restore::Recall::Replay(replay) = &mut self.recall {
             let node = Node::Primal(body.region_params(inside)[0]);
             replay
                 .at_hand
@@ -387,7 +387,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Releases a frame and returns the previous one.
     fn leave_frame(&mut self, frame: Value) -> Option<Value> {
-        let super::recall::Recall::Replay(replay) = &self.recall else {
+        let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run has no frames.
             return None;
         };
@@ -422,7 +422,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Releases the arrays and snapshots that were allocated just before a loop.
     pub(super) fn release_arrays(&mut self, op: Op) {
-        let super::recall::Recall::Replay(replay) = &self.recall else {
+        let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run has no plan, and allocates no arrays.
             return;
         };
@@ -454,7 +454,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Frees an array that does not lie in its tail slot.
     fn free_outside(&mut self, room: Value, base: Value) {
-        let free = crate::alloc::free_function(self.out.unit);
+        let free = crate::emit::libc::free_function(self.out.unit);
         let mut b = self.out.build();
         let outside = b.icmp(IntPredicate::Ne, base, room);
         choose(&mut b, outside, &[], |b, outside| {
@@ -466,12 +466,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     fn give_back(&mut self, on_heap: bool, base: Value) {
-        let super::recall::Recall::Replay(replay) = &self.recall else {
+        let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
             return self.ice(None, "a rehearsal gives memory back");
         };
         match on_heap {
             true => {
-                let free = crate::alloc::free_function(self.out.unit);
+                let free = crate::emit::libc::free_function(self.out.unit);
                 self.out.build().call(free, &[base]);
             }
             false => replay.layout.release(self.out, base),

@@ -11,9 +11,10 @@
 //! struct type with thousands of fields for each access.
 
 use super::plan::Plan;
-use super::stack::{self, StackFunctions};
-use crate::facts::Length;
-use crate::out::{Lanes, Out, Space};
+use crate::analysis::body_facts::Length;
+use crate::emit::builder::{Lanes, Out, Space};
+use crate::tape::segments;
+use crate::tape::segments::StackFunctions;
 use crate::variant::{TapeOwner, Variant};
 use gradus_ir::{CastOp, Flags, Op, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -70,9 +71,9 @@ impl TapeLayout {
             layout.slots.push(slot);
         }
         if plan.uses_stack() {
-            let ty = stack::state_type(out.unit);
+            let ty = segments::state_type(out.unit);
             let state = out.build().alloca(ty);
-            stack::initialise(out, state);
+            segments::initialise(out, state);
             layout.state = Some(state);
         }
         layout
@@ -104,7 +105,7 @@ impl TapeLayout {
             (at, Record::of(out.unit, types))
         });
         let frames = frames.collect();
-        let stack = plan.uses_stack().then(|| stack::functions(out.unit));
+        let stack = plan.uses_stack().then(|| segments::functions(out.unit));
         TapeLayout {
             frames,
             stack,
@@ -142,7 +143,7 @@ impl TapeLayout {
                 let call = out.build().call(functions.push, &[state, bytes]);
                 out.body.result(call)
             }
-            _ => crate::alloc::block(&mut out.build(), bytes),
+            _ => crate::emit::libc::block(&mut out.build(), bytes),
         })
     }
     /// Releases the allocation at `at` and all younger allocations.
@@ -150,7 +151,7 @@ impl TapeLayout {
         match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => out.build().call(functions.release, &[state, at]),
             _ => {
-                let free = crate::alloc::free_function(out.unit);
+                let free = crate::emit::libc::free_function(out.unit);
                 out.build().call(free, &[at])
             }
         };
@@ -263,7 +264,7 @@ impl TapeLayout {
 /// Returns the layout of a block: the stack's state, the slots, and a tag if the block passes through the
 /// program.
 fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
-    let mut fields = vec![stack::state_type(unit)];
+    let mut fields = vec![segments::state_type(unit)];
     fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
     if variant.tape != TapeOwner::Derivative {
         fields.push(unit.types.int(64));

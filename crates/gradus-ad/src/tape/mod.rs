@@ -7,9 +7,10 @@
 //! - [`mincut`] implements the min-cut.
 //! - [`mark`] identifies tapes that pass through the program.
 
+pub mod huge_pages;
 pub mod layout;
-pub mod mark;
-pub mod mincut;
-pub mod pages;
+pub mod min_cut;
 pub mod plan;
-pub mod stack;
+pub(crate) mod remat;
+pub mod segments;
+pub mod tag;

@@ -2,7 +2,7 @@
 //!
 //! The plan is data: the forward pass writes according to the plan, and the reverse pass reads.
 //!
-//! 1. From the forward values that the reverse pass requires, follow [`crate::node::source`] to all inputs of
+//! 1. From the forward values that the reverse pass requires, follow [`crate::tape::remat::source`] to all inputs of
 //!    possible recomputations.
 //! 2. A min-cut selects the saved values (project selection; Picard 1976). Saving costs the bytes of the
 //!    value, recomputing costs its op. Both are multiplied by the trip counts of the loops in which the value
@@ -18,10 +18,10 @@
 //! tail slot of their iteration instead, because meshes and sparse matrices have many rows with few
 //! neighbours each.
 
-use crate::facts::snapshots::Extent;
-use crate::facts::{Facts, Length, is_independent};
-use crate::node::{Node, Source, cost_of_op, home_region, source};
-use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
+use crate::analysis::body_facts::snapshots::Extent;
+use crate::analysis::body_facts::{Facts, Length, is_independent};
+use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
+use crate::tape::remat::{Node, Source, cost_of_op, home_region, source};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};

@@ -1,0 +1,414 @@
+//! Analysis results that the derivative of one body relies on, as tables of this crate.
+//!
+//! The tables are filled before any emission, because emission changes the unit.
+
+mod build;
+mod deferred_frees;
+mod early_availability;
+mod exclusive_adds;
+mod forward_slice;
+mod from_globals;
+mod in_place_snapshots;
+pub mod invertible_inductions;
+mod lazy_shadows;
+mod loop_info;
+mod loop_scratch;
+mod overwritten_loads;
+mod recomputable_loops;
+pub mod reloadable_carried;
+pub mod snapshots;
+mod stack_lifetime;
+
+use crate::shadow::typed_copy::WordCopy;
+use crate::tape::remat::Node;
+use gradus_analysis::{CallActivity, CopiedWord, CopyKind, Period, ShadowState};
+use gradus_ir::{
+    Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
+    Type, TypeId, Unit, Value,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+pub(crate) use crate::analysis::body_facts::build::MakeFacts;
+pub use crate::analysis::body_facts::early_availability::Length;
+pub(crate) use crate::analysis::body_facts::exclusive_adds::{is_independent, is_of_iteration};
+pub(crate) use crate::analysis::body_facts::forward_slice::influence;
+pub(crate) use crate::analysis::body_facts::loop_info::trips;
+pub use crate::analysis::body_facts::recomputable_loops::Repeatable;
+
+/// Limit on the number of memory cells that a copy expands to, in total or per period.
+const MOST_WORDS: usize = 256;
+
+/// A float in a bit range of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloatLane {
+    /// First bit, counted from the least significant bit.
+    pub bit: u32,
+    /// Float format.
+    pub kind: FloatKind,
+}
+
+/// Choices of an earlier plan for the same derivative.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// Loops whose iterations are recomputed in the reverse pass.
+    pub replayed: BTreeMap<Op, Repeatable>,
+    /// Allocations whose blocks are freed at the program's own `free`.
+    pub freed_at_once: BTreeSet<Op>,
+}
+
+/// Facts about one body, read by tape plan, forward pass and reverse pass.
+pub struct Facts<'a> {
+    /// The primal.
+    pub body: &'a Body,
+    /// The function of the body.
+    pub func: FuncId,
+    /// Number of tangents or cotangents in a batch.
+    pub width: usize,
+    active: Vec<bool>,
+    shadows: Vec<ShadowState>,
+    lanes: HashMap<Value, Vec<FloatLane>>,
+    pointer_lanes: HashSet<Value>,
+    shadowed: HashSet<GlobalId>,
+    stable: HashSet<Op>,
+    lost: HashMap<Op, overwritten_loads::Lost>,
+    copies: HashMap<Op, CopyKind>,
+    deferred: HashMap<Op, Op>,
+    /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
+    of_numbers: HashMap<Op, HashSet<Value>>,
+    left: HashSet<Op>,
+    on_heap: HashSet<Op>,
+    late: HashSet<Value>,
+    varying: HashMap<Value, Vec<Op>>,
+    work: HashSet<Op>,
+    outer: HashMap<Op, Vec<Value>>,
+    calls: HashMap<Op, CallActivity>,
+    redone_calls: HashSet<Op>,
+    /// Subset of `redone_calls` whose only effect on memory is reads.
+    reading_calls: HashSet<Op>,
+    overwritten: HashMap<Op, Vec<bool>>,
+    by_address: HashMap<Op, Vec<(FuncId, bool)>>,
+    unhandled_calls: HashSet<Op>,
+    never_made: HashSet<Op>,
+    dead_stores: HashSet<Op>,
+    doomed: HashSet<Op>,
+    torn: HashSet<Op>,
+    own_adds: HashSet<Op>,
+    from_globals: HashSet<Op>,
+    /// Candidate snapshots.
+    pub snapshots: Vec<snapshots::Snapshot>,
+    served: HashMap<Op, usize>,
+    backwards: HashMap<Value, invertible_inductions::Backwards>,
+    carried_loads: HashMap<Value, reloadable_carried::CarriedLoad>,
+    repeatable: BTreeMap<Op, Repeatable>,
+    replayed: BTreeMap<Op, Repeatable>,
+}
+
+impl Facts<'_> {
+    /// Returns true if a value carries a derivative.
+    pub fn active(&self, value: Value) -> bool {
+        self.active
+            .get(gradus_ir::Entity::index(value))
+            .copied()
+            .unwrap_or(false)
+    }
+    /// Returns true if a pointer has, or may have, a shadow that differs from the pointer.
+    pub fn has_shadow(&self, value: Value) -> bool {
+        self.shadow_state(value) != ShadowState::None
+    }
+    /// Returns true if the shadow of a pointer may be the pointer itself.
+    pub fn shadow_may_be_primal(&self, value: Value) -> bool {
+        self.shadow_state(value) == ShadowState::Maybe
+    }
+    /// Returns the base of a chain of address computations. An address is its own shadow exactly if its base
+    /// is, and the test on the base is invariant in the index.
+    pub fn start_of(&self, ptr: Value) -> Value {
+        let mut start = ptr;
+        while let Some(op) = self.body.def_op(start)
+            && let OpKind::Addr { .. } = self.body.kind(op)
+            && self.shadow_may_be_primal(self.body.operand(op, 0))
+        {
+            start = self.body.operand(op, 0);
+        }
+        start
+    }
+    fn shadow_state(&self, value: Value) -> ShadowState {
+        self.shadows
+            .get(gradus_ir::Entity::index(value))
+            .copied()
+            .unwrap_or_default()
+    }
+    /// Returns the floats in the bit ranges of an integer; `None` for other values.
+    pub fn lanes(&self, value: Value) -> Option<&[FloatLane]> {
+        self.lanes.get(&value).map(Vec::as_slice)
+    }
+    /// Returns true if a value carries floats.
+    pub fn holds_float(&self, unit: &Unit, value: Value) -> bool {
+        crate::variant::carries_float(unit, self.body.ty(value)) || self.lanes.contains_key(&value)
+    }
+    /// Returns true if a value carries pointers.
+    pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
+        unit.types.is_ptr(self.body.ty(value)) || self.pointer_lanes.contains(&value)
+    }
+    /// Returns true if a global whose address is part of a constant has a shadow.
+    pub fn is_shadowed(&self, global: GlobalId) -> bool {
+        self.shadowed.contains(&global)
+    }
+    /// Returns true if the memory that a load reads is unchanged in the reverse pass.
+    pub fn is_stable(&self, op: Op) -> bool {
+        self.stable.contains(&op)
+    }
+    /// Returns the snapshot from which a load can be recomputed.
+    pub fn snapshot_of(&self, load: Op) -> Option<usize> {
+        self.served.get(&load).copied()
+    }
+    /// Returns the snapshot that a load fills with the loaded values.
+    pub fn filled_by(&self, load: Op) -> Option<usize> {
+        let number = self.snapshot_of(load)?;
+        (self.snapshots[number].filler == Some(load)).then_some(number)
+    }
+    /// Returns the kinds of memory cells that a copy or fill moves.
+    pub fn copy_kind(&self, op: Op) -> CopyKind {
+        self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
+    }
+    /// Returns the memory cells of a copy of mixed types. A short copy of constant size is expanded to all
+    /// cells; otherwise the result holds the head before the first period, and one period. Returns `None` if
+    /// the cells are too many, if the copy has no period, or if an overlapping copy has a head before the
+    /// first period.
+    pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
+        let CopyKind::Words { words, period } = self.copy_kind(op) else {
+            return None;
+        };
+        let size = self.body.as_int(unit, bytes);
+        let all = size.and_then(|size| written_out(&words, period, u64::try_from(size).ok()?));
+        let (words, period) = match (all, period) {
+            (Some(all), _) => (all, None),
+            (None, Some(period)) if words.len() <= MOST_WORDS && period.bytes > 0 => {
+                (words, Some(period))
+            }
+            _ => return None,
+        };
+        if overlap && period.is_some_and(|period| period.from_bytes > 0) {
+            return None;
+        }
+        Some(WordCopy {
+            words,
+            period,
+            overlap,
+        })
+    }
+    /// Returns the diagnostic for a byte copy of unknown memory types.
+    pub fn unknown_copy(&self, unit: &Unit, op: Op) -> Diagnostic {
+        Diagnostic::error(
+            Code::UnknownMemoryType,
+            "bytes are copied of which it cannot be told whether they are numbers or pointers",
+        )
+        .at(unit.span(self.body.ops[op].loc), "copied here")
+        .help("copy field by field, or with a type that says what the bytes are")
+    }
+    /// Returns true if a fill may overwrite pointers.
+    pub fn fills_pointers(&self, op: Op) -> bool {
+        !matches!(self.copy_kind(op), CopyKind::Floats(_) | CopyKind::Nothing)
+    }
+    /// Returns true if the reversal of an op emits code.
+    pub fn has_work(&self, op: Op) -> bool {
+        self.work.contains(&op)
+    }
+    /// Returns the active values defined outside an op's regions and used actively inside.
+    pub fn outer_active(&self, op: Op) -> &[Value] {
+        self.outer.get(&op).map_or(&[], Vec::as_slice)
+    }
+    /// Returns true if a call is active and has a derivative variant of its callee.
+    pub fn is_active_call(&self, op: Op) -> bool {
+        self.calls.contains_key(&op)
+    }
+    /// Returns the possible callees of an indirect call, each with its activity; `None` for direct calls and
+    /// for inactive calls.
+    pub fn pointer_targets(&self, op: Op) -> Option<&[(FuncId, bool)]> {
+        self.by_address.get(&op).map(Vec::as_slice)
+    }
+    /// Returns true if an active call goes through a pointer that can only be null.
+    pub fn is_never_made(&self, op: Op) -> bool {
+        self.never_made.contains(&op)
+    }
+    /// Returns true if the value that a store writes is never read.
+    pub fn is_dead_store(&self, op: Op) -> bool {
+        self.dead_stores.contains(&op)
+    }
+    /// Returns true if an op lies on a no-return path.
+    pub fn is_doomed(&self, op: Op) -> bool {
+        self.doomed.contains(&op)
+    }
+    /// Returns the result of a call. The result of an invoke comes from its normal path.
+    pub fn given(&self, op: Op) -> Option<Value> {
+        gradus_analysis::given(self.body, op)
+    }
+    /// Returns true if a call may throw after a write to active memory, and a handler in the active extent
+    /// catches the exception.
+    pub fn is_torn(&self, op: Op) -> bool {
+        self.torn.contains(&op)
+    }
+    /// Returns the diagnostic for a call that may throw after a write to active memory.
+    pub fn torn_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let what = self.describe(unit, op);
+        let message = format!(
+            "{what} may throw after it wrote memory that carries derivatives, and the exception is caught inside the function that is differentiated"
+        );
+        Diagnostic::error(Code::Exceptions, message)
+            .at(unit.span(self.body.ops[op].loc), "called here")
+            .help("check before anything is written, or let the exception leave the function that is differentiated")
+    }
+    /// Returns true if no other iteration of the enclosing parallel loops accumulates into the location of a
+    /// load.
+    pub fn adds_alone(&self, load: Op) -> bool {
+        self.own_adds.contains(&load)
+    }
+    /// Returns true if a call is active and its callee has no known derivative.
+    pub fn is_unhandled_call(&self, op: Op) -> bool {
+        self.unhandled_calls.contains(&op)
+    }
+    /// Returns the diagnostic for an active call without a known derivative.
+    pub fn unhandled_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let code = match unit.callee(self.body, op) {
+            Some(_) => Code::UnknownCallee,
+            None => Code::UnknownTarget,
+        };
+        let what = self.describe(unit, op);
+        Diagnostic::error(code, format!("the derivative of {what} is not known"))
+            .at(
+                unit.span(self.body.ops[op].loc),
+                "it works on active values",
+            )
+            .help("give the source of what is called, or mark its arguments inactive")
+    }
+    /// Returns the diagnostic for a region op that has no derivative.
+    pub fn unhandled_structure(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let (code, what, help) = match self.body.kind(op) {
+            OpKind::Invoke(_) => (
+                Code::Exceptions,
+                "a call whose handler and whose way on do not part",
+                "move the `try` block into a function of its own",
+            ),
+            _ => (
+                Code::OpenMp,
+                "a parallel construct",
+                "build without it, or move this out of the function",
+            ),
+        };
+        Diagnostic::error(code, format!("{what} cannot be differentiated"))
+            .at(unit.span(self.body.ops[op].loc), "here")
+            .help(help)
+    }
+    /// Returns true if the whole derivative of a call runs in the reverse pass: the call has no side effects,
+    /// and the memory that the call reads is unchanged.
+    pub fn redo_call(&self, op: Op) -> bool {
+        self.redone_calls.contains(&op)
+    }
+    /// Returns true if the only effect of a recomputed call on memory is reads.
+    pub(crate) fn only_reads(&self, op: Op) -> bool {
+        self.reading_calls.contains(&op)
+    }
+    /// Returns true if the tape stack of another derivative, with the given state, is allocated and freed in
+    /// this body. The derivative then pops nothing of such a stack before the reverse pass. Any other tape
+    /// stack is ordinary memory.
+    pub fn stack_stays(&self, state: Value) -> bool {
+        self.body.def_op(state).is_some_and(|made| {
+            let in_frame = matches!(self.body.kind(made), OpKind::Alloca(_));
+            in_frame || self.deferred_free_of(made).is_some()
+        })
+    }
+    /// Returns true if a block and its shadow outlive the call, because memory of the caller may hold their
+    /// addresses.
+    pub fn is_left(&self, allocation: Op) -> bool {
+        self.left.contains(&allocation)
+    }
+    /// Returns the source location of the op that defines a forward value. The location of a carried value is
+    /// that of its loop.
+    pub fn location(&self, node: Node) -> Option<LocId> {
+        let op = match node {
+            Node::Primal(value) | Node::Shadow(value) => match self.body.values[value].def {
+                Definition::Param(region, _) => self.body.owner(region)?,
+                _ => self.body.def_op(value)?,
+            },
+            Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
+            Node::Snapshot(number) | Node::SnapshotBlock(number) => self.snapshots[number].anchor,
+            Node::Base(_) | Node::Room(_) => return None,
+        };
+        self.body.ops[op].loc
+    }
+    /// Returns the type of a forward value, and the number of values: one, or one per shadow.
+    pub fn node_type(&self, unit: &mut Unit, node: Node) -> (TypeId, usize) {
+        match node {
+            Node::Primal(value) => (self.body.ty(value), 1),
+            Node::Shadow(value) => (self.body.ty(value), self.width),
+            Node::Count(_) => (unit.types.int(64), 1),
+            _ => (unit.types.ptr(), 1),
+        }
+    }
+    /// Returns the type of a forward value in memory.
+    pub fn kept_type(&self, unit: &mut Unit, node: Node, width: u32) -> TypeId {
+        let (ty, lanes) = self.node_type(unit, node);
+        let ty = match unit.types.get(ty) {
+            Type::Int(bits) if *bits < 8 => unit.types.int(8),
+            _ => ty,
+        };
+        match lanes {
+            1 => ty,
+            _ => unit.types.array(ty, u64::from(width)),
+        }
+    }
+    /// Returns the bytes per save of a forward value.
+    pub fn kept_bytes(&self, unit: &Unit, node: Node, width: u32) -> u64 {
+        match node {
+            Node::Primal(value) => unit.layout.size_bytes(unit, self.body.ty(value)),
+            Node::Shadow(_) => unit.layout.pointer_bytes * u64::from(width),
+            _ => 8,
+        }
+    }
+    /// Returns the name of an op for messages.
+    pub fn describe(&self, unit: &Unit, op: Op) -> String {
+        match self.body.kind(op) {
+            OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(self.body, op) {
+                Some(func) => format!("`{}`", unit.functions[func].name),
+                None => "a call through a pointer".to_string(),
+            },
+            OpKind::Cast(CastOp::BitCast) => "a change of type of the same bits".to_string(),
+            OpKind::Binary(op) => format!("`{op:?}`").to_lowercase(),
+            OpKind::Foreign(_) => "an instruction that only LLVM understands".to_string(),
+            other => {
+                let text = format!("{other:?}");
+                let name = text
+                    .split(|c: char| !c.is_alphanumeric())
+                    .next()
+                    .unwrap_or_default();
+                format!("`{}`", name.to_lowercase())
+            }
+        }
+    }
+}
+
+/// Expands the cells of a copy of `size` bytes, period by period; `None` if the cells are too many.
+fn written_out(words: &[CopiedWord], period: Option<Period>, size: u64) -> Option<Vec<CopiedWord>> {
+    let (from, period) = match period {
+        Some(period) => (period.from_bytes, period.bytes.max(1)),
+        None => (size, 1),
+    };
+    let (head, repeated) = words.split_at(words.partition_point(|word| word.offset_bytes < from));
+    let there = |word: &&CopiedWord| word.offset_bytes < size;
+    let mut all: Vec<CopiedWord> = head.iter().filter(there).copied().collect();
+    if repeated.is_empty() {
+        return Some(all);
+    }
+    for start in (0..size.saturating_sub(from)).step_by(period as usize) {
+        for word in repeated {
+            let offset_bytes = start + word.offset_bytes;
+            all.extend((offset_bytes < size).then_some(CopiedWord {
+                offset_bytes,
+                ..*word
+            }));
+        }
+        if all.len() > MOST_WORDS {
+            return None;
+        }
+    }
+    Some(all)
+}

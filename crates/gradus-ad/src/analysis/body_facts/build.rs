@@ -1,0 +1,727 @@
+//! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
+
+use super::{Chosen, Facts, FloatLane};
+use crate::Options;
+use crate::analysis::program_facts::ClosureFacts;
+use crate::driver::versioning::Test;
+use crate::variant::{
+    ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
+};
+use gradus_analysis::{
+    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
+    LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
+};
+use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{
+    Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,
+};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Inputs of the tables.
+pub(crate) struct MakeFacts<'a> {
+    pub unit: &'a Unit,
+    pub closure: &'a ClosureFacts,
+    pub variant: &'a Variant,
+    pub options: &'a Options,
+    /// Choices of an earlier plan.
+    pub chosen: Chosen,
+}
+
+impl<'a> MakeFacts<'a> {
+    /// Builds the tables.
+    ///
+    /// # Errors
+    /// Diagnostics for a variant that cannot be differentiated.
+    pub fn make<'b>(&self, body: &'b Body) -> Result<Facts<'b>, Vec<Diagnostic>> {
+        let activity = self.activity();
+        let errors: Vec<Diagnostic> = activity.findings().to_vec();
+        if errors.iter().any(|f| f.severity == Severity::Error) {
+            return Err(errors);
+        }
+        let options = self.alias_options(body);
+        let alias = self.alias(body, &options);
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let mut facts = Facts {
+            body,
+            func: self.variant.func,
+            width: self.variant.width as usize,
+            active: body.values.ids().map(|v| activity.active(v)).collect(),
+            shadows: body
+                .values
+                .ids()
+                .map(|v| self.shadow(&activity, v))
+                .collect(),
+            lanes: HashMap::new(),
+            pointer_lanes: HashSet::new(),
+            shadowed: self.shadowed(body),
+            stable: HashSet::new(),
+            lost: HashMap::new(),
+            copies: HashMap::new(),
+            deferred: self.deferred(body, &alias),
+            of_numbers: HashMap::new(),
+            left: HashSet::new(),
+            on_heap: HashSet::new(),
+            late: HashSet::new(),
+            varying: HashMap::new(),
+            work: HashSet::new(),
+            outer: HashMap::new(),
+            calls: HashMap::new(),
+            redone_calls: HashSet::new(),
+            reading_calls: HashSet::new(),
+            overwritten: HashMap::new(),
+            by_address: HashMap::new(),
+            unhandled_calls: HashSet::new(),
+            never_made: HashSet::new(),
+            dead_stores: HashSet::new(),
+            doomed: HashSet::new(),
+            torn: HashSet::new(),
+            own_adds: HashSet::new(),
+            from_globals: HashSet::new(),
+            snapshots: Vec::new(),
+            served: HashMap::new(),
+            backwards: HashMap::new(),
+            carried_loads: HashMap::new(),
+            repeatable: BTreeMap::new(),
+            replayed: self.chosen.replayed.clone(),
+        };
+        for op in body.walk(body.root()) {
+            if alias.nest.doomed(op).is_some() {
+                facts.doomed.insert(op);
+            }
+        }
+        facts.left = self.left(facts.body, &facts.deferred);
+        self.free_at_once(&mut facts);
+        self.on_heap(&mut facts);
+        self.lanes(&mut facts);
+        self.from_globals(&mut facts);
+        self.memory_ops(&mut facts, &clobbers);
+        if self.options.snapshots {
+            self.find_snapshots(&mut facts, &alias, &clobbers);
+        }
+        self.dead_stores(&mut facts, &alias, &clobbers);
+        self.calls(&mut facts, &activity, &clobbers);
+        self.late_shadows(&mut facts);
+        self.blocks_of_numbers(&mut facts);
+        // Runs after `calls`: derivatives of callees that read memory also accumulate into shadow memory.
+        self.own_adds(&mut facts, &alias);
+        if self.options.backwards {
+            facts.backwards =
+                crate::analysis::body_facts::invertible_inductions::find(self.unit, body);
+            facts.carried_loads =
+                crate::analysis::body_facts::reloadable_carried::find(self.unit, &facts);
+        }
+        self.varying(&mut facts, &clobbers);
+        let reverse = self.variant.mode != Mode::Forward;
+        if self.options.replay && reverse && self.chosen.replayed.is_empty() {
+            self.repeatable(&mut facts, &alias, &clobbers);
+        }
+        if self.options.snapshots && reverse {
+            self.worked_in(&mut facts, &alias, &clobbers);
+        }
+        self.work(&mut facts);
+        self.outer(&mut facts);
+        Ok(facts)
+    }
+
+    fn alias<'b>(&'b self, body: &'b Body, options: &AliasOptions) -> Alias<'b> {
+        let effects = &self.closure.effects;
+        Alias::new(self.unit, Some(self.variant.func), body, effects, options)
+    }
+
+    fn plain_options(&self, body: &Body) -> AliasOptions {
+        let ClosureFacts {
+            memory, retyped, ..
+        } = self.closure;
+        AliasOptions {
+            retyped: retyped.accesses(self.unit, memory, self.variant.func, body),
+            ..AliasOptions::default()
+        }
+    }
+
+    /// Returns the assumptions of the alias analysis. In the disjoint version, the assumptions include all
+    /// pairs that the run-time check compared.
+    fn alias_options(&self, body: &Body) -> AliasOptions {
+        let plain = self.plain_options(body);
+        if self.variant.versions != Versions::Disjoint {
+            return plain;
+        }
+        let alias = self.alias(body, &plain);
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let found = body
+            .first(body.root())
+            .and_then(|at| Disjointness::of(&clobbers, &self.closure.effects, at));
+        let assume_disjoint = found.map_or(Vec::new(), |found| found.assumptions());
+        AliasOptions {
+            assume_disjoint,
+            ..plain
+        }
+    }
+
+    /// Returns the run-time alias check that would make loads recomputable; `None` if no check is profitable.
+    pub fn test(&self, body: &Body) -> Option<Test> {
+        let alias = self.alias(body, &self.plain_options(body));
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let at = body.first(body.root())?;
+        let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;
+        if self.variant.mode != Mode::Combined && !reads_again(&alias, &found) {
+            return None;
+        }
+        let known = Availability::new(&clobbers);
+        let mut early: Vec<Op> = Vec::new();
+        let mut wanted: Vec<Value> = Vec::new();
+        for bound in &found.extents.bounds {
+            if let Bound::Signed(value) | Bound::Unsigned(value) = bound {
+                wanted.push(*value);
+            }
+        }
+        for &(a, b) in &found.pairs {
+            for number in [a, b] {
+                if let Root::Value(value) = found.extents.roots[number].root {
+                    wanted.push(value);
+                }
+            }
+        }
+        for value in wanted {
+            early.extend(known.before(value, at)?);
+        }
+        early.sort_unstable_by_key(|op| alias.nest.order(*op));
+        early.dedup();
+        Some(Test {
+            extents: found.extents,
+            pairs: found.pairs,
+            early,
+        })
+    }
+
+    fn activity(&self) -> BodyActivity {
+        let args = self.variant.args.iter().map(|a| in_analysis(*a)).collect();
+        let variant = gradus_analysis::Variant {
+            func: self.variant.func,
+            args,
+            result: self.variant.result.is_active(),
+        };
+        BodyActivity::of(
+            self.closure.view(self.unit),
+            &self.closure.classes,
+            &variant,
+        )
+    }
+
+    /// Returns the globals with shadows whose addresses are parts of a body's aggregate constants.
+    fn shadowed(&self, body: &Body) -> HashSet<GlobalId> {
+        let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
+        let aggregate =
+            |id: &ConstId| matches!(self.unit.constant(*id).kind, ConstKind::Aggregate(_));
+        let constants = body.values.ids().filter_map(|v| body.as_const(v));
+        let mut work: Vec<ConstId> = constants.filter(aggregate).collect();
+        let (mut seen, mut found) = (HashSet::new(), HashSet::new());
+        while let Some(id) = work.pop() {
+            match &self.unit.constant(id).kind {
+                ConstKind::Aggregate(parts) if seen.insert(id) => work.extend(parts),
+                ConstKind::Global { global, .. }
+                    if classes.global(view, *global) != ShadowState::None =>
+                {
+                    found.insert(*global);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Returns the shadow state of a value. Only addresses, and values that carry addresses, have shadows.
+    fn shadow(&self, activity: &BodyActivity, value: Value) -> ShadowState {
+        activity.shadow(value)
+    }
+
+    fn after_end(&self) -> AfterEnd {
+        match self.variant.mode {
+            Mode::Forward | Mode::Combined => AfterEnd::default(),
+            Mode::Augmented | Mode::Return => AfterEnd {
+                params: self.variant.overwritten.clone(),
+                others: true,
+                frame: false,
+            },
+        }
+    }
+
+    pub(super) fn known(&self, body: &Body, op: Op) -> Option<Known> {
+        self.unit
+            .callee(body, op)
+            .and_then(|func| self.unit.known(func))
+    }
+    fn lanes(&self, facts: &mut Facts<'_>) {
+        for value in facts.body.values.ids() {
+            if self.unit.types.int_bits(facts.body.ty(value)).is_none() {
+                continue;
+            }
+            let lanes = self.closure.words.lanes(self.variant.func, value);
+            let floats: Vec<FloatLane> = lanes
+                .iter()
+                .filter_map(|lane| match lane.kind {
+                    LaneKind::Float(kind) => Some(FloatLane {
+                        bit: lane.bit,
+                        kind,
+                    }),
+                    LaneKind::Pointer => None,
+                })
+                .collect();
+            if lanes.iter().any(|lane| lane.kind == LaneKind::Pointer) {
+                facts.pointer_lanes.insert(value);
+            }
+            if !floats.is_empty() {
+                facts.lanes.insert(value, floats);
+            }
+        }
+    }
+
+    /// Records recomputable loads, the clobber cause of all other loads, and the kinds of cells moved by
+    /// copies.
+    fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+        for op in facts.body.walk(facts.body.root()) {
+            match facts.body.kind(op) {
+                OpKind::Load(_) => match self.lost(facts, clobbers, op) {
+                    None => _ = facts.stable.insert(op),
+                    Some(lost) => _ = facts.lost.insert(op, lost),
+                },
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    if let Some(Known::Memory(_)) = self.known(facts.body, op) {
+                        let kind = self.closure.words.copy_kind(
+                            self.unit,
+                            &self.closure.memory,
+                            facts.body,
+                            self.variant.func,
+                            op,
+                        );
+                        facts.copies.insert(op, kind);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the allocations whose blocks outlive the call.
+    ///
+    /// Memory of the caller may hold the address of such a block. In addition, one of two conditions holds:
+    /// all frees of the block's alias set belong to deferred frees of this function, or some block of the
+    /// alias set may outlive the call that allocates it. A free of such a block leaks the shadow, which is no
+    /// longer required. Blocks that a requested derivative returns with their shadows also outlive the call:
+    /// the caller frees both.
+    fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
+        let classes = &self.closure.classes;
+        let others = |site: &(FuncId, Op)| {
+            site.0 == self.variant.func && deferred.values().any(|free| *free == site.1)
+        };
+        let left = |op: &Op| {
+            let block = gradus_analysis::given(body, *op);
+            let class = block.and_then(|b| self.closure.memory.class(self.variant.func, b));
+            let known = self.known(body, *op);
+            matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+                && !deferred.contains_key(op)
+                && class.is_some_and(|class| {
+                    classes.is_returned(class)
+                        || classes.is_handed_over(class)
+                            && (classes.frees(class).iter().all(others)
+                                || !classes.is_surely_freed(class))
+                })
+        };
+        body.walk(body.root()).filter(left).collect()
+    }
+
+    /// Records stores whose memory is never read: not by the function, and not by the caller, by `dupnoneed`.
+    fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
+        const MOST_QUESTIONS: usize = 1 << 20;
+        let body = facts.body;
+        let unneeded = |argument: &ArgActivity| *argument == ArgActivity::DupNoNeed;
+        if self.variant.mode == Mode::Forward || !self.variant.args.iter().any(unneeded) {
+            return;
+        }
+        let writes_unneeded = |op: &Op| match body.kind(*op) {
+            OpKind::Store(access) if access.is_plain() => {
+                let targets = alias.points_to.targets(body, body.operand(*op, 1));
+                let [target] = targets else { return false };
+                match alias.points_to.object(target.object) {
+                    Object::Param(number) => {
+                        self.variant.args.get(number as usize).is_some_and(unneeded)
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
+        };
+        let stores: Vec<Op> = body.walk(body.root()).filter(writes_unneeded).collect();
+        let reads: Vec<Op> = body
+            .walk(body.root())
+            .filter(|op| !clobbers.reads_of(*op).is_empty())
+            .collect();
+        if stores.len() * reads.len() > MOST_QUESTIONS {
+            return;
+        }
+        let effects = &self.closure.effects;
+        for store in stores {
+            let writes = effects.of_op(self.unit, body, store);
+            let read = reads
+                .iter()
+                .flat_map(|op| clobbers.reads_of(*op))
+                .any(|read| {
+                    writes
+                        .iter()
+                        .any(|write| alias.may_alias_any_iteration(read, write))
+                });
+            if !read {
+                facts.dead_stores.insert(store);
+            }
+        }
+    }
+
+    /// Finds the snapshots that could serve loads from overwritten memory.
+    fn find_snapshots(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
+        let body = facts.body;
+        let is_unstable = |op: &Op| match body.kind(*op) {
+            OpKind::Load(access) => access.is_plain() && !facts.stable.contains(op),
+            _ => false,
+        };
+        let unstable: Vec<Op> = body.walk(body.root()).filter(is_unstable).collect();
+        let finder = super::snapshots::Finder {
+            unit: self.unit,
+            body,
+            alias,
+            clobbers,
+        };
+        (facts.snapshots, facts.served) = finder.find(&unstable);
+        // A load fills the snapshot in two cases only. In a recomputed loop, the iteration has just written
+        // the memory, and the processor's cache still holds it. In a loop with a serial sum, the sum limits
+        // the speed. Elsewhere a bulk copy is faster than single stores.
+        for number in 0..facts.snapshots.len() {
+            let anchor = facts.snapshots[number].anchor;
+            let replayed = |region| facts.replayed_around(region).is_some();
+            let near = body.parent(anchor).is_some_and(replayed);
+            if !near
+                && !crate::analysis::body_facts::loop_info::waits_for_a_sum(self.unit, body, anchor)
+            {
+                facts.snapshots[number].filler = None;
+            }
+        }
+    }
+
+    /// Returns, per argument of a call, whether the memory that the call reads behind the argument may change
+    /// before the reverse pass. The entry of an argument without reads is true and without consequence.
+    fn overwritten(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Vec<bool> {
+        let args = self.unit.call_args(facts.body, op);
+        let region = facts.body.parent(op);
+        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let mut found = vec![true; args.len()];
+        for (number, arg) in args.iter().enumerate() {
+            let behind = |read: &&MemoryAccess| read.ptr() == Some(*arg);
+            let mut reads = clobbers.reads_of(op).iter().filter(behind).peekable();
+            found[number] = reads.peek().is_none()
+                || !reads.all(|read| {
+                    let fate = clobbers.fate_after_call(op, read, iteration);
+                    self.loss(facts, &fate).is_none() || planted(Mutant::OverwrittenBehindCall)
+                });
+        }
+        found
+    }
+
+    fn calls(&self, facts: &mut Facts<'_>, activity: &BodyActivity, clobbers: &Clobbers<'_>) {
+        for op in facts.body.walk(facts.body.root()) {
+            let Some(call) = activity.call(op).filter(|call| call.active) else {
+                continue;
+            };
+            let catches = |op: Op| {
+                let handler = facts.body.op_regions(op).get(1).copied();
+                let end = handler.and_then(|region| facts.body.last(region));
+                end.is_some_and(|end| matches!(facts.body.kind(end), OpKind::Yield))
+            };
+            let (view, closure) = (self.closure.view(self.unit), self.closure);
+            if self.variant.mode != Mode::Forward
+                && catches(op)
+                && closure.thrown.after_writing(
+                    view,
+                    &closure.classes,
+                    self.variant.func,
+                    facts.body,
+                    op,
+                )
+            {
+                facts.torn.insert(op);
+            }
+            let callee = self.unit.callee(facts.body, op);
+            if let Some(targets) = self.pointer_targets(facts.body, op) {
+                facts.by_address.insert(op, targets);
+                facts.calls.insert(op, call.clone());
+                continue;
+            }
+            if callee.is_none() && self.is_never_made(facts.body, op) {
+                facts.never_made.insert(op);
+                continue;
+            }
+            let opaque = |func: FuncId| {
+                self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
+            };
+            if callee.is_none_or(opaque) {
+                if !self.has_rule(facts.body, op) {
+                    facts.unhandled_calls.insert(op);
+                }
+                continue;
+            }
+            let overwritten = self.overwritten(facts, clobbers, op);
+            facts.overwritten.insert(op, overwritten);
+            let effects = self.closure.effects.of_call(self.unit, facts.body, op);
+            let result_shadowed = call.result.shadow != ShadowState::None;
+            let silent = !effects.writes_memory()
+                && !effects.frees_other
+                && !effects.may_throw
+                && !effects.params.iter().any(|p| p.frees);
+            let further = callee.is_some_and(|func| {
+                let ty = self.unit.functions[func].ty;
+                self.unit.types.takes_further_args(ty)
+            });
+            if self.options.redo_calls
+                && silent
+                && !further
+                && !result_shadowed
+                && (self.lost(facts, clobbers, op).is_none()
+                    || planted(Mutant::OverwrittenCallRedone))
+            {
+                facts.redone_calls.insert(op);
+                if !effects.inaccessible.writes && !effects.calls_unknown {
+                    facts.reading_calls.insert(op);
+                }
+            }
+            facts.calls.insert(op, call.clone());
+        }
+    }
+
+    /// Returns true if a call goes through a pointer that can only be null.
+    fn is_never_made(&self, body: &Body, op: Op) -> bool {
+        let memory = &self.closure.memory;
+        body.kind(op).call_info().is_some()
+            && memory.callees(self.variant.func, op).is_empty()
+            && !memory.leads_elsewhere(self.variant.func, op)
+    }
+
+    /// Returns the possible callees of an indirect call, if the dispatch function supports the signature.
+    fn pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
+        let signature = body.kind(op).call_info()?.signature;
+        let callees = self.closure.memory.callees(self.variant.func, op);
+        if callees.is_empty() || !crate::shadow::indirect_calls::fits(self.unit, signature) {
+            return None;
+        }
+        let active = |func: FuncId| {
+            self.unit.functions[func].body.is_some()
+                && self.closure.classes.is_active_function(func)
+        };
+        Some(callees.iter().map(|func| (*func, active(*func))).collect())
+    }
+
+    /// Returns true if a call of a known external function has its own reverse rule.
+    fn has_rule(&self, body: &Body, op: Op) -> bool {
+        let by_kind = matches!(
+            self.known(body, op),
+            Some(
+                Known::Math(_)
+                    | Known::MathOut(_)
+                    | Known::Complex(_)
+                    | Known::Reduce(_)
+                    | Known::Masked(_)
+                    | Known::Memory(_)
+                    | Known::Marker(_)
+            )
+        );
+        by_kind
+            || self
+                .known(body, op)
+                .is_some_and(|known| known.effects().inactive)
+    }
+
+    /// Records the loops in which each value varies.
+    fn varying(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+        let variance = Variance::of(clobbers, &self.closure.effects);
+        for value in facts.body.values.ids() {
+            let loops = variance.loops(value);
+            if !loops.is_empty() {
+                facts.varying.insert(value, loops);
+            }
+        }
+    }
+
+    /// Records the ops whose reversal emits code, and the region ops that enclose them.
+    fn work(&self, facts: &mut Facts<'_>) {
+        let body = facts.body;
+        for op in body.walk(body.root()) {
+            if facts.is_doomed(op) || never_returns(body, op) || !self.is_work(facts, op) {
+                continue;
+            }
+            let mut at = Some(op);
+            while let Some(op) = at.filter(|op| facts.work.insert(*op)) {
+                at = body.parent(op).and_then(|region| body.owner(region));
+            }
+        }
+    }
+
+    fn is_work(&self, facts: &Facts<'_>, op: Op) -> bool {
+        let body = facts.body;
+        if body.results(op).iter().any(|v| facts.active(*v)) {
+            return true;
+        }
+        match body.kind(op) {
+            OpKind::Store(_) => {
+                facts.has_shadow(body.operand(op, 1))
+                    && facts.holds_float(self.unit, body.operand(op, 0))
+            }
+            OpKind::AtomicRmw(..) => {
+                facts.has_shadow(body.operand(op, 0))
+                    && facts.holds_float(self.unit, body.operand(op, 1))
+            }
+            OpKind::Alloca(_) => facts.is_on_heap(op),
+            OpKind::Call(_) | OpKind::Invoke(_) => match self.known(body, op) {
+                Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
+                Some(Known::Memory(_)) => {
+                    let shadowed = |v: &Value| facts.has_shadow(*v);
+                    self.known(body, op) == Some(Known::Memory(MemoryFn::TapePush))
+                        || facts.deferred.contains_key(&op)
+                        || body.results(op).iter().any(shadowed)
+                        || body.operands(op).any(|v| shadowed(&v))
+                }
+                _ => facts.is_active_call(op) || facts.is_unhandled_call(op),
+            },
+            _ => false,
+        }
+    }
+
+    /// Records the active values that regions use from outside.
+    fn outer(&self, facts: &mut Facts<'_>) {
+        let body = facts.body;
+        let mut seen: HashSet<(Op, Value)> = HashSet::new();
+        let active: Vec<Value> = body.values.ids().filter(|v| facts.active(*v)).collect();
+        for value in active {
+            let Some(home) = body.region_of(value) else {
+                continue;
+            };
+            let users: Vec<Op> = body.uses(value).map(|u| u.op).collect();
+            for user in users.into_iter().rev() {
+                if !body.kind(user).is_terminator() && !facts.work.contains(&user) {
+                    continue;
+                }
+                let mut region = body.parent(user);
+                while let Some(inner) = region.filter(|r| *r != home) {
+                    let Some(owner) = body.owner(inner) else {
+                        break;
+                    };
+                    if !seen.insert((owner, value)) {
+                        break;
+                    }
+                    facts.outer.entry(owner).or_default().push(value);
+                    region = body.parent(owner);
+                }
+            }
+        }
+    }
+}
+
+/// Returns true if an invoke has no normal path.
+fn never_returns(body: &Body, op: Op) -> bool {
+    let end = body.op_regions(op).first().and_then(|r| body.last(*r));
+    matches!(body.kind(op), OpKind::Invoke(_))
+        && end.is_some_and(|end| !matches!(body.kind(end), OpKind::Yield))
+}
+
+fn in_analysis(activity: ArgActivity) -> gradus_analysis::ArgActivity {
+    let (active, shadow) = match activity {
+        ArgActivity::Const => (false, ShadowState::None),
+        ArgActivity::Dup | ArgActivity::DupNoNeed => (false, ShadowState::Real),
+        ArgActivity::Maybe => (false, ShadowState::Maybe),
+        ArgActivity::Active => (true, ShadowState::None),
+    };
+    gradus_analysis::ArgActivity { active, shadow }
+}
+
+impl Facts<'_> {
+    /// Returns the variant of the callee that a call requires.
+    pub fn call_variant(
+        &self,
+        unit: &Unit,
+        op: Op,
+        callee: FuncId,
+        mode: Mode,
+        caller: &Variant,
+    ) -> Variant {
+        let params = unit.param_types(unit.functions[callee].ty).len();
+        let call = self.calls.get(&op);
+        let of_arg = |i: usize| {
+            call.and_then(|c| c.args.get(i))
+                .copied()
+                .unwrap_or_default()
+        };
+        let args: Vec<ArgActivity> = (0..params)
+            .map(|i| match (of_arg(i).shadow, of_arg(i).active) {
+                (ShadowState::Real, _) => ArgActivity::Dup,
+                (ShadowState::Maybe, _) => ArgActivity::Maybe,
+                (ShadowState::None, true) => ArgActivity::Active,
+                (ShadowState::None, false) => ArgActivity::Const,
+            })
+            .collect();
+        let result = self.given(op);
+        let result = match result {
+            Some(value) if self.has_shadow(value) => {
+                match self.active(value) && carries_float(unit, self.body.ty(value)) {
+                    true => ResultActivity::Both,
+                    false => ResultActivity::Dup,
+                }
+            }
+            Some(value) if self.active(value) && carries_float_or_lanes(self, unit, value) => {
+                ResultActivity::Active
+            }
+            _ => ResultActivity::Const,
+        };
+        let split = matches!(mode, Mode::Augmented | Mode::Return);
+        Variant {
+            func: callee,
+            mode,
+            width: caller.width,
+            overwritten: if split {
+                let known = self.overwritten.get(&op).into_iter().flatten().copied();
+                known
+                    .chain(std::iter::repeat(true))
+                    .take(args.len())
+                    .collect()
+            } else {
+                Vec::new()
+            },
+            args,
+            result,
+            primal_result: true,
+            tape: TapeOwner::Derivative,
+            versions: Versions::Test,
+            strong_zero: caller.strong_zero,
+            concurrent: false,
+            outermost: false,
+        }
+    }
+}
+
+/// Returns true if nested loops load from memory that the run-time check compares. A snapshot is then shorter
+/// than the sequence of loaded values.
+fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
+    let roots: Vec<Root> = (found.pairs.iter())
+        .flat_map(|&(a, b)| [a, b])
+        .map(|number| found.extents.roots[number].root)
+        .collect();
+    let body = alias.body;
+    body.walk(body.root()).any(|op| {
+        let nested = matches!(body.kind(op), OpKind::Load(_)) && alias.nest.loop_depth(op) > 1;
+        nested && {
+            let place = alias
+                .forms
+                .of_pointer(alias.unit, body, body.operand(op, 0));
+            roots.contains(&place.root)
+        }
+    })
+}
+
+fn carries_float_or_lanes(facts: &Facts<'_>, unit: &Unit, value: Value) -> bool {
+    carries_float(unit, facts.body.ty(value)) || facts.lanes(value).is_some()
+}

@@ -1,0 +1,81 @@
+//! Pointers that a derivative loads from global variables and dereferences in shadow memory.
+//!
+//! A pointer that the program stored outside of derivatives has no shadow. A derivative must not dereference
+//! the null shadow of a non-null pointer: it ends the program with a message.
+
+use super::Facts;
+use crate::analysis::body_facts::build::MakeFacts;
+use gradus_analysis::Origin;
+use gradus_ir::{Op, OpKind, Value};
+use std::collections::HashSet;
+
+impl MakeFacts<'_> {
+    /// Collects the loads whose shadows the derivative tests.
+    pub(super) fn from_globals(&self, facts: &mut Facts<'_>) {
+        let body = facts.body;
+        let is_tested = |op: &Op| {
+            matches!(body.kind(*op), OpKind::Load(_))
+                && self.is_of_global(body.operand(*op, 0))
+                && self.is_followed(facts, body.result(*op))
+        };
+        facts.from_globals = body.walk(body.root()).filter(is_tested).collect();
+    }
+
+    /// Returns true if an address may point to a global variable that is not constant.
+    fn is_of_global(&self, ptr: Value) -> bool {
+        let memory = &self.closure.memory;
+        let Some(class) = memory.class(self.variant.func, ptr) else {
+            return false;
+        };
+        let mut origins = memory.get(class).origins.iter();
+        origins.any(|origin| match origin {
+            Origin::Global(global) => !self.unit.globals[*global].constant,
+            _ => false,
+        })
+    }
+
+    /// Returns true if the shadow of `pointer`, or of a pointer computed from it, is accessed or escapes.
+    fn is_followed(&self, facts: &Facts<'_>, pointer: Value) -> bool {
+        let body = facts.body;
+        if !self.unit.types.is_ptr(body.ty(pointer)) || !facts.has_shadow(pointer) {
+            return false;
+        }
+        let (mut work, mut seen) = (vec![pointer], HashSet::new());
+        while let Some(value) = work.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            for user in body.uses(value) {
+                let results = body.results(user.op);
+                let carries = |value: &Value| facts.has_shadow(*value) || facts.active(*value);
+                match body.kind(user.op) {
+                    OpKind::Load(_) if results.iter().any(carries) => return true,
+                    OpKind::Store(_) if user.index == 0 => return true,
+                    OpKind::Store(_) => {
+                        let stored = body.operand(user.op, 0);
+                        let is_number = self.unit.types.int_bits(body.ty(stored)).is_some();
+                        if !is_number || carries(&stored) || facts.lanes(stored).is_some() {
+                            return true;
+                        }
+                    }
+                    OpKind::Load(_) | OpKind::ICmp(_) => {}
+                    OpKind::Call(_) if self.is_free(body, user.op) => {}
+                    OpKind::Addr { .. } | OpKind::Select | OpKind::Freeze | OpKind::Cast(_) => {
+                        work.extend(results.iter().filter(|value| carries(value)));
+                    }
+                    // The value is a result of the enclosing op, or escapes.
+                    _ => return true,
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Facts<'_> {
+    /// Returns true if the derivative tests the shadow of `load`: a global variable may hold a pointer
+    /// without a shadow.
+    pub fn may_lack_shadow(&self, load: Op) -> bool {
+        self.from_globals.contains(&load)
+    }
+}

@@ -1,0 +1,82 @@
+//! Clobbered loads: decides whether memory is unchanged in the reverse pass, and records the cause otherwise.
+
+use super::Facts;
+use crate::analysis::body_facts::build::MakeFacts;
+use gradus_analysis::{Clobbers, Fate};
+use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{Op, Unit};
+
+/// The cause of a change of memory before the reverse pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// An op may overwrite the memory.
+    Overwritten(Op),
+    /// An op may free the memory or end its lifetime.
+    Freed(Op),
+    /// The caller may change the memory between forward pass and reverse pass.
+    Returned,
+}
+
+impl MakeFacts<'_> {
+    /// Returns the cause for which a load cannot be recomputed in the reverse pass; `None` if the load is
+    /// stable.
+    pub(super) fn lost(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Option<Lost> {
+        let region = facts.body.parent(op);
+        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let fate = clobbers.fate_within(op, iteration);
+        self.loss(facts, &fate)
+            .filter(|_| !planted(Mutant::OverwrittenLoadRedone))
+    }
+
+    /// Returns the cause of a change of memory before the reverse pass; `None` if the memory is unchanged.
+    /// Deferred frees, lifetime markers and stack restores do not count, because derivatives drop or defer
+    /// them.
+    pub(super) fn loss(&self, facts: &Facts<'_>, fate: &Fate) -> Option<Lost> {
+        let body = facts.body;
+        let waits = |free: &Op| {
+            facts.is_deferred_free(*free)
+                || self.known(body, *free) == Some(Known::Marker(MarkerFn::StackRestore))
+                || self.known(body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
+                    && facts.stack_stays(self.unit.call_args(body, *free)[0])
+        };
+        let left_out = |end: &Op| {
+            matches!(
+                self.known(facts.body, *end),
+                Some(Known::Marker(
+                    MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+                ))
+            )
+        };
+        let freed = || fate.freed_by.iter().find(|free| !waits(free));
+        let ended = || fate.ended_by.iter().find(|end| !left_out(end));
+        let written = fate.written_by.map(Lost::Overwritten);
+        written
+            .or_else(|| freed().or_else(ended).map(|op| Lost::Freed(*op)))
+            .or(fate.after_end.then_some(Lost::Returned))
+    }
+}
+
+impl Facts<'_> {
+    /// Returns the cause for which a load cannot be recomputed, as text.
+    pub fn loss_of(&self, unit: &Unit, load: Op) -> String {
+        let file = |op: Op| unit.span(self.body.ops[op].loc).map(|span| span.file);
+        let at = |op: Op| match unit.span(self.body.ops[op].loc) {
+            Some(span) if file(load).as_ref() == Some(&span.file) => {
+                format!(" in line {}", span.line)
+            }
+            Some(span) => format!(" at {}:{}", span.file, span.line),
+            None => String::new(),
+        };
+        let by = |op: Op| match unit.callee(self.body, op).map(|f| &unit.functions[f]) {
+            Some(f) => format!(" by `{}`", f.source_name.as_ref().unwrap_or(&f.name)),
+            None => String::new(),
+        };
+        match self.lost.get(&load) {
+            Some(Lost::Overwritten(op)) => format!("overwritten later{}{}", by(*op), at(*op)),
+            Some(Lost::Freed(op)) => format!("freed later{}", at(*op)),
+            Some(Lost::Returned) => "what calls this function may overwrite it".to_string(),
+            None => "it may not be read twice".to_string(),
+        }
+    }
+}

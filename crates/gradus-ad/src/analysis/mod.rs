@@ -1,0 +1,4 @@
+//! Facts about the body that is differentiated.
+
+pub(crate) mod body_facts;
+pub(crate) mod program_facts;

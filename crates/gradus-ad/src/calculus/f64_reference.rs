@@ -1,0 +1,284 @@
+//! Reference semantics in binary64 for the tests of this folder: math functions, formulas and emitted code.
+//!
+//! Math functions come from the standard library and the `libm` crate, which share nothing with the formulas.
+//! Emitted code is interpreted op by op.
+
+use crate::calculus::expr::{Formula, Node};
+use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, FloatPredicate, OpKind, Unit, Value};
+use std::collections::HashMap;
+
+/// Evaluates `f(args)`.
+// table
+pub(super) fn math(f: MathFn, x: &[f64]) -> f64 {
+    use MathFn::*;
+    let (a, b) = (x[0], x.get(1).copied().unwrap_or(0.0));
+    let pi = std::f64::consts::PI;
+    match f {
+        Sin => a.sin(),
+        Cos => a.cos(),
+        Tan => a.tan(),
+        Sinpi => (pi * a).sin(),
+        Cospi => (pi * a).cos(),
+        Tanpi if a.fract().abs() == 0.5 => f64::INFINITY,
+        Tanpi => (pi * a).tan(),
+        Asin => a.asin(),
+        Acos => a.acos(),
+        Atan => a.atan(),
+        Atan2 => a.atan2(b),
+        Sinh => a.sinh(),
+        Cosh => a.cosh(),
+        Tanh => a.tanh(),
+        Asinh => libm::asinh(a),
+        Acosh => libm::acosh(a),
+        Atanh => libm::atanh(a),
+        Exp => a.exp(),
+        Exp2 => a.exp2(),
+        Exp10 => libm::exp10(a),
+        Expm1 => a.exp_m1(),
+        Log => a.ln(),
+        Log2 => a.log2(),
+        Log10 => a.log10(),
+        Log1p => a.ln_1p(),
+        Sqrt => a.sqrt(),
+        Rsqrt => 1.0 / a.sqrt(),
+        Cbrt => a.cbrt(),
+        Pow => a.powf(b),
+        Powi => a.powi(b as i32),
+        Hypot => a.hypot(b),
+        Fabs => a.abs(),
+        Copysign => a.copysign(b),
+        Minnum | MinimumNum => libm::fmin(a, b),
+        Maxnum | MaximumNum => libm::fmax(a, b),
+        Minimum => libm::fminimum(a, b),
+        Maximum => libm::fmaximum(a, b),
+        Fdim => libm::fdim(a, b),
+        Floor => a.floor(),
+        Ceil => a.ceil(),
+        Trunc => a.trunc(),
+        Rint | Nearbyint | RoundEven | Lrint | Llrint => a.round_ties_even(),
+        Round | Lround | Llround => a.round(),
+        Fma | Fmuladd => a.mul_add(b, x[2]),
+        Fmod => a % b,
+        Remainder => libm::remainder(a, b),
+        Erf => libm::erf(a),
+        Erfc => libm::erfc(a),
+        Erfinv if a.abs() == 1.0 => a * f64::INFINITY,
+        Erfinv => erfinv(a),
+        Tgamma => libm::tgamma(a),
+        Lgamma => libm::lgamma(a),
+        J0 => libm::j0(a),
+        J1 => libm::j1(a),
+        Jn => libm::jn(a as i32, b),
+        Y0 => libm::y0(a),
+        Y1 => libm::y1(a),
+        Yn => libm::yn(a as i32, b),
+        Ldexp | Scalbn => libm::ldexp(a, b as i32),
+        Ilogb | Logb => f64::from(libm::ilogb(a)),
+        Nextafter => libm::nextafter(a, b),
+        Canonicalize | ArithmeticFence => a,
+        FptosiSat => (a as i64) as f64,
+        FptouiSat => (a as u64) as f64,
+        IsClass | Classify => f64::from(u8::from(a.is_nan())),
+        Nan => f64::NAN,
+    }
+}
+
+/// Computes the inverse of erf by bisection.
+fn erfinv(a: f64) -> f64 {
+    let (mut low, mut high) = (-6.0, 6.0);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        match libm::erf(middle) < a {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// Computes ψ by its recurrence up to 3000 and two series terms: slow, and independent of the emitted
+/// function.
+pub(super) fn digamma(a: f64) -> f64 {
+    let pi = std::f64::consts::PI;
+    if a <= 0.0 {
+        return digamma(1.0 - a) - pi / (pi * (a - a.round())).tan();
+    }
+    let (mut z, mut sum) = (a, 0.0);
+    while z < 3000.0 {
+        sum -= 1.0 / z;
+        z += 1.0;
+    }
+    sum + z.ln() - 0.5 / z - 1.0 / (12.0 * z * z)
+}
+
+/// Evaluates a float comparison.
+#[allow(
+    clippy::double_comparisons,
+    clippy::neg_cmp_op_on_partial_ord,
+    clippy::nonminimal_bool
+)]
+pub(super) fn holds(p: FloatPredicate, l: f64, r: f64) -> bool {
+    use FloatPredicate::*;
+    match p {
+        False => false,
+        True => true,
+        Oeq => l == r,
+        Ogt => l > r,
+        Oge => l >= r,
+        Olt => l < r,
+        Ole => l <= r,
+        One => l < r || l > r,
+        Ord => !l.is_nan() && !r.is_nan(),
+        Uno => l.is_nan() || r.is_nan(),
+        Ueq => !(l < r || l > r),
+        Ugt => !(l <= r),
+        Uge => !(l < r),
+        Ult => !(l >= r),
+        Ule => !(l > r),
+        Une => l != r,
+    }
+}
+
+/// Evaluates a formula.
+pub(super) fn formula(f: &Formula, args: &[f64], results: &[f64], seed: f64) -> f64 {
+    let mut v = vec![0.0; f.nodes.len()];
+    for (id, node) in f.live_nodes() {
+        v[id] = match node {
+            Node::Num(x) => *x,
+            Node::Arg(k) | Node::FloatOf(k) => args[*k],
+            Node::Result(j) => results[*j],
+            Node::Seed => seed,
+            Node::Add(a, b) => v[*a] + v[*b],
+            Node::Sub(a, b) => v[*a] - v[*b],
+            Node::Mul(a, b) => v[*a] * v[*b],
+            Node::Div(a, b) => v[*a] / v[*b],
+            Node::Neg(a) => -v[*a],
+            Node::Call(f, list) => {
+                let list: Vec<f64> = list.iter().map(|i| v[*i]).collect();
+                math(*f, &list)
+            }
+            Node::CallInt(f, a, k, plus) => math(*f, &[v[*a], args[*k] + f64::from(*plus)]),
+            Node::IntCall(f, k, plus, a) => math(*f, &[args[*k] + f64::from(*plus), v[*a]]),
+            Node::Digamma(a) => digamma(v[*a]),
+            Node::Select(p, [l, r, t, e]) => match holds(*p, v[*l], v[*r]) {
+                true => v[*t],
+                false => v[*e],
+            },
+        };
+    }
+    v[f.root]
+}
+
+/// Interprets a body with parameters `params` and returns the value of `wanted`. The root region may contain
+/// `if` and `for`. Vectors are evaluated in their first lane.
+pub(super) fn run(unit: &Unit, body: &Body, params: &[f64], wanted: Value) -> f64 {
+    let mut machine = Machine {
+        unit,
+        body,
+        values: HashMap::new(),
+    };
+    for (param, x) in body.params().iter().zip(params) {
+        machine.values.insert(*param, *x);
+    }
+    machine.region(body.root());
+    machine.get(wanted)
+}
+
+struct Machine<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    values: HashMap<Value, f64>,
+}
+
+impl Machine<'_> {
+    fn get(&self, value: Value) -> f64 {
+        let Some(id) = self.body.as_const(value) else {
+            return self.values[&value];
+        };
+        self.constant(id)
+    }
+    fn constant(&self, id: gradus_ir::ConstId) -> f64 {
+        let constant = self.unit.constant(id);
+        match &constant.kind {
+            ConstKind::Float(bits)
+                if self
+                    .unit
+                    .types
+                    .float_kind(constant.ty)
+                    .is_some_and(|k| k.bits() == 32) =>
+            {
+                f64::from(f32::from_bits(*bits as u32))
+            }
+            ConstKind::Float(bits) => f64::from_bits(*bits as u64),
+            ConstKind::Int(bits) => f64::from(*bits as u32 as i32),
+            ConstKind::Aggregate(lanes) => self.constant(lanes[0]),
+            _ => 0.0,
+        }
+    }
+    /// Interprets a region and returns the operands of the terminator.
+    fn region(&mut self, region: gradus_ir::Region) -> Vec<f64> {
+        for op in self.body.ops_in(region) {
+            let x: Vec<f64> = match self.body.kind(op) {
+                OpKind::Call(_) => self.unit.call_args(self.body, op),
+                _ => self.body.operands(op).collect(),
+            }
+            .into_iter()
+            .map(|v| self.get(v))
+            .collect();
+            if self.body.kind(op).is_terminator() {
+                return x;
+            }
+            let results = self.op(op, &x);
+            for (value, x) in self.body.results(op).iter().zip(results) {
+                self.values.insert(*value, x);
+            }
+        }
+        Vec::new()
+    }
+    fn op(&mut self, op: gradus_ir::Op, x: &[f64]) -> Vec<f64> {
+        let regions = self.body.op_regions(op).to_vec();
+        vec![match self.body.kind(op) {
+            OpKind::Binary(BinaryOp::FAdd | BinaryOp::Add) => x[0] + x[1],
+            OpKind::Binary(BinaryOp::FSub) => x[0] - x[1],
+            OpKind::Binary(BinaryOp::FMul) => x[0] * x[1],
+            OpKind::Binary(BinaryOp::FDiv) => x[0] / x[1],
+            OpKind::Binary(BinaryOp::FRem) => x[0] % x[1],
+            OpKind::FNeg => -x[0],
+            OpKind::Cast(CastOp::FPTrunc) => f64::from(x[0] as f32),
+            OpKind::Cast(_) | OpKind::Shuffle(_) => x[0],
+            OpKind::InsertElement => x[1],
+            OpKind::FCmp(p) => f64::from(u8::from(holds(*p, x[0], x[1]))),
+            OpKind::Select => {
+                if x[0] == 1.0 {
+                    x[1]
+                } else {
+                    x[2]
+                }
+            }
+            OpKind::If => return self.region(regions[usize::from(x[0] == 0.0)]),
+            OpKind::For { .. } => {
+                let mut carried = x[1..].to_vec();
+                for i in 0..x[0] as u64 {
+                    let params = self.body.region_params(regions[0]);
+                    let values = std::iter::once(i as f64).chain(carried);
+                    self.values.extend(params.iter().copied().zip(values));
+                    carried = self.region(regions[0]);
+                }
+                return carried;
+            }
+            OpKind::Call(_) => {
+                let func = self.unit.callee(self.body, op).expect("a direct call");
+                match self.unit.known(func) {
+                    Some(Known::Math(f)) => math(f, x),
+                    _ => {
+                        let body = self.unit.functions[func].body.as_ref().expect("a body");
+                        let last = body.last(body.root()).expect("a return");
+                        run(self.unit, body, x, body.operand(last, 0))
+                    }
+                }
+            }
+            other => panic!("the reference does not know {other:?}"),
+        }]
+    }
+}

@@ -1,0 +1,140 @@
+//! Formulas as text: the manual's table of derivatives.
+
+use super::formulas::{Function, Given};
+use crate::calculus::expr::{Formula, Node, Page};
+use gradus_ir::FloatPredicate;
+use gradus_ir::externals::MathFn;
+use std::fmt::Write;
+
+/// Precedence of a piece of text: sum, product, or atom.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Bond {
+    Sum,
+    Product,
+    One,
+}
+
+const ARGS: [&str; 4] = ["a", "b", "c", "e"];
+
+/// Returns the manual's page of derivatives in Markdown: one row per function and argument.
+pub fn manual() -> String {
+    let mut text = String::from(
+        "# Derivatives\n\n\
+         What each argument adds to its adjoint. `a b c` are the arguments in order, `y` is the\n\
+         result, `d` its adjoint. Forward mode reads the same formulas with the argument's\n\
+         tangent for `d`, and adds them up.\n\n\
+         | y | by | adds |\n|---|---|---|\n",
+    );
+    for (name, function, args) in operators() {
+        rows(&mut text, name, function, args);
+    }
+    for &f in MathFn::ALL {
+        let name = f.c_name().or(f.intrinsic()).unwrap_or_default();
+        let list = ARGS[..f.params().len()].join(", ");
+        let name = format!("{name}({list})");
+        rows(&mut text, &name, Function::Math(f), f.params());
+    }
+    text
+}
+
+/// Returns the ops that are no library functions.
+fn operators() -> [(&'static str, Function, &'static str); 6] {
+    [
+        ("a + b", Function::Add, "ff"),
+        ("a − b", Function::Sub, "ff"),
+        ("a · b", Function::Mul, "ff"),
+        ("a / b", Function::Div, "ff"),
+        ("frem(a, b)", Function::Rem, "ff"),
+        ("−a", Function::Neg, "f"),
+    ]
+}
+
+fn rows(text: &mut String, name: &str, function: Function, params: &str) {
+    for (i, _) in params.char_indices().filter(|(_, c)| *c == 'f') {
+        let page = Page::default();
+        let given = Given {
+            args: (0..params.len()).map(|k| page.put(Node::Arg(k))).collect(),
+            results: vec![page.put(Node::Result(0))],
+            seed: page.put(Node::Seed),
+        };
+        let Some(root) = function.times_partial(i, 0, &given) else {
+            continue;
+        };
+        let formula = page.finish(root);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| {name} | {} | {} |", ARGS[i], read(&formula));
+    }
+}
+
+fn read(formula: &Formula) -> String {
+    let mut texts: Vec<(String, Bond)> = Vec::with_capacity(formula.nodes.len());
+    for (id, node) in formula.nodes.iter().enumerate() {
+        texts.push(match formula.live[id] {
+            true => step(node, &texts),
+            false => (String::new(), Bond::One),
+        });
+    }
+    texts[formula.root].0.clone()
+}
+
+fn step(node: &Node, texts: &[(String, Bond)]) -> (String, Bond) {
+    let at = |id: usize, least: Bond| match &texts[id] {
+        (text, bond) if *bond >= least => text.clone(),
+        (text, _) => format!("({text})"),
+    };
+    let int = |k: usize, plus: i32| match plus {
+        0 => ARGS[k].to_string(),
+        p if p < 0 => format!("{} − {}", ARGS[k], -p),
+        p => format!("{} + {p}", ARGS[k]),
+    };
+    let name = |f: MathFn| f.c_name().or(f.intrinsic()).unwrap_or_default();
+    match node {
+        Node::Num(x) => (format!("{x}"), if *x < 0.0 { Bond::Sum } else { Bond::One }),
+        Node::Arg(k) | Node::FloatOf(k) => (ARGS[*k].into(), Bond::One),
+        Node::Result(_) => ("y".into(), Bond::One),
+        Node::Seed => ("d".into(), Bond::One),
+        Node::Add(l, r) => (
+            format!("{} + {}", at(*l, Bond::Sum), at(*r, Bond::Sum)),
+            Bond::Sum,
+        ),
+        Node::Sub(l, r) => (
+            format!("{} − {}", at(*l, Bond::Sum), at(*r, Bond::Product)),
+            Bond::Sum,
+        ),
+        Node::Mul(l, r) => (
+            format!("{} · {}", at(*l, Bond::Product), at(*r, Bond::One)),
+            Bond::Product,
+        ),
+        Node::Div(l, r) => (
+            format!("{} / {}", at(*l, Bond::Product), at(*r, Bond::One)),
+            Bond::Product,
+        ),
+        Node::Neg(a) => (format!("−{}", at(*a, Bond::Product)), Bond::Sum),
+        Node::Call(f, args) => {
+            let args: Vec<String> = args.iter().map(|id| at(*id, Bond::Sum)).collect();
+            (format!("{}({})", name(*f), args.join(", ")), Bond::One)
+        }
+        Node::CallInt(f, a, k, plus) => (
+            format!("{}({}, {})", name(*f), at(*a, Bond::Sum), int(*k, *plus)),
+            Bond::One,
+        ),
+        Node::IntCall(f, k, plus, a) => (
+            format!("{}({}, {})", name(*f), int(*k, *plus), at(*a, Bond::Sum)),
+            Bond::One,
+        ),
+        Node::Digamma(a) => (format!("digamma({})", at(*a, Bond::Sum)), Bond::One),
+        Node::Select(p, [l, r, then, otherwise]) => {
+            let sign = match p {
+                FloatPredicate::Oeq => "=",
+                FloatPredicate::Ogt => ">",
+                FloatPredicate::Olt => "<",
+                _ => "?",
+            };
+            let [l, r, then, otherwise] = [*l, *r, *then, *otherwise].map(|id| at(id, Bond::Sum));
+            (
+                format!("({l} {sign} {r} ? {then} : {otherwise})"),
+                Bond::One,
+            )
+        }
+    }
+}

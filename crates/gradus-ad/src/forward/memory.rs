@@ -1,0 +1,403 @@
+//! Memory operations of the forward pass: allocates shadows of allocations, and stores shadow pointers next
+//! to pointers; in forward mode also tangents next to floats.
+
+use super::ForwardSweep;
+use crate::emit::builder::{Lanes, Space};
+use crate::emit::libc;
+use crate::shadow::typed_copy::Numbers;
+use crate::tape::segments;
+use gradus_analysis::CopyKind;
+use gradus_ir::externals::MemoryFn;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{IntPredicate, Op, OpKind, Value};
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// Emits an alloca. If the reverse pass requires memory beyond the lifetime of the stack frame, the
+    /// memory lies on the heap, and the reverse pass frees it.
+    pub(super) fn alloca(&mut self, op: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let OpKind::Alloca(info) = body.kind(op) else {
+            return self.ice(Some(op), "no allocation on the stack");
+        };
+        let info = *info;
+        let bytes = self.alloca_bytes(op, info.ty);
+        let on_heap = self.facts.is_on_heap(op);
+        if on_heap {
+            let block = libc::block(&mut self.out.build(), bytes);
+            self.values.insert(result, block);
+        } else {
+            self.clone_plain(op);
+        }
+        if !self.has_companion(result) {
+            return;
+        }
+        let mut lanes = Lanes::new();
+        for _ in 0..self.facts.width {
+            let shadow = match on_heap {
+                true => libc::zeroed_block(self.out, bytes),
+                false => self.zeroed_alloca(op, info, bytes),
+            };
+            lanes.push(shadow);
+        }
+        self.companions.insert(result, lanes);
+    }
+
+    fn alloca_bytes(&mut self, op: Op, ty: gradus_ir::TypeId) -> Value {
+        let size = self.out.unit.layout.size_bytes(self.out.unit, ty);
+        let count = self.value(self.facts.body.operand(op, 0));
+        let count = crate::tape::layout::widen(self.out, count);
+        let size = self.out.build().i64(size as i64);
+        match self.out.body.as_int(self.out.unit, count) {
+            Some(1) => size,
+            _ => self.out.build().mul(count, size),
+        }
+    }
+
+    fn zeroed_alloca(&mut self, op: Op, info: gradus_ir::AllocaInfo, bytes: Value) -> Value {
+        let count = self.value(self.facts.body.operand(op, 0));
+        let ptr = self.facts.body.ty(self.facts.body.result(op));
+        let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
+        if !planted(Mutant::StackShadowNotZeroed) {
+            self.out.clear(shadow, bytes, Space::Shadow);
+        }
+        shadow
+    }
+
+    /// Emits a store, and the store of the shadow pointer or the tangent.
+    pub(super) fn store(&mut self, op: Op) {
+        if !self.facts.is_dead_store(op) {
+            self.clone_plain(op);
+        }
+        let body = self.facts.body;
+        let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
+        let OpKind::Store(access) = body.kind(op) else {
+            return self.ice(Some(op), "no store");
+        };
+        let stores_pointer = self.facts.holds_pointer(self.out.unit, value)
+            && !planted(Mutant::ShadowPointerNotStored);
+        let stores_tangent = self.forward_mode()
+            && self.facts.holds_float(self.out.unit, value)
+            && !planted(Mutant::TangentNotStored);
+        if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent) {
+            return;
+        }
+        let shadows = self.companion(ptr);
+        let values = self.companion(value);
+        for (lane, (&shadow, &beside)) in shadows.iter().zip(&values).enumerate() {
+            let guard = self.real_shadow(ptr, lane);
+            self.when(guard, |sweep| {
+                let meta = body.ops[op].meta;
+                let new = sweep.out.store(beside, shadow, Space::Shadow, meta);
+                sweep.out.set_align(new, access.align_bytes);
+                sweep.drop_scopes_of_own_shadow(new, ptr);
+            });
+        }
+    }
+
+    /// Emits an atomic sum, and the atomic sum of the tangent in the shadow. The memory of other atomic
+    /// accesses has no shadow.
+    pub(super) fn atomic_sum(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
+        let float = self.facts.holds_float(self.out.unit, value);
+        if !self.forward_mode() || !float || !self.facts.has_shadow(ptr) {
+            return;
+        }
+        let shadows = self.companion(ptr);
+        let tangents = self.companion(value);
+        for (lane, (&shadow, &tangent)) in shadows.iter().zip(&tangents).enumerate() {
+            let guard = self.real_shadow(ptr, lane);
+            self.when(guard, |sweep| {
+                let (kind, ty) = (body.kind(op).clone(), body.ty(value));
+                sweep.out.build().value(kind, &[shadow, tangent], ty);
+            });
+        }
+    }
+
+    /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
+    /// required.
+    pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
+        if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
+            return None;
+        }
+        let start = self.facts.start_of(ptr);
+        let (own, shadow) = (self.value(start), self.companion(start)[lane]);
+        Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
+    }
+
+    /// Runs `make` under a condition, or unconditionally.
+    pub(super) fn when(&mut self, guard: Option<Value>, make: impl FnOnce(&mut Self)) {
+        let Some(guard) = guard else {
+            return make(self);
+        };
+        let (_, yes, no) = self.out.build().if_(guard, &[]);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        make(self);
+        self.out.build().yield_(&[]);
+        self.out.place = (no, None);
+        self.out.build().yield_(&[]);
+        self.out.place = outside;
+    }
+
+    /// Emits a call of a known memory function.
+    pub(super) fn memory_call(&mut self, op: Op, function: MemoryFn) {
+        match function {
+            MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
+            MemoryFn::Realloc | MemoryFn::RustRealloc => self.reallocate(op),
+            MemoryFn::TapePush => self.push(op),
+            MemoryFn::TapeRelease if !self.forward_mode() => self.release(op),
+            _ if function.allocation().is_some() => {
+                self.clone_plain(op);
+                if let Some(result) = self.facts.given(op)
+                    && self.has_companion(result)
+                {
+                    let lanes = self.shadow_block(op, function);
+                    self.companions.insert(result, lanes);
+                }
+            }
+            MemoryFn::MemcpyIntrinsic
+            | MemoryFn::MemmoveIntrinsic
+            | MemoryFn::Memcpy
+            | MemoryFn::Memmove
+            | MemoryFn::Mempcpy
+            | MemoryFn::Bcopy => self.copy(op, function),
+            MemoryFn::MemsetIntrinsic | MemoryFn::Memset | MemoryFn::Bzero => self.fill(op),
+            MemoryFn::PosixMemalign => {
+                self.clone_plain(op);
+                if self.facts.has_shadow(self.facts.body.operand(op, 1)) {
+                    self.refuse(op);
+                }
+            }
+            _ => {
+                self.clone_plain(op);
+            }
+        }
+    }
+
+    /// Emits an allocation on another derivative's tape stack. The shadows follow on the stack, and a release
+    /// of the primal block releases them too. If the release precedes the reverse pass, the shadows are heap
+    /// blocks.
+    fn push(&mut self, op: Op) {
+        let result = self.facts.body.result(op);
+        self.clone_plain(op);
+        if !self.has_companion(result) {
+            return;
+        }
+        let args = self.out.unit.call_args(self.facts.body, op);
+        if !self.forward_mode() && !self.facts.stack_stays(args[0]) {
+            let lanes = self.shadow_block(op, MemoryFn::TapePush);
+            self.companions.insert(result, lanes);
+            return;
+        }
+        let (stack, bytes) = (self.value(args[0]), self.value(args[1]));
+        let push = segments::functions(self.out.unit).push;
+        let mut lanes = Lanes::new();
+        for _ in 0..self.facts.width {
+            let call = self.out.build().call(push, &[stack, bytes]);
+            let shadow = self.out.body.result(call);
+            self.out.clear(shadow, bytes, Space::Shadow);
+            lanes.push(shadow);
+        }
+        self.companions.insert(result, lanes);
+    }
+
+    /// Drops releases on a local stack: the reverse pass reverses the pushes and releases the blocks in LIFO
+    /// order.
+    fn release(&mut self, op: Op) {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        if !self.facts.stack_stays(args[0]) {
+            self.clone_plain(op);
+        }
+    }
+
+    /// Allocates zeroed blocks of the size that an allocation requests.
+    fn shadow_block(&mut self, op: Op, function: MemoryFn) -> Lanes {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        let Some(factors) = (function.allocation()).and_then(|a| libc::size_factors(a.size, &args))
+        else {
+            self.refuse(op);
+            return Lanes::new();
+        };
+        let factors: Lanes = factors.into_iter().map(|v| self.value(v)).collect();
+        let mut bytes = libc::product(self.out, &factors);
+        if matches!(function, MemoryFn::Malloc | MemoryFn::Calloc)
+            && let Some(block) = self.facts.given(op)
+        {
+            let block = self.value(block);
+            bytes = libc::with_room(self.out, block, bytes);
+        }
+        if let Some(block) = self.facts.given(op)
+            && self.asks_for_null(block)
+        {
+            let block = self.value(block);
+            bytes = libc::unless_refused(self.out, block, bytes);
+        }
+        (0..self.facts.width)
+            .map(|_| libc::zeroed_block(self.out, bytes))
+            .collect()
+    }
+
+    /// Returns true if the program compares an address with others: a null address may lead to another path.
+    fn asks_for_null(&self, block: Value) -> bool {
+        let body = self.facts.body;
+        let mut uses = body.uses(block);
+        uses.any(|at| matches!(body.kind(at.op), OpKind::ICmp(_)))
+    }
+
+    /// Emits a `free`, unless it is deferred to the reverse pass.
+    fn free(&mut self, op: Op) {
+        let ptr = self.facts.body.operand(op, 1);
+        if !self.forward_mode() && self.facts.is_deferred_free(op) {
+            return;
+        }
+        let companions = self.has_companion(ptr).then(|| self.companion(ptr));
+        self.clone_plain(op);
+        // On a no-return path, no reverse pass will free the shadow.
+        let now = self.forward_mode() || self.facts.is_doomed(op);
+        if let (true, Some(shadows)) = (now, companions) {
+            for (lane, shadow) in shadows.into_iter().enumerate() {
+                let guard = self.real_shadow(ptr, lane);
+                self.when(guard, |sweep| {
+                    let free = libc::free_function(sweep.out.unit);
+                    sweep.out.build().call(free, &[shadow]);
+                });
+            }
+        }
+    }
+
+    fn reallocate(&mut self, op: Op) {
+        let result = self.facts.body.result(op);
+        if self.has_companion(result) {
+            self.refuse(op);
+        }
+        self.clone_plain(op);
+    }
+
+    /// Emits a byte copy, and the copy of shadow pointers and tangents.
+    fn copy(&mut self, op: Op, function: MemoryFn) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let args = self.out.unit.call_args(body, op);
+        let (to, from) = match function {
+            MemoryFn::Bcopy => (args[1], args[0]),
+            _ => (args[0], args[1]),
+        };
+        if let Some(&result) = body.results(op).first()
+            && self.has_companion(result)
+        {
+            let lanes = match function {
+                MemoryFn::Mempcpy => {
+                    let bytes = self.value(args[2]);
+                    let lanes = self.companion(to);
+                    lanes
+                        .iter()
+                        .map(|&l| self.out.build().byte_addr(l, bytes))
+                        .collect()
+                }
+                _ => self.companion(to),
+            };
+            self.companions.insert(result, lanes);
+        }
+        if !self.facts.has_shadow(to) {
+            return;
+        }
+        match self.facts.copy_kind(op) {
+            CopyKind::Nothing => {}
+            CopyKind::Floats(_) if !self.forward_mode() => {}
+            CopyKind::Words { .. } => self.copy_words_beside(op, function, [to, from, args[2]]),
+            CopyKind::Unknown => {
+                let finding = self.facts.unknown_copy(self.out.unit, op);
+                self.findings.push(finding);
+            }
+            CopyKind::Floats(_) | CopyKind::Pointers => self.copy_beside(op, to, from, args[2]),
+        }
+    }
+
+    /// Emits a typed copy of shadow memory: pointers, and in forward mode tangents. If the source is
+    /// inactive, its pointers are their own shadows, and its floats have zero tangents.
+    fn copy_words_beside(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
+        let overlap = function.may_overlap();
+        let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
+            let finding = self.facts.unknown_copy(self.out.unit, op);
+            self.findings.push(finding);
+            return;
+        };
+        let bytes = self.value(bytes);
+        let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
+        for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
+            let guard = self.real_shadow(to, lane);
+            self.when(guard, |sweep| {
+                let numbers = match (sweep.forward_mode(), sweep.facts.has_shadow(from)) {
+                    (false, _) => Numbers::Stay,
+                    (true, false) => Numbers::Zero,
+                    (true, true) => Numbers::Tangents(sweep.real_shadow(from, lane)),
+                };
+                copy.make(sweep.out, to_shadow, from_shadow, bytes, numbers);
+            });
+        }
+    }
+
+    /// Emits a copy of shadow memory. Floats from an inactive source have zero tangents.
+    fn copy_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
+        let body = self.facts.body;
+        let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
+        let bytes = self.value(bytes);
+        let source_inactive = !self.facts.has_shadow(from);
+        let floats = matches!(self.facts.copy_kind(op), CopyKind::Floats(_));
+        for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
+            let guard = self.real_shadow(to, lane);
+            self.when(guard, |sweep| {
+                if floats && source_inactive {
+                    sweep.out.clear(to_shadow, bytes, Space::Shadow);
+                    return;
+                }
+                let mut operands: Vec<Value> = body.operands(op).map(|v| sweep.value(v)).collect();
+                for operand in &mut operands {
+                    if *operand == sweep.value(to) {
+                        *operand = to_shadow;
+                    } else if *operand == sweep.value(from) {
+                        *operand = from_shadow;
+                    }
+                }
+                let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+                sweep
+                    .out
+                    .build()
+                    .op(body.kind(op).clone(), &operands, &types, 0);
+            });
+        }
+    }
+
+    /// Emits a fill; in forward mode also a zero fill of the shadow.
+    fn fill(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let args = self.out.unit.call_args(body, op);
+        let to = args[0];
+        if let Some(&result) = body.results(op).first()
+            && self.has_companion(result)
+        {
+            let lanes = self.companion(to);
+            self.companions.insert(result, lanes);
+        }
+        if !self.facts.has_shadow(to) {
+            return;
+        }
+        let clears_pointers = self.facts.fills_pointers(op);
+        if matches!(self.facts.copy_kind(op), CopyKind::Unknown) {
+            let finding = self.facts.unknown_copy(self.out.unit, op);
+            self.findings.push(finding);
+        }
+        if !self.forward_mode() && !clears_pointers {
+            return;
+        }
+        let bytes = self.value(*args.get(2).unwrap_or(&args[args.len() - 1]));
+        let bytes = crate::tape::layout::widen(self.out, bytes);
+        for (lane, shadow) in self.companion(to).into_iter().enumerate() {
+            let guard = self.real_shadow(to, lane);
+            self.when(guard, |sweep| sweep.out.clear(shadow, bytes, Space::Shadow));
+        }
+    }
+}

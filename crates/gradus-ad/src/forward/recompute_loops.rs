@@ -1,0 +1,117 @@
+//! Recomputed loops in the forward pass.
+//!
+//! The forward pass saves nothing in a recomputed loop, and omits loops whose results are not required. The
+//! reverse pass uses a forward pass over one iteration.
+
+use super::{ForwardSweep, TapeWriter, Task};
+use crate::analysis::body_facts::Facts;
+use crate::emit::builder::{Lanes, Out};
+use crate::tape::remat::Node;
+use crate::variant::Variant;
+use gradus_ir::{Diagnostic, Op, Value};
+use std::collections::HashMap;
+
+/// Values available to a recomputed iteration.
+pub struct Entry {
+    /// Values defined outside of the loop.
+    pub values: HashMap<Value, Value>,
+    /// Shadows defined outside of the loop.
+    pub shadows: HashMap<Value, Lanes>,
+    /// Arrays allocated before the loop.
+    pub arrays: HashMap<Node, Lanes>,
+}
+
+impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
+    /// Creates a forward pass over one iteration of a loop, at the insertion point of `out`.
+    pub fn of_iteration(
+        facts: &'a Facts<'f>,
+        variant: &'a Variant,
+        out: &'a mut Out<'u>,
+        (tape, entry): (TapeWriter<'p>, Entry),
+        needs: &'a mut Vec<Variant>,
+        findings: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        ForwardSweep {
+            facts,
+            variant,
+            out,
+            values: entry.values,
+            companions: entry.shadows,
+            nodes: entry.arrays,
+            tape: Some(tape),
+            muted: None,
+            tasks: Vec::new(),
+            open: Vec::new(),
+            pieces: Vec::new(),
+            worked_in: HashMap::new(),
+            handler: None,
+            needs,
+            findings,
+        }
+    }
+
+    /// Emits the region of a loop. A carried value that is not required becomes zero.
+    pub fn run_iteration(&mut self, lp: Op, index: Value) {
+        let body = self.facts.body;
+        let region = body.op_regions(lp)[0];
+        let Some(repeatable) = self.facts.replayed(lp) else {
+            return self.ice(
+                Some(lp),
+                "an iteration runs again of a loop that is not repeatable",
+            );
+        };
+        for (number, &param) in body.region_params(region).iter().enumerate() {
+            let value = match (number, repeatable.constant.get(&param)) {
+                (0, _) => index,
+                (_, Some(&initial)) => self.value(initial),
+                (_, None) => {
+                    let ty = body.ty(param);
+                    self.out.build().zero(ty)
+                }
+            };
+            self.values.insert(param, value);
+            if self.has_companion(param) {
+                let lanes = match repeatable.constant.get(&param) {
+                    Some(&initial) => self.companion(initial),
+                    None => Lanes::from_elem(value, self.facts.width),
+                };
+                self.companions.insert(param, lanes);
+            }
+            self.keep_value(param);
+        }
+        let ops = std::iter::successors(body.first(region), |op| body.next(*op));
+        let mut ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
+        ops.reverse();
+        self.tasks.extend(ops.into_iter().map(Task::One));
+        self.work();
+    }
+
+    /// Returns true if the forward pass omits a loop.
+    pub(super) fn is_idle(&self, op: Op) -> bool {
+        let tape = self.tape.as_ref();
+        tape.is_some_and(|tape| tape.plan.idle.contains(&op))
+    }
+
+    /// Omits a loop: its results become zero, because no required value depends on them.
+    pub(super) fn leave_out(&mut self, op: Op) {
+        for &result in self.facts.body.results(op) {
+            let ty = self.facts.body.ty(result);
+            let zero = self.out.build().zero(ty);
+            self.values.insert(result, zero);
+        }
+    }
+
+    /// Suspends saving at the start of a recomputed loop.
+    pub(super) fn mute(&mut self, op: Op) {
+        if self.facts.replayed(op).is_some() {
+            self.muted = self.tape.take();
+        }
+    }
+
+    /// Resumes saving after a recomputed loop.
+    pub(super) fn unmute(&mut self, op: Op) {
+        if self.facts.replayed(op).is_some() {
+            self.tape = self.muted.take();
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Saving values to the tape according to the plan.
+
+use super::ForwardSweep;
+use crate::emit::builder::Lanes;
+use crate::tape::layout::TapeLayout;
+use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES, TapeArray};
+use crate::tape::remat::Node;
+use crate::tape::segments::choose;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
+use std::collections::HashMap;
+
+/// The plan and the tape layout.
+pub struct TapeWriter<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    /// The layout.
+    pub layout: &'p TapeLayout,
+    /// Frames of the current iterations.
+    pub frames: HashMap<Op, Value>,
+}
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// Saves a value and its shadow, if the plan requests the save.
+    pub(super) fn keep_value(&mut self, value: Value) {
+        let Some(tape) = &self.tape else {
+            // Not an error: forward mode saves nothing.
+            return;
+        };
+        let (primal, shadow) = (Node::Primal(value), Node::Shadow(value));
+        let kept = |node| tape.plan.homes.contains_key(&node);
+        let (keep_primal, keep_shadow) = (kept(primal), kept(shadow));
+        if keep_primal {
+            let lanes = Lanes::from_elem(self.value(value), 1);
+            self.write(primal, lanes);
+        }
+        if keep_shadow {
+            let lanes = self.companion(value);
+            self.write(shadow, lanes);
+        }
+    }
+
+    /// Records a forward value other than an SSA value or shadow, and saves it if the plan requests the save.
+    pub(super) fn keep_node(&mut self, node: Node, lanes: Lanes) {
+        self.nodes.insert(node, lanes.clone());
+        let kept = self
+            .tape
+            .as_ref()
+            .is_some_and(|t| t.plan.homes.contains_key(&node));
+        if kept {
+            self.write(node, lanes);
+        }
+    }
+
+    /// Writes a forward value to its save location. If all iterations of a concurrent loop have an equal
+    /// value, only the first iteration writes.
+    fn write(&mut self, node: Node, lanes: Lanes) {
+        let loops = self
+            .tape
+            .as_ref()
+            .and_then(|t| t.plan.first_keeps.get(&node));
+        let loops: Vec<Op> = loops.cloned().unwrap_or_default();
+        let mut first: Option<Value> = None;
+        for at in loops {
+            let index = self
+                .facts
+                .body
+                .region_params(self.facts.body.op_regions(at)[0])[0];
+            let index = self.value(index);
+            let ty = self.out.body.ty(index);
+            let zero = self.out.build().zero(ty);
+            let here = self.out.build().icmp(IntPredicate::Eq, index, zero);
+            first = Some(match first {
+                Some(outer) => self.out.build().binary(BinaryOp::And, outer, here),
+                None => here,
+            });
+        }
+        let Some(first) = first else {
+            return self.write_here(node, lanes);
+        };
+        let (_, yes, no) = self.out.build().if_(first, &[]);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        self.write_here(node, lanes);
+        self.out.build().yield_(&[]);
+        self.out.place = (no, None);
+        self.out.build().yield_(&[]);
+        self.out.place = outside;
+    }
+
+    fn write_here(&mut self, node: Node, lanes: Lanes) {
+        let Some(tape) = &self.tape else {
+            return self.ice(None, "a value is kept without a tape");
+        };
+        let layout = tape.layout;
+        let address = match tape.plan.homes[&node] {
+            Home::Direct | Home::Block(_) => return,
+            Home::Slot(number) => layout.slot(self.out, number),
+            Home::Frame(at, field) => match tape.frames.get(&at) {
+                Some(&frame) => layout.frame_field(self.out, at, frame, field),
+                None => return self.findings.push(crate::reverse::restore::fault(node)),
+            },
+            Home::Array(number) => {
+                let array = &tape.plan.arrays[number];
+                let Element::Value(ty) = array.element else {
+                    return self.findings.push(crate::reverse::restore::fault(node));
+                };
+                let mut numbers = self.place_in(layout, array);
+                let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
+                    return self.findings.push(crate::reverse::restore::fault(node));
+                };
+                if planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
+                    let (first, second) = (numbers[0].0, numbers[1].0);
+                    (numbers[0].0, numbers[1].0) = (second, first);
+                }
+                layout.element(self.out, ty, base, &numbers)
+            }
+        };
+        layout.write(self.out, address, &lanes);
+    }
+
+    /// Returns the current indices of an array's loops, and the lengths of all dimensions except the
+    /// outermost one.
+    fn place_in(&mut self, layout: &TapeLayout, array: &TapeArray) -> Vec<(Value, Option<Value>)> {
+        let body = self.facts.body;
+        let mut numbers = Vec::new();
+        for (&at, length) in array.loops.iter().zip(&array.lengths) {
+            let index = self.value(body.region_params(body.op_regions(at)[0])[0]);
+            let trips = match numbers.is_empty() {
+                true => None,
+                false => {
+                    let trips = self.value(body.operand(length.of, 0));
+                    Some(layout.length(self.out, trips, *length))
+                }
+            };
+            numbers.push((index, trips));
+        }
+        numbers
+    }
+
+    /// Returns the address of the current element in an array of snapshots or tail slots.
+    pub(super) fn block_in(&mut self, array: usize) -> Option<Value> {
+        let tape = self.tape.as_ref()?;
+        let (plan, layout) = (tape.plan, tape.layout);
+        let base = self.nodes.get(&Node::Base(array))?[0];
+        let numbers = self.place_in(layout, &plan.arrays[array]);
+        let bytes = self.element_bytes(layout, plan.arrays[array].element);
+        Some(layout.block(self.out, bytes, base, &numbers))
+    }
+
+    fn element_bytes(&mut self, layout: &TapeLayout, element: Element) -> Value {
+        match element {
+            Element::Value(ty) => layout.value_bytes(self.out, ty),
+            Element::Snapshot(number) => {
+                let bytes = self.copy_size(number);
+                layout.copy_bytes(self.out, bytes)
+            }
+            Element::Room => self.out.build().i64(ROOM_BYTES),
+        }
+    }
+
+    /// Allocates the arrays that the plan requests before an op.
+    pub(super) fn make_arrays(&mut self, op: Op) {
+        let Some(tape) = &self.tape else {
+            // Not an error: forward mode saves nothing.
+            return;
+        };
+        let (plan, layout) = (tape.plan, tape.layout);
+        for &number in plan.anchored.get(&op).map_or(&[][..], Vec::as_slice) {
+            let array = &plan.arrays[number];
+            let mut trips = Vec::new();
+            for length in &array.lengths {
+                let count = self.trips_early(length.of, op);
+                trips.push(layout.length(self.out, count, *length));
+            }
+            let element = self.element_bytes(layout, array.element);
+            let mut bytes = layout.array_bytes(self.out, element, &trips);
+            if let Element::Snapshot(number) = array.element {
+                bytes = self.or_none(bytes, self.facts.snapshots[number].anchor, op);
+            }
+            let base = match plan.homes.get(&Node::Room(number)) {
+                Some(Home::Block(rooms)) => self.in_room(*rooms, bytes),
+                _ if array.on_heap => Some(crate::emit::libc::block(&mut self.out.build(), bytes)),
+                _ => layout.push(self.out, bytes),
+            };
+            match base {
+                Some(base) => self.keep_node(Node::Base(number), Lanes::from_elem(base, 1)),
+                None => self.ice(Some(op), "an array of the tape has no place"),
+            }
+        }
+    }
+
+    /// Returns memory of `bytes` bytes: the current tail slot of an array, or a heap block.
+    fn in_room(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
+        let room = self.block_in(rooms)?;
+        let ptr = self.out.unit.types.ptr();
+        let mut b = self.out.build();
+        let most = b.i64(ROOM_BYTES);
+        let short = b.icmp(IntPredicate::Ule, bytes, most);
+        choose(&mut b, short, &[ptr], |b, short| {
+            Some(match short {
+                true => room,
+                false => crate::emit::libc::block(b, bytes),
+            })
+        })
+    }
+
+    /// Emits the trip count of a `for` loop within `anchor`, just before `anchor`. The trip count is zero if
+    /// a branch that encloses the loop is not taken: under `if (n > 0)`, the count may have been computed as
+    /// `n - 1` plus one.
+    fn trips_early(&mut self, at: Op, anchor: Op) -> Value {
+        let count = self.facts.body.operand(at, 0);
+        let trips = self.value_early(count);
+        self.or_none(trips, at, anchor)
+    }
+
+    /// Emits `number`, or zero if control does not reach `at` within `anchor`, as far as the guards are known
+    /// beforehand.
+    fn or_none(&mut self, number: Value, at: Op, anchor: Op) -> Value {
+        let mut number = number;
+        let ty = self.out.body.ty(number);
+        for (condition, truth) in self.facts.guards_known_at(at, anchor) {
+            let condition = self.value_early(condition);
+            let none = self.out.build().zero(ty);
+            number = match truth {
+                true => self.out.build().select(condition, number, none),
+                false => self.out.build().select(condition, none, number),
+            };
+        }
+        number
+    }
+
+    /// Emits a value before control reaches its op, by recomputation from available values.
+    pub(super) fn value_early(&mut self, value: Value) -> Value {
+        let mut early: HashMap<Value, Value> = HashMap::new();
+        for op in self
+            .facts
+            .early_ops(value, &|v| self.values.contains_key(&v))
+        {
+            let operands: Vec<Value> = self
+                .facts
+                .body
+                .operands(op)
+                .map(|v| early.get(&v).copied().unwrap_or_else(|| self.value(v)))
+                .collect();
+            let result = self.facts.body.result(op);
+            let ty = self.facts.body.ty(result);
+            let kind = self.facts.body.kind(op).clone();
+            let new = self.out.build().value(kind, &operands, ty);
+            early.insert(result, new);
+        }
+        early
+            .get(&value)
+            .copied()
+            .unwrap_or_else(|| self.value(value))
+    }
+
+    /// Pushes the frame of an iteration.
+    pub(super) fn push_frame(&mut self, op: Op, previous: Value) -> Option<Value> {
+        let tape = self.tape.as_mut()?;
+        let frame = tape.layout.push_frame(self.out, op, previous)?;
+        tape.frames.insert(op, frame);
+        Some(frame)
+    }
+}

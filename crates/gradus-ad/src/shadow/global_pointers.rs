@@ -1,0 +1,258 @@
+//! Pointers in global variables at the start of a requested derivative.
+//!
+//! At start-up, the shadow of such a pointer points to the shadow of the pointee, and derivatives update both
+//! together. The program may update the pointer alone: in other functions, in a call of the primal, or in a
+//! derivative of the other mode. Each derivative therefore begins by rebinding the shadow to the shadow of
+//! the current pointee. If the pointer points to no known variable, the program ends with a message.
+
+use crate::analysis::program_facts::ClosureFacts;
+use crate::emit::builder::{Out, Space};
+use crate::shadow::constants::shadow_global;
+use crate::shadow::globals::address;
+use crate::shadow::indirect_calls;
+use crate::variant::{Mode, Variant};
+use gradus_analysis::{MemoryPlace, Origin, ShadowState};
+use gradus_ir::{
+    BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Linkage, Unit, Value,
+};
+
+/// Tail padding in bytes of a variable that a pointer in another variable may point to. With the padding, the
+/// end of a variable, and addresses just before the next one, never belong to another variable.
+const ROOM_BYTES: u32 = 64;
+
+/// Reasons for ending the program.
+const WITHOUT_SHADOW: &str = "memory without a shadow";
+const UNCLEAR: &str = "the end of a variable of another file, or to the start of the next one,";
+
+/// Limit on the number of comparisons at the start of a derivative; more are refused.
+const MOST_COMPARISONS: usize = 1 << 12;
+
+/// A pointer in a global variable.
+pub(crate) struct Led {
+    pub(crate) global: GlobalId,
+    offset_bytes: u64,
+    /// Possible pointees.
+    targets: Vec<GlobalId>,
+    /// Possible pointees without shadows: the shadow pointer then equals the pointer.
+    plain: Vec<GlobalId>,
+    /// True if the pointer has no other pointee, as far as the differentiated functions show.
+    is_closed: bool,
+}
+
+/// Returns the pointers that a variant rebinds at its start.
+///
+/// # Errors
+/// A variable whose pointers require too many comparisons with possible pointees.
+pub(crate) fn led(
+    unit: &Unit,
+    closure: &ClosureFacts,
+    variant: &Variant,
+) -> Result<Vec<Led>, Vec<Diagnostic>> {
+    let mut list = Vec::new();
+    if !variant.outermost || variant.mode == Mode::Return {
+        return Ok(list);
+    }
+    let mut comparisons = 0;
+    for &global in closure.closure.globals() {
+        let Some(place) = closure.memory.global(global) else {
+            continue;
+        };
+        if !has_shadow(unit, closure, global) || !closure.holds_pointers(global) {
+            continue;
+        }
+        let size = (unit.layout).size_bytes(unit, unit.globals[global].ty);
+        let width = unit.layout.pointer_bytes;
+        let whole = (size + 1).saturating_sub(width);
+        for offset_bytes in (0..whole).step_by(width as usize) {
+            let word = MemoryPlace {
+                offset_bytes: place.offset_bytes + offset_bytes as i64,
+                ..place
+            };
+            let led = led_word(unit, closure, (global, offset_bytes), word);
+            comparisons += led.as_ref().map_or(0, |led| 2 * led.targets.len());
+            if comparisons > MOST_COMPARISONS {
+                return Err(vec![too_many(unit, global)]);
+            }
+            list.extend(led);
+        }
+    }
+    Ok(list)
+}
+
+fn too_many(unit: &Unit, global: GlobalId) -> Diagnostic {
+    let name = &unit.globals[global].name;
+    let message = format!(
+        "`{name}` holds pointers to variables, too many to lead their shadows along where they move"
+    );
+    Diagnostic::error(Code::Outlives, message).help(format!(
+        "set `{name}` within the function that is differentiated in a variable of its own, or pass it as an argument"
+    ))
+}
+
+pub(crate) fn has_shadow(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> bool {
+    let state = closure.classes.global(closure.view(unit), global);
+    !unit.globals[global].constant && state == ShadowState::Real
+}
+
+fn led_word(
+    unit: &Unit,
+    closure: &ClosureFacts,
+    (global, offset_bytes): (GlobalId, u64),
+    word: MemoryPlace,
+) -> Option<Led> {
+    if closure.words.seen(&closure.memory, word).has_float() {
+        return None;
+    }
+    let class = closure.memory.pointee(word)?.class;
+    let origins = &closure.memory.get(class).origins;
+    let variables = origins.iter().filter_map(|origin| match origin {
+        Origin::Global(target) => Some(*target),
+        _ => None,
+    });
+    let targets: Vec<GlobalId> = variables.collect();
+    let (shadowed, plain): (Vec<_>, Vec<_>) =
+        (targets.iter()).partition(|target| has_shadow(unit, closure, **target));
+    let is_closed = targets.len() == origins.len() && closure.classes.holds_active_floats(class);
+    (!shadowed.is_empty()).then_some(Led {
+        global,
+        offset_bytes,
+        targets,
+        plain,
+        is_closed,
+    })
+}
+
+/// Emits the rebinding of the shadows, for the whole batch.
+pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
+    for led in list {
+        let ptr = out.unit.types.ptr();
+        let at = address(out, led.global, led.offset_bytes);
+        let own = out.load(ptr, at, Space::Primal, None);
+        let mut is_known = leads_nowhere(out, own);
+        for &target in &led.targets {
+            out.unit.globals[target].room_bytes = ROOM_BYTES;
+            let (inside, _) = is_inside(out, own, target, IntPredicate::Ule);
+            is_known = out.build().binary(BinaryOp::Or, is_known, inside);
+        }
+        for lane in 0..variant.width as usize {
+            let forward = variant.mode == Mode::Forward;
+            let shadow = shadow_global(out.unit, led.global, forward, lane);
+            let at = address(out, shadow, led.offset_bytes);
+            let before = out.load(ptr, at, Space::Shadow, None);
+            let mut leads = before;
+            // The address one past the end of a variable belongs to the variable only if no other variable
+            // starts there.
+            for bound in [IntPredicate::Ule, IntPredicate::Ult] {
+                for &target in &led.targets {
+                    let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
+                    leads = out.build().select(inside, moved, leads);
+                }
+            }
+            let place = (led, forward, lane);
+            if let Some(clear) = is_clear(out, own, [before, leads], place) {
+                end_unless(out, clear, variant, (led.global, UNCLEAR));
+            }
+            out.store(leads, at, Space::Shadow, None);
+        }
+        if led.is_closed {
+            end_unless(out, is_known, variant, (led.global, WITHOUT_SHADOW));
+        }
+    }
+}
+
+/// Returns true at run time unless the binding is ambiguous: the shadow points to the end of one variable's
+/// shadow, while the pointer also is the start of the next variable. Returns `None` if all possible pointees
+/// have tail padding.
+fn is_clear(
+    out: &mut Out<'_>,
+    own: Value,
+    [before, leads]: [Value; 2],
+    (led, forward, lane): (&Led, bool, usize),
+) -> Option<Value> {
+    let mut clear = None;
+    for &target in &led.targets {
+        if has_room(out.unit, target) {
+            continue;
+        }
+        let (end, moved) = moved_to(out, own, (led, target), IntPredicate::Eq, (forward, lane));
+        let same = out.build().icmp(IntPredicate::Eq, before, moved);
+        let other = out.build().icmp(IntPredicate::Ne, before, leads);
+        let both = out.build().binary(BinaryOp::And, same, other);
+        let unclear = out.build().binary(BinaryOp::And, end, both);
+        let yes = out.build().bool(true);
+        let fine = out.build().binary(BinaryOp::Xor, unclear, yes);
+        clear = Some(match clear {
+            None => fine,
+            Some(so_far) => out.build().binary(BinaryOp::And, so_far, fine),
+        });
+    }
+    clear
+}
+
+/// Returns true if a variable can have tail padding: only this file defines it.
+fn has_room(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    variable.defined && matches!(variable.linkage, Linkage::Internal | Linkage::External)
+}
+
+/// Emits a test of whether a pointer points into `target`, and the corresponding shadow pointer.
+fn moved_to(
+    out: &mut Out<'_>,
+    own: Value,
+    (led, target): (&Led, GlobalId),
+    bound: IntPredicate,
+    (forward, lane): (bool, usize),
+) -> (Value, Value) {
+    let (inside, offset) = is_inside(out, own, target, bound);
+    let moved = match led.plain.contains(&target) {
+        true => own,
+        false => {
+            let of_target = shadow_global(out.unit, target, forward, lane);
+            let start = address(out, of_target, 0);
+            let moved = out.build().byte_addr(start, offset);
+            // No address flags: the pointer may lie outside of the target.
+            out.build().set_flags(moved, Flags::default());
+            moved
+        }
+    };
+    (inside, moved)
+}
+
+/// Emits a test for null and for small integers of either sign, which serve as markers instead of addresses.
+fn leads_nowhere(out: &mut Out<'_>, own: Value) -> Value {
+    const PAGE_BYTES: i64 = 4096;
+    let long = out.unit.types.int(64);
+    let number = out.build().cast(CastOp::PtrToInt, own, long);
+    let page = out.build().i64(PAGE_BYTES);
+    let moved = out.build().add(number, page);
+    let pages = out.build().i64(2 * PAGE_BYTES);
+    out.build().icmp(IntPredicate::Ult, moved, pages)
+}
+
+/// Emits a test of whether an address lies in a variable, and the offset from the variable's start.
+fn is_inside(
+    out: &mut Out<'_>,
+    own: Value,
+    target: GlobalId,
+    bound: IntPredicate,
+) -> (Value, Value) {
+    let long = out.unit.types.int(64);
+    let ty = out.unit.globals[target].ty;
+    let size = out.unit.layout.size_bytes(out.unit, ty);
+    let start = address(out, target, 0);
+    let [own, start] = [own, start].map(|at| out.build().cast(CastOp::PtrToInt, at, long));
+    let offset = out.build().sub(own, start);
+    let size = out.build().i64(size as i64);
+    (out.build().icmp(bound, offset, size), offset)
+}
+
+/// Ends the program with a message if a pointer points elsewhere.
+fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, (global, why): (GlobalId, &str)) {
+    let function = &out.unit.functions[variant.func];
+    let function = function.source_name.as_ref().unwrap_or(&function.name);
+    let text = format!(
+        "gradus: `{}` leads to {why} when the derivative of `{function}` begins\n",
+        out.unit.globals[global].name
+    );
+    indirect_calls::stop_unless(out, fine, &text);
+}

@@ -1,0 +1,321 @@
+//! Indirect calls: a dispatch function that calls the derivative of the actual callee.
+//!
+//! Points-to analysis yields the possible callees of an address. Each indirect call has a dispatch function,
+//! which takes the address next to the call's arguments. The dispatch function compares the address with each
+//! possible callee and calls the matching derivative. One generic variant per callee serves all indirect
+//! calls: pointers with or without shadows, active floats. An inactive callee is called as it is. An unknown
+//! address ends the program with a message, because a zero derivative would be a guess.
+
+use crate::analysis::body_facts::Facts;
+use crate::emit::builder::Out;
+use crate::variant::{
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
+    carries_float,
+};
+use gradus_ir::externals::Known;
+use gradus_ir::{
+    AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, Type, TypeId, Unit,
+    Value,
+};
+
+/// Symbol prefix of the dispatch functions while the derivatives of one root are built.
+pub const CALL_PREFIX: &str = "__gradus1_call_";
+
+/// Returns the variant of a function that serves indirect calls.
+pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
+    let ty = unit.functions[func].ty;
+    let args: Vec<ArgActivity> = (unit.param_types(ty).iter())
+        .map(|ty| argument(unit, *ty))
+        .collect();
+    let split = matches!(mode, Mode::Augmented | Mode::Return);
+    Variant {
+        func,
+        mode,
+        width: caller.width,
+        overwritten: if split {
+            vec![true; args.len()]
+        } else {
+            Vec::new()
+        },
+        args,
+        result: result(unit, unit.result_type(ty)),
+        primal_result: true,
+        tape: Default::default(),
+        versions: Versions::Test,
+        strong_zero: caller.strong_zero,
+        concurrent: false,
+        outermost: false,
+    }
+}
+
+fn argument(unit: &Unit, ty: TypeId) -> ArgActivity {
+    match (unit.types.is_ptr(ty), carries_float(unit, ty)) {
+        (true, _) => ArgActivity::Maybe,
+        (false, true) => ArgActivity::Active,
+        (false, false) => ArgActivity::Const,
+    }
+}
+
+fn result(unit: &Unit, ty: Option<TypeId>) -> ResultActivity {
+    match ty {
+        None => ResultActivity::Const,
+        Some(ty) if unit.types.is_ptr(ty) => ResultActivity::Dup,
+        Some(ty) if carries_float(unit, ty) => ResultActivity::Active,
+        Some(_) => ResultActivity::Const,
+    }
+}
+
+/// Returns true if indirect calls of a function type can be dispatched: no aggregate argument or result holds
+/// a pointer, and the type is not variadic.
+pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
+    let Type::Func {
+        params,
+        result,
+        variadic,
+    } = unit.types.get(signature)
+    else {
+        return false;
+    };
+    !variadic && (params.iter().chain([result])).all(|ty| !hides_pointer(unit, *ty))
+}
+
+/// Returns true if an aggregate type holds a pointer.
+fn hides_pointer(unit: &Unit, ty: TypeId) -> bool {
+    let mut stack = match unit.types.get(ty) {
+        Type::Ptr(_) => Vec::new(),
+        _ => vec![ty],
+    };
+    while let Some(ty) = stack.pop() {
+        match unit.types.get(ty) {
+            Type::Ptr(_) => return true,
+            Type::Vector { elem, .. } | Type::Array { elem, .. } => stack.push(*elem),
+            Type::Struct { fields, .. } => stack.extend(fields),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Replacement of an indirect call.
+pub(crate) struct Dispatch {
+    /// The dispatch function. Parameters: the address, then the parameters of `signature`.
+    pub func: FuncId,
+    /// Signature of the derivatives.
+    pub signature: Signature,
+    /// Derivatives that the dispatch function calls.
+    pub needs: Vec<Variant>,
+}
+
+/// Returns the dispatch function of an indirect call; `None` if no possible callee is known.
+pub(crate) fn function(
+    unit: &mut Unit,
+    facts: &Facts<'_>,
+    op: Op,
+    mode: Mode,
+    caller: &Variant,
+) -> Option<Dispatch> {
+    let targets = facts.pointer_targets(op)?.to_vec();
+    let &(first, _) = targets.first()?;
+    let signature = by_address(unit, first, mode, caller).signature(unit);
+    let mut needs = Vec::new();
+    for &(func, active) in &targets {
+        if active {
+            needs.push(by_address(unit, func, mode, caller));
+        }
+    }
+    let name = format!(
+        "{CALL_PREFIX}{}_{}",
+        gradus_ir::Entity::index(op),
+        by_address(unit, caller.func, mode, caller).symbol(unit)
+    );
+    if let Some(func) = unit.function(&name) {
+        return Some(Dispatch {
+            func,
+            signature,
+            needs,
+        });
+    }
+    let ptr = unit.types.ptr();
+    let mut params = vec![ptr];
+    params.extend(signature.params.iter().map(|(_, ty)| *ty));
+    let given = unit.result_type(signature.ty);
+    let given = given.filter(|ty| !unit.types.is_void(*ty));
+    let result_ty = given.unwrap_or_else(|| unit.types.void());
+    let ty = unit.types.func(result_ty, params.clone());
+    let mut body = Body::new(&params);
+    let mut maker = Maker {
+        signature: &signature,
+        given,
+        message: message(unit, facts, op),
+        b: Builder::new(unit, &mut body),
+    };
+    maker.choose(&targets, &needs);
+    let func = unit.define(name, ty, Linkage::Internal, body);
+    Some(Dispatch {
+        func,
+        signature,
+        needs,
+    })
+}
+
+/// Returns the function that ends the program at a call that cannot be dispatched.
+pub(crate) fn stop(unit: &mut Unit, facts: &Facts<'_>, op: Op) -> FuncId {
+    let text = message(unit, facts, op);
+    stop_saying(unit, &text)
+}
+
+/// Returns a function that prints `text` and ends the program.
+pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
+    let void = unit.types.void();
+    let ty = unit.types.func(void, vec![]);
+    let mut body = Body::new(&[]);
+    leads_elsewhere(&mut Builder::new(unit, &mut body), text);
+    let name = unit.fresh_name(&format!("{CALL_PREFIX}none"));
+    unit.define(name, ty, Linkage::Internal, body)
+}
+
+/// Emits a test that prints `text` and ends the program unless `fine` is true.
+pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
+    let stop = stop_saying(out.unit, text);
+    let mut b = out.build();
+    let (_, yes, no) = b.if_(fine, &[]);
+    let back = b.at_end(yes);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.call(stop, &[]);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+/// Returns the message for an unknown callee address.
+fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
+    let place = match unit.span(facts.body.ops[op].loc) {
+        Some(span) => format!("{}:{}: ", span.file, span.line),
+        None => String::new(),
+    };
+    format!(
+        "gradus: {place}a call through a pointer leads to a function whose derivative is not known\n"
+    )
+}
+
+struct Maker<'a> {
+    signature: &'a Signature,
+    given: Option<TypeId>,
+    message: String,
+    b: Builder<'a>,
+}
+
+impl Maker<'_> {
+    /// Emits one comparison per target, each within the `else` arm of the comparison before.
+    fn choose(&mut self, targets: &[(FuncId, bool)], needs: &[Variant]) {
+        let address = self.b.body.params()[0];
+        let mut variants = needs.iter();
+        let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
+        for &(func, active) in targets {
+            // Library functions with a rule of their own: `calculus::call_by_name` compares the address with
+            // them beforehand.
+            if (self.b.unit.known(func)).is_some_and(Known::is_called_by_name) {
+                continue;
+            }
+            let other = self.b.func(func);
+            let same = self.b.icmp(IntPredicate::Eq, address, other);
+            let results: Vec<TypeId> = self.given.into_iter().collect();
+            let (op, yes, no) = self.b.if_(same, &results);
+            let outside = self.b.at_end(yes);
+            let value = match (active, variants.as_slice().first()) {
+                (true, Some(variant)) => {
+                    variants.next();
+                    self.derivative(variant)
+                }
+                _ => self.as_it_is(func),
+            };
+            self.b.yield_(value.as_slice());
+            self.b.at_end(no);
+            open.push((op, outside));
+        }
+        leads_elsewhere(&mut self.b, &self.message);
+        while let Some((op, outside)) = open.pop() {
+            self.b.restore(outside);
+            let value = self.b.body.results(op).first().copied();
+            match open.is_empty() {
+                true => self.b.return_(value),
+                false => self.b.yield_(value.as_slice()),
+            };
+        }
+    }
+
+    fn derivative(&mut self, variant: &Variant) -> Option<Value> {
+        let func = variant.declare(self.b.unit);
+        let args = self.b.body.params()[1..].to_vec();
+        let call = self.b.call(func, &args);
+        self.b.body.results(call).first().copied()
+    }
+
+    /// Calls an inactive function directly. The shadow of each pointer result is the pointer itself.
+    fn as_it_is(&mut self, func: FuncId) -> Option<Value> {
+        let is_return = self
+            .signature
+            .params
+            .iter()
+            .any(|(r, _)| *r == ParamRole::Tape);
+        let mut result = None;
+        if !is_return {
+            let params = self.b.body.params()[1..].to_vec();
+            let args: Vec<Value> = (self.signature.params.iter().zip(params))
+                .filter(|((role, _), _)| matches!(role, ParamRole::Primal(_)))
+                .map(|(_, value)| value)
+                .collect();
+            let call = self.b.call(func, &args);
+            result = self.b.body.results(call).first().copied();
+        }
+        let mut values = Vec::new();
+        for (role, ty) in &self.signature.results {
+            values.push(match (role, result) {
+                (ResultRole::Primal, Some(result)) => result,
+                (ResultRole::Shadow(_), Some(result)) if self.b.unit.types.is_ptr(*ty) => result,
+                _ => self.b.zero(*ty),
+            });
+        }
+        match values.as_slice() {
+            [] => None,
+            [one] => Some(*one),
+            several => {
+                let ty = self.given?;
+                let mut whole = self.b.poison(ty);
+                for (number, &value) in several.iter().enumerate() {
+                    whole = self.b.insert(whole, value, &[number as u32]);
+                }
+                Some(whole)
+            }
+        }
+    }
+}
+
+/// Prints a message and ends the program.
+fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
+    let (ptr, int, long) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(32),
+        b.unit.types.int(64),
+    );
+    let void = b.unit.types.void();
+    let text = text(b, message);
+    let write = b.unit.types.func(long, vec![int, ptr, long]);
+    let write = b.unit.declare("write", write, AttrSet::default());
+    let abort = b.unit.types.func(void, vec![]);
+    let abort = b.unit.declare("abort", abort, AttrSet::default());
+    let (standard_error, length) = (b.int(int, 2), b.i64(message.len() as i64));
+    b.call(write, &[standard_error, text, length]);
+    b.call(abort, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
+}
+
+/// Adds a message as a constant of the module.
+fn text(b: &mut Builder<'_>, message: &str) -> Value {
+    let unit = &mut *b.unit;
+    let name = unit.fresh_name("__gradus1_message");
+    let global = unit.add_text(name, message);
+    let ptr = unit.types.ptr();
+    let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
+    b.constant(id)
+}

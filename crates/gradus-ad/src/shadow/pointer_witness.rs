@@ -1,0 +1,189 @@
+//! Pointers that global variables hold across derivatives, and the validity of their shadows.
+//!
+//! A derivative that stores a pointer in a global variable stores the pointer's shadow in the variable's
+//! shadow. The program may replace the pointer later, outside of derivatives. The shadow then belongs to the
+//! old pointer, and adjoints would silently go to the wrong memory. A third variable, the *witness*, detects
+//! the change: each outermost derivative copies the pointers to the witness at the end of its forward pass,
+//! and begins by comparing both. The shadow of a changed pointer becomes null. A derivative that dereferences
+//! the null shadow ends the program with a message (`facts/from_globals.rs`). `static_pointers` rebinds the
+//! shadow if the pointer points to a known variable.
+//!
+//! # Invariants
+//! Outside of derivatives, the shadow of a stored pointer belongs to the pointer in the witness.
+
+use crate::analysis::program_facts::ClosureFacts;
+use crate::emit::builder::{Out, Space};
+use crate::shadow::constants::{shadow_global, witness_global};
+use crate::shadow::global_pointers::has_shadow;
+use crate::shadow::globals::address;
+use crate::variant::{Mode, Variant};
+use gradus_analysis::{MemoryPlace, Origin};
+use gradus_ir::{BinaryOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
+
+/// Limit on the number of strided ranges of pointers in a variable: each range is emitted as a loop.
+const STRETCH_MAX: usize = 256;
+
+/// A strided range of pointers in a global variable.
+pub(crate) struct Kept {
+    pub(crate) global: GlobalId,
+    start_bytes: u64,
+    stride_bytes: u64,
+    count: u64,
+}
+
+/// Returns the pointers that a variant compares with their witnesses.
+///
+/// # Errors
+/// GRD0033: a variable whose pointers lie at too many uneven distances.
+pub(crate) fn kept(
+    unit: &Unit,
+    closure: &ClosureFacts,
+    variant: &Variant,
+) -> Result<Vec<Kept>, Vec<Diagnostic>> {
+    let mut list = Vec::new();
+    if !variant.outermost || variant.mode == Mode::Return {
+        return Ok(list);
+    }
+    for &global in closure.closure.globals() {
+        let offsets = offsets(unit, closure, global);
+        let stretches = stretches(global, &offsets);
+        if stretches.len() > STRETCH_MAX {
+            return Err(vec![too_uneven(unit, global)]);
+        }
+        list.extend(stretches);
+    }
+    Ok(list)
+}
+
+fn too_uneven(unit: &Unit, global: GlobalId) -> Diagnostic {
+    let name = &unit.globals[global].name;
+    let message = format!("`{name}` keeps pointers at too many uneven distances");
+    Diagnostic::error(Code::Outlives, message).help(format!(
+        "set `{name}` within the function that is differentiated in a variable of its own, or pass it as an argument"
+    ))
+}
+
+/// Returns the byte offsets of the pointers in a variable whose shadows a derivative may dereference.
+fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
+    let place = closure.memory.global(global);
+    let place =
+        place.filter(|_| has_shadow(unit, closure, global) && closure.holds_pointers(global));
+    let Some(place) = place else {
+        // Not an error: the variable has no shadow, or no pointers.
+        return Vec::new();
+    };
+    let size = unit.layout.size_bytes(unit, unit.globals[global].ty);
+    let width = unit.layout.pointer_bytes;
+    let is_kept = |offset: &u64| {
+        let word = MemoryPlace {
+            offset_bytes: place.offset_bytes + *offset as i64,
+            ..place
+        };
+        let to = closure.memory.pointee(word);
+        let to = to.filter(|_| !closure.words.seen(&closure.memory, word).has_float());
+        to.is_some_and(|to| {
+            let mut origins = closure.memory.get(to.class).origins.iter();
+            origins.any(|origin| match origin {
+                Origin::Global(target) => !unit.globals[*target].constant,
+                Origin::Function(_) => false,
+                Origin::Argument(..)
+                | Origin::Alloca(..)
+                | Origin::Heap(..)
+                | Origin::Elsewhere(..)
+                | Origin::Unseen => true,
+            })
+        })
+    };
+    let whole = (size + 1).saturating_sub(width);
+    (0..whole).step_by(width as usize).filter(is_kept).collect()
+}
+
+/// Groups offsets into strided ranges.
+fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
+    let mut list: Vec<Kept> = Vec::new();
+    for &offset in offsets {
+        match list.last_mut() {
+            Some(last) if last.count == 1 => {
+                last.stride_bytes = offset - last.start_bytes;
+                last.count = 2;
+            }
+            Some(last) if offset == last.start_bytes + last.count * last.stride_bytes => {
+                last.count += 1;
+            }
+            _ => list.push(Kept {
+                global,
+                start_bytes: offset,
+                stride_bytes: 0,
+                count: 1,
+            }),
+        }
+    }
+    list
+}
+
+/// Emits, at the start of a derivative, the reset of stale shadows: the shadow of a pointer that differs from
+/// its witness becomes null, in the whole batch.
+pub(crate) fn forget_replaced(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
+    let forward = variant.mode == Mode::Forward;
+    for kept in list {
+        let shadows = (0..variant.width as usize)
+            .map(|lane| shadow_global(out.unit, kept.global, forward, lane))
+            .collect::<Vec<_>>();
+        for_each(out, kept, |out, offset| {
+            let ptr = out.unit.types.ptr();
+            let [own, then] = pair(out, kept.global, forward, offset);
+            let own = out.load(ptr, own, Space::Primal, None);
+            let then = out.load(ptr, then, Space::Shadow, None);
+            let is_same = out.build().icmp(IntPredicate::Eq, own, then);
+            let null = out.build().zero(ptr);
+            for &shadow in &shadows {
+                let at = place(out, shadow, offset);
+                let before = out.load(ptr, at, Space::Shadow, None);
+                let after = out.build().select(is_same, before, null);
+                out.store(after, at, Space::Shadow, None);
+            }
+        });
+    }
+}
+
+/// Emits, at the end of the forward pass, the copy of the pointers to the witnesses.
+pub(crate) fn note(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
+    let forward = variant.mode == Mode::Forward;
+    for kept in list {
+        for_each(out, kept, |out, offset| {
+            let ptr = out.unit.types.ptr();
+            let [own, then] = pair(out, kept.global, forward, offset);
+            let own = out.load(ptr, own, Space::Primal, None);
+            out.store(own, then, Space::Shadow, None);
+        });
+    }
+}
+
+/// Returns the addresses of a pointer and of its witness.
+fn pair(out: &mut Out<'_>, global: GlobalId, forward: bool, offset: Value) -> [Value; 2] {
+    let witness = witness_global(out.unit, global, forward);
+    [global, witness].map(|global| place(out, global, offset))
+}
+
+fn place(out: &mut Out<'_>, global: GlobalId, offset: Value) -> Value {
+    let start = address(out, global, 0);
+    out.build().byte_addr(start, offset)
+}
+
+/// Emits `make` for the byte offset of each pointer.
+fn for_each(out: &mut Out<'_>, kept: &Kept, make: impl FnOnce(&mut Out<'_>, Value)) {
+    let start = out.build().i64(kept.start_bytes as i64);
+    if kept.count == 1 {
+        return make(out, start);
+    }
+    let count = out.build().i64(kept.count as i64);
+    let (_, region) = out.build().for_(count, &[]);
+    let outside = std::mem::replace(&mut out.place, (region, None));
+    let index = out.body.region_params(region)[0];
+    let stride = out.build().i64(kept.stride_bytes as i64);
+    let moved = out.build().binary(BinaryOp::Mul, index, stride);
+    let offset = out.build().add(start, moved);
+    make(out, offset);
+    out.build().yield_(&[]);
+    out.place = outside;
+}

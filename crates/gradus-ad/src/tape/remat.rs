@@ -1,0 +1,264 @@
+//! Forward values: the values of the forward pass that the reverse pass may require, and their availability.
+//!
+//! A [`Node`] is saved on the tape, recomputed from other forward values, or available anyway. [`source`]
+//! returns the possibilities; the tape plan chooses.
+
+use crate::analysis::body_facts::Facts;
+use gradus_ir::externals::{Known, MathFn, MathOutFn};
+use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// A value of the forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// An SSA value of the primal.
+    Primal(Value),
+    /// The shadow of a pointer.
+    Shadow(Value),
+    /// Trip count of a `loop`, a 64-bit integer.
+    Count(Op),
+    /// The tape that the callee of a call returned.
+    CalleeTape(Op),
+    /// Address of the first element of a tape array, by number in the plan.
+    Base(usize),
+    /// Tail slot of a tape array, by number in the plan: memory of a short array.
+    Room(usize),
+    /// The frame of a loop's last iteration.
+    LastFrame(Op),
+    /// A snapshot, by number in the facts: the address of its block, moved such that offsets relative to the
+    /// snapshot's root apply unchanged.
+    Snapshot(usize),
+    /// Address of the block of a snapshot.
+    SnapshotBlock(usize),
+}
+
+/// Availability of a forward value in the reverse pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Available without tape: a constant, a parameter, or the index of a reversed loop.
+    AtHand,
+    /// Available only if saved.
+    KeepOnly,
+    /// Recomputable; the cost is in units of one addition.
+    Recompute {
+        /// Inputs of the recomputation.
+        from: SmallVec<[Node; 4]>,
+        /// Cost of the recomputation.
+        cost: u64,
+    },
+}
+
+/// Returns the availability of `node` in the reverse pass.
+pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
+    match node {
+        Node::Primal(value) => primal_source(unit, facts, value),
+        Node::Shadow(value) => shadow_source(unit, facts, value),
+        _ => Source::KeepOnly,
+    }
+}
+
+/// Returns the region in which a forward value is defined; `None` for constants.
+pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
+    match node {
+        Node::Primal(value) | Node::Shadow(value) => facts.body.region_of(value),
+        Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => facts.body.parent(op),
+        Node::Snapshot(number) | Node::SnapshotBlock(number) => {
+            facts.body.parent(facts.snapshots[number].anchor)
+        }
+        Node::Base(_) | Node::Room(_) => None,
+    }
+}
+
+fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+    let body = facts.body;
+    match body.values[value].def {
+        Definition::Const(_) => Source::AtHand,
+        Definition::Param(region, index) => match body.owner(region) {
+            None => Source::AtHand,
+            Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => Source::AtHand,
+            Some(_) => facts
+                .carried_load_source(value)
+                .unwrap_or_else(|| facts.backwards_source(Node::Primal(value))),
+        },
+        Definition::Result(op, index) => match body.kind(op) {
+            OpKind::If => merge_source(facts, op, index, Node::Primal),
+            OpKind::Load(access) if access.is_plain() && !facts.is_stable(op) => {
+                snapshot_source(facts, op)
+            }
+            kind => match recompute_cost(unit, facts, op, kind) {
+                Some(cost) => Source::Recompute {
+                    from: body.operands(op).map(Node::Primal).collect(),
+                    cost,
+                },
+                None => Source::KeepOnly,
+            },
+        },
+    }
+}
+
+/// Returns the availability of a load from memory that is overwritten later, by a snapshot.
+fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
+    let Some(number) = facts.snapshot_of(load) else {
+        return Source::KeepOnly;
+    };
+    let mut from: SmallVec<[Node; 4]> = smallvec![Node::Snapshot(number)];
+    for op in address_chain(facts, load, number) {
+        from.extend(facts.body.operands(op).skip(1).map(Node::Primal));
+    }
+    // Adjacent copies of constant size are addressed through that size.
+    let fixed = |size: &Value| facts.varying_loops(Node::Primal(*size)).is_empty();
+    let size = facts.snapshots[number].size().filter(fixed);
+    from.extend(size.map(Node::Primal));
+    Source::Recompute { from, cost: 3 }
+}
+
+/// Returns the address computations from a snapshot's root to the address of a load, from the root outwards.
+pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
+    let mut chain = Vec::new();
+    let mut at = facts.body.operand(load, 0);
+    while at != facts.snapshots[number].root
+        && let Some(op) = facts.body.def_op(at)
+    {
+        chain.push(op);
+        at = facts.body.operand(op, 0);
+    }
+    chain.reverse();
+    chain
+}
+
+/// Returns the cost of recomputing an op; `None` if a second execution may yield another result.
+fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
+    match kind {
+        OpKind::Binary(BinaryOp::FDiv) => Some(8),
+        OpKind::Binary(
+            BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem | BinaryOp::FRem,
+        ) => Some(24),
+        OpKind::ExtractValue(_) | OpKind::InsertValue(_) => Some(0),
+        kind if kind.is_arithmetic() => Some(1),
+        OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
+        OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
+            Some(Known::Math(function)) => Some(math_cost(function)),
+            Some(Known::MathOut(MathOutFn::SincosPair)) => Some(60),
+            Some(Known::Integer(_)) => Some(2),
+            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(0),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the cost of an op in units of one addition.
+pub fn cost_of_op(unit: &Unit, facts: &Facts<'_>, op: Op) -> u64 {
+    let kind = facts.body.kind(op);
+    match kind {
+        OpKind::Load(_) | OpKind::Store(_) => 3,
+        OpKind::Call(_) => recompute_cost(unit, facts, op, kind).unwrap_or(40),
+        _ => recompute_cost(unit, facts, op, kind).unwrap_or(1),
+    }
+}
+
+fn math_cost(function: MathFn) -> u64 {
+    use MathFn::*;
+    match function {
+        Fabs | Copysign | Fma | Fmuladd | Floor | Ceil | Trunc | Rint | Nearbyint => 2,
+        Minnum | Maxnum | Minimum | Maximum => 3,
+        Sqrt => 10,
+        _ => 40,
+    }
+}
+
+/// Returns the availability of a result of an `if` whose arms only choose among values defined outside.
+fn merge_source(facts: &Facts<'_>, op: Op, index: u32, node: fn(Value) -> Node) -> Source {
+    match merge_choices(facts, op, index) {
+        Some((condition, [yes, no])) => Source::Recompute {
+            from: smallvec![Node::Primal(condition), node(yes), node(no)],
+            cost: 1,
+        },
+        None => Source::KeepOnly,
+    }
+}
+
+/// Returns the condition and the two choices of such an `if`.
+pub fn merge_choices(facts: &Facts<'_>, op: Op, index: u32) -> Option<(Value, [Value; 2])> {
+    let body = facts.body;
+    let around = body.parent(op)?;
+    let mut choices = body.op_regions(op).iter().map(|&arm| {
+        let end = body.last(arm)?;
+        if !matches!(body.kind(end), OpKind::Yield) {
+            return None;
+        }
+        let value = body.operand(end, index as usize);
+        body.region_of(value)
+            .is_none_or(|home| body.is_inside(around, home))
+            .then_some(value)
+    });
+    Some((body.operand(op, 0), [choices.next()??, choices.next()??]))
+}
+
+fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+    if !facts.has_shadow(value) {
+        return Source::Recompute {
+            from: smallvec![Node::Primal(value)],
+            cost: 0,
+        };
+    }
+    if let Some(size) = facts.late_size(unit, value) {
+        return Source::Recompute {
+            from: size.into_iter().map(Node::Primal).collect(),
+            cost: 1,
+        };
+    }
+    let body = facts.body;
+    match body.values[value].def {
+        Definition::Const(id) => match unit.constant(id).kind {
+            ConstKind::Foreign(_) => Source::KeepOnly,
+            _ => Source::AtHand,
+        },
+        Definition::Param(region, _) if body.owner(region).is_none() => Source::AtHand,
+        Definition::Param(..) => facts.backwards_source(Node::Shadow(value)),
+        Definition::Result(op, index) => match body.kind(op) {
+            OpKind::If => merge_source(facts, op, index, Node::Shadow),
+            OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => Source::KeepOnly,
+            kind => match shadow_operands(unit, body, op) {
+                Some(of_shadow) => Source::Recompute {
+                    from: shadow_inputs(body, op, of_shadow).collect(),
+                    cost: match kind {
+                        OpKind::Load(_) => 3,
+                        OpKind::Cast(_) => 0,
+                        _ => 1,
+                    },
+                },
+                None => Source::KeepOnly,
+            },
+        },
+    }
+}
+
+/// Returns the operands whose shadows determine the shadow of an op's result by re-execution of the op;
+/// `None` if re-execution does not yield the shadow.
+pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
+    use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
+    match body.kind(op) {
+        OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f)) {
+            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(&[1]),
+            _ => None,
+        },
+        OpKind::Addr { .. } | OpKind::Load(_) => Some(&[0]),
+        OpKind::Cast(AddrSpaceCast | BitCast | IntToPtr | PtrToInt) => Some(&[0]),
+        OpKind::Select => Some(&[1, 2]),
+        _ => None,
+    }
+}
+
+/// Returns the inputs of an op that is re-executed on shadows.
+pub(crate) fn shadow_inputs<'a>(
+    body: &'a Body,
+    op: Op,
+    of_shadow: &'a [usize],
+) -> impl Iterator<Item = Node> + 'a {
+    let operands = body.operands(op).enumerate();
+    operands.map(|(number, value)| match of_shadow.contains(&number) {
+        true => Node::Shadow(value),
+        false => Node::Primal(value),
+    })
+}

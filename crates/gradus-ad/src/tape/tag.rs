@@ -1,0 +1,117 @@
+//! Tag of a tape that passes through the program: detects tapes that do not match the reverse pass.
+//!
+//! Augmented primal and reverse pass are built from the same facts. Requested at two places, they may still
+//! differ in activity or in the surrounding program. The forward pass writes a number derived from the plan
+//! into the block. The reverse pass compares the number and ends the program with a message on a mismatch: a
+//! tape of another function, of other activities, or an already consumed tape.
+
+use super::plan::Plan;
+use crate::emit::builder::{Out, Space};
+use crate::variant::{Mode, Variant};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol,
+    Unit, Value,
+};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The function that ends the program on a mismatched tape.
+const MISFIT: &str = "__gradus1_tape_misfit";
+const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
+                       the same activities, words and size, or was used before\n";
+/// File descriptor of standard error.
+const STANDARD_ERROR: i64 = 2;
+
+/// Tag bit for strong products. A reverse pass without `enzyme_strong_zero` rejects such a tape; a reverse
+/// pass with the keyword accepts both kinds.
+const STRONG: i64 = 2;
+
+/// Returns the tag of a plan; never zero. An augmented primal with strong products sets [`STRONG`].
+pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    let name = &unit.functions[variant.func].name;
+    let asked = (variant.width, &variant.args, variant.result);
+    (name, asked, &variant.overwritten).hash(&mut hasher);
+    for (node, ty) in &plan.slots {
+        (node, unit.layout.size_bytes(unit, *ty)).hash(&mut hasher);
+    }
+    for node in &plan.kept {
+        format!("{node:?} {:?}", plan.homes.get(node)).hash(&mut hasher);
+    }
+    let own = (hasher.finish() | 1) as i64 & !STRONG;
+    let strong = variant.strong_zero && variant.mode == Mode::Augmented;
+    own | if strong { STRONG } else { 0 }
+}
+
+/// Writes a tag.
+pub fn write(out: &mut Out<'_>, at: Value, mark: i64) {
+    let mark = out.build().i64(mark);
+    out.store(mark, at, Space::Tape, None);
+}
+
+/// Ends the program if the tag differs from the expected tag of `variant`.
+pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
+    let long = out.unit.types.int(64);
+    let mut found = out.load(long, at, Space::Tape, None);
+    if variant.strong_zero {
+        let others = out.build().i64(!STRONG);
+        found = out.build().binary(BinaryOp::And, found, others);
+    }
+    let mark = out.build().i64(mark);
+    let wrong = out.build().icmp(IntPredicate::Ne, found, mark);
+    end_where(&mut out.build(), wrong);
+}
+
+/// Ends the program with the message if `wrong` holds.
+pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
+    let misfit = misfit_function(b.unit);
+    let (_, yes, no) = b.if_(wrong, &[]);
+    let back = b.at_end(yes);
+    b.call(misfit, &[]);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+fn misfit_function(unit: &mut Unit) -> FuncId {
+    if let Some(func) = unit.function(MISFIT) {
+        return func;
+    }
+    let void = unit.types.void();
+    let ty = unit.types.func(void, Vec::new());
+    let mut body = Body::new(&[]);
+    build_misfit(&mut Builder::new(unit, &mut body));
+    unit.define(MISFIT.to_string(), ty, Linkage::LinkOnceOdr, body)
+}
+
+/// Emits the message and the end of the program.
+fn build_misfit(b: &mut Builder<'_>) {
+    let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
+    let (int, long) = (b.unit.types.int(32), b.unit.types.int(64));
+    let write_ty = b.unit.types.func(long, vec![int, ptr, long]);
+    let write = b.unit.declare("write", write_ty, AttrSet::default());
+    // A program may define another function of the same name; the message is left out then.
+    if b.unit.functions[write].ty == write_ty {
+        let global = message(b.unit);
+        let kind = ConstKind::Global { global, offset: 0 };
+        let text = b.unit.consts.intern(ptr, kind);
+        let text = b.constant(text);
+        let (file, length) = (
+            b.int(int, STANDARD_ERROR.into()),
+            b.i64(MESSAGE.len() as i64),
+        );
+        b.call(write, &[file, text, length]);
+    }
+    let abort_ty = b.unit.types.func(void, Vec::new());
+    let abort = b.unit.declare("abort", abort_ty, AttrSet::default());
+    b.call(abort, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
+}
+
+fn message(unit: &mut Unit) -> gradus_ir::GlobalId {
+    let name = format!("{MISFIT}_text");
+    if let Some(Symbol::Global(known)) = unit.symbol(&name) {
+        return known;
+    }
+    unit.add_text(name, MESSAGE)
+}
