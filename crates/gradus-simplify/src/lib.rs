@@ -11,46 +11,22 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod anticipate;
-mod carried;
-mod cse;
-mod dce;
-mod decided;
-mod errno;
-mod fold;
-mod fold_float;
-mod fold_integer;
-mod forward;
-mod gather;
-mod guarded;
-mod hoist;
-mod idioms;
-mod jam;
-mod join;
-mod lists;
-mod literals;
-mod masks;
-mod quiet;
-mod repeats;
-mod short_rows;
-mod signs;
-mod stagger;
-mod steps;
-mod structure;
-mod sums;
-mod unread;
-mod unswitch;
-mod winners;
+mod control;
+mod derivative;
+mod loops;
+mod memory;
+mod parallel;
+mod scalar;
 
-pub use gather::{gather, scatters};
-pub use jam::{jam, waits};
-pub use lists::{has_lists, lists};
-pub use short_rows::{short_rows, updates_rows};
-pub use stagger::{allocates, stagger};
-pub use sums::{PARTS_PAY, ROUNDS_PAY, private_sums, rounds, sums_up};
-pub use unread::{makes_memory, unread};
-pub use unswitch::unswitch_all;
-pub use winners::{has_winners, winners};
+pub use crate::derivative::accumulation::{PARTS_PAY, ROUNDS_PAY, private_sums, rounds, sums_up};
+pub use crate::derivative::argminmax::{has_winners, winners};
+pub use crate::derivative::index_array_copies::{has_lists, lists};
+pub use crate::derivative::scatter_to_gather::{gather, scatters};
+pub use crate::loops::short_trip_versioning::{short_rows, updates_rows};
+pub use crate::loops::unroll_and_jam::{jam, waits};
+pub use crate::loops::unswitch::unswitch_all;
+pub use crate::memory::dead_memory::{makes_memory, unread};
+pub use crate::memory::stagger_allocations::{allocates, stagger};
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
@@ -82,67 +58,67 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fold",
         about: "constants and algebraic identities that hold exactly",
-        run: fold::run,
+        run: scalar::fold::run,
     },
     Pass {
         name: "canonical",
         about: "absolute values, signs and loads written with integers become what they mean",
-        run: idioms::run,
+        run: scalar::float_bit_idioms::run,
     },
     Pass {
         name: "structure",
         about: "branches on constants, empty branches, equal merges, loops of no or one run",
-        run: structure::run,
+        run: control::control_flow::run,
     },
     Pass {
         name: "decided",
         about: "conditions are constants where a branch or a loop has asked them",
-        run: decided::run,
+        run: scalar::known_conditions::run,
     },
     Pass {
         name: "steps",
         about: "branches that move a value on or leave it move it by nothing",
-        run: steps::run,
+        run: control::branch_to_select::run,
     },
     Pass {
         name: "carried",
         about: "carried values and results that never change or stand twice",
-        run: carried::run,
+        run: loops::loop_carried::run,
     },
     Pass {
         name: "cse",
         about: "pure ops that stand twice",
-        run: cse::run,
+        run: scalar::cse::run,
     },
     Pass {
         name: "forward",
         about: "loads of what was stored or loaded before, calls that were made before",
-        run: forward::run,
+        run: memory::load_forwarding::run,
     },
     Pass {
         name: "anticipate",
         about: "calls that a task and what follows its spawn both make are made before it",
-        run: anticipate::run,
+        run: parallel::hoist_spawn_calls::run,
     },
     Pass {
         name: "repeats",
         about: "loops of which each iteration does the same over again run once",
-        run: repeats::run,
+        run: loops::idempotent_loops::run,
     },
     Pass {
         name: "unread",
         about: "memory that is only written and updated",
-        run: unread::run,
+        run: memory::dead_memory::run,
     },
     Pass {
         name: "join",
         about: "branches on one condition that make and free a block are one",
-        run: join::run,
+        run: control::merge_branches::run,
     },
     Pass {
         name: "hoist",
         about: "what does not vary leaves loops",
-        run: hoist::run,
+        run: loops::licm::run,
     },
     Pass {
         name: "loops",
@@ -157,17 +133,17 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "unswitch",
         about: "loops that ask whether pointers are equal exist twice: once for where none is",
-        run: unswitch::run,
+        run: loops::unswitch::run,
     },
     Pass {
         name: "gather",
         about: "adds that neighbouring iterations make to one place are made once",
-        run: gather::run,
+        run: derivative::scatter_to_gather::run,
     },
     Pass {
         name: "lists",
         about: "arrays that loops read through lists of indices are copied for them",
-        run: lists::run,
+        run: derivative::index_array_copies::run,
     },
     Pass {
         name: "winners",
@@ -177,27 +153,27 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "private-sums",
         about: "sums that all iterations of a loop add to become sums of a few parts of it",
-        run: sums::run_parts,
+        run: derivative::accumulation::run_parts,
     },
     Pass {
         name: "rounds",
         about: "sums that neighbouring iterations add to are added to in rounds of parts that lie apart",
-        run: sums::run_rounds,
+        run: derivative::accumulation::run_rounds,
     },
     Pass {
         name: "jam",
         about: "sums that wait for themselves run side by side",
-        run: jam::run,
+        run: loops::unroll_and_jam::run,
     },
     Pass {
         name: "short-rows",
         about: "short rows that the next row updates again are not vectorised",
-        run: short_rows::run,
+        run: loops::short_trip_versioning::run,
     },
     Pass {
         name: "stagger",
         about: "large zeroed blocks begin some cache lines further on than others",
-        run: stagger::run,
+        run: memory::stagger_allocations::run,
     },
     Pass {
         name: "unroll",
@@ -207,7 +183,7 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "dce",
         about: "ops, results, carried values and structure that nobody uses",
-        run: dce::run,
+        run: scalar::dce::run,
     },
 ];
 

@@ -8,7 +8,7 @@
 //! to the induction analysis again.
 
 use crate::Facts;
-use crate::literals::integer;
+use crate::scalar::constants::integer;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Use, Value};
 
 /// Maximum number of uses inspected per branch.

@@ -4,8 +4,10 @@
 //! concurrently; a race-free program therefore does not write the memory that the call reads. A single call
 //! is less work than two concurrent calls.
 
-use crate::errno::{self, Errno};
-use crate::{Facts, quiet};
+use crate::Facts;
+use crate::control::read_only_regions;
+use crate::memory::errno;
+use crate::memory::errno::Errno;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
 use gradus_ir::externals::Known;
@@ -76,7 +78,7 @@ impl Search<'_> {
         for op in body.ops_in(region) {
             let looked_at =
                 self.errno.is_read() && errno::is_set_by(self.unit, body, self.facts, op);
-            if !looked_at && quiet::is_reading_call(self.unit, body, self.facts, op) {
+            if !looked_at && read_only_regions::is_reading_call(self.unit, body, self.facts, op) {
                 let outside = |v| !body.region_of(v).is_some_and(|r| body.is_inside(r, region));
                 if body.operands(op).all(outside) {
                     calls.push(op);

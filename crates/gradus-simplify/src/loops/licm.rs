@@ -20,9 +20,10 @@
 //! All decisions refer to the unchanged body; a table records the future position of each moved op.
 
 use crate::Facts;
-use crate::errno::{self, Errno, is_within};
-use crate::guarded;
-use crate::quiet;
+use crate::control::read_only_regions;
+use crate::loops::entry_guard;
+use crate::memory::errno;
+use crate::memory::errno::{Errno, is_within};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
 use gradus_ir::externals::{Known, MathFn};
@@ -70,7 +71,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         body.detach(op);
         body.insert_before(before, op);
     }
-    guarded::apply(unit, body, guarded);
+    entry_guard::apply(unit, body, guarded);
     changed
 }
 
@@ -147,7 +148,7 @@ impl Plan<'_> {
             // Not an error: the op may not leave its loop.
             return;
         };
-        let used = quiet::used(self.body, op);
+        let used = read_only_regions::used(self.body, op);
         if let Some(to) = self.destination(op, need, &used) {
             self.moves.insert(op, to);
             match to.guarded {
@@ -258,12 +259,14 @@ impl Plan<'_> {
                 },
             ),
             OpKind::Call(_) => {
-                let quiet = quiet::is_reading_call(self.unit, self.body, self.facts, op);
+                let quiet =
+                    read_only_regions::is_reading_call(self.unit, self.body, self.facts, op);
                 quiet.then_some(Need::Unchanged)
             }
             OpKind::For { .. } => {
-                let quiet =
-                    quiet::is_quiet(self.unit, self.body, op, |inner| self.only_reads(inner));
+                let quiet = read_only_regions::is_quiet(self.unit, self.body, op, |inner| {
+                    self.only_reads(inner)
+                });
                 (quiet && !self.body.results(op).is_empty()).then_some(Need::Unchanged)
             }
             _ => None,
@@ -281,17 +284,19 @@ impl Plan<'_> {
             !effects.may_throw && !effects.may_not_return && !effects.returns_fresh
         };
         let call = matches!(self.body.kind(op), OpKind::Call(_));
-        (!call || comes_back()) && quiet::only_reads(&self.accesses(op))
+        (!call || comes_back()) && read_only_regions::only_reads(&self.accesses(op))
     }
 
     fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {
         let unchanged = || {
-            quiet::all_in(self.body, op).into_iter().all(|inner| {
-                (self.clobbers.invariant_in(inner, around)
-                    || sure && self.is_undisturbed(inner, around))
-                    && (!errno::is_set_by(self.unit, self.body, self.facts, inner)
-                        || !self.errno.is_used_in(self.alias, around))
-            })
+            read_only_regions::all_in(self.body, op)
+                .into_iter()
+                .all(|inner| {
+                    (self.clobbers.invariant_in(inner, around)
+                        || sure && self.is_undisturbed(inner, around))
+                        && (!errno::is_set_by(self.unit, self.body, self.facts, inner)
+                            || !self.errno.is_used_in(self.alias, around))
+                })
         };
         match need {
             Need::Nothing => true,

@@ -2,7 +2,7 @@
 //! with zero or one iteration.
 
 use crate::Facts;
-use crate::literals::{integer, is_poison};
+use crate::scalar::constants::{integer, is_poison};
 use gradus_edit::{is_speculatable, sweep_from};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 

@@ -8,7 +8,7 @@
 //! Step 1: [`magnitude`](Reader::magnitude) finds the float, from the integer down through ops that change
 //! only sign bits. Step 2 tests the sign of the integer. Step 3 applies the sign to the float's magnitude.
 
-use crate::literals::{integer, integers};
+use crate::scalar::constants::{integer, integers};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, IntPredicate, OpKind, Type, TypeId, Unit, Value,

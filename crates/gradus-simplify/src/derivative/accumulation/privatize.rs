@@ -24,7 +24,7 @@ use super::{
     narrow, owner, quotient, replace, slice, wide,
 };
 use crate::Facts;
-use crate::unswitch::second_form;
+use crate::loops::unswitch::second_form;
 use gradus_edit::ValueMap;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FloatKind, FloatPredicate, FuncId,

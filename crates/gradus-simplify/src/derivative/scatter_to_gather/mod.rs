@@ -23,7 +23,7 @@
 //! recomputes each contribution for each neighbour.
 
 mod build;
-mod nests;
+mod loop_reversal;
 mod plan;
 
 use crate::Facts;
@@ -46,12 +46,12 @@ pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     if loops.is_empty() {
         return 0;
     }
-    let nests: Vec<nests::Nest> = {
+    let nests: Vec<loop_reversal::Nest> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        nests::plan_all(&alias, facts)
+        loop_reversal::plan_all(&alias, facts)
     };
     for nest in &nests {
-        nests::apply(unit, body, nest);
+        loop_reversal::apply(unit, body, nest);
     }
     let plans: Vec<plan::Plan> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);

@@ -6,9 +6,10 @@
 //! - The bits of a vector element are extracted from the float vector.
 
 use crate::Facts;
-use crate::literals::{float_bits, integer};
-use crate::masks;
-use crate::signs::{self, Loads};
+use crate::scalar::constants::{float_bits, integer};
+use crate::scalar::sign_masks;
+use crate::scalar::signs;
+use crate::scalar::signs::Loads;
 use gradus_edit::sweep_from;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
@@ -54,7 +55,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let source = b.body.operand(op, 0);
     let new = match scalar {
         Some(bits) => of_bits(&mut b, source, ty, bits),
-        None => masks::of_bits(&mut b, source, ty),
+        None => sign_masks::of_bits(&mut b, source, ty),
     };
     let Some(new) = new.or_else(|| signs::of_bits(&mut b, source, ty, Loads::AreNumbers)) else {
         return false;
@@ -336,7 +337,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     b.at_op(op);
     let new = match width {
         Some(width) => of_bits(&mut b, bits, number, width),
-        None => masks::of_bits(&mut b, bits, number),
+        None => sign_masks::of_bits(&mut b, bits, number),
     };
     let Some(new) = new.or_else(|| signs::of_bits(&mut b, bits, number, loads)) else {
         return false;

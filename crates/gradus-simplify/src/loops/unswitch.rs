@@ -6,7 +6,7 @@
 //! condition covers all comparisons of a loop, hence the code size only doubles.
 
 use crate::Facts;
-use crate::structure::take_known_arm;
+use crate::control::control_flow::take_known_arm;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind, Unit, Value};
 

@@ -14,7 +14,7 @@
 //! Runs after differentiation and after loop reversal.
 
 use crate::Facts;
-use crate::unswitch::second_form;
+use crate::loops::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};

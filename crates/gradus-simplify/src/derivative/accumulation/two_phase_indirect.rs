@@ -17,12 +17,12 @@
 //! 5. Called functions do not access the updated locations.
 //! 6. A run-time test checks profitability: enough adds.
 
-use super::once;
-use super::rounds::{all_sums, make_plain, part_length, split};
 use super::{all_in, at_most, free_function, narrow, owner, quotient, wide};
 use crate::Facts;
-use crate::lists::{FARTHEST, spot};
-use crate::unswitch::second_form;
+use crate::derivative::accumulation::injective_indices;
+use crate::derivative::accumulation::two_phase::{all_sums, make_plain, part_length, split};
+use crate::derivative::index_array_copies::{FARTHEST, spot};
+use crate::loops::unswitch::second_form;
 use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::{
@@ -112,7 +112,7 @@ struct Set {
 
 /// Updated array with its indices.
 struct Row {
-    place: once::Row,
+    place: injective_indices::Row,
     set: Set,
 }
 
@@ -162,7 +162,7 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
                 row.place.high = row.place.high.max(high);
             }
             None => rows.push(Row {
-                place: once::Row {
+                place: injective_indices::Row {
                     base: spot.base,
                     scale: spot.scale,
                     low,
@@ -420,7 +420,7 @@ fn reached(
 /// Emits begin and end of a range; an empty index set yields an empty range.
 pub(super) fn stretch(
     b: &mut Builder<'_>,
-    row: &once::Row,
+    row: &injective_indices::Row,
     [least, most]: [Value; 2],
 ) -> (Value, Value) {
     let long = b.unit.types.int(64);

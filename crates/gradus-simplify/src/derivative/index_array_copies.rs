@@ -23,7 +23,7 @@
 //! Runs before reverse-mode differentiation, on bodies without other users.
 
 use crate::Facts;
-use crate::unswitch::second_form;
+use crate::loops::unswitch::second_form;
 use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, planted};

@@ -8,7 +8,7 @@
 //! unchanged. LLVM removes an addition of −0 after unrolling, but not an addition of 0.
 
 use crate::Facts;
-use crate::literals::{float_bits, integer, is_poison, number};
+use crate::scalar::constants::{float_bits, integer, is_poison, number};
 use gradus_edit::stays;
 use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};

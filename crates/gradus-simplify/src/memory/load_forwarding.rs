@@ -9,8 +9,9 @@
 //! nothing more.
 
 use crate::Facts;
-use crate::errno::{self, Errno};
-use crate::quiet;
+use crate::control::read_only_regions;
+use crate::memory::errno;
+use crate::memory::errno::Errno;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
 use gradus_edit::sweep_from;
 use gradus_ir::mutant::{Mutant, planted};
@@ -167,7 +168,9 @@ impl Walk<'_> {
                 }
             }
             kind if kind.is_parallel() && !self.is_projected(kind) => known.clear(),
-            OpKind::Call(_) if quiet::is_reading_call(self.unit, self.body, self.facts, op) => {
+            OpKind::Call(_)
+                if read_only_regions::is_reading_call(self.unit, self.body, self.facts, op) =>
+            {
                 self.call(op, known);
             }
             OpKind::Load(_)

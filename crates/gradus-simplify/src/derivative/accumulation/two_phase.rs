@@ -17,14 +17,14 @@
 //!    numbers small enough to exclude overflow; otherwise the atomic loop executes.
 //! 4. A run-time test checks profitability: enough adds.
 //!
-//! Runs after differentiation, after [`super::parts`].
+//! Runs after differentiation, after [`crate::derivative::accumulation::privatize`].
 
-use super::{
-    MOST_OPS, all_in, at_most, carries_sums, computed, is_independent, is_sum, iterations, listed,
-    looks, once, owner, quotient, replace, slice, sums_up, wide,
-};
 use crate::Facts;
-use crate::unswitch::second_form;
+use crate::derivative::accumulation::{
+    MOST_OPS, all_in, at_most, carries_sums, computed, injective_indices, is_independent, is_sum,
+    iterations, looks, owner, quotient, replace, slice, sums_up, two_phase_indirect, wide,
+};
+use crate::loops::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
 use gradus_ir::externals::Known;
@@ -74,13 +74,15 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
             None => others.push(lp),
         }
     }
-    let (plain, others) = once::once(unit, body, facts, others, least);
+    let (plain, others) = injective_indices::once(unit, body, facts, others, least);
     given.extend(plain);
     let others = others
         .into_iter()
         .filter(|lp| carries_sums(unit, body, *lp));
     let others: Vec<Op> = others.collect();
-    given.extend(listed::rounds(unit, body, facts, &others, least));
+    given.extend(two_phase_indirect::rounds(
+        unit, body, facts, &others, least,
+    ));
     given
 }
 

@@ -4,9 +4,9 @@
 //! and rounding are preserved unless the op's fast-math flags permit changes.
 
 use crate::Facts;
-use crate::fold_float;
-use crate::fold_integer;
-use crate::literals::{integer, is_poison};
+use crate::scalar::constants::{integer, is_poison};
+use crate::scalar::fold_float;
+use crate::scalar::fold_integer;
 use gradus_edit::sweep_from;
 use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 
@@ -138,7 +138,7 @@ fn freeze(b: &Builder, op: Op) -> Option<Value> {
         .def_op(value)
         .is_some_and(|d| *b.body.kind(d) == OpKind::Freeze);
     let number = integer(b.unit, b.body, value).is_some()
-        || crate::literals::float(b.unit, b.body, value).is_some();
+        || crate::scalar::constants::float(b.unit, b.body, value).is_some();
     (frozen || number).then_some(value)
 }
 

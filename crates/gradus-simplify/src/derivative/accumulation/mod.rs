@@ -5,15 +5,15 @@
 //!   locations, also through index arrays ([`listed`]).
 //! - Injective index arrays ([`once`]), if each iteration adds to distinct locations.
 
-mod listed;
-mod once;
-mod parts;
-mod rounds;
+mod injective_indices;
+mod privatize;
+mod two_phase;
+mod two_phase_indirect;
 
-pub(crate) use parts::run as run_parts;
-pub use parts::{PARTS_PAY, private_sums};
-pub(crate) use rounds::run as run_rounds;
-pub use rounds::{ROUNDS_PAY, rounds};
+pub(crate) use crate::derivative::accumulation::privatize::run as run_parts;
+pub use crate::derivative::accumulation::privatize::{PARTS_PAY, private_sums};
+pub(crate) use crate::derivative::accumulation::two_phase::run as run_rounds;
+pub use crate::derivative::accumulation::two_phase::{ROUNDS_PAY, rounds};
 
 use gradus_edit::{Carried, Combines, ValueMap, carried_value, clone_op_within, is_speculatable};
 use gradus_ir::{

@@ -21,7 +21,8 @@
 //!
 //! Runs in the simplification of bodies to differentiate; the primal program is unchanged.
 
-use crate::{Facts, dce};
+use crate::Facts;
+use crate::scalar::dce;
 use gradus_analysis::{AfterEnd, Alias, Clobbers};
 use gradus_edit::{Carried, Combines, Extreme, ValueMap, carried_value, clone_op_within, is_pure};
 use gradus_ir::externals::Known;

@@ -1,7 +1,7 @@
 //! Folding of integer arithmetic, comparisons and conversions.
 
-use crate::fold::{negated, used_once};
-use crate::literals::{integer, integer_of};
+use crate::scalar::constants::{integer, integer_of};
+use crate::scalar::fold::{negated, used_once};
 use gradus_ir::externals::{IntFn, Known};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};

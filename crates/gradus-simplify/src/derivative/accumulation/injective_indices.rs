@@ -14,12 +14,12 @@
 //! 4. The index range is small enough to exclude address overflow, and the marks take only a few bytes per
 //!    add.
 
-use super::listed::{needed, stretch};
-use super::rounds::{all_sums, make_plain};
 use super::{all_in, free_function, owner};
 use crate::Facts;
-use crate::lists::{FARTHEST, spot};
-use crate::unswitch::second_form;
+use crate::derivative::accumulation::two_phase::{all_sums, make_plain};
+use crate::derivative::accumulation::two_phase_indirect::{needed, stretch};
+use crate::derivative::index_array_copies::{FARTHEST, spot};
+use crate::loops::unswitch::second_form;
 use gradus_analysis::{AfterEnd, Alias, Clobbers};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{

@@ -3,7 +3,7 @@
 //! Results of the ops become results of the `if`, and zero if the loop does not execute. The zeros have no
 //! effective uses and, unlike poison, are legal operands.
 
-use crate::quiet::all_in;
+use crate::control::read_only_regions::all_in;
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 use std::collections::{HashMap, HashSet};
 

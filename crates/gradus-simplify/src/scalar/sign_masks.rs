@@ -1,7 +1,7 @@
 //! Rewrites per-lane bit masks of float vectors to float operations: signs are set and cleared, lanes kept or
 //! zeroed.
 
-use crate::literals::{integers, is_poison};
+use crate::scalar::constants::{integers, is_poison};
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Value};
 
 /// Effect of a mask on a lane.

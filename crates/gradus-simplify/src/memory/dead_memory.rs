@@ -43,9 +43,9 @@ pub fn makes_memory(unit: &Unit, body: &Body) -> bool {
 
 /// Erases unread memory after dead-code elimination; returns the number of passes that changed the body.
 pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
-    let dead = crate::dce::run(unit, body, facts);
+    let dead = crate::scalar::dce::run(unit, body, facts);
     let unread = run(unit, body, facts);
-    let more = unread && crate::dce::run(unit, body, facts);
+    let more = unread && crate::scalar::dce::run(unit, body, facts);
     [dead, unread, more]
         .into_iter()
         .filter(|done| *done)

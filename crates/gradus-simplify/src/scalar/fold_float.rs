@@ -4,7 +4,7 @@
 //! Results that are NaN or subnormal are not folded: NaN payloads depend on the machine, and subnormals may
 //! be flushed.
 
-use crate::literals::{float, float_bits, integer, integer_of, number};
+use crate::scalar::constants::{float, float_bits, integer, integer_of, number};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
@@ -120,7 +120,7 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
     let flags = b.body.ops[op].flags;
     if *b.body.kind(maker) == OpKind::Binary(BinaryOp::FSub)
         && flags.has(Flags::NSZ)
-        && crate::fold::used_once(b, x)
+        && crate::scalar::fold::used_once(b, x)
     {
         let (p, q) = (b.body.operand(maker, 0), b.body.operand(maker, 1));
         b.fast = flags.and(b.body.ops[maker].flags);

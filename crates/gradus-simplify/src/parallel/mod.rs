@@ -1,0 +1,3 @@
+//! Simplifications of parallel operations.
+
+pub(crate) mod hoist_spawn_calls;
