@@ -11,58 +11,24 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod abi;
-mod alone;
-mod apart;
-mod asked;
-mod clones;
-mod columns;
-mod combine;
-mod deferred;
-mod deterministic;
-mod early;
-mod followed;
-mod forking;
-mod forks;
-mod frames;
-mod fusion;
-mod guarded;
-mod loops;
-mod marks;
-mod ordered;
-mod orphans;
-mod outlined;
-mod own_memory;
-mod projections;
-mod ranks;
-mod restore;
-mod serial;
-mod sized;
-mod task_loops;
-mod tasks;
-mod team;
-mod throws;
-mod told;
-mod turns;
-mod unaligned;
-mod watched;
-mod weighed;
-mod widen;
-mod words;
-mod work;
+mod cost;
+mod lower;
+mod opt;
+mod prepare_ad;
+mod thread_count;
 
-pub use asked::Answers;
-pub use deterministic::keep_order;
-pub use forking::{Fork, Size};
-pub use forks::is_fork;
-pub use fusion::{Fused, fuse, join};
-pub use guarded::{guard, loops_asking_teams};
-pub use orphans::{inside_of_regions, settle_orphans};
-pub use projections::call_projections;
-pub use ranks::{deal, shares_of_others, teams, waiting};
-pub use restore::restore;
-pub use task_loops::task_loops;
-pub use weighed::weigh;
+pub use crate::cost::decision::{Fork, Size};
+pub use crate::cost::profitability::weigh;
+pub use crate::lower::deterministic::keep_order;
+pub use crate::lower::orphaned_tasks::{inside_of_regions, settle_orphans};
+pub use crate::opt::fusion::{Fused, fuse, join};
+pub use crate::opt::taskloop::task_loops;
+pub use crate::prepare_ad::restore::restore;
+pub use crate::prepare_ad::tasks_as_loops::is_fork;
+pub use crate::prepare_ad::team_to_rank_loops::{deal, shares_of_others, teams, waiting};
+pub use crate::thread_count::guards::{guard, loops_asking_teams};
+pub use crate::thread_count::queries::Answers;
+pub use crate::thread_count::serial_clones::call_projections;
 
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
@@ -145,7 +111,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
     let mut pending = functions.to_vec();
     let (mut made, mut forks) = (Vec::new(), Vec::new());
     if options.target == Target::Runtime {
-        let split = clones::split(unit, functions);
+        let split = lower::fork_clones::split(unit, functions);
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
@@ -153,8 +119,8 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
     if options.target != Target::Words {
         keep_apart(unit, &pending, &effects);
     }
-    let mut throws = throws::Throws::of(unit, &pending);
-    let costs = work::Costs::of(unit, &pending);
+    let mut throws = lower::exceptions::Throws::of(unit, &pending);
+    let costs = cost::model::Costs::of(unit, &pending);
     while let Some(func) = pending.pop() {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
@@ -175,12 +141,12 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
         throws = lowering.throws;
         gradus_edit::raise_private(&mut body);
         if made.contains(&func) {
-            frames::relieve(unit, &mut body);
-            widen::widen(unit, &mut body);
+            opt::large_frames::relieve(unit, &mut body);
+            opt::widen_indices::widen(unit, &mut body);
         }
-        unaligned::lower(unit, &mut body);
-        if watched::is_watched(unit, func) {
-            watched::show_float_sums(unit, &mut body);
+        opt::unaligned_atomics::lower(unit, &mut body);
+        if opt::tsan_atomics::is_watched(unit, func) {
+            opt::tsan_atomics::show_float_sums(unit, &mut body);
         }
         unit.functions[func].body = Some(body);
         made.extend(&new);
@@ -194,10 +160,10 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
 fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            if !watched::is_watched(unit, func) {
-                early::read(unit, func, &mut body, effects);
+            if !opt::tsan_atomics::is_watched(unit, func) {
+                opt::hoist_conditional_loads::read(unit, func, &mut body, effects);
             }
-            apart::state(unit, func, &mut body, effects);
+            lower::outline_alias_scopes::state(unit, func, &mut body, effects);
             unit.functions[func].body = Some(body);
         }
     }
@@ -210,25 +176,25 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Projected {
-    forks::to_loops(unit, functions);
-    let ordered = ordered::ordered(unit);
-    let asked = asked::Asked::of(unit, functions, answers);
+    prepare_ad::tasks_as_loops::to_loops(unit, functions);
+    let ordered = thread_count::order_dependence::ordered(unit);
+    let asked = thread_count::queries::Asked::of(unit, functions, answers);
     let projected = Projected {
         serial: asked.places(unit, functions),
         told: match asked.all_one {
-            true => projections::speaking(unit),
+            true => thread_count::serial_clones::speaking(unit),
             false => HashSet::new(),
         },
         by_address: asked.by_address.clone(),
         unseen: asked.unseen.clone(),
         marked: asked.marked.clone(),
     };
-    serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
+    lower::serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {
         // A recursive function is inspected during the transformation, hence a clone.
         if let Some(mut body) = unit.functions[func].body.clone() {
             let parallel = asked.part(unit, func, &mut body);
-            serial::project(unit, &mut body, &ordered, |op| {
+            lower::serial::project(unit, &mut body, &ordered, |op| {
                 asked.relies(func, op) && !parallel.contains(&op)
             });
             // Folds guards such as "has the thread a share of the iterations" around the loop, which now has
@@ -245,7 +211,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
 pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let of_function = |&func: &FuncId| {
         let body = unit.functions[func].body.as_deref();
-        let teams = body.map(|body| (body, sized::sized(unit, body)));
+        let teams = body.map(|body| (body, thread_count::num_threads::sized(unit, body)));
         let places = teams.map(|(body, teams)| {
             let places = teams.into_iter().map(|op| (func, body.ops[op].loc));
             places.collect::<Vec<_>>()
@@ -261,14 +227,14 @@ pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<Loc
 /// share work or communicate. A serial projection would break the program's assumptions about the number of
 /// ranks.
 pub fn ranks_to_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
-    let ordered = ordered::ordered(unit);
+    let ordered = thread_count::order_dependence::ordered(unit);
     let mut teams = Vec::new();
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for op in sized::sized(unit, &body) {
-            if !sized::to_loop(unit, &mut body, op, &ordered) {
+        for op in thread_count::num_threads::sized(unit, &body) {
+            if !thread_count::num_threads::to_loop(unit, &mut body, op, &ordered) {
                 teams.push((func, body.ops[op].loc));
             }
         }
@@ -288,9 +254,9 @@ struct Lowering<'a> {
     /// The fork decisions of the body's parallel loops.
     forks: Vec<Fork>,
     /// Functions that may throw.
-    throws: throws::Throws,
+    throws: lower::exceptions::Throws,
     /// Cost estimates of calls.
-    costs: &'a work::Costs,
+    costs: &'a cost::model::Costs,
     /// Effect summaries of functions.
     effects: &'a Effects,
 }
@@ -301,8 +267,8 @@ impl Lowering<'_> {
     fn body(&mut self, body: &mut Body) {
         while let Some(op) = outermost(body) {
             match self.options.target {
-                _ if turns::are_taken(body, op) => self.turns(body, op),
-                Target::Serial => serial::lower(self.unit, body, op),
+                _ if lower::cooperative::are_taken(body, op) => self.turns(body, op),
+                Target::Serial => lower::serial::lower(self.unit, body, op),
                 Target::Runtime => self.op(body, op),
                 Target::Words => self.worded(body, op),
             }
@@ -315,7 +281,7 @@ impl Lowering<'_> {
             OpKind::Spmd { .. } => self.team(body, op),
             OpKind::Scope => self.scope(body, op),
             OpKind::Critical(_) => self.critical(body, op),
-            _ => serial::lower(self.unit, body, op),
+            _ => lower::serial::lower(self.unit, body, op),
         }
     }
 }

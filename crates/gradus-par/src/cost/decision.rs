@@ -1,0 +1,93 @@
+//! The fork decision of a parallel loop, as made by lowering: data for `--par-report`.
+
+use crate::Options;
+use crate::cost::model::Work;
+use gradus_ir::LocId;
+
+/// The size from which a parallel loop forks, and its form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The location of the loop.
+    pub loc: Option<LocId>,
+    /// The size from which the loop forks.
+    pub size: Size,
+    /// True if the loop was interchanged with its inner loop, see column interchange.
+    pub interchanged: bool,
+}
+
+/// The dependence of the fork decision on the loop's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Always too small for a fork.
+    Never,
+    /// Always large enough for a fork.
+    Always,
+    /// A minimum trip count.
+    From {
+        /// While a worker is awake.
+        awake: u64,
+        /// While all workers sleep.
+        asleep: u64,
+    },
+    /// The cost of an iteration is estimated at loop entry.
+    Estimated,
+}
+
+impl Size {
+    /// Returns the decision for a loop with `work` per iteration and `trips` iterations, if known.
+    pub(crate) fn of(work: &Work, trips: Option<u64>, reduces: bool, options: &Options) -> Size {
+        if !work.terms.is_empty() {
+            return Size::Estimated;
+        }
+        let from = |limit: u64| limit / work.fixed.max(1) + 1;
+        let asleep = from(options.small_work);
+        let awake = match reduces {
+            true => asleep,
+            false => from(options.small_work.min(options.small_work_awake)),
+        };
+        Size::from(trips, awake, asleep)
+    }
+
+    /// Returns the decision for a loop that forks from `awake` or `asleep` iterations, given the trip count if
+    /// known.
+    pub(crate) fn from(trips: Option<u64>, awake: u64, asleep: u64) -> Size {
+        match trips {
+            Some(trips) if trips < awake => Size::Never,
+            Some(trips) if trips >= asleep => Size::Always,
+            _ => Size::From { awake, asleep },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_the_work_of_an_iteration() {
+        let options = Options {
+            small_work: 1000,
+            small_work_awake: 100,
+            ..Options::default()
+        };
+        let work = Work {
+            fixed: 10,
+            ..Work::default()
+        };
+        let size = |trips, reduces| Size::of(&work, trips, reduces, &options);
+        assert_eq!(size(Some(10), false), Size::Never);
+        let (awake, asleep) = (11, 101);
+        assert_eq!(size(Some(11), false), Size::From { awake, asleep });
+        assert_eq!(size(Some(101), false), Size::Always);
+        assert_eq!(size(None, false), Size::From { awake, asleep });
+        assert_eq!(size(Some(11), true), Size::Never);
+        let unknown = Work {
+            terms: vec![(Vec::new(), 3)],
+            ..Work::default()
+        };
+        assert_eq!(
+            Size::of(&unknown, Some(1), false, &options),
+            Size::Estimated
+        );
+    }
+}

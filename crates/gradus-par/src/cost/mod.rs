@@ -1,0 +1,5 @@
+//! The cost model that decides whether forking pays.
+
+pub(crate) mod decision;
+pub(crate) mod model;
+pub(crate) mod profitability;

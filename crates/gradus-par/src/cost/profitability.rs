@@ -1,0 +1,139 @@
+//! Profitability of forks with atomic updates of shared memory: adds a serial version.
+//!
+//! ```text
+//! for %k < 2 independent { … k(…) … }
+//!   →   if there are more than so many workers { for %k < 2 independent { … k(…) … } } else { for %k < 2 { … a(…) … } }
+//! ```
+//!
+//! In a reverse pass both arms of a fork accumulate atomically into adjoints of shared primals. A derivative
+//! without concurrent execution accumulates by plain adds, and LLVM may vectorise its loops. A fork is
+//! therefore profitable only with more workers than the speed ratio of the two versions. Loops are compared at
+//! lowering ([`crate::lower::serial_fallback`]); for a fork, mostly a recursion, the two versions are separate functions.
+//!
+//! The versions accumulate in different orders. If results must be bitwise equal for any number of workers,
+//! only the serial version exists.
+
+use crate::cost::model;
+use crate::lower::abi::Entry;
+use crate::lower::loops::may_be_serial;
+use crate::lower::serial_fallback::{is_between, make_serial_around};
+use crate::prepare_ad::tasks_as_loops;
+use gradus_analysis::Closure;
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::{BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, LocId, Op, Unit, Value};
+use std::collections::HashMap;
+
+/// Adds a serial version to each fork in `functions` that calls a key of `alone`, if the serial version is
+/// faster on one thread. `alone` maps derivatives that may run concurrently to equivalents that do not.
+///
+/// With `one_order` the serial version replaces the fork. Returns function and location of each fork replaced.
+pub fn weigh(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    alone: &HashMap<FuncId, FuncId>,
+    one_order: bool,
+) -> Vec<(FuncId, Option<LocId>)> {
+    let mut serialised = Vec::new();
+    for &func in functions {
+        // A concurrently executed derivative accumulates atomically in any case.
+        if alone.contains_key(&func) {
+            continue;
+        }
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let loops: Vec<Op> = body.walk(body.root()).collect();
+        for lp in loops {
+            if !tasks_as_loops::is_fork(unit, &body, lp) {
+                continue;
+            }
+            let inside = body.walk(body.op_regions(lp)[0]);
+            let called: Vec<FuncId> = inside
+                .filter_map(|op| unit.callee(&body, op))
+                .filter(|callee| alone.contains_key(callee))
+                .collect();
+            let derivatives = closed(unit, &called, alone);
+            let Some(threads) = model::threads_for_one_call(unit, &derivatives) else {
+                continue;
+            };
+            if one_order {
+                let forks = one_order_of(unit, &mut body, lp, alone);
+                serialised.extend(forks.into_iter().map(|op| (func, body.ops[op].loc)));
+            } else {
+                beside(unit, &mut body, lp, threads, alone);
+            }
+        }
+        unit.functions[func].body = Some(body);
+    }
+    serialised
+}
+
+/// Returns the possibly concurrent derivatives reachable from `called`.
+fn closed(unit: &Unit, called: &[FuncId], alone: &HashMap<FuncId, FuncId>) -> Vec<FuncId> {
+    let closure = Closure::of(unit, called);
+    let reached = closure.functions().iter().copied();
+    reached.filter(|func| alone.contains_key(func)).collect()
+}
+
+/// Adds the serial version for up to `threads` workers.
+fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMap<FuncId, FuncId>) {
+    let types: Vec<_> = body.results(lp).iter().map(|v| body.ty(*v)).collect();
+    let results = body.results(lp).to_vec();
+    let b = &mut Builder::new(unit, body);
+    b.loc = b.body.ops[lp].loc;
+    b.at_op(lp);
+    let workers = Entry::Workers.declare(b.unit);
+    let call = b.call(workers, &[]);
+    let workers = b.body.result(call);
+    let ty = b.body.ty(workers);
+    let most = b.int(ty, i128::from(threads.min(model::MOST_THREADS)));
+    let few = b.icmp(IntPredicate::Ule, workers, most);
+    let free = may_be_serial(b, true);
+    let serial = b.binary(BinaryOp::And, few, free);
+    let (choice, one, many) = b.if_(serial, &types);
+    for (result, value) in results.iter().zip(b.body.results(choice).to_vec()) {
+        b.body.replace_uses(*result, value);
+    }
+    b.at_end(one);
+    let copy = clone_op_within(lp, b, &mut ValueMap::new());
+    make_serial(b, copy, alone);
+    let given: Vec<Value> = b.body.results(copy).to_vec();
+    b.at_end(one);
+    b.yield_(&given);
+    b.body.move_op(lp, many);
+    b.at_end(many);
+    b.yield_(&results);
+}
+
+/// Replaces a fork by the serial version; returns the fork and the nested forks that are now serial.
+fn one_order_of(
+    unit: &mut Unit,
+    body: &mut Body,
+    lp: Op,
+    alone: &HashMap<FuncId, FuncId>,
+) -> Vec<Op> {
+    let inside = body.walk(body.op_regions(lp)[0]);
+    let inside = inside.filter(|op| tasks_as_loops::is_fork(unit, body, *op));
+    let mut forks: Vec<Op> = std::iter::once(lp).chain(inside).collect();
+    make_serial(&mut Builder::new(unit, body), lp, alone);
+    forks.retain(|op| !tasks_as_loops::is_fork(unit, body, *op));
+    forks
+}
+
+/// Makes a fork serial: calls non-concurrent derivatives and uses plain adds. Enclosing loops lose their
+/// independence, too.
+fn make_serial(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
+    b.body.ops[lp].flags = Flags::NONE;
+    let inside: Vec<Op> = b.body.walk(b.body.op_regions(lp)[0]).collect();
+    for op in inside {
+        let callee = b.unit.callee(b.body, op);
+        if is_between(b.body, op) {
+            make_serial_around(b.body, op);
+            gradus_edit::make_plain(b, op);
+        } else if let Some(&other) = callee.and_then(|callee| alone.get(&callee)) {
+            make_serial_around(b.body, op);
+            let other = b.func(other);
+            b.body.set_operand(op, 0, other);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Serial projection: the sequential equivalent of a parallel op.
+//!
+//! Loops run in order, a team has one rank, tasks run at the spawn.
+
+use crate::cost::model::Costs;
+use crate::lower::reduction_combine;
+use crate::lower::reduction_combine::copied;
+use crate::prepare_ad::iteration_private_memory;
+use crate::thread_count::order_dependence::orders;
+use crate::thread_count::queries::asks;
+use gradus_edit::{ValueMap, clone_ops_within, inline_region};
+use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::{
+    Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// The maximum constant work, in simple operations, of a loop that loses its independence before
+/// differentiation.
+const TINY_WORK: u64 = 1_000;
+
+/// Replaces all parallel ops of a body by their serial projections.
+///
+/// A loop that calls a function in `ordered` is not flagged independent: the serial projection drops the
+/// ordering of iterations in the callee, too. Likewise for a loop that `relies` on a thread count of one.
+pub(crate) fn project(
+    unit: &mut Unit,
+    body: &mut Body,
+    ordered: &HashSet<FuncId>,
+    relies: impl Fn(Op) -> bool,
+) {
+    while let Some(op) = crate::outermost(body) {
+        let mut regions = body.op_regions(op).iter();
+        let calls_ordered =
+            |op: Op| body.kind(op).call_info().is_some() && orders(unit, body, op, ordered);
+        let hidden = relies(op) || regions.any(|region| body.walk(*region).any(calls_ordered));
+        let before = body.ops.len();
+        if !hidden && matches!(body.kind(op), OpKind::ParFor { .. }) {
+            iteration_private_memory::to_heap(unit, body, op);
+        }
+        lower(unit, body, op);
+        if hidden {
+            let made: Vec<Op> = body.ops.ids().skip(before).collect();
+            for op in made {
+                let flags = &mut body.ops[op].flags;
+                *flags = flags.without(Flags::INDEPENDENT);
+            }
+        }
+    }
+}
+
+/// Replaces thread-count queries by one if `is_told`. A team has one rank in the serial projection, and a
+/// program that reads the results of every thread must find one thread.
+pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
+    let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+    let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
+    for func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let calls = body.walk(body.root());
+        let calls: Vec<Op> = calls
+            .filter(|op| asks(unit, &body, *op) && is_told(func, *op))
+            .collect();
+        for op in calls {
+            let result = body.result(op);
+            let ty = body.ty(result);
+            let one = Builder::new(unit, &mut body).int(ty, 1);
+            body.replace_uses(result, one);
+            body.erase(op);
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+/// Replaces a parallel op by its serial projection; nested parallel ops remain.
+pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
+    let region = body.op_regions(op).first().copied();
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    match (b.body.kind(op).clone(), region) {
+        (OpKind::ParFor { .. }, Some(_)) => drop(par_for(&mut b, op)),
+        (OpKind::ShareFor { .. }, Some(region)) => {
+            let trips = b.body.operand(op, 0);
+            let (_, inner) = b.for_(trips, &[]);
+            let index = b.body.region_params(inner)[0];
+            take(&mut b, region, inner, &[index]);
+            b.body.erase(op);
+        }
+        (OpKind::Spmd { dims, .. }, Some(region)) => {
+            let extents: Vec<Value> = b.body.operands(op).collect();
+            let mut params = Vec::new();
+            for number in [0, 1] {
+                for extent in &extents[..dims as usize] {
+                    let ty = b.body.ty(*extent);
+                    params.push(b.int(ty, number));
+                }
+            }
+            inline_region(&mut b, op, region, &params);
+        }
+        (_, Some(region)) => inline_region(&mut b, op, region, &[]),
+        (_, None) => b.body.erase(op),
+    }
+}
+
+/// Returns true for the query "is the current task final".
+pub(crate) fn is_final_question(unit: &Unit, func: FuncId) -> bool {
+    unit.known(func) == Some(Known::OpenMp(OpenMpFn::InFinal))
+}
+
+/// Returns true if final tasks are observable in the serial projections of the mutually recursive `functions`:
+/// reachable code contains the query, spawns, or is unknown.
+pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
+    let mut known: HashSet<FuncId> = functions.iter().copied().collect();
+    let mut open: Vec<(FuncId, bool)> = functions.iter().map(|func| (*func, true)).collect();
+    while let Some((func, projected)) = open.pop() {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            return true;
+        };
+        for op in body.walk(body.root()) {
+            let makes =
+                body.kind(op).is_parallel() && !matches!(body.kind(op), OpKind::Critical(_));
+            if makes && !projected {
+                return true;
+            }
+            if body.kind(op).call_info().is_none() {
+                continue;
+            }
+            match unit.callee(body, op) {
+                Some(callee) if is_final_question(unit, callee) => return true,
+                Some(callee) if unit.known(callee).is_some() => {}
+                Some(callee) => open.extend(known.insert(callee).then_some((callee, false))),
+                None => return true,
+            }
+        }
+    }
+    false
+}
+
+/// Moves the ops of `from` to the empty region `to`, with `params` as parameters.
+fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
+    let old = b.body.region_params(from).to_vec();
+    for (param, value) in old.into_iter().zip(params) {
+        b.body.replace_uses(param, *value);
+    }
+    b.body.move_ops(from, to);
+}
+
+/// Replaces a `par.for` by a loop nest, one loop per index, last index innermost; reductions become carried
+/// values. Returns the loops, outermost first.
+pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
+    let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
+        unreachable!("callers lower parallel loops only");
+    };
+    let dims = dims as usize;
+    let operands: Vec<Value> = b.body.operands(op).collect();
+    let reductions = reduction_combine::reductions(b.unit, b.body, op);
+    let mut totals = operands[dims..].to_vec();
+    let inside = b.body.op_regions(op)[0];
+    let apart = is_independent(b.body, inside) && !passes_on(b.body, inside);
+    let flags = match apart && !is_tiny(b.unit, b.body, op) {
+        true => b.body.ops[op].flags.with(Flags::INDEPENDENT),
+        false => Flags::NONE,
+    };
+    let mut loops = Vec::new();
+    let mut indices = Vec::new();
+    for &extent in &operands[..dims] {
+        let (nest, region) = b.for_(extent, &totals);
+        b.body.ops[nest].flags = flags;
+        let params = b.body.region_params(region).to_vec();
+        indices.push(params[0]);
+        totals = params[1..].to_vec();
+        loops.push((nest, region));
+        b.at_end(region);
+    }
+    let Some(&(outer, _)) = loops.first() else {
+        unreachable!("a verified parallel loop has a dimension");
+    };
+    let region = b.body.op_regions(op)[0];
+    let inner = b.region();
+    take(b, region, inner, &indices);
+    let mut ends = Vec::new();
+    if let Some(end) = b
+        .body
+        .last(inner)
+        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
+    {
+        let given: Vec<Value> = b.body.operands(end).collect();
+        b.body.erase(end);
+        for (reduction, (total, value)) in reductions.iter().zip(totals.iter().zip(given)) {
+            ends.push(combined(b, reduction, *total, value));
+        }
+        b.yield_(&ends);
+    }
+    for pair in loops.windows(2).rev() {
+        let results = b.body.results(pair[1].0).to_vec();
+        b.at_end(pair[0].1);
+        b.yield_(&results);
+    }
+    let results = b.body.results(op).to_vec();
+    for (index, result) in results.into_iter().enumerate() {
+        let total = b.body.results(outer)[index];
+        b.body.replace_uses(result, total);
+    }
+    b.body.erase(op);
+    loops.into_iter().map(|(nest, _)| nest).collect()
+}
+
+/// Returns true if the iterations of a parallel loop stay independent in one shared frame: no private slots and
+/// no locks.
+pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
+    let shares = |op: Op| matches!(body.kind(op), OpKind::Alloca(_) | OpKind::Critical(_));
+    !body.walk(region).any(shares)
+}
+
+/// Returns true if the whole loop is too small for a fork in any derivative. Adjoint accumulations of the loop
+/// can then be plain adds.
+fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::ParFor { dims, .. } = *body.kind(op) else {
+        return false;
+    };
+    let region = body.op_regions(op)[0];
+    let number = |count: Value| body.as_int(unit, count).and_then(|n| u64::try_from(n).ok());
+    let counted = |inner: Op| match body.kind(inner) {
+        OpKind::Loop { .. } => false,
+        OpKind::For { .. } | OpKind::ParFor { .. } => number(body.operand(inner, 0)).is_some(),
+        _ => true,
+    };
+    let extents = body.operands(op).take(dims as usize).map(number);
+    let runs = extents.reduce(|a, b| a?.checked_mul(b?)).flatten();
+    let work = Costs::default().region(unit, body, region);
+    let steady = work.terms.is_empty() && body.walk(region).all(counted);
+    let all = runs.and_then(|runs| runs.checked_mul(work.fixed));
+    steady && all.is_some_and(|all| all <= TINY_WORK)
+}
+
+/// Returns true if an iteration may wait for a result of another iteration, e.g. the last block of a kernel
+/// that counts finished blocks and reads all results. The iterations have an order, which the reverse must
+/// follow.
+fn passes_on(body: &Body, region: Region) -> bool {
+    body.walk(region).any(|op| may_wait(body, op))
+}
+
+/// Returns true if a thread may wait at `op` for another thread, or release another thread.
+pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
+    let orders = |access: &Access| access.order > Atomicity::Monotonic;
+    match body.kind(op) {
+        OpKind::Fence { .. } => true,
+        OpKind::Load(access) => !access.is_plain(),
+        OpKind::AtomicRmw(_, access) | OpKind::CmpXchg { access, .. } => orders(access),
+        _ => false,
+    }
+}
+
+/// Like [`combine::Reduction::combine`], within one body.
+fn combined(
+    b: &mut Builder<'_>,
+    reduction: &reduction_combine::Reduction,
+    a: Value,
+    x: Value,
+) -> Value {
+    let Some(region) = reduction.region else {
+        return reduction.combine(b, &Body::new(&[]), &mut ValueMap::new(), a, x);
+    };
+    let params = b.body.region_params(region).to_vec();
+    let mut map = ValueMap::zip(&params, &[a, x]);
+    clone_ops_within(region, b, &mut map);
+    let end = b.body.last(region);
+    match end.filter(|end| matches!(b.body.kind(*end), OpKind::Yield)) {
+        Some(end) => map.get_or_same(b.body.operand(end, 0)),
+        // The combining region is no-return: nothing reads the value.
+        None => a,
+    }
+}
+
+/// Converts an unsigned count to 64 bits.
+pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
+    let long = b.unit.types.int(64);
+    match b.unit.types.int_bits(b.body.ty(count)) {
+        Some(bits) if bits > 64 => b.cast(CastOp::Trunc, count, long),
+        _ => b.cast(CastOp::ZExt, count, long),
+    }
+}
+
+/// Converts a 64-bit index to the type `like`.
+pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
+    match b.unit.types.int_bits(like) {
+        Some(bits) if bits > 64 => b.cast(CastOp::ZExt, index, like),
+        _ => b.cast(CastOp::Trunc, index, like),
+    }
+}
+
+/// Returns the copies of the values yielded by a region of another body.
+pub(crate) fn yielded(
+    b: &mut Builder<'_>,
+    source: &Body,
+    map: &ValueMap,
+    region: Region,
+) -> Option<Vec<Value>> {
+    let end = source
+        .last(region)
+        .filter(|end| matches!(source.kind(*end), OpKind::Yield))?;
+    let values: Vec<Value> = source.operands(end).collect();
+    Some(
+        values
+            .into_iter()
+            .map(|v| copied(b, source, map, v))
+            .collect(),
+    )
+}

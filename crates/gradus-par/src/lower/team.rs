@@ -1,0 +1,392 @@
+//! Lowering of teams, worksharing and critical regions.
+//!
+//! The region of a team becomes `f.gr_team(member, rank, size, context)`, which the runtime calls for every
+//! rank. The runtime returns a rank's part of a static loop. Chunks of a stated size are distributed by
+//! arithmetic. Dynamic and guided chunks are fetched from the team. A `single` region runs on the first rank to
+//! arrive.
+
+use crate::Lowering;
+use crate::lower::abi;
+use crate::lower::abi::Entry;
+use crate::lower::reduction_combine::copied;
+use crate::lower::serial;
+use crate::lower::serial::{narrow, wide};
+use gradus_edit::{
+    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
+};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
+    SpmdKind, TypeId, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// The rank state of the code to emit.
+#[derive(Clone, Copy)]
+struct Rank {
+    member: Value,
+    rank: Value,
+    size: Value,
+    /// The slot for the end of a part, written by the runtime.
+    end: Value,
+}
+
+impl Lowering<'_> {
+    /// Lowers an `spmd`.
+    pub(crate) fn team(&mut self, body: &mut Body, op: Op) {
+        let OpKind::Spmd { kind, dims } = *body.kind(op) else {
+            unreachable!("only `spmd` ops are lowered to teams");
+        };
+        if kind != SpmdKind::Team || dims != 1 {
+            return self.ranks_as_loops(body, op);
+        }
+        let copies = self.places_of_copies(body, op);
+        let region = body.op_regions(op)[0];
+        let mut outside = captured(body, region);
+        outside.extend(copies.values());
+        let entry = self.team_function(body, region, &outside, &copies);
+        let b = &mut Builder::new(self.unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let block = block_type(b.unit, b.body, &outside);
+        let context = entry_alloca(b, block);
+        pack(b, block, context, &outside);
+        let wanted = b.body.operand(op, 0);
+        let wanted = wide(b, wanted);
+        let int = b.unit.types.int(32);
+        let wanted = b.cast(CastOp::Trunc, wanted, int);
+        let (entry, run) = (b.func(entry), Entry::Team.declare(b.unit));
+        b.call(run, &[wanted, entry, context]);
+        b.body.erase(op);
+    }
+
+    /// Lowers the ranks of a block or grid without barriers to loop iterations.
+    fn ranks_as_loops(&mut self, body: &mut Body, op: Op) {
+        serial::lower(self.unit, body, op);
+    }
+
+    /// Allocates a slot per copyprivate `single` region, which passes the yielded values to all ranks.
+    fn places_of_copies(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
+        let region = body.op_regions(op)[0];
+        let copies = |op: &Op| matches!(body.kind(*op), OpKind::Single { copy: true, .. });
+        let singles: Vec<Op> = body.walk(region).filter(copies).collect();
+        let mut places = HashMap::new();
+        for single in singles {
+            let results = body.results(single).to_vec();
+            let block = block_type(self.unit, body, &results);
+            let b = &mut Builder::new(self.unit, body);
+            places.insert(single, entry_alloca(b, block));
+        }
+        places
+    }
+
+    fn team_function(
+        &mut self,
+        source: &Body,
+        region: Region,
+        outside: &[Value],
+        copies: &HashMap<Op, Value>,
+    ) -> FuncId {
+        let (ptr, int) = (self.unit.types.ptr(), self.unit.types.int(32));
+        let block = block_type(self.unit, source, outside);
+        // Regions are cloned in walk order, hence the n-th copyprivate single stays the n-th.
+        let is_copy = |op: &Op| copies.contains_key(op);
+        let places: Vec<Value> = source
+            .walk(region)
+            .filter(is_copy)
+            .map(|op| copies[&op])
+            .collect();
+        self.function("team", None, &[ptr, int, int, ptr], |b| {
+            let given = b.body.params().to_vec();
+            let values = unpack(b, block, given[3]);
+            let mut map = ValueMap::zip(outside, &values);
+            let params = source.region_params(region).to_vec();
+            for (param, value) in params.into_iter().zip([given[1], given[2]]) {
+                let wide = serial::wide(b, value);
+                let value = narrow(b, wide, source.ty(param));
+                map.set(param, value);
+            }
+            clone_ops(source, region, b, &mut map);
+            if source
+                .last(region)
+                .is_some_and(|end| matches!(source.kind(end), OpKind::Unreachable))
+            {
+                b.op(OpKind::Unreachable, &[], &[], 0);
+            } else {
+                b.return_(None);
+            }
+            let places: Vec<Value> = places.iter().map(|p| copied(b, source, &map, *p)).collect();
+            share(b, &given, &places);
+        })
+    }
+
+    /// Replaces a critical region by its code between acquire and release of the named lock.
+    pub(crate) fn critical(&mut self, body: &mut Body, op: Op) {
+        critical(self.unit, body, op);
+    }
+}
+
+fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
+    let OpKind::Critical(name) = body.kind(op).clone() else {
+        unreachable!("only critical sections are lowered to locks");
+    };
+    let region = body.op_regions(op)[0];
+    let b = &mut Builder::new(unit, body);
+    b.loc = b.body.ops[op].loc;
+    b.at_op(op);
+    let lock = abi::lock(b, &name);
+    let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
+    b.call(take, &[lock]);
+    let after = b.body.next(op);
+    inline_region(b, op, region, &[]);
+    if let Some(after) = after {
+        b.at_op(after);
+        b.call(give, &[lock]);
+    }
+}
+
+/// Lowers worksharing and barriers in the body of a team function with parameters `given`. `places` are the
+/// slots of copyprivate singles, in order.
+fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
+    let long = b.unit.types.int(64);
+    let end = entry_alloca(b, long);
+    let first = b.body.first(b.body.root());
+    let after_slots = b.body.ops_in(b.body.root()).nth(1).or(first);
+    let at_start = after_slots.map(|at| b.at_op(at));
+    let (rank, size) = (wide(b, given[1]), wide(b, given[2]));
+    if let Some(back) = at_start {
+        b.restore(back);
+    }
+    let state = Rank {
+        member: given[0],
+        rank,
+        size,
+        end,
+    };
+    let mut places = places.iter();
+    for op in shared_ops(b.body) {
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        match *b.body.kind(op) {
+            OpKind::Barrier(_) => {
+                barrier(b, state);
+                b.body.erase(op);
+            }
+            OpKind::Single { copy: true, .. } => {
+                if let Some(&place) = places.next() {
+                    single_for_all(b, state, op, place);
+                }
+            }
+            OpKind::Single { nowait, .. } => single(b, state, op, nowait),
+            OpKind::ShareFor {
+                schedule, nowait, ..
+            } => {
+                shared_loop(b, state, op, schedule);
+                if !nowait {
+                    barrier(b, state);
+                }
+                b.body.erase(op);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the worksharing ops and barriers of the body's team, without nested teams.
+fn shared_ops(body: &Body) -> Vec<Op> {
+    let mut found = Vec::new();
+    let mut open = vec![body.first(body.root())];
+    while let Some(next) = open.pop() {
+        let Some(op) = next else {
+            continue;
+        };
+        open.push(body.next(op));
+        let kind = body.kind(op);
+        if matches!(
+            kind,
+            OpKind::Barrier(_) | OpKind::Single { .. } | OpKind::ShareFor { .. }
+        ) {
+            found.push(op);
+        }
+        if !matches!(kind, OpKind::Spmd { .. }) {
+            open.extend(body.op_regions(op).iter().rev().map(|r| body.first(*r)));
+        }
+    }
+    found
+}
+
+fn barrier(b: &mut Builder<'_>, state: Rank) {
+    let entry = Entry::Barrier.declare(b.unit);
+    b.call(entry, &[state.member]);
+}
+
+/// Emits `if (rank is selected) { region }`, with the operands as results on the remaining ranks.
+fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
+    let choice = chosen_rank(b, state, op);
+    let others: Vec<Value> = b.body.operands(op).collect();
+    fill_choice(b, choice, op, &others);
+    let chosen = b.body.results(choice).to_vec();
+    replace_results(b, op, &chosen);
+    if !nowait {
+        barrier(b, state);
+    }
+    b.body.erase(op);
+}
+
+/// Like [`single`]; yielded values reach all ranks through memory.
+fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
+    let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
+    let block = b.unit.types.tuple(types.clone());
+    let choice = chosen_rank(b, state, op);
+    let mut nothing = Vec::new();
+    for ty in types {
+        nothing.push(b.poison(ty));
+    }
+    let region = b.body.op_regions(op)[0];
+    if let Some(end) = b
+        .body
+        .last(region)
+        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
+    {
+        let given: Vec<Value> = b.body.operands(end).collect();
+        let back = b.at_op(end);
+        pack(b, block, place, &given);
+        b.restore(back);
+    }
+    fill_choice(b, choice, op, &nothing);
+    barrier(b, state);
+    let values = unpack(b, block, place);
+    // No rank writes the slot again before all ranks have read the slot.
+    barrier(b, state);
+    replace_results(b, op, &values);
+    b.body.erase(op);
+}
+
+fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
+    let entry = Entry::Single.declare(b.unit);
+    let call = b.call(entry, &[state.member]);
+    let mine = b.body.result(call);
+    let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
+    b.if_(mine, &types).0
+}
+
+/// Moves the region of `op` into the first arm of `choice`; the second arm yields `others`.
+fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
+    let regions = b.body.op_regions(choice).to_vec();
+    let own = b.body.op_regions(op)[0];
+    b.body.move_ops(own, regions[0]);
+    let back = b.at_end(regions[1]);
+    b.yield_(others);
+    b.restore(back);
+}
+
+fn replace_results(b: &mut Builder<'_>, op: Op, values: &[Value]) {
+    let results = b.body.results(op).to_vec();
+    for (result, &value) in results.into_iter().zip(values) {
+        b.body.replace_uses(result, value);
+    }
+}
+
+fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
+    let operands: Vec<Value> = b.body.operands(op).collect();
+    let trips = wide(b, operands[0]);
+    let chunk = operands.get(1).copied();
+    let chunk = chunk.map(|chunk| wide(b, chunk));
+    match (schedule, chunk) {
+        (Schedule::Static, None) => {
+            // A runtime call instead of inline arithmetic: scalar evolution would expand the quotient and the
+            // minimum in every address of the loop, and reject the addresses for strength reduction as too
+            // complex.
+            let part = Entry::Part.declare(b.unit);
+            let call = b.call(part, &[state.rank, state.size, trips, state.end]);
+            let start = b.body.result(call);
+            run_part_to(b, op, start, state.end);
+        }
+        (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
+        (Schedule::Dynamic | Schedule::Guided, chunk) => {
+            // Without a stated chunk the schedule is unspecified, too: the runtime knows the current setting.
+            let (none, one) = (b.i64(0), b.i64(1));
+            let chunk = chunk.map_or(none, |chunk| at_least(b, chunk, one));
+            fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
+        }
+    }
+}
+
+/// Emits iterations from `start` to the end stored in slot `end`, exclusive.
+fn run_part_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
+    let long = b.unit.types.int(64);
+    let end = b.load(long, end);
+    let length = b.binary(BinaryOp::Sub, end, start);
+    run_part(b, op, start, length);
+}
+
+/// Emits a loop of `length` iterations from `start` with the worksharing loop's region.
+fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
+    let region = b.body.op_regions(op)[0];
+    let (_, inner) = b.for_(length, &[]);
+    let own = b.body.region_params(inner)[0];
+    let back = b.at_end(inner);
+    let index = b.add(start, own);
+    b.set_flags(index, Flags::NUW.with(Flags::NSW));
+    let param = b.body.region_params(region)[0];
+    let ty = b.body.ty(param);
+    let index = narrow(b, index, ty);
+    b.body.replace_uses(param, index);
+    b.body.move_ops(region, inner);
+    b.restore(back);
+}
+
+/// Emits round-robin chunks of the rank.
+pub(crate) fn dealt(
+    b: &mut Builder<'_>,
+    (rank, size): (Value, Value),
+    op: Op,
+    trips: Value,
+    chunk: Value,
+) {
+    let one = b.i64(1);
+    let chunk = at_least(b, chunk, one);
+    let less = b.binary(BinaryOp::Sub, chunk, one);
+    let sum = b.add(trips, less);
+    let chunks = b.binary(BinaryOp::UDiv, sum, chunk);
+    // Chunks rank, rank + size, …: their number.
+    let less = b.binary(BinaryOp::Sub, size, one);
+    let less = b.binary(BinaryOp::Sub, less, rank);
+    let sum = b.add(chunks, less);
+    let own = b.binary(BinaryOp::UDiv, sum, size);
+    let (_, outer) = b.for_(own, &[]);
+    let number = b.body.region_params(outer)[0];
+    let back = b.at_end(outer);
+    let number = b.mul(number, size);
+    let number = b.add(number, rank);
+    let start = b.mul(number, chunk);
+    let left = b.binary(BinaryOp::Sub, trips, start);
+    let all = b.icmp(IntPredicate::Ult, chunk, left);
+    let length = b.select(all, chunk, left);
+    run_part(b, op, start, length);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
+    let more = b.icmp(IntPredicate::Ugt, value, least);
+    b.select(more, value, least)
+}
+
+/// Emits a loop over chunks fetched from the team.
+fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value, guided: bool) {
+    let (begin, next) = (
+        Entry::LoopBegin.declare(b.unit),
+        Entry::LoopNext.declare(b.unit),
+    );
+    b.call(begin, &[state.member]);
+    let (_, round) = b.loop_(&[], &[]);
+    let back = b.at_end(round);
+    let guided = b.bool(guided);
+    let args = [state.member, trips, chunk, guided, state.end];
+    let call = b.call(next, &args);
+    let start = b.body.result(call);
+    run_part_to(b, op, start, state.end);
+    let again = b.icmp(IntPredicate::Ult, start, trips);
+    b.repeat(again, &[], &[]);
+    b.restore(back);
+}

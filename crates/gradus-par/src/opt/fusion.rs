@@ -1,0 +1,389 @@
+//! Loop fusion of adjacent parallel loops whose accesses conflict in equal iterations only.
+//!
+//! ```text
+//! par.for i < n { t[i] = 2 * a[i] }; par.for i < n { o[i] = t[i] + b[i] }
+//!     →   par.for i < n { t[i] = 2 * a[i]; o[i] = t[i] + b[i] }
+//! ```
+//!
+//! Fusion removes the barrier between the loops. Values passed through memory are then forwarded in registers
+//! by later simplification, and often the intermediate array becomes dead.
+//!
+//! Legality (Kennedy and McKinley, Typed Fusion, 1993; race freedom is an additional source of facts):
+//! 1. both loops have equal trip counts, and neither uses the other's reductions;
+//! 2. the ops between the loops may run before both loops;
+//! 3. no iteration exits abnormally: by an exit, an exception or an infinite loop;
+//! 4. no access of one loop conflicts with a write of the other, except in equal iterations ([`same`]).
+//!
+//! Profitability: the loops share memory, and neither prevents vectorisation of the other. Branches with equal
+//! conditions around the loops are merged first ([`join`]).
+//!
+//! Place: before lowering, in code compiled to run, and never before differentiation. The derivative of a fused
+//! loop would accumulate into neighbours that are read in two separate loops. Functions instrumented by
+//! ThreadSanitizer are not fused, because the sanitizer should see the program's own loops.
+
+mod same_iteration;
+
+use crate::opt::fusion::same_iteration::Iterations;
+use crate::opt::tsan_atomics::is_watched;
+use gradus_analysis::{
+    AccessKind, AfterEnd, Alias, AliasOptions, Clobbers, Closure, Effects, MemoryAccess, Root,
+};
+use gradus_edit::is_pure;
+use gradus_ir::externals::Known;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, ReduceOp, Region, Unit, Value};
+use std::collections::HashSet;
+
+/// The maximum number of ops in a fused loop.
+const OPS: usize = 400;
+/// The maximum number of arrays in a fused loop: with more, caches and prefetchers lose more than fusion saves.
+const ARRAYS: usize = 12;
+/// The maximum number of access pairs to compare.
+const PAIRS: usize = 1 << 13;
+
+/// Two fused loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fused {
+    /// The function of the loops.
+    pub func: FuncId,
+    /// The location of the first loop.
+    pub first: Option<LocId>,
+    /// The location of the second loop.
+    pub second: Option<LocId>,
+}
+
+/// Merges successive branches on an equal condition that contain parallel loops; returns the changed functions.
+/// Simplification merges duplicate code of the branches before [`fuse`] runs.
+pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
+    let mut changed = Vec::new();
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let mut joined = 0;
+        while let Some((first, second)) = branches(unit, &body) {
+            one_branch(&mut body, first, second);
+            joined += 1;
+        }
+        unit.functions[func].body = Some(body);
+        if joined > 0 {
+            changed.push(func);
+        }
+    }
+    changed
+}
+
+/// Returns two branches on an equal condition that contain parallel loops, with only pure ops between.
+fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
+    let regions: Vec<Region> = body.regions().collect();
+    for region in regions {
+        let mut last: Option<Op> = None;
+        for op in body.ops_in(region) {
+            let pure = is_pure(unit, body, op) && body.op_regions(op).is_empty();
+            if holds_loop(body, op) {
+                match last.filter(|last| body.operand(*last, 0) == body.operand(op, 0)) {
+                    Some(first) => return Some((first, op)),
+                    None => last = Some(op),
+                }
+            } else if !pure && !planted(Mutant::BranchesPassWrites) {
+                last = None;
+            }
+        }
+    }
+    None
+}
+
+/// Returns true for a branch without results whose first arm contains a parallel loop and whose second arm is
+/// empty.
+fn holds_loop(body: &Body, op: Op) -> bool {
+    let [yes, no] = body.op_regions(op) else {
+        return false;
+    };
+    let is_loop = |op: Op| matches!(body.kind(op), OpKind::ParFor { .. });
+    let ends = |region: Region| {
+        let last = body.last(region);
+        last.is_some_and(|op| matches!(body.kind(op), OpKind::Yield))
+    };
+    matches!(body.kind(op), OpKind::If)
+        && body.results(op).is_empty()
+        && body.ops_in(*yes).any(is_loop)
+        && ends(*yes)
+        && ends(*no)
+        && body.ops_in(*no).count() == 1
+}
+
+/// Moves the code of the first branch in front of the code of the second.
+fn one_branch(body: &mut Body, first: Op, second: Op) {
+    let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
+    put_before(body, from, into);
+    body.erase(first);
+}
+
+/// Moves the ops of `from`, without the terminator, in front of the ops of `into`.
+fn put_before(body: &mut Body, from: Region, into: Region) {
+    if let Some(end) = body.last(from) {
+        body.erase(end);
+    }
+    body.move_ops(into, from);
+    body.move_ops(from, into);
+}
+
+/// Fuses parallel loops of `functions`; returns the fused pairs in program order.
+pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Vec<Fused> {
+    if !options.race_free {
+        return Vec::new();
+    }
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let mut found = Vec::new();
+    for &func in functions {
+        if is_watched(unit, func) {
+            continue;
+        }
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let mut refused = HashSet::new();
+        loop {
+            let pairs = neighbours(unit, &body, &refused);
+            if pairs.is_empty() {
+                break;
+            }
+            let fitting = Find::among(unit, func, &body, &effects, options, &pairs);
+            refused.extend(pairs.into_iter().filter(|pair| !fitting.contains(pair)));
+            for (first, second) in fitting {
+                found.push(Fused {
+                    func,
+                    first: body.ops[first].loc,
+                    second: body.ops[second].loc,
+                });
+                one_loop(&mut body, first, second);
+            }
+        }
+        unit.functions[func].body = Some(body);
+    }
+    found
+}
+
+/// Returns adjacent parallel loops with equal trip counts, disjoint pairs, without the `refused` pairs.
+fn neighbours(unit: &Unit, body: &Body, refused: &HashSet<(Op, Op)>) -> Vec<(Op, Op)> {
+    let mut pairs = Vec::new();
+    for region in body.regions() {
+        let mut last: Option<Op> = None;
+        for op in body.ops_in(region) {
+            if is_candidate(body, op) {
+                let fits =
+                    |first: &Op| same_shape(body, *first, op) && !refused.contains(&(*first, op));
+                last = match last.filter(fits) {
+                    Some(first) => {
+                        pairs.push((first, op));
+                        None
+                    }
+                    None => Some(op),
+                };
+            } else if !is_pure(unit, body, op) && !is_plain_load(body, op) {
+                last = None;
+            }
+        }
+    }
+    pairs
+}
+
+fn is_plain_load(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Load(access) if access.is_plain())
+}
+
+/// Returns true for a race-free parallel loop without nested parallelism.
+fn is_candidate(body: &Body, op: Op) -> bool {
+    let parallel = |inner: Op| inner != op && body.kind(inner).is_parallel();
+    matches!(body.kind(op), OpKind::ParFor { .. })
+        && !body.ops[op].flags.has(Flags::SHARING)
+        && body.parent(op).is_some()
+        && !body.walk(body.op_regions(op)[0]).any(parallel)
+}
+
+/// Returns true if both loops have equal trip counts and chunking, and built-in reductions only. A loop with a
+/// reduction forks at a fixed size, because its bits must not depend on awake workers: reductions and plain
+/// loops do not mix.
+fn same_shape(body: &Body, first: Op, second: Op) -> bool {
+    let shape = |op: Op| match body.kind(op) {
+        OpKind::ParFor {
+            dims,
+            grain,
+            reductions,
+        } => {
+            let extents: Vec<Value> = body.operands(op).take(*dims as usize).collect();
+            let custom = reductions.contains(&ReduceOp::Custom);
+            let flags = body.ops[op].flags;
+            (!custom).then_some((*dims, *grain, reductions.is_empty(), extents, flags))
+        }
+        _ => None,
+    };
+    shape(first).is_some_and(|one| shape(second) == Some(one))
+}
+
+/// The analyses of a body before its transformation.
+struct Find<'a> {
+    alias: &'a Alias<'a>,
+    clobbers: &'a Clobbers<'a>,
+    effects: &'a Effects,
+}
+
+impl Find<'_> {
+    /// Returns the pairs that may be fused.
+    fn among(
+        unit: &Unit,
+        func: FuncId,
+        body: &Body,
+        effects: &Effects,
+        options: &AliasOptions,
+        pairs: &[(Op, Op)],
+    ) -> Vec<(Op, Op)> {
+        let alias = Alias::new(unit, Some(func), body, effects, options);
+        let clobbers = Clobbers::of(&alias, effects, AfterEnd::default());
+        let find = Find {
+            alias: &alias,
+            clobbers: &clobbers,
+            effects,
+        };
+        let fits = |pair: &&(Op, Op)| find.may_fuse(pair.0, pair.1);
+        pairs.iter().filter(fits).copied().collect()
+    }
+
+    fn may_fuse(&self, first: Op, second: Op) -> bool {
+        let body = self.alias.body;
+        let ops = |lp: Op| body.walk(body.op_regions(lp)[0]).count();
+        ops(first) + ops(second) <= OPS
+            && !self.clobbers.may_stop_in(first)
+            && !self.clobbers.may_stop_in(second)
+            && self.may_wait(first, second)
+            && self.is_straight(first) == self.is_straight(second)
+            && self.keep_apart(first, second)
+    }
+
+    /// Returns true if the first loop may move to the position of the second. The ops between and the second
+    /// loop use no result of the first loop. The ops between read no location that the first loop writes.
+    fn may_wait(&self, first: Op, second: Op) -> bool {
+        let body = self.alias.body;
+        let is_needed_at = |op: Op| {
+            let inside = |used: Op| used == op || self.alias.nest.contains(op, used);
+            let results = body.results(first).iter();
+            results
+                .flat_map(|r| body.uses(*r))
+                .any(|used| inside(used.op))
+        };
+        let mut at = body.next(first);
+        while let Some(op) = at.filter(|op| *op != second) {
+            let reads = self.clobbers.reads_of(op).iter();
+            let changes = reads
+                .copied()
+                .any(|read| self.clobbers.destroyed_in(&read, first));
+            if changes || is_needed_at(op) {
+                return false;
+            }
+            at = body.next(op);
+        }
+        at == Some(second) && !is_needed_at(second)
+    }
+
+    /// Returns true if LLVM can vectorise the loop's iterations, judged by the kinds of its ops.
+    fn is_straight(&self, lp: Op) -> bool {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        body.walk(body.op_regions(lp)[0])
+            .all(|op| match body.kind(op) {
+                OpKind::Call(_) => matches!(
+                    unit.callee(body, op).and_then(|func| unit.known(func)),
+                    Some(Known::Integer(_) | Known::Marker(_))
+                ),
+                OpKind::Yield => true,
+                _ => body.op_regions(op).is_empty(),
+            })
+    }
+
+    fn accesses(&self, lp: Op) -> Vec<MemoryAccess> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let ops = body.walk(body.op_regions(lp)[0]);
+        ops.flat_map(|op| self.effects.of_op(unit, body, op))
+            .collect()
+    }
+
+    /// Returns true if conflicting accesses of the loops conflict in equal iterations only, the loops share
+    /// memory, and the number of arrays is small.
+    fn keep_apart(&self, first: Op, second: Op) -> bool {
+        let (one, other) = (self.accesses(first), self.accesses(second));
+        let (starts, others) = (self.starts(&one), self.starts(&other));
+        let shares = starts.iter().any(|start| others.contains(start));
+        let arrays: HashSet<Root> = starts.union(&others).copied().collect();
+        if !shares || arrays.len() > ARRAYS || one.len() * other.len() > PAIRS {
+            return false;
+        }
+        let frame = self.alias.nest.enclosing_loop(first);
+        let iterations = Iterations {
+            alias: self.alias,
+            clobbers: self.clobbers,
+            first,
+            second,
+        };
+        let is_apart = |(a, b): (&MemoryAccess, &MemoryAccess)| {
+            !a.destroys() && !b.destroys()
+                || !self.alias.may_alias_within(a, b, frame)
+                || iterations.meet_as_one(a, b)
+                || planted(Mutant::LoopsMeetUnasked)
+        };
+        let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
+        pairs.all(is_apart)
+    }
+
+    /// Returns the base addresses of the accesses, without deallocations.
+    fn starts(&self, accesses: &[MemoryAccess]) -> HashSet<Root> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let plain = accesses.iter().filter(|a| a.kind != AccessKind::Free);
+        let pointers = plain.filter_map(|a| a.ptr());
+        let root = |ptr: Value| self.alias.forms.of_pointer(unit, body, ptr).root;
+        pointers.map(root).collect()
+    }
+}
+
+/// Moves the code of the first loop in front of the code of the second.
+fn one_loop(body: &mut Body, first: Op, second: Op) {
+    let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
+    let OpKind::ParFor {
+        dims, reductions, ..
+    } = body.kind(first).clone()
+    else {
+        unreachable!("only parallel loops are fused");
+    };
+    let dims = dims as usize;
+    for (old, new) in body
+        .region_params(from)
+        .to_vec()
+        .into_iter()
+        .zip(body.region_params(into).to_vec())
+    {
+        body.replace_uses(old, new);
+    }
+    let given = body.last(from).zip(body.last(into));
+    if let Some((given, end)) = given {
+        for value in body.operands(given).collect::<Vec<Value>>() {
+            body.add_operand(end, value);
+        }
+    }
+    put_before(body, from, into);
+    for value in body.operands(first).skip(dims).collect::<Vec<Value>>() {
+        body.add_operand(second, value);
+    }
+    for old in body.results(first).to_vec() {
+        let new = body.add_result(second, body.ty(old));
+        body.replace_uses(old, new);
+    }
+    if let OpKind::ParFor {
+        reductions: all, ..
+    } = &mut body.ops[second].kind
+    {
+        *all = all.iter().chain(&reductions).copied().collect();
+    }
+    body.ops[second].loc = body.ops[first].loc;
+    body.erase(first);
+}
+
+#[cfg(test)]
+mod tests;

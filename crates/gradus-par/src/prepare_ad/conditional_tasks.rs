@@ -1,0 +1,172 @@
+//! Conditional tasks (`if` clause) before differentiation: versions the task and the code up to the next sync.
+//!
+//! ```text
+//! spawn if %c { A }  B  sync   →   if %c { spawn { A }  B  sync } else { A  B }
+//! ```
+//!
+//! If the condition holds, the tasks may be arms of a fork ([`crate::prepare_ad::tasks_as_loops`]). Otherwise the tasks run
+//! undeferred, and subsequent code may rely on completion. Tasks with a different condition value stay
+//! unchanged: each combination would need a version.
+//!
+//! A final task runs its child tasks undeferred, too; functions reachable from a final task therefore keep
+//! their tasks in order.
+
+use crate::prepare_ad::tasks_as_loops::{all, scope_of};
+use gradus_analysis::Closure;
+use gradus_edit::{ValueMap, clone_op_within, inline_region};
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, TypeId, Unit, Use, Value};
+use std::collections::HashSet;
+
+/// A part with more ops is not versioned.
+const MOST_OPS: usize = 2000;
+
+/// A conditional task and the ops up to the sync.
+struct Part {
+    ops: Vec<Op>,
+    /// True if `ops` ends with the sync.
+    waits: bool,
+    /// The tasks in `ops` with an equal condition.
+    tasks: Vec<Op>,
+}
+
+/// Versions each conditional task, with the code concurrent to the task, by the condition.
+pub(crate) fn part(unit: &mut Unit, body: &mut Body) {
+    let mut done: HashSet<Op> = HashSet::new();
+    for task in all(body, is_conditional) {
+        if done.contains(&task) {
+            continue;
+        }
+        let Some(part) = Part::of(body, task) else {
+            continue;
+        };
+        done.extend(&part.tasks);
+        part.twice(&mut Builder::new(unit, body), task);
+    }
+}
+
+fn is_conditional(kind: &OpKind) -> bool {
+    let conditional = OpKind::Spawn {
+        when: true,
+        serial: false,
+    };
+    *kind == conditional
+}
+
+impl Part {
+    fn of(body: &Body, task: Op) -> Option<Part> {
+        let scope = scope_of(body, task)?;
+        let behind = std::iter::successors(Some(task), |op| body.next(*op));
+        let mut ops: Vec<Op> = behind
+            .take_while(|op| {
+                !matches!(body.kind(*op), OpKind::Sync) && !body.kind(*op).is_terminator()
+            })
+            .collect();
+        let end = body.next(*ops.last()?)?;
+        let waits = matches!(body.kind(end), OpKind::Sync);
+        if waits {
+            ops.push(end);
+        } else if body.parent(task) != Some(scope) || !matches!(body.kind(end), OpKind::Yield) {
+            return None;
+        }
+        let all = walk(body, &ops);
+        let when = body.operand(task, 0);
+        let has_condition = |op: &Op| {
+            is_conditional(body.kind(*op))
+                && body.operand(*op, 0) == when
+                && scope_of(body, *op) == Some(scope)
+        };
+        let tasks: Vec<Op> = all.iter().copied().filter(has_condition).collect();
+        let ends = |task: &Op| {
+            let end = body.last(body.op_regions(*task)[0]);
+            end.is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
+        };
+        let fits = all.len() <= MOST_OPS && tasks.iter().all(ends);
+        fits.then_some(Part { ops, waits, tasks })
+    }
+
+    fn twice(&self, b: &mut Builder<'_>, task: Op) {
+        let spawns = spawns(b.body, &self.ops);
+        let used = self.used_behind(b.body);
+        let types: Vec<TypeId> = used.iter().map(|v| b.body.ty(*v)).collect();
+        let when = b.body.operand(task, 0);
+        b.at_op(task);
+        b.loc = b.body.ops[task].loc;
+        let (choice, deferred, at_once) = b.if_(when, &types);
+        b.at_end(deferred);
+        let mut map = ValueMap::new();
+        let copies = self.ops.iter().map(|op| clone_op_within(*op, b, &mut map));
+        let copies: Vec<Op> = copies.collect();
+        if !self.waits {
+            b.op(OpKind::Sync, &[], &[], 0);
+        }
+        let given: Vec<Value> = used.iter().map(|v| map.get_or_same(*v)).collect();
+        b.yield_(&given);
+        for (spawn, copy) in spawns.into_iter().zip(self::spawns(b.body, &copies)) {
+            if self.tasks.contains(&spawn) {
+                b.body.set_operands(copy, &[]);
+                b.body.ops[copy].kind = OpKind::Spawn {
+                    when: false,
+                    serial: false,
+                };
+            }
+        }
+        for (value, new) in used.iter().zip(b.body.results(choice).to_vec()) {
+            for at in self.uses_behind(b.body, *value) {
+                b.body.set_operand(at.op, at.index as usize, new);
+            }
+        }
+        for &op in &self.ops {
+            b.body.move_op(op, at_once);
+        }
+        b.at_end(at_once);
+        b.yield_(&used);
+        for &task in &self.tasks {
+            b.at_op(task);
+            let region = b.body.op_regions(task)[0];
+            inline_region(b, task, region, &[]);
+        }
+    }
+
+    /// Returns the results of `ops` used after `ops`.
+    fn used_behind(&self, body: &Body) -> Vec<Value> {
+        let results = self.ops.iter().flat_map(|op| body.results(*op).to_vec());
+        let used = results.filter(|value| !self.uses_behind(body, *value).is_empty());
+        used.collect()
+    }
+
+    fn uses_behind(&self, body: &Body, value: Value) -> Vec<Use> {
+        let inside: HashSet<Op> = walk(body, &self.ops).into_iter().collect();
+        let uses = body.uses(value);
+        uses.filter(|at| !inside.contains(&at.op)).collect()
+    }
+}
+
+/// Returns `ops` and all nested ops.
+fn walk(body: &Body, ops: &[Op]) -> Vec<Op> {
+    let inside = |op: &Op| {
+        let nested = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
+        std::iter::once(*op).chain(nested).collect::<Vec<Op>>()
+    };
+    ops.iter().flat_map(inside).collect()
+}
+
+fn spawns(body: &Body, ops: &[Op]) -> Vec<Op> {
+    let all = walk(body, ops).into_iter();
+    let spawns = all.filter(|op| matches!(body.kind(*op), OpKind::Spawn { .. }));
+    spawns.collect()
+}
+
+/// Returns the functions reachable from final tasks.
+pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
+    let mut called = Vec::new();
+    let bodies = unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
+    for body in bodies {
+        let is_final = |kind: &OpKind| matches!(kind, OpKind::Spawn { serial: true, .. });
+        for task in all(body, is_final) {
+            let inside = body.walk(body.op_regions(task)[0]);
+            called.extend(inside.filter_map(|op| unit.callee(body, op)));
+        }
+    }
+    let closure = Closure::of(unit, &called);
+    closure.functions().iter().copied().collect()
+}

@@ -1,0 +1,7 @@
+//! Rewrites that bring parallel operations into the forms that derivatives are built from.
+
+pub(crate) mod conditional_tasks;
+pub(crate) mod iteration_private_memory;
+pub(crate) mod restore;
+pub(crate) mod tasks_as_loops;
+pub(crate) mod team_to_rank_loops;

@@ -1,0 +1,125 @@
+//! Guards of parallel loops that may depend on the number of ranks, in programs whose teams become loops over
+//! all ranks.
+//!
+//! A loop may be correct on one thread only, and run because the program found a team of one rank (`if (threads
+//! == 1) { … }`). More threads may exist in the reverse pass. A loop that the program executes with several
+//! threads may run in parallel: its iterations are independent. The guard queries, at loop entry, the number of
+//! ranks a team would have. The loop is parallel, in forward and reverse pass, if the number exceeds one, and
+//! serial otherwise. How the number reaches the loop need not be known.
+
+use crate::lower::abi::Entry;
+use crate::lower::serial::par_for;
+use crate::thread_count::queries::{
+    around, asks_openmp, counted, in_versions, is_loop, is_of_ranks, loops_of, outermost, sizes,
+};
+use crate::thread_count::taint::{Context, Followed};
+use gradus_analysis::{Closure, Effects};
+use gradus_ir::externals::OpenMpFn;
+use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
+
+/// Returns the outermost parallel loops of `functions` that may depend on the number of ranks of a team.
+/// Iterations may rely on each other in a team of one rank.
+///
+/// Teams with a stated number of ranks are exempt: their number is fixed. Returns `None` if a team or a
+/// team-size query is inside of such a loop, or such a loop is inside of a team.
+pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(FuncId, Op)>> {
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let mut found = Vec::new();
+    let mut leaves = false;
+    for (func, body) in with_bodies(unit, functions) {
+        let open = crate::prepare_ad::team_to_rank_loops::teams(unit, body, false);
+        // A function called by a team contains the query itself.
+        let asks = |op: &Op| asks_openmp(unit, body, *op, OpenMpFn::Size);
+        let asking: Vec<Op> = body.walk(body.root()).filter(asks).collect();
+        if open.is_empty() && asking.is_empty() {
+            continue;
+        }
+        let mut sources = open.iter().chain(&asking);
+        if sources.any(|op| outermost(body, *op).is_some()) {
+            return None;
+        }
+        let context = Context::of(unit, func, body, &effects);
+        let asked: Vec<Value> = asking.iter().map(|op| body.result(*op)).collect();
+        let mut all = vec![Followed::of(&context, &asked)];
+        for &team in &open {
+            all.push(Followed::of(&context, &sizes(body, team)));
+            let counted = counted(unit, body, &context, team);
+            all.push(Followed::of_memory(&context, &counted));
+        }
+        leaves |= all.iter().any(|followed| followed.leaves);
+        let ops = all.iter().flat_map(|followed| &followed.ops);
+        let loops = ops.flat_map(|op| loops_of(body, *op));
+        found.extend(loops.filter_map(|op| Some((func, outermost(body, op)?))));
+    }
+    if leaves {
+        for (func, body) in with_bodies(unit, functions) {
+            let loops = body.walk(body.root());
+            found.extend(loops.filter_map(|op| Some((func, outermost(body, op)?))));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let in_team = |(func, op): &(FuncId, Op)| {
+        let body = unit.functions[*func].body.as_deref();
+        body.is_some_and(|body| {
+            around(body, *op).any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
+        })
+    };
+    (!found.iter().any(in_team)).then_some(found)
+}
+
+fn with_bodies<'a>(
+    unit: &'a Unit,
+    functions: &'a [FuncId],
+) -> impl Iterator<Item = (FuncId, &'a Body)> {
+    let body = |func: &FuncId| Some((*func, unit.functions[*func].body.as_deref()?));
+    functions.iter().filter_map(body)
+}
+
+/// Returns true if the loop is guarded by [`guard`], i.e. executes only with several ranks.
+pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
+    let is_guard = |(inside, choice): (Op, Op)| {
+        let several = body.def_op(body.operand(choice, 0));
+        let Some(several) = several.filter(|_| matches!(body.kind(choice), OpKind::If)) else {
+            return false;
+        };
+        *body.kind(several) == OpKind::ICmp(IntPredicate::Sgt)
+            && body.parent(inside) == body.op_regions(choice).first().copied()
+            && body.as_int(unit, body.operand(several, 1)) == Some(1)
+            && is_of_ranks(unit, body, body.operand(several, 0))
+    };
+    let outside = around(body, op).skip(1);
+    let has_condition = |(_, choice): &(Op, Op)| body.operands(*choice).next().is_some();
+    around(body, op)
+        .zip(outside)
+        .filter(has_condition)
+        .any(is_guard)
+}
+
+/// Versions a parallel loop: parallel if a team at loop entry would have several ranks, else serial with all
+/// nested parallel loops.
+pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    let entry = Entry::Ranks.declare(b.unit);
+    let int = b.unit.types.int(32);
+    let (as_many, one) = (b.zero(int), b.int(int, 1));
+    let call = b.call(entry, &[as_many]);
+    let ranks = b.body.result(call);
+    let ranks = b.value(OpKind::Freeze, &[ranks], int);
+    let several = b.icmp(IntPredicate::Sgt, ranks, one);
+    in_versions(&mut b, op, several);
+    let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+    let mut loops: Vec<Op> = inside.filter(|op| is_loop(body, *op)).collect();
+    loops.insert(0, op);
+    for op in loops {
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        for made in par_for(&mut b, op) {
+            let flags = &mut body.ops[made].flags;
+            *flags = flags.without(Flags::INDEPENDENT);
+        }
+    }
+}
