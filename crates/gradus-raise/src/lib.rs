@@ -21,22 +21,22 @@
 #![deny(missing_docs)]
 
 mod atomics;
-mod conditions;
+mod capture;
 mod cuda;
-mod extents;
-mod fold;
+mod definite_assignment;
 mod handlers;
-mod kept;
-mod markers;
+mod if_clause;
+mod intrinsics;
+mod loop_bail_reason;
 mod openmp;
-mod privates;
-mod ranks_own;
+mod private_memory;
 mod reductions;
+mod region_extent;
 mod regions;
 mod report;
-mod scopes;
-mod uncounted;
-mod written_first;
+mod task_scopes;
+mod team_to_parallel_loop;
+mod thread_private;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
@@ -53,7 +53,7 @@ pub struct Raised {
     /// Diagnostics of launches that cannot become grids.
     pub refused: Vec<Diagnostic>,
     /// Call graph summaries before raising.
-    reach: fold::Reach,
+    reach: team_to_parallel_loop::Reach,
 }
 
 impl Raised {
@@ -111,7 +111,7 @@ pub enum Orphans {
 /// Raises all recognised constructs of a unit. Launches are raised only if nothing is differentiated; see
 /// [`raise_launches`] otherwise.
 pub fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
-    let mut raised = markers::raise(unit);
+    let mut raised = intrinsics::raise(unit);
     let regions = openmp::raise(unit, orphans);
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
@@ -134,7 +134,7 @@ pub fn fold_again(unit: &mut Unit, raised: &Raised, functions: &[FuncId]) -> Vec
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for team in fold::raise(unit, &mut body, &raised.reach).folded {
+        for team in team_to_parallel_loop::raise(unit, &mut body, &raised.reach).folded {
             places.extend(unit.span(body.ops[team].loc));
         }
         unit.functions[func].body = Some(body);

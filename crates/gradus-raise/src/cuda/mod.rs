@@ -10,9 +10,9 @@
 //! - A kernel is inlined once per launch. Large kernels with several launches are inlined only into their
 //!   size-generic function, and their launches stay calls until redirected to that function.
 
-mod answers;
-mod shared;
-mod warps;
+mod builtin_values;
+mod shared_memory;
+mod warp_ops;
 
 use gradus_edit::inline_call;
 use gradus_ir::externals::{GpuFn, KERNEL, Known, LAUNCH, RUN};
@@ -149,9 +149,9 @@ fn take_in(
         None => Err("its code cannot be brought into regions".to_string()),
     };
     inlined.map_err(|why| refused(unit, kernel, &why))?;
-    shared::allocate(unit, body, made);
+    shared_memory::allocate(unit, body, made);
     let name = source_name(unit, kernel);
-    answers::answer(unit, body, made).map_err(|finding| finding.in_function(name))
+    builtin_values::answer(unit, body, made).map_err(|finding| finding.in_function(name))
 }
 
 fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {

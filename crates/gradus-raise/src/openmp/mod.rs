@@ -7,28 +7,28 @@
 //!    one library cannot meet in worksharing of the other; to a fixpoint.
 //! 4. The remaining functions are assembled, callees first: tasks and regions inline their functions ([`put`]).
 
-mod bounds;
-mod calls;
-mod chunks;
-mod flang;
-mod fork;
-mod loops;
-mod mirrors;
-mod parts;
-mod put;
-pub(crate) mod ranks;
-mod rotated;
+mod assemble;
+mod dynamic_chunks;
+mod flang_normalize;
+mod loop_bounds;
+mod memory_mirrors;
+mod parallel_region;
+mod runtime_calls;
+mod static_schedule;
 mod survey;
-mod task_loops;
+mod sync_constructs;
+mod taskloop;
 mod tasks;
-mod turns;
+pub(crate) mod thread_num;
+mod unrotate;
+mod worksharing_loops;
 
-pub(crate) use calls::{Step, reason};
+pub(crate) use crate::openmp::runtime_calls::{Step, reason};
+pub(crate) use crate::openmp::sync_constructs::REDUCTION_LOCK;
 pub(crate) use survey::{calls_unseen, calls_waiting, looks_again, watches};
-pub(crate) use turns::REDUCTION_LOCK;
 
+use crate::openmp::runtime_calls::Calls;
 use crate::{Orphans, Raised};
-use calls::Calls;
 use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
         }
     }
     survey.settle();
-    let done = put::together(unit, &calls, &survey, converted);
+    let done = assemble::together(unit, &calls, &survey, converted);
     Raised {
         regions: survey.records(unit, &done),
         changed: done.changed,
@@ -82,7 +82,7 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
         if let Some(mut body) = unit.functions[func].body.take() {
             let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
             gradus_edit::call_quiet(unit, &mut body, is_quiet);
-            flang::straighten(unit, &mut body, calls);
+            flang_normalize::straighten(unit, &mut body, calls);
             unit.functions[func].body = Some(body);
         }
     }
@@ -157,8 +157,8 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
     let mut body = (*original).clone();
     unit.functions[func].body = Some(original);
     untype_words(&mut body);
-    loops::raise(unit, &mut body, calls)?;
-    turns::raise(unit, &mut body, calls)?;
+    worksharing_loops::raise(unit, &mut body, calls)?;
+    sync_constructs::raise(unit, &mut body, calls)?;
     let entries = tasks::raise(unit, &mut body, calls, orphaned)?;
     for (op, id) in calls.list(unit, &body) {
         match id {

@@ -1,12 +1,12 @@
 //! Survey of OpenMP constructs: functions with constructs, reachability, and rejections.
 
-use super::calls::{Calls, function, reason, span_of};
-use super::fork;
-use super::put::Together;
 use crate::Orphans;
-use crate::fold::Reach;
-use crate::ranks_own::is_allocation;
+use crate::openmp::assemble::Together;
+use crate::openmp::parallel_region;
+use crate::openmp::runtime_calls::{Calls, function, reason, span_of};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
+use crate::team_to_parallel_loop::Reach;
+use crate::thread_private::is_allocation;
 use gradus_ir::externals::{Known, OpenMpFn, differentiation_call, is_text_object};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
@@ -451,7 +451,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         let args = unit.call_args(body, op);
         match id {
-            OpenMpFn::Fork | OpenMpFn::ForkIf => match fork::target(unit, body, op) {
+            OpenMpFn::Fork | OpenMpFn::ForkIf => match parallel_region::target(unit, body, op) {
                 Some(target) => seen.regions.push((target, span, function_name(unit, func))),
                 None => {
                     let text = "what a region runs is not known";

@@ -8,10 +8,10 @@
 //! An earlier wait is always legal. Scopes extend from the first task to the last wait, if no task follows,
 //! else to the end of the enclosing task, rank or function.
 
-use super::calls::{Calls, Step, function, reason};
-use super::task_loops;
+use crate::openmp::runtime_calls::{Calls, Step, function, reason};
+use crate::openmp::taskloop;
 use crate::regions::{between, wrap_ops};
-use crate::scopes::{scopes, spawns, strand};
+use crate::task_scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{Known, MemoryFn, OpenMpFn};
 use gradus_ir::{
@@ -41,7 +41,7 @@ pub(super) fn raise(
             .filter(|&u| calls.id(unit, body, u) == Some(OpenMpFn::TaskLoop))
             .last();
         entries.push(match looped {
-            Some(call) => task_loops::raise(unit, body, op, call, orphaned)?,
+            Some(call) => taskloop::raise(unit, body, op, call, orphaned)?,
             None => task(unit, body, calls, op)?,
         });
     }

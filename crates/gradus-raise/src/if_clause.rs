@@ -7,11 +7,11 @@
 //! callee may query thread numbers, create tasks or begin regions, because a callee observes the innermost
 //! region.
 
-use crate::extents;
-use crate::fold::{
+use crate::openmp::{Step, reason};
+use crate::region_extent;
+use crate::team_to_parallel_loop::{
     Reach, compared, dissolve, is_unseen, move_home, plan, rank_level, settle, uncast,
 };
-use crate::openmp::{Step, reason};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
@@ -105,7 +105,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
         // Not an error: rank or size is used, and a team of one rank stays a team.
         return;
     };
-    if asks || extents::may_work(unit, body, region, reach) || !own.iter().all(fixed) {
+    if asks || region_extent::may_work(unit, body, region, reach) || !own.iter().all(fixed) {
         return;
     }
     settle(unit, body, compared);

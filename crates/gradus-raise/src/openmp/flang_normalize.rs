@@ -4,7 +4,7 @@
 //! - flang allocates copies of descriptors (of reduced arrays) in branches.
 //! - flang's atomic update of a float is a compare-exchange loop.
 
-use super::calls::Calls;
+use crate::openmp::runtime_calls::Calls;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,

@@ -1,7 +1,7 @@
 //! Worksharing loops become `share.for`.
 //!
 //! A static loop requests its thread's range once; a dynamic loop requests chunks repeatedly, at the top of
-//! each trip ([`super::rotated`] normalises). Steps, on a clone of the body that is discarded if a step fails:
+//! each trip ([`crate::openmp::unrotate`] normalises). Steps, on a clone of the body that is discarded if a step fails:
 //! 1. remove the request, and thereby make the range the whole iteration space: a static loop then runs from
 //!    lower to upper bound, a dynamic or chunked loop does so in its only trip;
 //! 2. promote bounds to values (`promote_slots`), and convert the loop to a `for` (`loop_to_for_with`) whose
@@ -10,11 +10,11 @@
 //!    (`lastprivate`) moves to its end.
 //!
 //! A loop of a different shape (optimised IR) keeps its code. The range of a static loop is then computed from
-//! rank and size as in the runtime ([`super::parts`]). The chunks of a dynamic loop are shared
-//! ([`super::chunks`]).
+//! rank and size as in the runtime ([`crate::openmp::static_schedule`]). The chunks of a dynamic loop are shared
+//! ([`crate::openmp::dynamic_chunks`]).
 
-use super::calls::{Calls, Step, reason, slot};
-use super::{bounds, chunks, mirrors, parts, rotated};
+use crate::openmp::runtime_calls::{Calls, Step, reason, slot};
+use crate::openmp::{dynamic_chunks, loop_bounds, memory_mirrors, static_schedule, unrotate};
 use crate::regions::{between, run_once, settle};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for_with, promote_slots,
@@ -89,15 +89,15 @@ fn attempt(
     let mut found = Vec::new();
     for (op, id) in calls.list(unit, body) {
         if id == OpenMpFn::DispatchInit {
-            rotated::turn_back(unit, body, calls, op);
+            unrotate::turn_back(unit, body, calls, op);
         }
         let shared = match id {
             OpenMpFn::StaticInit if computed.contains(&op) => {
-                parts::compute(unit, body, op)?;
+                static_schedule::compute(unit, body, op)?;
                 continue;
             }
             OpenMpFn::DispatchInit if computed.contains(&op) => {
-                chunks::raise(unit, body, calls, op)
+                dynamic_chunks::raise(unit, body, calls, op)
                     .map_err(|text| reason(unit, body, op, text))?;
                 continue;
             }
@@ -166,7 +166,7 @@ fn static_loop(
     }
     let inside = between(body, start, end).unwrap_or_default();
     let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
-    let own = bounds::only_count(unit, body, &bounds, body_op).ok_or(PART)?;
+    let own = loop_bounds::only_count(unit, body, &bounds, body_op).ok_or(PART)?;
     let chunk = chunked.then(|| args[8]);
     let ty = body.ty(args[7]);
     body.erase(end);
@@ -250,7 +250,7 @@ fn dispatch_loop(
     let [inner] = inner[..] else {
         return Err("the loop itself is not found");
     };
-    let own = bounds::only_count(unit, body, &[lower?, upper?], inner).ok_or(PART)?;
+    let own = loop_bounds::only_count(unit, body, &[lower?, upper?], inner).ok_or(PART)?;
     let mut b = Builder::new(unit, body);
     b.at_op(next);
     for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {
@@ -436,7 +436,7 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
     for &branch in &shared.last {
         write_last(unit, body, counted, branch)?;
     }
-    mirrors::to_memory(unit, body, counted);
+    memory_mirrors::to_memory(unit, body, counted);
     let carried = body.operand_count(counted) - 1;
     for index in (0..carried).rev() {
         keep_in_memory(unit, body, counted, index);

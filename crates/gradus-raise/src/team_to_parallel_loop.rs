@@ -12,18 +12,18 @@
 //!   reduction: each iteration contributes its accumulation from the identity.
 //!
 //! A team whose entire work is in `single` regions is the work itself. A team with an `if` clause is versioned
-//! ([`crate::conditions`]).
+//! ([`crate::if_clause`]).
 //!
 //! Any other team stays a team. Barriers vanish with the team: code before and after runs in order.
 
 use crate::atomics;
-use crate::conditions;
-use crate::extents;
+use crate::if_clause;
 use crate::openmp::{
-    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, ranks, reason, watches,
+    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, reason, thread_num, watches,
 };
-use crate::privates::{Own, own_memory};
+use crate::private_memory::{Own, own_memory};
 use crate::reductions::{self, Reduction};
+use crate::region_extent;
 use crate::regions::splice;
 use crate::report::Reason;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
@@ -79,11 +79,11 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
     teams.reverse();
     let mut done = Folded::default();
     for team in teams {
-        let parted = conditions::part(unit, body, team, reach);
+        let parted = if_clause::part(unit, body, team, reach);
         match parted.and_then(|()| plan(unit, body, team, extent(body, team), reach)) {
             Ok(plan) => {
                 done.folded.push(team);
-                extents::mark(unit, body, team, reach);
+                region_extent::mark(unit, body, team, reach);
                 fold(unit, body, team, plan, reach);
             }
             Err(why) => done.told_apart.push((team, why)),
@@ -370,7 +370,7 @@ fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
         return false;
     }
     match unit.callee(body, op) {
-        Some(func) => reach.speaking.contains(&func) || ranks::asked(unit, body, op).is_some(),
+        Some(func) => reach.speaking.contains(&func) || thread_num::asked(unit, body, op).is_some(),
         None => reach.pointed_speak,
     }
 }

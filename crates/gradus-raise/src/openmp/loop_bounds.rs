@@ -13,7 +13,7 @@
 //! - An optimiser may let iterations count from zero and add the range's start. Such a count is part of an
 //!   iteration number, recognised by the addition.
 
-use super::loops::is_marker;
+use crate::openmp::worksharing_loops::is_marker;
 use gradus_edit::is_induction;
 use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};

@@ -12,11 +12,11 @@
 //! With a false `if` clause, or without an enclosing region, chunks run in order. A `final` clause affects
 //! tasks created inside of the chunks.
 
-use super::calls::{Step, reason};
 use super::tasks::{
     Conditions, DESTRUCTORS, DETACHABLE, Made, filled, filling, final_flag, is_null,
     is_plain_filling, leads_to, made, may_have, run, spawn,
 };
+use crate::openmp::runtime_calls::{Step, reason};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
 /// The partition clause.

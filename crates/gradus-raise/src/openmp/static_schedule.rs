@@ -4,9 +4,9 @@
 //! loop remains. The ranges equal the ranges of `share.for static`; loops that rely on equal iterations per
 //! rank remain correct.
 
-use super::calls::{Step, reason};
-use super::loops::{resized, schedule};
-use super::ranks;
+use crate::openmp::runtime_calls::{Step, reason};
+use crate::openmp::thread_num;
+use crate::openmp::worksharing_loops::{resized, schedule};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
 
 /// Schedules from this number distribute between teams.
@@ -31,7 +31,7 @@ pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     b.loc = b.body.ops[start].loc;
     let ty = b.body.ty(args[8]);
     let (lower, upper) = (b.load(ty, args[4]), b.load(ty, args[5]));
-    let (rank, size) = (ranks::rank(&mut b), ranks::size(&mut b));
+    let (rank, size) = (thread_num::rank(&mut b), thread_num::size(&mut b));
     let (rank, size) = (resized(&mut b, rank, ty), resized(&mut b, size, ty));
     let part = match chunked {
         true => round_robin(&mut b, (lower, upper), (rank, size), args[8]),

@@ -4,9 +4,9 @@
 //! name are handled in [`privates`]. Handled here are other paths: heap blocks allocated by every rank, and
 //! memory behind addresses stored in a rank's slots.
 //!
-//! [`privates`]: crate::privates
+//! [`privates`]: crate::private_memory
 
-use crate::fold::Reach;
+use crate::team_to_parallel_loop::Reach;
 use gradus_ir::externals::Known;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Use, Value};
 use std::collections::HashSet;

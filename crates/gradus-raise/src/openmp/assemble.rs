@@ -4,13 +4,14 @@
 //! captures, one has the user's code; both are inlined. Then captured variables, passed by address, are
 //! promoted to values.
 
-use super::calls::Calls;
-use super::fork::{self, Bodies};
 use super::survey::{Survey, is_wrapped};
-use super::{Converted, answer_numbers, ranks, untype_words};
-use crate::fold;
+use crate::openmp::parallel_region;
+use crate::openmp::parallel_region::Bodies;
+use crate::openmp::runtime_calls::Calls;
+use crate::openmp::{Converted, answer_numbers, thread_num, untype_words};
 use crate::regions::drop_unused;
 use crate::report::Reason;
+use crate::team_to_parallel_loop;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
@@ -54,12 +55,12 @@ pub(super) fn together(
         }
         let mut body = own.body;
         take_in_tasks(unit, &mut body, &bodies, &own.entries);
-        let teams = fork::raise(unit, &mut body, calls, &bodies);
+        let teams = parallel_region::raise(unit, &mut body, calls, &bodies);
         if !survey.is_left(func) {
             answer_numbers(unit, &mut body, calls);
         }
         tidy(unit, &mut body);
-        let folded = fold::raise(unit, &mut body, &reach);
+        let folded = team_to_parallel_loop::raise(unit, &mut body, &reach);
         let targets = folded.folded.iter().filter_map(|team| teams.get(team));
         done.folded.extend(targets.map(|target| (func, *target)));
         let ranks = folded.told_apart.into_iter();
@@ -100,7 +101,7 @@ fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut V
             let mut b = Builder::new(unit, &mut body);
             b.at_op(op);
             b.loc = b.body.ops[op].loc;
-            let answer = ranks::ask(&mut b, "gr_in_final");
+            let answer = thread_num::ask(&mut b, "gr_in_final");
             for result in b.body.results(op).to_vec() {
                 b.body.replace_uses(result, answer);
             }

@@ -15,7 +15,7 @@
 use crate::Raised;
 use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use crate::{handlers, scopes, uncounted};
+use crate::{handlers, loop_bail_reason, task_scopes};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
 use gradus_ir::externals::{ForkFn, Known};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
@@ -112,8 +112,8 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
             constructs.push(Construct { name, span });
         }
     }
-    scopes::scopes(unit, body);
-    scopes::drop_idle_syncs(body);
+    task_scopes::scopes(unit, body);
+    task_scopes::drop_idle_syncs(body);
     constructs.sort_by_key(|c| c.span.as_ref().map(|s| (s.line, s.column)));
     records.insert(
         0,
@@ -274,10 +274,10 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         _ => loop_to_for(unit, body, only),
     };
     let Some(made) = made.filter(|op| matches!(body.kind(*op), OpKind::For { .. })) else {
-        return Err(uncounted::why(unit, body, only));
+        return Err(loop_bail_reason::why(unit, body, only));
     };
     let region = body.op_regions(made)[0];
-    if let Some(why) = uncounted::leaves(unit, body, region) {
+    if let Some(why) = loop_bail_reason::leaves(unit, body, region) {
         return Err(why);
     }
     let flags = &mut body.ops[made].flags;

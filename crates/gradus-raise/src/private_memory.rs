@@ -1,11 +1,12 @@
 //! Private memory of a rank used by iterations of a worksharing loop: privatisation to iterations once
 //! iterations run concurrently.
 
-use crate::fold::Reach;
-use crate::kept::may_keep;
-use crate::openmp::{Step, ranks, reason};
-use crate::ranks_own::{self, Rank};
-use crate::written_first::is_written_first;
+use crate::capture::may_keep;
+use crate::definite_assignment::is_written_first;
+use crate::openmp::{Step, reason, thread_num};
+use crate::team_to_parallel_loop::Reach;
+use crate::thread_private;
+use crate::thread_private::Rank;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
@@ -87,7 +88,7 @@ pub(crate) fn own_memory(
     let region = body.op_regions(op)[0];
     let inside: HashSet<Op> = body.walk(region).collect();
     let mut own = Vec::new();
-    let level = ranks_own::level(body, team);
+    let level = thread_private::level(body, team);
     let is_all = is_all_of_it(unit, body, &level, op);
     let mut slots = HashSet::new();
     for &alloca in &level {
@@ -248,7 +249,7 @@ fn only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool
                 _ if !inside.contains(&op) => match body.kind(op) {
                     OpKind::Store(_) if used.index == 1 => {}
                     OpKind::Call(_) if marker(unit, body, op).is_some() => {}
-                    OpKind::Call(_) if ranks::asked(unit, body, op).is_none() => {}
+                    OpKind::Call(_) if thread_num::asked(unit, body, op).is_none() => {}
                     _ => return false,
                 },
                 OpKind::Call(_) if marker(unit, body, op).is_some() => return false,

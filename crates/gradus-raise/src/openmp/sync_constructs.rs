@@ -4,8 +4,8 @@
 //! Compilers emit a begin call and an end call. Both must be in one region; the ops in between become the
 //! region of an op.
 
-use super::calls::{Calls, Step, global, reason};
-use super::ranks;
+use crate::openmp::runtime_calls::{Calls, Step, global, reason};
+use crate::openmp::thread_num;
 use crate::regions::{between, settle, wrap_ops};
 use gradus_edit::take_in;
 use gradus_ir::externals::OpenMpFn;
@@ -275,7 +275,7 @@ impl Copy {
             let text = "what is copied to the other threads is not understood";
             return Err(reason(unit, body, call, text));
         };
-        match super::calls::function(unit, body, copier) {
+        match crate::openmp::runtime_calls::function(unit, body, copier) {
             Some(copier) => Ok(Copy { call, list, copier }),
             None => {
                 let text = "the function that copies is not known";
@@ -362,7 +362,7 @@ fn first_rank(
     let mut b = Builder::new(unit, body);
     b.at_op(start);
     b.loc = b.body.ops[start].loc;
-    let rank = ranks::rank(&mut b);
+    let rank = thread_num::rank(&mut b);
     let wanted = match wanted {
         Some(value) => value,
         None => b.int(ty, 0),

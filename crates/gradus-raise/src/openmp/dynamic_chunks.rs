@@ -7,8 +7,10 @@
 //! 3. the trip with a chunk becomes the region of a `share.for` over the chunks. Code run by the thread of the
 //!    last iteration (`lastprivate`) runs in the last chunk.
 
-use super::calls::Calls;
-use super::loops::{clone_under, is_own, last_branches, resized, rounds, schedule, slot_of};
+use crate::openmp::runtime_calls::Calls;
+use crate::openmp::worksharing_loops::{
+    clone_under, is_own, last_branches, resized, rounds, schedule, slot_of,
+};
 use crate::regions::{between, run_once, settle, splice};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};

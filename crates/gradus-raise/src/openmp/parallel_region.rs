@@ -5,8 +5,8 @@
 //! on the condition; flang's `__kmpc_fork_call_if` likewise. A serial call without a fork becomes an `spmd` of
 //! extent 1.
 
-use super::calls::{Calls, function, span_of};
-use super::ranks;
+use crate::openmp::runtime_calls::{Calls, function, span_of};
+use crate::openmp::thread_num;
 use gradus_edit::take_in;
 use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
@@ -267,7 +267,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
         // Code that cannot be inlined remains a call, which queries its rank.
         let copied = take_in(b.unit, b.body, call, func, code);
         if copied.is_ok() {
-            ranks::answer(b.unit, b.body, region);
+            thread_num::answer(b.unit, b.body, region);
             own_allocations(b.body, region);
         }
     }

@@ -4,7 +4,7 @@
 //! the loop. Replacing the carried value by a load of the memory restores the source: an accumulation variable
 //! that ranks combine.
 
-use super::loops::is_marker;
+use crate::openmp::worksharing_loops::is_marker;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 

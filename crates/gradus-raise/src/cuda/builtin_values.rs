@@ -1,8 +1,9 @@
 //! Builtin values of a kernel: thread and block indices become parameters of the regions, `__syncthreads`
-//! becomes a barrier op, and warp operations become exchanges through shared memory ([`super::warps`]).
+//! becomes a barrier op, and warp operations become exchanges through shared memory ([`crate::cuda::warp_ops`]).
 
-use super::warps::{self, Place, Question, Shuffle};
 use super::{Launch, asks};
+use crate::cuda::warp_ops;
+use crate::cuda::warp_ops::{Place, Question, Shuffle};
 use gradus_ir::externals::GpuFn;
 use gradus_ir::{BarrierScope, Body, Builder, CastOp, Code, Diagnostic, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Resul
         launch,
         numbers: HashMap::new(),
         place: match ops.iter().any(|(_, id)| needs_place(id)) {
-            true => Some(warps::place(unit, body, launch)),
+            true => Some(warp_ops::place(unit, body, launch)),
             false => None,
         },
     };
@@ -81,13 +82,13 @@ impl Answers<'_> {
         match (id, name.as_str()) {
             (GpuFn::Lane, _) => becomes(body, op, place.lane),
             (GpuFn::Shuffle, _) => match Shuffle::named(&name) {
-                Some(how) => warps::shuffle(unit, body, self.launch, place, op, how),
+                Some(how) => warp_ops::shuffle(unit, body, self.launch, place, op, how),
                 None => return Err(unanswered(unit, body, op)),
             },
             _ => match question(id, &name) {
                 Some(question) => {
                     let mask = arg(0).filter(|_| id == GpuFn::Vote);
-                    warps::ask(unit, body, self.launch, place, op, (question, mask, arg(1)));
+                    warp_ops::ask(unit, body, self.launch, place, op, (question, mask, arg(1)));
                 }
                 None => return Err(unanswered(unit, body, op)),
             },
