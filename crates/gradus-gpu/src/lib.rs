@@ -30,34 +30,15 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod barriers;
-mod cells;
-mod clamps;
-mod cut;
+mod addresses;
+mod cooperative;
 mod fission;
-mod flow;
-mod fusion;
-mod grid;
-mod guards;
-mod homes;
-mod launches;
-mod levels;
-mod lockstep;
-mod memory;
-mod multiples;
-mod places;
-mod prepare;
+mod grid_to_loops;
+mod host_launches;
+mod min_cut;
+mod opt;
 mod report;
-mod searches;
-mod segment;
-mod spine;
-mod splits;
-mod steps;
-mod strides;
-mod threads;
-mod turns;
-mod unmet;
-mod widths;
+mod warp;
 
 pub use report::{KernelRecord, Meeting};
 
@@ -156,42 +137,42 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fusion",
         about: "launches of one size, of which one takes by thread what the other leaves, become one",
-        run: fusion::run,
+        run: opt::launch_fusion::run,
     },
     Pass {
         name: "lockstep",
         about: "the threads of a block meet around volatile stores to shared memory",
-        run: lockstep::run,
+        run: warp::lockstep::run,
     },
     Pass {
         name: "turns",
         about: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
-        run: turns::run,
+        run: cooperative::run,
     },
     Pass {
         name: "guards",
         about: "loops that give the same to all threads leave the branches that only some of them take",
-        run: guards::run,
+        run: opt::uniform_guards::run,
     },
     Pass {
         name: "barriers",
         about: "barriers that order nothing are removed",
-        run: barriers::run,
+        run: opt::barrier_removal::run,
     },
     Pass {
         name: "clamps",
         about: "reads at clamped places become reads side by side",
-        run: clamps::run,
+        run: opt::clamp_split::run,
     },
     Pass {
         name: "strides",
         about: "loops in which threads stride over what all work on are counted in common",
-        run: strides::run,
+        run: opt::grid_stride::run,
     },
     Pass {
         name: "widths",
         about: "places computed from ranks are computed in the width of addresses",
-        run: widths::run,
+        run: opt::index_width::run,
     },
     Pass {
         name: "fission",
@@ -201,17 +182,17 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "grid",
         about: "grids become parallel loops over blocks",
-        run: grid::run,
+        run: grid_to_loops::run,
     },
     Pass {
         name: "multiples",
         about: "loops over threads of which only every so many-th does something go by as many",
-        run: multiples::run,
+        run: opt::sparse_thread_loops::run,
     },
     Pass {
         name: "searches",
         about: "searches look at as many elements at once as lie in one stretch of memory",
-        run: searches::run,
+        run: opt::speculative_search::run,
     },
 ];
 
@@ -322,7 +303,7 @@ fn blocks_in(body: &Body) -> Vec<Op> {
     let is_block = |op: &Op| {
         let kind = SpmdKind::Block;
         let block = matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);
-        block && !turns::are_taken(body, *op)
+        block && !cooperative::are_taken(body, *op)
     };
     body.walk(body.root()).filter(is_block).collect()
 }

@@ -4,10 +4,11 @@
 //! becomes loops. Positions follow the source order. A loop-carried value therefore counts as carried by the
 //! loop, not again at each barrier.
 
-use crate::homes::Homes;
-use crate::levels::Levels;
-use crate::spine::Spine;
-use crate::splits::{self, Split};
+use crate::fission::skeleton::Spine;
+use crate::fission::sync_ops;
+use crate::fission::sync_ops::Split;
+use crate::fission::thread_storage::Homes;
+use crate::fission::uniformity::Levels;
 use gradus_ir::{Body, Op, OpKind, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
@@ -63,7 +64,7 @@ pub(crate) fn of(
     let line = |op: Op| unit.span(body.ops[op].loc).map_or(0, |span| span.line);
     let inside = body.walk(spine.root).filter(|op| spine.is_structural(*op));
     for op in inside {
-        if let Some(kind) = splits::split(unit, body, op) {
+        if let Some(kind) = sync_ops::split(unit, body, op) {
             let stored = crossing(body, spine, &homes.stored, op);
             record.meetings.push(Meeting {
                 line: line(op),
@@ -74,7 +75,7 @@ pub(crate) fn of(
             });
             continue;
         }
-        let meets = |op: Op| splits::split(unit, body, op).is_some();
+        let meets = |op: Op| sync_ops::split(unit, body, op).is_some();
         let regions = body.op_regions(op);
         if !regions.iter().any(|region| body.walk(*region).any(meets)) {
             record.in_step.push(line(op));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Reductions written before Volta rely on lockstep execution of a warp. CUDA no longer guarantees lockstep;
-//! the lowered code runs each thread to the next barrier. [`crate::lockstep`] inserts barriers if the memory
+//! the lowered code runs each thread to the next barrier. [`crate::warp::lockstep`] inserts barriers if the memory
 //! is `volatile`; without `volatile`, the program does not request synchronisation.
 //!
 //! Only certain races are reported. A thread of a warp stores an element that another thread of the warp
@@ -18,8 +18,8 @@
 //! Place: called by [`crate::fission`], after barrier removal: a removed barrier separates no conflicting
 //! accesses.
 
-use crate::levels::Levels;
-use crate::spine::Spine;
+use crate::fission::skeleton::Spine;
+use crate::fission::uniformity::Levels;
 use gradus_analysis::{LinearForms, Monomial, Root};
 use gradus_ir::{
     AllocaPlace, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,

@@ -15,15 +15,15 @@
 //! assumption. Fibers pass barriers in thread order, and threads that bypass a barrier must exit without a
 //! further barrier. Threads that communicate through volatile shared memory assume lockstep.
 //!
-//! Place: after [`crate::lockstep`], before the passes that exploit uniformity.
+//! Place: after [`crate::warp::lockstep`], before the passes that exploit uniformity.
 
-use crate::cut::reached_end;
-use crate::levels::Levels;
-use crate::lockstep;
-use crate::memory::Reads;
-use crate::prepare::prepare;
-use crate::spine::Spine;
-use crate::splits;
+use crate::addresses::kernel_reads::Reads;
+use crate::fission::emit::reached_end;
+use crate::fission::prepare::prepare;
+use crate::fission::skeleton::Spine;
+use crate::fission::sync_ops;
+use crate::fission::uniformity::Levels;
+use crate::warp::lockstep;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_edit::{is_speculatable, may_wait};
 use gradus_ir::{
@@ -84,7 +84,7 @@ fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     let region = body.op_regions(block)[0];
     let meets = |lp: &Op| {
         let mut inner = body.op_regions(*lp).iter().flat_map(|r| body.walk(*r));
-        inner.any(|op| splits::split(unit, body, op).is_some())
+        inner.any(|op| sync_ops::split(unit, body, op).is_some())
     };
     let loops = body.walk(region).filter(|op| may_wait(unit, body, *op));
     loops.filter(|lp| !meets(lp)).collect()
@@ -151,7 +151,7 @@ fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting:
         }
         let own = body.parent(inner);
         let meetings = body.walk(spine.root);
-        let meetings = meetings.filter(|op| splits::split(unit, body, *op).is_some());
+        let meetings = meetings.filter(|op| sync_ops::split(unit, body, *op).is_some());
         let mut later = meetings
             .skip_while(|op| !std::iter::successors(Some(*op), around).any(|op| op == outer));
         let once = !chain[depth + 1..].iter().any(is_loop);

@@ -2,16 +2,16 @@
 //!
 //! Place: after the skeleton, before the storage plan. A value is *uniform* if computed once for the block;
 //! in the code, *common*. An op of a skeleton region runs once if three conditions hold: the op writes
-//! nothing, all operands are uniform, and its loads are steady or early ([`crate::memory`]). Every other op
+//! nothing, all operands are uniform, and its loads are steady or early ([`crate::addresses::kernel_reads`]). Every other op
 //! runs per thread, and its results are per-thread values. A branch or loop of the skeleton is *divergent*
 //! if its condition is a per-thread value.
 //!
 //! A worklist computes the greatest solution: every value is uniform until a per-thread value reaches the
 //! value.
 
-use crate::memory::Reads;
-use crate::spine::Spine;
-use crate::splits::Split;
+use crate::addresses::kernel_reads::Reads;
+use crate::fission::skeleton::Spine;
+use crate::fission::sync_ops::Split;
 use gradus_edit::is_pure;
 use gradus_ir::{AllocaPlace, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;

@@ -12,7 +12,7 @@
 //! single thread. A remainder by a power of two arrives as a mask; a remainder by another divisor is
 //! accepted if nothing is added to the thread index.
 //!
-//! Place: after [`crate::grid`]. Skipped iterations have no effect, because the test does not hold. The test
+//! Place: after [`crate::grid_to_loops`]. Skipped iterations have no effect, because the test does not hold. The test
 //! itself stays.
 
 use crate::{Facts, Findings, Options};

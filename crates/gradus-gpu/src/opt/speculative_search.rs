@@ -13,10 +13,10 @@
 //! first stretch with a hit. Elements loaded beyond the hit do not affect the result; `freeze` removes
 //! poison.
 //!
-//! Place: after [`crate::grid`]. Candidates are loops that carry only their index, write nothing, and load a
+//! Place: after [`crate::grid_to_loops`]. Candidates are loops that carry only their index, write nothing, and load a
 //! single element per index. Functions with a sanitizer attribute are skipped.
 
-use crate::cut::reached_end;
+use crate::fission::emit::reached_end;
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, Root};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};

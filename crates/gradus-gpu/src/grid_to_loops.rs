@@ -3,8 +3,8 @@
 //! Place: after [`crate::fission`], when no block is left. Memory shared by the threads of a block becomes
 //! private to an iteration of the parallel loop.
 
-use crate::threads::of_block;
-use crate::{Facts, Findings, Options, turns};
+use crate::fission::thread_loops::of_block;
+use crate::{Facts, Findings, Options, cooperative};
 use gradus_ir::{
     AllocaPlace, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
@@ -20,7 +20,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
                     kind: SpmdKind::Grid,
                     ..
                 }
-            ) && !turns::are_taken(body, *op)
+            ) && !cooperative::are_taken(body, *op)
         })
         .collect();
     let mut findings = Findings::default();

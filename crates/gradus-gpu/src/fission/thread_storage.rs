@@ -1,15 +1,15 @@
 //! Storage of per-thread values: each value live across a split is stored per thread or recomputed.
 //!
-//! Place: after [`crate::levels`], before the split. The choice is a vertex min-cut. Values that cross a
+//! Place: after [`crate::fission::uniformity`], before the split. The choice is a vertex min-cut. Values that cross a
 //! split are the sinks of a network in which values flow along cheap pure ops. Sources are values that can
 //! be computed only once (results of calls, of loads from written memory, of structured ops). The minimum
 //! cut is stored; values after the cut are recomputed in every segment that uses them. Ranks, uniform
 //! values, and the results and parameters of skeleton branches and loops cost nothing.
 
 use crate::Options;
-use crate::flow::Network;
-use crate::levels::Levels;
-use crate::spine::Spine;
+use crate::fission::skeleton::Spine;
+use crate::fission::uniformity::Levels;
+use crate::min_cut::Network;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{IntFn, Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};

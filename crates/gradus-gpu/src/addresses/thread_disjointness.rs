@@ -1,6 +1,6 @@
 //! Thread disjointness: decides whether accesses of two different threads of a block may conflict.
 //!
-//! Place: queried by [`crate::barriers`]. Two accesses do not conflict if both are to distinct objects, to
+//! Place: queried by [`crate::opt::barrier_removal`]. Two accesses do not conflict if both are to distinct objects, to
 //! memory allocated per thread, or to distinct *cells*. Alias facts for any two iterations hold for any two
 //! threads. A cell is a uniform base address, plus a byte stride per rank, plus an offset within bounds. If
 //! the strides exceed the offset range and compose like the digits of a number, different threads have
@@ -9,8 +9,8 @@
 //! Type-based alias facts and `restrict` are not used. A block may reuse an array for another type after a
 //! barrier, and the promises of a thread about its pointers say little about other threads.
 
-use crate::levels::Levels;
-use crate::spine::Spine;
+use crate::fission::skeleton::Spine;
+use crate::fission::uniformity::Levels;
 use gradus_analysis::{Alias, Linear, MemoryAccess, Monomial, Object, Place, Root};
 use gradus_ir::{AllocaPlace, Definition, MOST_THREADS, Op, OpKind, Value};
 

@@ -5,11 +5,11 @@
 //! under a divergent branch has a *mask*: a truth value per thread, true for active threads.
 
 use crate::Options;
-use crate::homes::{Homes, count};
-use crate::levels::Levels;
-use crate::segment::{Outs, Test};
-use crate::spine::Spine;
-use crate::threads::{Rows, Slot, Threads, of_block};
+use crate::fission::segment::{Outs, Test};
+use crate::fission::skeleton::Spine;
+use crate::fission::thread_loops::{Rows, Slot, Threads, of_block};
+use crate::fission::thread_storage::{Homes, count};
+use crate::fission::uniformity::Levels;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     AllocaPlace, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,

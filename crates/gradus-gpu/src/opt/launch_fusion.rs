@@ -7,7 +7,7 @@
 //!
 //! Legality: no access of a thread of one launch conflicts with an access of another thread of the other
 //! launch. Both accesses are to distinct objects, or to a location that is private to each thread
-//! ([`crate::places`]). Arrays that the program text does not prove distinct are tested at launch by the run
+//! ([`crate::addresses::launch_addresses`]). Arrays that the program text does not prove distinct are tested at launch by the run
 //! time, which knows all allocations. The run time also decides whether the second launch is valid, and
 //! refuses if profiling requests a time per kernel. After a refusal the launches run unfused, each with its
 //! own test and error. Atomic and volatile accesses, and calls with side effects, prevent fusion.
@@ -20,9 +20,9 @@
 //! Place: before all other passes, which see a single kernel. The code is duplicated; long kernels are
 //! skipped.
 
-use crate::launches::{BEGIN, Launch, is_call_of};
-use crate::memory::is_seen;
-use crate::places::{Places, Spot};
+use crate::addresses::kernel_reads::is_seen;
+use crate::addresses::launch_addresses::{Places, Spot};
+use crate::host_launches::{BEGIN, Launch, is_call_of};
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, AliasOptions, MemoryAccess, Place, Root};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};

@@ -13,15 +13,15 @@
 //! The loop reads memory that the kernel does not write, or does not write before the loop; a concurrent
 //! write by another thread would be a race.
 //!
-//! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::levels`]
+//! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::fission::uniformity`]
 //! makes such loops run once.
 
-use crate::levels::Levels;
-use crate::memory::Reads;
-use crate::segment::Test;
-use crate::spine::Spine;
-use crate::threads::wide;
-use crate::{Facts, Findings, Options, turns};
+use crate::addresses::kernel_reads::Reads;
+use crate::fission::segment::Test;
+use crate::fission::skeleton::Spine;
+use crate::fission::thread_loops::wide;
+use crate::fission::uniformity::Levels;
+use crate::{Facts, Findings, Options, cooperative};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit,
@@ -40,7 +40,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     for kind in [SpmdKind::Grid, SpmdKind::Block] {
         let is_home = |op: &Op| {
             matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
-                && !turns::are_taken(body, *op)
+                && !cooperative::are_taken(body, *op)
         };
         let homes: Vec<Op> = body.walk(body.root()).filter(is_home).collect();
         if homes.is_empty() {

@@ -18,12 +18,12 @@
 //! index of thread stride 1 is below a uniform limit. In the other form, the trip count is the distance from
 //! such an index to a limit, divided by a uniform stride.
 //!
-//! Place: before [`crate::spine`], which splits at these loops as at loops with a barrier. A GPU may run the
+//! Place: before [`crate::fission::skeleton`], which splits at these loops as at loops with a barrier. A GPU may run the
 //! threads in this order, unless a thread waits for another thread: kernels with atomics, volatile accesses
 //! or calls with side effects keep their order. Profitability is estimated from thread and iteration strides
 //! of the addresses; a wrong estimate costs time only.
 
-use crate::cut::reached_end;
+use crate::fission::emit::reached_end;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{

@@ -7,8 +7,9 @@
 //! region's own ops between two structural ops; a segment runs as a single loop over the threads. The
 //! *anchor* of a nested op is the enclosing op of a skeleton region.
 
-use crate::cut::is_idle;
-use crate::splits::{self, Split};
+use crate::fission::emit::is_idle;
+use crate::fission::sync_ops;
+use crate::fission::sync_ops::Split;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -63,7 +64,7 @@ impl Spine {
     /// Marks the ops on the path from each barrier to the block.
     fn mark(&mut self, unit: &Unit, body: &Body) -> Result<(), Vec<Diagnostic>> {
         for op in body.walk(self.root) {
-            if splits::split(unit, body, op).is_none() {
+            if sync_ops::split(unit, body, op).is_none() {
                 continue;
             }
             let mut at = Some(op);
@@ -179,7 +180,7 @@ impl Spine {
     pub fn splits(&self, unit: &Unit, body: &Body) -> Vec<(Op, Split)> {
         let inside = self.regions.iter().flat_map(|region| body.ops_in(*region));
         inside
-            .filter_map(|op| Some((op, splits::split(unit, body, op)?)))
+            .filter_map(|op| Some((op, sync_ops::split(unit, body, op)?)))
             .collect()
     }
 }

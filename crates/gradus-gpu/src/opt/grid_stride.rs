@@ -9,10 +9,10 @@
 //! threads are visibly contiguous after thread interchange. Arithmetic stays in the integer's width, and
 //! wraps like the original sum.
 //!
-//! Place: before [`crate::fission`], which selects these loops in [`crate::steps`].
+//! Place: before [`crate::fission`], which selects these loops in [`crate::opt::thread_interchange`].
 
-use crate::cut::reached_end;
-use crate::steps::{Step, Steps};
+use crate::fission::emit::reached_end;
+use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
 

@@ -10,10 +10,10 @@
 //!
 //! CUDA no longer specifies the order, and every order is allowed. The pass inserts a warp barrier before
 //! and after each volatile store to shared memory. Loads between two stores need no barrier, because loads
-//! do not conflict. [`crate::barriers`] removes redundant barriers.
+//! do not conflict. [`crate::opt::barrier_removal`] removes redundant barriers.
 //!
-//! Place: before [`crate::guards`], which must not move code across the barriers. In a block that cannot be
-//! split ([`crate::spine`]), the barrier is refused.
+//! Place: before [`crate::opt::uniform_guards`], which must not move code across the barriers. In a block that cannot be
+//! split ([`crate::fission::skeleton`]), the barrier is refused.
 
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Object};

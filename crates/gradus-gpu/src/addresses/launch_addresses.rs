@@ -9,7 +9,7 @@
 //! unsigned). No wrap occurs here: a launch is analysed under the condition that no dimension has more than
 //! [`MOST`] threads in total, which is tested at run time.
 
-use crate::launches::Launch;
+use crate::host_launches::Launch;
 use gradus_analysis::{Alias, MemoryAccess, Place, Root};
 use gradus_ir::{
     BinaryOp, CastOp, Definition, Flags, IntPredicate, MOST_THREADS, Op, OpKind, SpmdKind, Value,

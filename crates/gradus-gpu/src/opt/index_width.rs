@@ -14,7 +14,7 @@
 //! rank plus or minus a constant stays, because compilers track such sums. Addresses without a constant
 //! thread stride stay: such accesses are gathers, and narrow indices gather faster.
 
-use crate::steps::{Step, Steps};
+use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Intervals};
 use gradus_ir::mutant::{Mutant, planted};

@@ -4,18 +4,27 @@
 //! keeps its condition per thread. A loop that contains a barrier runs while any thread is active, with a
 //! flag per thread. Branches and loops with a uniform condition keep their form.
 //!
-//! Steps: [`crate::prepare`], [`crate::steps`] (loops split without a barrier), [`crate::spine`] (split
-//! points), [`crate::levels`] (uniformity), [`crate::homes`] (stored values), [`crate::cut`] (the new code).
+//! Steps: [`crate::fission::prepare`], [`crate::opt::thread_interchange`] (loops split without a barrier), [`crate::fission::skeleton`] (split
+//! points), [`crate::fission::uniformity`] (uniformity), [`crate::fission::thread_storage`] (stored values), [`crate::fission::emit`] (the new code).
 
-use crate::cut::{self, Plan};
-use crate::homes;
-use crate::levels::{self, Levels};
-use crate::memory::Reads;
-use crate::prepare::prepare;
+pub(crate) mod emit;
+pub(crate) mod prepare;
+pub(crate) mod segment;
+pub(crate) mod skeleton;
+pub(crate) mod sync_ops;
+pub(crate) mod thread_loops;
+pub(crate) mod thread_storage;
+pub(crate) mod uniformity;
+
+use crate::addresses::kernel_reads::Reads;
+use crate::fission::emit::Plan;
+use crate::fission::prepare::prepare;
+use crate::fission::skeleton::Spine;
+use crate::fission::uniformity::Levels;
+use crate::opt::thread_interchange::{InStep, in_step};
 use crate::report::{self, KernelRecord};
-use crate::spine::Spine;
-use crate::steps::{InStep, in_step};
-use crate::{Facts, Findings, Options, blocks_in, unmet};
+use crate::warp::races;
+use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::LinearForms;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 
@@ -55,8 +64,8 @@ fn block_to_loops(
     let (spine, levels) = cut_points(unit, body, block, reads, options)?;
     let mut doubts = doubtful(unit, body, &spine, &levels);
     let forms = LinearForms::of(unit, body);
-    doubts.extend(unmet::find(unit, body, &spine, &levels, &forms));
-    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    doubts.extend(races::find(unit, body, &spine, &levels, &forms));
+    let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     if let Some(op) = homes.open(unit, body) {
         let message =
             "memory of a thread's own, of no fixed size, is used on both sides of a barrier";
@@ -73,7 +82,7 @@ fn block_to_loops(
         options,
     };
     let record = report::of(unit, body, &spine, &levels, &homes);
-    cut::block(unit, body, &plan);
+    emit::block(unit, body, &plan);
     Ok((record, doubts))
 }
 
@@ -91,7 +100,7 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
     let Ok((spine, levels)) = cut_points(unit, body, team, &reads, options) else {
         return false;
     };
-    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     if homes.open(unit, body).is_some() {
         return false;
     }
@@ -102,7 +111,7 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
         steady: &reads.steady,
         options,
     };
-    cut::block(unit, body, &plan);
+    emit::block(unit, body, &plan);
     gradus_edit::sweep_dead(unit, body);
     true
 }
@@ -151,9 +160,9 @@ fn doubtful(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels) -> Vec<Dia
     let mut findings = Vec::new();
     let branches = spine.regions().iter().flat_map(|r| body.ops_in(*r));
     for op in branches.filter(|op| levels.is_divergent(*op)) {
-        let meeting = levels::meeting_arms(body, op, &splits);
+        let meeting = uniformity::meeting_arms(body, op, &splits);
         if let [first, second, ..] = meeting[..]
-            && levels::is_by_rank(body, spine, body.operand(op, 0))
+            && uniformity::is_by_rank(body, spine, body.operand(op, 0))
         {
             let message = "threads of one block wait at different barriers";
             let finding = Diagnostic::warning(Code::KernelRefused, message)

@@ -24,12 +24,13 @@
 //! need not be split. A split that values cross stores the values per thread. A split without stored values
 //! turns a long loop into two short loops, which vectorise better, and stays.
 
-use crate::cells::Cells;
-use crate::homes::{self, Homes};
-use crate::levels::Levels;
-use crate::memory::Reads;
+use crate::addresses::kernel_reads::Reads;
+use crate::addresses::thread_disjointness::Cells;
+use crate::fission::skeleton::Spine;
+use crate::fission::thread_storage;
+use crate::fission::thread_storage::Homes;
+use crate::fission::uniformity::Levels;
 use crate::report::crossing;
-use crate::spine::Spine;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, Object, Place};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
@@ -81,7 +82,7 @@ fn redundant_in(
         return Vec::new();
     };
     let levels = Levels::of(unit, body, &spine, reads);
-    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     let splits = spine.splits(unit, body).into_iter();
     let barriers: Vec<Op> = splits.map(|(op, _)| op).collect();
     let mut sides = Sides {

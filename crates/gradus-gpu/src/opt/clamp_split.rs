@@ -15,9 +15,9 @@
 //! thread writes, but does not use the result. The limit's element is loaded before the load's anchor,
 //! outside the thread loop; no op in the anchor may write the element.
 
-use crate::cells::hull;
-use crate::spine::Spine;
-use crate::steps::{Step, Steps};
+use crate::addresses::thread_disjointness::hull;
+use crate::fission::skeleton::Spine;
+use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Linear, Root};
 use gradus_ir::externals::{IntFn, Known};
