@@ -1,10 +1,11 @@
 //! The driver of the pipeline: runs all steps from a request to a reply.
 
-use crate::reply::{FunctionInfo, Output};
 use crate::run::{PASSES, Run, Stop};
+use crate::stages::{differentiate, parallelize};
+use crate::wire::codec;
+use crate::wire::reply::{FunctionInfo, Output};
 use crate::worklist;
-use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task, wire};
-use crate::{derive, parallel};
+use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task};
 use gradus_ir::externals::{Known, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
@@ -32,9 +33,9 @@ pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply
 pub fn compile_bytes(
     request: &[u8],
     clock: &mut dyn FnMut() -> u64,
-) -> Result<Vec<u8>, wire::WireError> {
-    let request: Request = wire::from_bytes(request)?;
-    wire::to_bytes(&compile_timed(&request, clock))
+) -> Result<Vec<u8>, codec::WireError> {
+    let request: Request = codec::from_bytes(request)?;
+    codec::to_bytes(&compile_timed(&request, clock))
 }
 
 /// Runs all passes on a program.
@@ -42,7 +43,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
     let mut host = run.pass("read", read)?;
-    if request.options.parallel && parallel::is_asked_for(&host) {
+    if request.options.parallel && parallelize::is_asked_for(&host) {
         let is_own = |name: &str| {
             let known = lookup(name);
             matches!(
@@ -56,10 +57,10 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     match &request.task {
         Task::List => return list(run, &host),
         Task::RestructureAll => restructure_all(run, &mut host)?,
-        Task::Grad(_) | Task::Calls(_) => derive::derive(run, &mut host)?,
+        Task::Grad(_) | Task::Calls(_) => differentiate::derive(run, &mut host)?,
     }
     if request.options.parallel {
-        parallel::parallel(run, &mut host)?;
+        parallelize::parallel(run, &mut host)?;
     }
     // Parallel intrinsics in the output are compiled again; another optimiser may run before.
     if request.options.target != ParallelTarget::Words {

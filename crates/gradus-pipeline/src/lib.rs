@@ -11,42 +11,33 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod adapter;
-mod call_sites;
-mod called;
-mod callers;
 mod compile;
-mod derive;
+mod debug_pointee_types;
+mod derivative_thunks;
 mod in_kernels;
-mod kernel_report;
+mod inlining;
 mod marks;
-mod moves;
-mod names;
-mod parallel;
-mod parallel_report;
-mod pointees;
 mod registrations;
-mod reply;
-mod report;
-mod request;
+mod reports;
 mod requests;
+mod rewrite_call_sites;
 mod run;
-mod simplify;
 mod source_words;
-mod teams;
+mod stages;
+mod symbol_lookup;
 mod wire;
 mod worklist;
 
-pub use compile::{compile, compile_bytes, compile_timed};
-pub use reply::{
+pub use crate::wire::codec::{WireError, from_bytes, to_bytes};
+pub use crate::wire::reply::{
     Argument, Derivative, Descriptor, DescriptorKind, Dump, FunctionInfo, Outcome, Output, Part,
     Reply, Role, Timing,
 };
-pub use request::{
+pub use crate::wire::request::{
     Allowance, CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind,
     ParallelTarget, Request, Task,
 };
+pub use compile::{compile, compile_bytes, compile_timed};
 pub use run::PASSES;
 pub use source_words::{KeptWords, WrittenRegistration, keep_words, may_hold_words};
-pub use wire::{WireError, from_bytes, to_bytes};
 pub use worklist::SWITCHES;

@@ -3,13 +3,13 @@
 //!
 //! Flow: [`read`] runs before the early pipeline, during which the named functions stay calls. After the
 //! import, [`Registrations::state`] adds the registrations to the unit and returns the rules queried by the
-//! worklist ([`crate::requests::rules`]).
+//! worklist ([`crate::requests::custom_derivatives`]).
 
 mod contradictions;
 
 use crate::marks::{self, Marks};
 use crate::requests::calls;
-use crate::requests::rules::{Gradient, Rules};
+use crate::requests::custom_derivatives::{Gradient, Rules};
 use gradus_ir::externals::{
     CALLED, Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
 };

@@ -3,7 +3,7 @@
 //! A pass that cannot continue puts its diagnostics into the reply and returns [`Stop`]; the reply is then
 //! a refusal without outputs.
 
-use crate::reply::{Dump, Outcome, Output, Timing};
+use crate::wire::reply::{Dump, Outcome, Output, Timing};
 use crate::{Allowance, Reply, Request};
 use gradus_ir::{Code, Diagnostic, Severity, Unit};
 use gradus_llvm::Host;

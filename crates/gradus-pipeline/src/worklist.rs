@@ -5,13 +5,15 @@
 //! requirements. A variant is declared before its body exists, so recursion needs no special case.
 //! Diagnostics of all roots are gathered before the run stops.
 
-use crate::adapter::{self, Census};
+use crate::derivative_thunks;
+use crate::derivative_thunks::Census;
 use crate::in_kernels;
-use crate::parallel::{IN_ORDER, remarks};
-use crate::requests::rules::{self, Rules};
+use crate::requests::custom_derivatives;
+use crate::requests::custom_derivatives::Rules;
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
-use crate::simplify;
+use crate::stages::parallelize::{IN_ORDER, remarks};
+use crate::stages::simplify;
 use gradus_ad::{Beside, ClosureFacts, Derived, Mode, Options, Report, Variant, differentiate};
 use gradus_analysis::{Callee, Closure};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
@@ -324,7 +326,7 @@ fn variants(
             // The root itself is the requested variant.
             None => match census.general(unit, &variant).filter(|_| next > 1) {
                 Some(general) => {
-                    let func = adapter::relay(unit, &variant, &general);
+                    let func = derivative_thunks::relay(unit, &variant, &general);
                     Ok(without_report((func, vec![general]), false))
                 }
                 None => differentiate(unit, facts, &variant, &options),
@@ -400,7 +402,7 @@ fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
 }
 
 /// Returns the record of a derivative that only calls others.
-fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
+fn without_report((func, needs): custom_derivatives::Made, exclusive: bool) -> Derived {
     Derived {
         func,
         needs,

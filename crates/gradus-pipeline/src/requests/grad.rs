@@ -12,8 +12,8 @@ use super::calls::frame_memory;
 use super::header::CTypes;
 use super::{Roots, SourceArgument, source_arguments};
 use crate::in_kernels::is_of_gpu;
-use crate::reply::{Argument, Derivative, Part, Role};
-use crate::request::{GradRequest, Mode};
+use crate::wire::reply::{Argument, Derivative, Part, Role};
+use crate::wire::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };

@@ -1,9 +1,9 @@
 //! The C header of derivatives: prototypes, structures of results, and contracts for callers.
 
 use super::c_names;
-use crate::reply::{Argument, Derivative, Descriptor, DescriptorKind, Role};
-use crate::request::Mode;
 use crate::requests::source_arguments;
+use crate::wire::reply::{Argument, Derivative, Descriptor, DescriptorKind, Role};
+use crate::wire::request::Mode;
 use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
 use gradus_llvm::host::symbols::ArrayDescriptor;
 use std::collections::BTreeSet;
@@ -330,7 +330,7 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     lines
 }
 
-fn part_text(part: &crate::reply::Part) -> String {
+fn part_text(part: &crate::wire::reply::Part) -> String {
     match part.role {
         Role::PrimalResult => "the value".to_string(),
         Role::ResultTangent(_) => "the tangent of the result".to_string(),

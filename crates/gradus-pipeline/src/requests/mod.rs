@@ -10,9 +10,9 @@ pub(crate) mod abi;
 pub(crate) mod c_layout;
 pub(crate) mod c_names;
 pub(crate) mod calls;
+pub(crate) mod custom_derivatives;
 pub(crate) mod grad;
 pub(crate) mod header;
-pub(crate) mod rules;
 
 use gradus_ad::{Mode, Variant};
 use gradus_ir::{Code, Diagnostic, FuncId, SourceSpan, Unit};

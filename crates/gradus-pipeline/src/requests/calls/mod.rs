@@ -5,13 +5,14 @@
 //! call it ([`rewrite`]); (4) replace remaining loads from markers by zero. A call that cannot be parsed is
 //! a diagnostic; all calls are parsed before the request is refused.
 
-mod markers;
+mod activity_markers;
+mod deferred_to_link;
 mod parse;
 mod rewrite;
-mod size;
-mod waiting;
+mod tape_size;
 
 use super::Roots;
+pub(crate) use crate::requests::calls::tape_size::{Allocated, Sizes, settle};
 use gradus_ad::Mode;
 use gradus_ir::externals::{Entry, EntryMode, differentiation_call, marker_named};
 use gradus_ir::{
@@ -20,7 +21,6 @@ use gradus_ir::{
 use parse::{Asks, Call};
 use rewrite::Wanted;
 pub(crate) use rewrite::frame_memory;
-pub(crate) use size::{Allocated, Sizes, settle};
 use std::collections::HashSet;
 
 /// Returns true if a symbol belongs to the call interface: a differentiation function or a marker.
@@ -52,7 +52,7 @@ pub(crate) fn lower(
 ) -> Lowered {
     let mut lowered = Lowered::default();
     let waiting = match partial {
-        true => waiting::waiting(unit),
+        true => deferred_to_link::waiting(unit),
         false => HashSet::new(),
     };
     for site in unit.functions.ids().collect::<Vec<_>>() {
@@ -75,8 +75,8 @@ pub(crate) fn lower(
             }
         }
         match lowered.left == left {
-            true => changed |= markers::erase_loads(unit, &mut body),
-            false => markers::load_again(unit, &mut body),
+            true => changed |= activity_markers::erase_loads(unit, &mut body),
+            false => activity_markers::load_again(unit, &mut body),
         }
         unit.functions[site].body = Some(body);
         if changed {
@@ -92,7 +92,7 @@ pub(crate) fn settle_markers(unit: &mut Unit) {
     for site in unit.functions.ids().collect::<Vec<_>>() {
         if let Some(mut body) = unit.functions[site].body.take() {
             if !find(unit, &body).is_empty() {
-                markers::settle_loads(unit, &mut body);
+                activity_markers::settle_loads(unit, &mut body);
             }
             unit.functions[site].body = Some(body);
         }
@@ -198,7 +198,7 @@ fn lower_one(
     parsed.variant.concurrent = in_kernel;
     let wanted = wanted(body, op, parsed.result_place);
     if asks.size_only {
-        size::ask(unit, body, (op, site), &parsed, roots, wanted)?;
+        tape_size::ask(unit, body, (op, site), &parsed, roots, wanted)?;
         return Ok(true);
     }
     let signature = parsed.variant.signature(unit);
@@ -213,7 +213,7 @@ fn lower_one(
     }
     let span = unit.span(body.ops[op].loc);
     let derivative = roots.root(unit, &parsed.variant, span);
-    size::check(unit, body, (op, site), &parsed, roots, derivative);
+    tape_size::check(unit, body, (op, site), &parsed, roots, derivative);
     rewrite::rewrite(unit, body, op, &parsed, derivative, wanted);
     Ok(true)
 }
@@ -242,7 +242,7 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
 
 /// Returns the function named by a call.
 fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
-    let settled = markers::settled(call.unit, call.body, value);
+    let settled = activity_markers::settled(call.unit, call.body, value);
     let constant = settled.and_then(|v| call.body.as_const(v));
     match constant.map(|id| &call.unit.constant(id).kind) {
         Some(ConstKind::Func(func)) => {

@@ -9,7 +9,7 @@
 mod conflicts;
 mod split;
 
-use super::markers::{Origin, origin, unknown_name};
+use crate::requests::calls::activity_markers::{Origin, origin, unknown_name};
 use crate::requests::source_arguments;
 use gradus_ad::{ArgActivity, Mode, ResultActivity, TapeOwner, Variant, carries_float};
 use gradus_ir::externals::Marker;

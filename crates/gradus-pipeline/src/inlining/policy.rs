@@ -7,7 +7,7 @@
 //! returning addresses, allocators) are inlined at every call ([`take_in_small`]), because calls hide the
 //! accessed object.
 
-use crate::call_sites::is_compiled_alike;
+use crate::rewrite_call_sites::is_compiled_alike;
 use gradus_analysis::{Closure, Nest};
 use gradus_edit::{inline_call, is_pure};
 use gradus_ir::externals::lookup;

@@ -4,19 +4,19 @@
 //! functions are restored in their original form, except for those reached by derivatives. A program
 //! without requests skips even the early pipeline.
 
-use crate::call_sites;
 use crate::compile::early;
 use crate::in_kernels::is_of_gpu;
-use crate::names::resolve;
-use crate::reply::{Derivative, Output};
+use crate::reports::derivative;
 use crate::requests::grad::{Setting, Wrapped};
 use crate::requests::header::{CTypes, header};
 use crate::requests::{Root, Roots, calls, grad};
+use crate::rewrite_call_sites;
 use crate::run::{Run, Stop};
+use crate::stages::parallelize;
+use crate::symbol_lookup::resolve;
+use crate::wire::reply::{Derivative, Output};
 use crate::worklist::{self, Made};
-use crate::{
-    GradRequest, GradTask, Level, OutputKind, Task, parallel, pointees, registrations, report,
-};
+use crate::{GradRequest, GradTask, Level, OutputKind, Task, debug_pointee_types, registrations};
 use gradus_ad::{Mode, Report};
 use gradus_edit::Sizes;
 use gradus_ir::externals::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
@@ -85,7 +85,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     own_functions(&run.request.task, &mut imported.unit);
-    pointees::declare(host, &mut imported.unit);
+    debug_pointee_types::declare(host, &mut imported.unit);
     let named = [symbols.as_slice(), &called_names].concat();
     let told = project(run, host, &mut imported, &named, &registered.held())?;
     let rules = match registered.state(&mut imported.unit) {
@@ -101,7 +101,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         }
     };
     run.pass("call-sites", |run| {
-        call_sites::settle(&mut imported.unit, &made, &requests.changed);
+        rewrite_call_sites::settle(&mut imported.unit, &made, &requests.changed);
         run.after_unit("call-sites", &imported.unit)
     })?;
     rules.end(&mut imported.unit);
@@ -112,10 +112,10 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     gradus_par::call_projections(&mut imported.unit, &told, &requests.changed);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
-        functions = parallel::fork(run, &mut imported.unit, &functions)?;
+        functions = parallelize::fork(run, &mut imported.unit, &functions)?;
     }
     if request.options.device.is_none() {
-        let row = report::largest(&made).unwrap_or_default();
+        let row = derivative::largest(&made).unwrap_or_default();
         gradus_ad::end_where_refused(&mut imported.unit, &mut functions, &row);
     }
     run.pass("cut", |run| {
@@ -166,8 +166,8 @@ fn project(
     let primals = named.iter().chain(&handed);
     let primals = primals.filter_map(|name| imported.unit.function(name));
     let primals: Vec<FuncId> = primals.collect();
-    let in_regions = parallel::run_in_regions(host);
-    parallel::project(run, imported, &primals, held, &in_regions)
+    let in_regions = parallelize::run_in_regions(host);
+    parallelize::project(run, imported, &primals, held, &in_regions)
 }
 
 /// Saves the bodies of the program's functions for [`export`] to restore, except functions with
@@ -179,7 +179,7 @@ fn keep_originals(run: &Run<'_>, host: &mut Host) {
         return;
     }
     // Parallel code is raised, and split at barriers, in the form left by the early passes.
-    if request.options.parallel && parallel::is_asked_for(host) {
+    if request.options.parallel && parallelize::is_asked_for(host) {
         return;
     }
     if matches!(request.task, Task::Grad(_)) {
@@ -452,7 +452,7 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Mad
     for &kind in &run.request.emit {
         let text = match kind {
             OutputKind::Header => header(&run.reply.derivatives),
-            OutputKind::Report => report::report(unit, made),
+            OutputKind::Report => derivative::report(unit, made),
             OutputKind::Gir => bodies(unit, made),
             _ => continue,
         };

@@ -1,7 +1,8 @@
 //! The order of simplifications before and after differentiation.
 
-use crate::moves::{Before, Move};
-use crate::{Request, callers};
+use crate::Request;
+use crate::inlining::policy;
+use crate::reports::parallel_loops::{Before, Move};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::Facts;
@@ -30,7 +31,7 @@ pub(crate) fn primals(
         }
     }
     if all {
-        callers::take_in_straight(unit, closure, functions, kept);
+        policy::take_in_straight(unit, closure, functions, kept);
     }
     let effects = Effects::of(unit, closure);
     let alias = AliasOptions::default();
@@ -85,7 +86,7 @@ impl Short {
         let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
         self.each(unit, closure, &called);
         self.each(unit, closure, functions);
-        let shorter = callers::take_in_small(unit, closure, functions);
+        let shorter = policy::take_in_small(unit, closure, functions);
         self.each(unit, closure, &shorter);
     }
 

@@ -6,7 +6,7 @@
 //!    subexpressions are then computed once. CSE finds them only here: by the call's alias scopes (axiom
 //!    S1) adjoint stores do not clobber primal loads, hence loaded values survive until the next call.
 
-use crate::simplify;
+use crate::stages::simplify;
 use crate::worklist::Made;
 use gradus_ad::{Mode, Variant, Versions};
 use gradus_analysis::{Alias, AliasOptions, Closure, Effects};

@@ -9,7 +9,8 @@
 
 use super::abi::leaves;
 use super::calls::frame_memory;
-use crate::adapter::{self, Key, Parts};
+use crate::derivative_thunks;
+use crate::derivative_thunks::{Key, Parts};
 use gradus_ad::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
 use gradus_ir::{AttrValue, Builder, Code, Diagnostic, FuncId, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -100,11 +101,11 @@ fn both(unit: &mut Unit, variant: &Variant) -> Made {
     };
     let (forward, back) = (split(Mode::Augmented, true), split(Mode::Return, false));
     let signature = variant.signature(unit);
-    let (mut body, mut parts) = adapter::begin(&signature);
+    let (mut body, mut parts) = derivative_thunks::begin(&signature);
     for sweep in [&forward, &back] {
-        adapter::call(&mut Builder::new(unit, &mut body), sweep, &mut parts);
+        derivative_thunks::call(&mut Builder::new(unit, &mut body), sweep, &mut parts);
     }
-    let func = adapter::end(unit, variant, &signature, body, &parts);
+    let func = derivative_thunks::end(unit, variant, &signature, body, &parts);
     (func, vec![forward, back])
 }
 
@@ -143,7 +144,7 @@ impl Maker<'_> {
             return bad(unit, "its parameters are not those of such a function");
         };
         let signature = variant.signature(unit);
-        let (mut body, mut known) = adapter::begin(&signature);
+        let (mut body, mut known) = derivative_thunks::begin(&signature);
         if plan.iter().any(|key| matches!(key, Key::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
             return bad(unit, "it wants the shadow of a pointer that is inactive in this call");
         }
@@ -160,7 +161,9 @@ impl Maker<'_> {
         if !self.name_parts(&mut build, &params, result, parts, &primal_args, &mut known) {
             return bad(unit, "what it returns is not what such a function returns");
         }
-        Ok(adapter::end(unit, variant, &signature, body, &known))
+        Ok(derivative_thunks::end(
+            unit, variant, &signature, body, &known,
+        ))
     }
 
     /// Returns the role of each parameter of the registered function.

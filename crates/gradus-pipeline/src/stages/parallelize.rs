@@ -4,13 +4,15 @@
 //! cannot be raised stays unchanged. A program without such calls is left alone.
 
 use crate::compile::early_parallel;
-use crate::parallel_report::Happened;
-use crate::reply::Output;
+use crate::inlining::{into_loops, policy};
+use crate::reports::parallel::Happened;
+use crate::reports::{kernels, parallel};
 use crate::requests::calls::{is_interface_name, named, settle_markers};
 use crate::run::{Run, Stop};
-use crate::simplify::Short;
-use crate::{OutputKind, ParallelTarget, kernel_report, parallel_report, teams};
-use crate::{called, callers};
+use crate::stages::lower_teams;
+use crate::stages::simplify::Short;
+use crate::wire::reply::Output;
+use crate::{OutputKind, ParallelTarget};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::externals::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{
@@ -63,7 +65,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             .copied()
             .filter(|f| !changed.contains(f))
             .collect();
-        let callers = callers::take_in(unit, &closure, &changed, &others);
+        let callers = policy::take_in(unit, &closure, &changed, &others);
         changed.extend(callers);
         folded_later(unit, &mut raised, &changed);
         let mut short = Short::of(run.request);
@@ -247,7 +249,7 @@ fn kernels(
         if run.request.emit.contains(&OutputKind::KernelReport) {
             run.early_outputs.push(Output {
                 kind: OutputKind::KernelReport,
-                bytes: kernel_report::text(&lowered.kernels).into_bytes(),
+                bytes: kernels::text(&lowered.kernels).into_bytes(),
             });
         }
         run.take(lowered.findings)?;
@@ -294,7 +296,7 @@ pub(crate) fn project(
             let open = changed.iter().copied();
             let open = open.filter(|func| !held.contains(&imported.unit.functions[*func].name));
             let open: Vec<FuncId> = open.collect();
-            let callers = callers::take_in_short(&mut imported.unit, &closure, &open);
+            let callers = policy::take_in_short(&mut imported.unit, &closure, &open);
             let fresh = callers.into_iter().filter(|func| !changed.contains(func));
             changed.extend(fresh.collect::<Vec<FuncId>>());
             let closure = Closure::of(&imported.unit, &changed);
@@ -313,7 +315,7 @@ pub(crate) fn project(
     gradus_par::settle_orphans(unit, &changed, &entries);
     let deterministic = run.request.options.deterministic;
     let teams = run.pass("teams", |run| {
-        let teams = teams::to_loops(unit, &changed, &nested, !deterministic);
+        let teams = lower_teams::to_loops(unit, &changed, &nested, !deterministic);
         if !teams.changed.is_empty() {
             let closure = Closure::of(unit, &teams.changed);
             Short::of(run.request).parallel(unit, &closure, &teams.changed);
@@ -333,7 +335,7 @@ pub(crate) fn project(
         refuse_nested(run, unit, &changed, |func| {
             closure.contains(func) && nested.contains(&func)
         })?;
-        called::take_in(unit, &changed);
+        into_loops::take_in(unit, &changed);
         let teams = gradus_par::ranks_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
         let refused = derived.map(|team| sized_team(unit, team)).collect();
@@ -665,7 +667,7 @@ fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &Happened) 
     if !is_reported(run) {
         return;
     }
-    let bytes = parallel_report::text(unit, raised, happened).into_bytes();
+    let bytes = parallel::text(unit, raised, happened).into_bytes();
     let kind = OutputKind::ParallelReport;
     match run.early_outputs.iter_mut().find(|o| o.kind == kind) {
         Some(output) => output.bytes.extend(bytes),

@@ -10,7 +10,7 @@
 //! A loop is identified by its source location. A loop in several functions, due to inlining, is listed
 //! once, with all changes to any copy.
 
-use crate::moves::{Move, What};
+use crate::reports::parallel_loops::{Move, What};
 use gradus_ir::{LocId, SourceSpan, Unit};
 use gradus_par::{Fork, Fused, Size};
 use gradus_raise::{Raised, RegionRecord};

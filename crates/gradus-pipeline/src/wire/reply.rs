@@ -1,8 +1,8 @@
 //! The reply of the pipeline: outcome, diagnostics, outputs, and descriptions of the derivatives.
 
 use crate::OutputKind;
-use crate::request::Mode;
-use crate::wire;
+use crate::wire::codec;
+use crate::wire::request::Mode;
 use gradus_ir::{Diagnostic, Severity};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Reply {
     /// The outcome of the request.
     pub outcome: Outcome,
     /// All diagnostics of the run, in a fixed order.
-    #[serde(with = "wire::diagnostics")]
+    #[serde(with = "codec::diagnostics")]
     pub diagnostics: Vec<Diagnostic>,
     /// The requested outputs, in the order of the request; empty if the request is refused.
     pub outputs: Vec<Output>,
