@@ -4,7 +4,7 @@
 use crate::options::{words, wrong};
 use crate::session::Session;
 use gradus::Language;
-use gradus::drive::{DriveOptions, Driven, drive};
+use gradus::driver::{DriveOptions, Driven, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
 use gradus::pipeline::ParallelTarget;
 use std::ffi::OsString;

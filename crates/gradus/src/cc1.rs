@@ -1,7 +1,7 @@
 //! Splits a compilation into halves: source → unoptimised bitcode from the front end, and bitcode → the
 //! user's output, with the user's own flags. Gradus's passes run between the halves.
 
-use crate::plan::Job;
+use crate::clang_jobs::Job;
 use crate::{Language, fc1};
 use gradus_pipeline::Level;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `gradus dev`: runs the passes for compiler developers.
 
-use crate::drive::{is_parallel, names_a_derivative};
+use crate::driver::{is_parallel, names_a_derivative};
 use crate::source::{self, Wanted};
 use crate::{Settings, child};
 use gradus_ir::Diagnostic;

@@ -6,11 +6,11 @@
 //! the object. Files are written atomically.
 
 use crate::cc1;
-use crate::drive::is_parallel;
+use crate::clang_jobs::Job;
+use crate::driver::is_parallel;
 use crate::files::{self, Content, Outputs};
-use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child, rust, words};
+use crate::{Settings, child, rustc, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
@@ -200,7 +200,7 @@ fn form(emit: Emit) -> &'static [&'static str] {
 }
 
 fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
-    let of_crate = library.and_then(rust::crate_name).map(OsStr::new);
+    let of_crate = library.and_then(rustc::crate_name).map(OsStr::new);
     let stem = of_crate.or(what.first().file_stem()).unwrap_or_default();
     let ending = match what.emit {
         Emit::Object => "o",

@@ -5,10 +5,11 @@
 //! needs them; the archive itself stays.
 
 use crate::cc1;
-use crate::drive::{DriveOptions, is_parallel};
-use crate::fat::{self, Carried, Facts};
+use crate::clang_jobs::Job;
+use crate::driver::{DriveOptions, is_parallel};
+use crate::fat_objects;
+use crate::fat_objects::{Carried, Facts};
 use crate::files::{self, Scratch};
-use crate::plan::Job;
 use crate::{Settings, archive, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
@@ -93,9 +94,9 @@ fn candidates(
         inputs.into_iter().partition(|(_, path)| is_archive(path));
     let object = |(word, path): (usize, PathBuf)| {
         let bytes = files::read(&path).ok()?;
-        let mut facts = match fat::is_bitcode(&bytes) {
-            true => fat::bitcode_facts(settings, &path, bytes)?,
-            false => fat::facts(&bytes)?,
+        let mut facts = match fat_objects::is_bitcode(&bytes) {
+            true => fat_objects::bitcode_facts(settings, &path, bytes)?,
+            false => fat_objects::facts(&bytes)?,
         };
         facts.carried = facts.carried.or_else(|| compiled.get(&path).cloned());
         Some(Candidate {
@@ -112,7 +113,9 @@ fn candidates(
     }
     for (word, path) in archives {
         let members = archive::members(&path);
-        let members = members.iter().filter_map(|member| fat::facts(member));
+        let members = members
+            .iter()
+            .filter_map(|member| fat_objects::facts(member));
         found.extend(members.map(|facts| Candidate {
             word,
             member: true,
@@ -129,7 +132,7 @@ fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
     let done = |candidate: &&Candidate| {
         let carried = candidate.facts.carried.as_ref();
         !candidate.facts.has_calls()
-            && carried.is_some_and(|c| fat::asks_for_derivatives(&c.bitcode))
+            && carried.is_some_and(|c| fat_objects::asks_for_derivatives(&c.bitcode))
     };
     let done: Vec<&Candidate> = candidates.iter().filter(done).collect();
     for candidate in candidates {

@@ -2,9 +2,11 @@
 //! threads. If an object, an archive or a library of the link has OpenMP regions of its own, the runtime
 //! uses the threads of OpenMP's library, for a single thread pool in the program.
 
+use crate::clang_jobs::Job;
+use crate::driver::holds;
+use crate::fat_objects::is_bitcode;
 use crate::files::{self, Scratch};
-use crate::plan::Job;
-use crate::{archive, drive::holds, fat::is_bitcode, link};
+use crate::{archive, link};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
 use object::{Object, ObjectKind, ObjectSymbol};

@@ -1,11 +1,12 @@
 //! Opens a program in a file: compiles it to a module, and provides the back half of the compilation.
 
 use crate::cc1::{self, Detail};
-use crate::drive::is_ir;
+use crate::clang_jobs;
+use crate::clang_jobs::Job;
+use crate::driver::is_ir;
 use crate::files::{self, Scratch};
 use crate::nvcc;
-use crate::plan::{self, Job};
-use crate::rust;
+use crate::rustc;
 use crate::settings::{Language, Settings};
 use crate::words;
 use gradus_ir::{Code, Diagnostic};
@@ -34,7 +35,7 @@ pub fn open_all(
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Program, Diagnostic> {
-    let alone = |file: &&PathBuf| rust::is_rust(file) || is_cuda(file);
+    let alone = |file: &&PathBuf| rustc::is_rust(file) || is_cuda(file);
     if let Some(file) = files.iter().find(alone).filter(|_| files.len() > 1) {
         let message = format!("{} goes with no other file", file.display());
         return Err(Diagnostic::error(Code::BadOption, message)
@@ -114,8 +115,8 @@ pub fn open(
     if is_cuda(file) {
         return nvcc::open(settings, file, wanted, scratch, derived);
     }
-    if rust::is_rust(file) {
-        return rust::open(settings, file, wanted, scratch, derived);
+    if rustc::is_rust(file) {
+        return rustc::open(settings, file, wanted, scratch, derived);
     }
     let bytes = files::read(file)?;
     let ir = is_ir(file);
@@ -129,7 +130,7 @@ pub fn open(
         args.extend(["-x".into(), "ir".into()]);
     }
     args.push(absolute(file).display().to_string());
-    let plan = plan::ask(settings, &compiler, &args)?;
+    let plan = clang_jobs::ask(settings, &compiler, &args)?;
     let job = plan.jobs.iter().find(|job| job.is_compilation());
     let job = job.filter(|_| plan.ok).ok_or_else(|| {
         let message = format!("the compiler does not take {}", file.display());

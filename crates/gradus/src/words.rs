@@ -6,9 +6,9 @@
 //! Every registration in the text must then be in the module. Options of the Enzyme plugin are removed from
 //! command lines here, too, each with a note.
 
-use crate::drive::holds;
+use crate::clang_jobs::Job;
+use crate::driver::holds;
 use crate::files::{self, Scratch};
-use crate::plan::Job;
 use crate::{Settings, source};
 use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
 use gradus_pipeline::{WrittenRegistration, keep_words, may_hold_words};

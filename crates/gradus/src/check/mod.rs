@@ -16,9 +16,9 @@ mod trace;
 mod values;
 mod verdict;
 
-use crate::drive::is_parallel;
+use crate::clang_jobs::Job;
+use crate::driver::is_parallel;
 use crate::files::{self, Scratch};
-use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
 use crate::{Language, Settings, child, runtime, words};
 use gradus_ir::{Code, Diagnostic};

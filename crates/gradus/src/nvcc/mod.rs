@@ -2,22 +2,22 @@
 //!
 //! Flow: [`options`] parses the command line. Clang compiles each source with device code twice, for the
 //! host and for a GPU; Gradus's passes process both halves together, and the host's own job emits the
-//! object ([`unit`]). All other files and the link go to the ordinary driver ([`crate::drive`]). All
+//! object ([`unit`]). All other files and the link go to the ordinary driver ([`crate::driver`]). All
 //! objects of a run appear, or none.
 
-mod launches;
-mod libraries;
-mod loops;
+mod clang_messages;
+mod execution_spaces;
+mod launch_syntax;
+mod link_libraries;
+mod option_table;
 mod options;
-mod place;
-mod rows;
-mod said;
 mod separate;
-mod spaces;
-mod unit;
+mod toolkit_paths;
+mod translation_unit;
+mod vectorizer_remarks;
 
 use crate::cc1::Detail;
-use crate::drive::{DriveOptions, Driven, drive};
+use crate::driver::{DriveOptions, Driven, drive};
 use crate::files::{self, Content, Outputs, Scratch};
 use crate::source::{self, Wanted};
 use crate::{Language, Settings};
@@ -53,7 +53,7 @@ fn run(
         return Ok(());
     }
     if asked.verbose {
-        driven.remarks.push(place::told(settings)?);
+        driven.remarks.push(toolkit_paths::told(settings)?);
     }
     check(&asked)?;
     let scratch = settings.scratch()?;
@@ -62,7 +62,7 @@ fn run(
     if asked.stop != Stop::Preprocess {
         for (at, source) in asked.files.iter().enumerate().filter(|(_, s)| s.cuda) {
             let object = scratch.file(&format!("{at}.o"));
-            let session = unit::Unit {
+            let session = translation_unit::Unit {
                 settings,
                 how,
                 asked: &asked,
@@ -128,7 +128,7 @@ pub(crate) fn open(
     let mut args = wanted.flags.to_vec();
     args.extend(["-c".to_string(), file.display().to_string()]);
     let asked = options::read(&args)?;
-    let unit = unit::Unit {
+    let unit = translation_unit::Unit {
         settings,
         how: &DriveOptions::default(),
         asked: &asked,
@@ -183,7 +183,7 @@ fn check(asked: &Invocation) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error(Code::BadOption, message).help("compile them one by one"));
     }
     if asked.stop == Stop::Link {
-        libraries::kept(&asked.link)?;
+        link_libraries::kept(&asked.link)?;
     }
     Ok(())
 }
@@ -252,8 +252,8 @@ fn rest(
     if files.is_empty() {
         return Ok(None);
     }
-    let mut line = unit::search(settings, scratch);
-    line.push(unit::BY_NVCC.into());
+    let mut line = translation_unit::search(settings, scratch);
+    line.push(translation_unit::BY_NVCC.into());
     let is_c = |f: &String| f.ends_with(".c");
     let some_c = files.iter().any(is_c);
     if some_c {
@@ -271,8 +271,8 @@ fn rest(
     line.extend(asked.level.clone());
     match asked.stop {
         Stop::Object => line.push("-c".into()),
-        Stop::Link => line.extend(libraries::kept(&asked.link)?),
-        Stop::Preprocess => line.extend(unit::as_host(asked)),
+        Stop::Link => line.extend(link_libraries::kept(&asked.link)?),
+        Stop::Preprocess => line.extend(translation_unit::as_host(asked)),
         Stop::DeviceLink | Stop::Archive => {}
     }
     let within = asked

@@ -3,7 +3,7 @@
 //! The table [`ROWS`] gives the treatment of each option. An option without a row is an error that suggests
 //! the nearest row's name, unless unknown options are forwarded to the host compiler.
 
-use super::rows::{Fate, ROWS, find, takes_value};
+use crate::nvcc::option_table::{Fate, ROWS, find, takes_value};
 use gradus_ir::{Code, Diagnostic};
 use std::collections::VecDeque;
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! Section `.gradus.bc` holds the bitcode, `.gradus.cmd` the code generator's arguments. Linkers exclude
 //! both sections from programs, and LTO does not take the bitcode for the object's code (decision 17).
 
+use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
-use crate::plan::Job;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
 use gradus_ir::externals::{Use, WORDS, differentiation_call, registration_named};
@@ -163,7 +163,7 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
 /// Returns true if a module's symbol table has a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
     WORDS.iter().any(|row| match row.means {
-        Use::Call(_) => crate::drive::holds(bitcode, row.word.as_bytes()),
+        Use::Call(_) => crate::driver::holds(bitcode, row.word.as_bytes()),
         _ => false,
     })
 }

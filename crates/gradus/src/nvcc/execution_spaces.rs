@@ -7,8 +7,8 @@
 //! in messages, dependence lists and debug information stay. Sources with blanks in launch brackets are
 //! substituted likewise.
 
-use super::launches;
 use crate::files::{self, Scratch};
+use crate::nvcc::launch_syntax;
 use gradus_ir::Diagnostic;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ impl Spaces {
     pub fn of(source: &str, at: usize, scratch: &Scratch) -> Result<Spaces, Diagnostic> {
         let mut spaces = Spaces::default();
         let text = files::read(Path::new(source))?;
-        let readable = launches::closed(&String::from_utf8_lossy(&text));
+        let readable = launch_syntax::closed(&String::from_utf8_lossy(&text));
         if let (Some(text), Some(file)) = (readable, absolute(Path::new(source))) {
             spaces.texts.insert(file, text);
             spaces.write(at, scratch)?;

@@ -144,7 +144,7 @@ fn run(settings: &Settings, name: &str, args: Vec<String>) -> Result<Vec<u8>, Di
         let message = format!("no {name} was found");
         Diagnostic::error(Code::ToolFailed, message).help("install Rust: https://rustup.rs")
     })?;
-    let output = start(&crate::plan::Job { program, args })?;
+    let output = start(&crate::clang_jobs::Job { program, args })?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => Err(refused(&output)),

@@ -5,12 +5,14 @@
 //! front half first; without a differentiation call in the bitcode, the user's own job runs unchanged.
 //! Outputs are written to a scratch folder and moved together after all jobs succeed: a failed run leaves
 //! no output. A link looks for calls left by the compilations ([`crate::link`]); without a link, objects
-//! carry their modules for a later link ([`crate::fat`]).
+//! carry their modules for a later link ([`crate::fat_objects`]).
 
 use crate::cc1::{self, Detail, Halves};
-use crate::fat::{self, Carried};
+use crate::clang_jobs;
+use crate::clang_jobs::Job;
+use crate::fat_objects;
+use crate::fat_objects::Carried;
 use crate::files::{self, Scratch};
-use crate::plan::{self, Job};
 use crate::{Language, Settings, child, link, runtime, source, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
@@ -86,7 +88,7 @@ fn run(
     let (args, notes) = words::without_plugins(args);
     driven.diagnostics.extend(notes);
     let args = &[args, settings.words(how.language)].concat();
-    let mut plan = plan::ask(settings, &compiler, args)?;
+    let mut plan = clang_jobs::ask(settings, &compiler, args)?;
     let only_asked = args.iter().any(|arg| arg == "-###");
     let ours = |job: &Job| job.is_compilation() || is_link(job);
     if only_asked || !plan.ok || !plan.jobs.iter().any(ours) {
@@ -460,7 +462,7 @@ impl Session<'_> {
     /// Attaches modules to objects for a later link.
     fn attach(&self) -> Result<(), Diagnostic> {
         for (object, carried) in &self.compiled {
-            fat::attach(
+            fat_objects::attach(
                 self.settings,
                 &self.scratch,
                 object,

@@ -1,6 +1,6 @@
 //! Translates clang's errors on unsupported CUDA features into helpful diagnostics.
 
-use super::libraries;
+use crate::nvcc::link_libraries;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 
 /// Returns the diagnostic for a clang error, if a better text is known.
@@ -33,7 +33,7 @@ fn finding(error: &str) -> Option<Diagnostic> {
     }
     let header = error.strip_prefix('\'')?;
     let header = header.strip_suffix("' file not found")?;
-    libraries::of_header(header).map(libraries::missing)
+    link_libraries::of_header(header).map(link_libraries::missing)
 }
 
 /// Parses the location of an error, and the label.

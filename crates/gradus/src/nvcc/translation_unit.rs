@@ -1,13 +1,14 @@
 //! Compiles a source with device code: clang twice, Gradus's passes, and clang's back end.
 
-use super::loops;
 use super::options::{Invocation, Source};
-use super::said;
-use super::spaces::Spaces;
 use crate::cc1::{self, Detail, Halves};
-use crate::drive::{DriveOptions, Driven};
+use crate::clang_jobs;
+use crate::clang_jobs::Job;
+use crate::driver::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
-use crate::plan::{self, Job};
+use crate::nvcc::clang_messages;
+use crate::nvcc::execution_spaces::Spaces;
+use crate::nvcc::vectorizer_remarks;
 use crate::{Language, Settings, child, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
@@ -113,7 +114,7 @@ impl Unit<'_> {
                 break (halves, status, said);
             }
         };
-        said::as_finding(&said).map_or(Ok(()), Err)?;
+        clang_messages::as_finding(&said).map_or(Ok(()), Err)?;
         driven.remarks.push(said);
         driven.status = status;
         if status != 0 {
@@ -122,7 +123,7 @@ impl Unit<'_> {
         let text = self.scratch.file(&format!("{at}.device.ll"));
         let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
         if status != 0 {
-            said::as_finding(&said).map_or(Ok(()), Err)?;
+            clang_messages::as_finding(&said).map_or(Ok(()), Err)?;
             driven.remarks.push(said);
             driven.status = status;
             return Ok(None);
@@ -188,13 +189,16 @@ impl Unit<'_> {
             driven.remarks.push(said);
             return Ok(status);
         }
-        back.args.extend(loops::ASKED.map(String::from));
+        back.args
+            .extend(vectorizer_remarks::ASKED.map(String::from));
         let (status, said) = run(&back)?;
         if status != 0 {
             driven.remarks.push(said);
             return Ok(status);
         }
-        driven.kernels.push(loops::below(kernels, &said));
+        driven
+            .kernels
+            .push(vectorizer_remarks::below(kernels, &said));
         Ok(status)
     }
 
@@ -321,7 +325,7 @@ impl Unit<'_> {
             output.display().to_string(),
             source.path.clone(),
         ]);
-        let plan = plan::ask(self.settings, &clang, &args)?;
+        let plan = clang_jobs::ask(self.settings, &clang, &args)?;
         let is_cc1 = |job: &&Job| job.args.first().is_some_and(|a| a == "-cc1");
         let job = plan.jobs.iter().find(is_cc1).filter(|_| plan.ok);
         job.cloned().ok_or_else(|| {
