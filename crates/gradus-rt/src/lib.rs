@@ -20,24 +20,17 @@
 //! - `unsafe` belongs to the C interface; every entry states the caller's obligations.
 #![deny(missing_docs)]
 
-pub mod answers;
-pub mod critical;
+mod backoff;
 pub mod cuda;
 pub mod exceptions;
-mod foreign;
-mod paying;
+pub mod loops;
+pub mod omp;
 pub mod pool;
-pub mod ranges;
-pub mod reduce;
-mod rows;
-mod schedule;
-mod scratch;
-pub mod strand;
 pub mod tasks;
 pub mod team;
+pub mod thread_context;
+mod thread_scratch;
 mod tsan;
-mod waiting;
-pub mod worksharing;
 
 use std::ffi::c_void;
 

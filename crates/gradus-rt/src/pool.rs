@@ -4,16 +4,16 @@
 //! latter is chosen if a part of the program runs on the OpenMP library anyway: two pools would compete for
 //! the processor cores. The linker makes the choice ([`on_libomp`]).
 
-mod cores;
-mod guests;
-mod handed;
+mod current_cpu;
+mod direct_handoff;
+mod external_submit;
 mod idle;
 mod libomp;
-mod own;
+mod rayon_pool;
 
 use crate::cuda::faults;
-use crate::strand;
 use crate::tasks::Scope;
+use crate::thread_context;
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -142,7 +142,7 @@ fn on_libomp() -> bool {
 pub(crate) fn is_worker() -> bool {
     match on_libomp() {
         true => libomp::pending().is_some(),
-        false => own::is_worker(),
+        false => rayon_pool::is_worker(),
     }
 }
 
@@ -153,20 +153,20 @@ pub(crate) fn is_in_foreign_region() -> bool {
 
 /// Returns whether the calling thread can start a team on all workers.
 pub(crate) fn can_gather() -> bool {
-    on_libomp() || own::can_gather()
+    on_libomp() || rayon_pool::can_gather()
 }
 
 /// Returns whether other workers exist. A request for a single thread does not shrink an existing pool.
 pub(crate) fn has_others() -> bool {
     match on_libomp() {
         true => libomp::size() > 1,
-        false => own::has_others(),
+        false => rayon_pool::has_others(),
     }
 }
 
 /// Returns whether loops are split regardless of size.
 pub(crate) fn forces() -> bool {
-    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !strand::is_closed()
+    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !thread_context::is_closed()
 }
 
 /// Returns whether stealable work should be created: the worker's own deque is empty, and other workers
@@ -174,15 +174,15 @@ pub(crate) fn forces() -> bool {
 /// rank of a team that excludes some workers, because other threads must not run tasks of either. Under
 /// `GRADUS_FORCE_FORK`, true for every worker with fewer than [`FORCED_DEPTH`] enclosing forks.
 pub(crate) fn is_hungry() -> bool {
-    if strand::is_closed() {
+    if thread_context::is_closed() {
         return false;
     }
     let pending = match on_libomp() {
         true => libomp::pending(),
-        false => own::pending(),
+        false => rayon_pool::pending(),
     };
     pending.is_some_and(|pending| {
-        !pending && has_others() || forces() && strand::depth() < FORCED_DEPTH
+        !pending && has_others() || forces() && thread_context::depth() < FORCED_DEPTH
     })
 }
 
@@ -190,9 +190,9 @@ pub(crate) fn is_hungry() -> bool {
 /// may run `work`.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     faults::aside(|| match on_libomp() {
-        true if strand::is_closed() => work(),
+        true if thread_context::is_closed() => work(),
         true => libomp::on_worker(work),
-        false => own::on_worker(work),
+        false => rayon_pool::on_worker(work),
     })
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     match on_libomp() {
         true => libomp::both(first, second),
-        false => own::both(first, second),
+        false => rayon_pool::both(first, second),
     }
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
 pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     match on_libomp() {
         true => libomp::spawn(scope, task),
-        false => own::spawn(task),
+        false => rayon_pool::spawn(task),
     }
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn help() -> bool {
 pub(crate) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     match on_libomp() {
         true => libomp::gather(size, work),
-        false => own::gather(size, work),
+        false => rayon_pool::gather(size, work),
     }
 }
 
@@ -243,7 +243,7 @@ fn count(number: usize) -> i32 {
 /// Number of workers: of the current pool, or of the next fork outside a pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_workers() -> i32 {
-    count(match strand::depth() {
+    count(match thread_context::depth() {
         0 => wanted(),
         _ if on_libomp() => libomp::size(),
         _ => rayon_core::current_num_threads(),
@@ -254,7 +254,7 @@ pub extern "C" fn gr_workers() -> i32 {
 pub(crate) fn abreast() -> usize {
     match on_libomp() {
         true => libomp::size(),
-        false => own::abreast(),
+        false => rayon_pool::abreast(),
     }
 }
 
@@ -287,7 +287,7 @@ fn wish(workers: usize) {
 /// Requests tasks on behalf of a thread that has waited long without finding work.
 pub(crate) fn wish_for_tasks() {
     if !on_libomp() {
-        wish(own::abreast());
+        wish(rayon_pool::abreast());
     }
 }
 
@@ -303,7 +303,7 @@ fn grant() -> bool {
 /// task of the upper levels. The frequent cases, a non-empty deque and a single worker, return first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
-    let may_be = match own::pending() {
+    let may_be = match rayon_pool::pending() {
         Some(pending) => {
             (!pending || WISHED.load(Ordering::Relaxed) > 0)
                 && rayon_core::current_num_threads() > 1
@@ -316,7 +316,7 @@ pub extern "C" fn gr_hungry() -> bool {
 
 /// Returns whether other threads can steal from the calling worker.
 fn may_grant() -> bool {
-    own::is_worker() && has_others() && !strand::is_closed()
+    rayon_pool::is_worker() && has_others() && !thread_context::is_closed()
 }
 
 /// [`gr_hungry`], the slow path.
@@ -324,8 +324,8 @@ fn may_grant() -> bool {
 fn is_starving() -> bool {
     match on_libomp() {
         // A spawn outside all regions begins a region.
-        true => is_hungry() || libomp::pending().is_none() && !strand::is_closed(),
-        false => own::is_ready() && (is_hungry() || may_grant() && grant()),
+        true => is_hungry() || libomp::pending().is_none() && !thread_context::is_closed(),
+        false => rayon_pool::is_ready() && (is_hungry() || may_grant() && grant()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fork-join: two calls in parallel, and scopes with any number of tasks.
 
-use crate::{Carried, pool, strand, tsan, waiting};
+use crate::{Carried, backoff, pool, thread_context, tsan};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn gr_join(
     second: Task,
     second_context: *mut c_void,
 ) {
-    if strand::must_not_wait() || strand::is_closed() {
+    if thread_context::must_not_wait() || thread_context::is_closed() {
         // SAFETY: promised by the caller.
         return unsafe {
             first(first_context);
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn gr_join(
     }
     let (first_context, second_context) = (Carried(first_context), Carried(second_context));
     let both = move || {
-        let depth = strand::depth();
+        let depth = thread_context::depth();
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
@@ -44,12 +44,12 @@ pub unsafe extern "C" fn gr_join(
             || {
                 // SAFETY: promised by the caller.
                 let first = || unsafe { first(first_context.get()) };
-                strand::deeper(depth, || tsan::shown(first));
+                thread_context::deeper(depth, || tsan::shown(first));
             },
             || {
                 // SAFETY: promised by the caller.
                 let second = || unsafe { second(second_context.get()) };
-                strand::deeper(depth, || {
+                thread_context::deeper(depth, || {
                     tsan::acquire(place.get());
                     tsan::shown(second);
                     tsan::release(place.get());
@@ -91,11 +91,11 @@ fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usi
     };
     // SAFETY: the scope outlives its tasks.
     unsafe { &*scope }.open.fetch_add(1, Ordering::Relaxed);
-    let depth = strand::depth();
+    let depth = thread_context::depth();
     let place = Carried(scope.cast_mut().cast());
     tsan::release(copy.as_mut_ptr().cast());
     pool::spawn(scope, move || {
-        strand::deeper(depth, || {
+        thread_context::deeper(depth, || {
             // Only operations before the task's own spawn happen before the task.
             tsan::acquire(copy.as_mut_ptr().cast());
             // SAFETY: promised by the caller of `gr_spawn`.
@@ -127,5 +127,5 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
 /// frame.
 #[cold]
 fn wait(open: &AtomicUsize) {
-    tsan::hidden(|| waiting::until(|| open.load(Ordering::Acquire) == 0));
+    tsan::hidden(|| backoff::until(|| open.load(Ordering::Acquire) == 0));
 }

@@ -6,8 +6,9 @@
 //! if the pool has enough, else new threads. A team inside a region has a single rank, as OpenMP gives
 //! nested regions one thread, unless the program allowed more active levels.
 
-use crate::schedule::{Kind, Set};
-use crate::{Carried, answers, foreign, pool, strand, tsan, waiting};
+use crate::omp::schedule::{Kind, Set};
+use crate::omp::{foreign_library, queries};
+use crate::{Carried, backoff, pool, thread_context, tsan};
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -163,7 +164,7 @@ impl Member {
                 }
             }
             times += 1;
-            waiting::pause(times);
+            backoff::pause(times);
         }
     }
 
@@ -240,8 +241,8 @@ impl Team {
     fn new(size: u32) -> Self {
         Team {
             size: AtomicU32::new(size),
-            around: answers::around(),
-            begun: answers::begun(),
+            around: queries::around(),
+            begun: queries::begun(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),
@@ -277,7 +278,7 @@ impl Team {
             self.generation.fetch_add(1, Ordering::Release);
         } else {
             let passed = || self.generation.load(Ordering::Acquire) != generation;
-            tsan::hidden(|| waiting::until(passed));
+            tsan::hidden(|| backoff::until(passed));
         }
         tsan::acquire(self.fence());
     }
@@ -300,9 +301,9 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     if size == 1 {
         let team = Team::new(1);
         let member = Member::new(&team, 0, pool::has_others());
-        return strand::as_member(&member, || run(&member, 1));
+        return thread_context::as_member(&member, || run(&member, 1));
     }
-    let from_pool = strand::depth() == 0 && pool::can_gather();
+    let from_pool = thread_context::depth() == 0 && pool::can_gather();
     match from_pool.then(|| BUSY.try_lock().ok()).flatten() {
         Some(_others_wait) => on_workers(size, &run),
         None => on_threads(size, &run),
@@ -316,15 +317,15 @@ pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
 }
 
 fn ranks(wanted: i32) -> u32 {
-    let ours = strand::depth() > 0 || strand::is_one_for_all();
-    let ranks = match (ours || foreign::has_threads(), wanted) {
-        (true, _) if !answers::may_nest() => 1,
-        (false, _) if answers::is_serial() => 1,
-        (true, 0) => answers::wanted_inside(),
+    let ours = thread_context::depth() > 0 || thread_context::is_one_for_all();
+    let ranks = match (ours || foreign_library::has_threads(), wanted) {
+        (true, _) if !queries::may_nest() => 1,
+        (false, _) if queries::is_serial() => 1,
+        (true, 0) => queries::wanted_inside(),
         (false, 0) => pool::gr_workers().unsigned_abs(),
         (_, wanted) => wanted.unsigned_abs(),
     };
-    ranks.min(answers::room())
+    ranks.min(queries::room())
 }
 
 /// Runs a team on the workers.
@@ -343,7 +344,7 @@ fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
 
 /// Runs a rank, as part of this library.
 fn as_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
-    strand::as_member(member, || {
+    thread_context::as_member(member, || {
         tsan::acquire(team.fence());
         tsan::shown(|| run(member, size));
         tsan::release(team.fence());

@@ -1,8 +1,8 @@
 //! Oversubscription: more workers than processors.
 
-use gradus_rt::answers::__wrap_omp_set_num_threads;
+use gradus_rt::loops::parallel_for::gr_for;
+use gradus_rt::omp::queries::__wrap_omp_set_num_threads;
 use gradus_rt::pool::{gr_worker, gr_workers};
-use gradus_rt::ranges::gr_for;
 use gradus_rt::team::{Member, gr_barrier, gr_team};
 use std::ffi::c_void;
 use std::ptr::from_ref;

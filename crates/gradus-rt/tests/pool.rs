@@ -1,12 +1,12 @@
 //! Guarantees of the pool, through its C interface, with as many workers as processors.
 
-use gradus_rt::critical::{Lock, gr_lock, gr_unlock};
+use gradus_rt::loops::parallel_for::gr_for;
+use gradus_rt::loops::reduce::gr_reduce;
+use gradus_rt::omp::critical::{Lock, gr_lock, gr_unlock};
 use gradus_rt::pool::gr_workers;
-use gradus_rt::ranges::gr_for;
-use gradus_rt::reduce::gr_reduce;
-use gradus_rt::strand::{gr_final, gr_final_end, gr_in_region, gr_region, gr_region_end};
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
 use gradus_rt::team::{Member, gr_barrier, gr_loop_begin, gr_loop_next, gr_single, gr_team};
+use gradus_rt::thread_context::{gr_final, gr_final_end, gr_in_region, gr_region, gr_region_end};
 use std::ffi::c_void;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};

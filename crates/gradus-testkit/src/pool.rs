@@ -4,7 +4,9 @@ use gradus_ir::Unit;
 use gradus_llvm::host::jit::Jit;
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_par::Options;
-use gradus_rt::{answers, critical, pool, ranges, reduce, strand, tasks, team};
+use gradus_rt::loops::{parallel_for, reduce};
+use gradus_rt::omp::{critical, queries};
+use gradus_rt::{pool, tasks, team, thread_context};
 use std::sync::atomic::Ordering;
 
 const TRIPLE: &str = "x86_64-pc-linux-gnu";
@@ -21,7 +23,7 @@ pub fn eager(small_work: u64) -> Options {
 /// Defines the entries of the runtime library for compiled code.
 pub(crate) fn define(jit: &Jit) -> Result<(), String> {
     jit.define(&[
-        ("gr_for", ranges::gr_for as *const () as usize),
+        ("gr_for", parallel_for::gr_for as *const () as usize),
         ("gr_reduce", reduce::gr_reduce as *const () as usize),
         ("gr_hungry", pool::gr_hungry as *const () as usize),
         ("gr_workers", pool::gr_workers as *const () as usize),
@@ -40,14 +42,23 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_part", team::gr_part as *const () as usize),
         ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
         ("gr_loop_next", team::gr_loop_next as *const () as usize),
-        ("gr_enter", strand::gr_enter as *const () as usize),
-        ("gr_leave", strand::gr_leave as *const () as usize),
-        ("gr_region", strand::gr_region as *const () as usize),
-        ("gr_region_end", strand::gr_region_end as *const () as usize),
-        ("gr_in_final", answers::gr_in_final as *const () as usize),
-        ("gr_in_region", strand::gr_in_region as *const () as usize),
-        ("gr_final", strand::gr_final as *const () as usize),
-        ("gr_final_end", strand::gr_final_end as *const () as usize),
+        ("gr_enter", thread_context::gr_enter as *const () as usize),
+        ("gr_leave", thread_context::gr_leave as *const () as usize),
+        ("gr_region", thread_context::gr_region as *const () as usize),
+        (
+            "gr_region_end",
+            thread_context::gr_region_end as *const () as usize,
+        ),
+        ("gr_in_final", queries::gr_in_final as *const () as usize),
+        (
+            "gr_in_region",
+            thread_context::gr_in_region as *const () as usize,
+        ),
+        ("gr_final", thread_context::gr_final as *const () as usize),
+        (
+            "gr_final_end",
+            thread_context::gr_final_end as *const () as usize,
+        ),
         ("gr_lock", critical::gr_lock as *const () as usize),
         ("gr_unlock", critical::gr_unlock as *const () as usize),
     ])
@@ -56,7 +67,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
 
 /// Sets the number of workers for later runs in this process.
 pub(crate) fn set_workers(workers: i32) {
-    answers::__wrap_omp_set_num_threads(workers);
+    queries::__wrap_omp_set_num_threads(workers);
 }
 
 /// Returns a module without functions, for the code of a unit that was not imported.

@@ -110,7 +110,7 @@ fn add(name: &'static CStr, time: Duration) {
 
 extern "C" fn print() {
     let rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
-    super::output::say(&table(&rows));
+    crate::cuda::printf::say(&table(&rows));
 }
 
 /// The table, longest total time first.

@@ -27,9 +27,10 @@
 //! caller run their own work while waiting. For work of a thread that cannot run the work itself, a sleeper
 //! is always woken ([`Idlers::call_in`]).
 
-use super::handed::{self, GLANCES, Head};
-use super::{cores, gr_always_fork, gr_awake, help, processors, wish};
-use crate::waiting::{AWAKE, LOOKS};
+use crate::backoff::{AWAKE, LOOKS};
+use crate::pool::direct_handoff;
+use crate::pool::direct_handoff::{GLANCES, Head};
+use crate::pool::{current_cpu, gr_always_fork, gr_awake, help, processors, wish};
 use std::cell::{Cell, OnceCell};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::OnceLock;
@@ -198,7 +199,7 @@ impl Post {
         if given {
             self.rise();
             // SAFETY: a piece taken from the mailbox belongs to the calling worker, and its sender waits.
-            unsafe { handed::perform(held) };
+            unsafe { direct_handoff::perform(held) };
         }
         given
     }
@@ -218,7 +219,7 @@ impl Post {
             slept = true;
         }
         if slept {
-            cores::leave(bed.caller.load(Ordering::Relaxed), idlers.abreast);
+            current_cpu::leave(bed.caller.load(Ordering::Relaxed), idlers.abreast);
         }
     }
 }
@@ -235,7 +236,11 @@ impl Idlers {
     /// the calling thread is one of the workers.
     pub(super) fn new(workers: usize, maker_works: bool) -> &'static Idlers {
         Box::leak(Box::new(Idlers {
-            maker: if maker_works { cores::here() } else { NOWHERE },
+            maker: if maker_works {
+                current_cpu::here()
+            } else {
+                NOWHERE
+            },
             begin: Instant::now(),
             abreast: match gr_always_fork.load(Ordering::Relaxed) {
                 0 => workers.min(processors()),
@@ -268,7 +273,7 @@ impl Idlers {
                 credit: Cell::new(CREDIT_NANOS),
             });
             post.bed().worker.get_or_init(std::thread::current);
-            cores::leave(self.maker, self.abreast);
+            current_cpu::leave(self.maker, self.abreast);
             gr_awake.fetch_add(1, Ordering::Relaxed);
             loop {
                 post.look();
@@ -310,7 +315,7 @@ impl Idlers {
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
             // A thread outside the pool sleeps while the pool works: its processor is free.
             let works = rayon_core::current_thread_index().is_some();
-            let caller = if works { cores::here() } else { NOWHERE };
+            let caller = if works { current_cpu::here() } else { NOWHERE };
             bed.caller.store(caller, Ordering::Relaxed);
             worker.unpark();
         }

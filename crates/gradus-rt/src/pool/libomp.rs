@@ -12,9 +12,10 @@
 //! libraries provide.
 
 use super::wanted;
-use crate::foreign::{self, Function, call};
+use crate::omp::foreign_library;
+use crate::omp::foreign_library::{Function, call};
 use crate::tasks::Scope;
-use crate::{strand, tsan, waiting};
+use crate::{backoff, thread_context, tsan};
 use crossbeam_deque::{Steal, Stealer, Worker};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -76,7 +77,7 @@ impl Place {
     /// The region, if the thread is in no OpenMP region nested inside.
     fn region(&self) -> Option<&'static Region> {
         // SAFETY: a region lives while any thread has a position in the region.
-        unsafe { self.region.as_ref() }.filter(|_| self.level == foreign::level())
+        unsafe { self.region.as_ref() }.filter(|_| self.level == foreign_library::level())
     }
 }
 
@@ -130,7 +131,7 @@ unsafe extern "C" fn joined(region: *mut c_void) {
     match region.work {
         // SAFETY: the closure lives as long as the region.
         Some(work) => unsafe { run(&*work) },
-        None => waiting::until(|| region.ended.load(Ordering::Acquire)),
+        None => backoff::until(|| region.ended.load(Ordering::Acquire)),
     }
     while help() {}
     HERE.set(before);
@@ -152,7 +153,7 @@ fn enter(region: &Region) {
         region,
         rank: ask(Function::ThreadNum, 0).min(region.queues.len() - 1),
         size: ask(Function::NumThreads, 1).clamp(1, region.queues.len()),
-        level: foreign::level(),
+        level: foreign_library::level(),
     });
 }
 
@@ -165,7 +166,7 @@ fn begin(region: &Region) {
             libc::abort()
         }
     };
-    foreign::entered();
+    foreign_library::entered();
     let threads = u32::try_from(region.queues.len()).unwrap_or(u32::MAX);
     let shared = (&raw const *region).cast_mut().cast::<c_void>();
     let body: unsafe extern "C" fn(*mut c_void) = joined;
@@ -248,13 +249,13 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let task: Task = unsafe { std::mem::transmute(task) };
     region.queues[here.rank].push(task);
     first();
-    waiting::until(|| done.load(Ordering::Acquire));
+    backoff::until(|| done.load(Ordering::Acquire));
 }
 
 pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     if HERE.get().region().is_none() {
         begin(Box::leak(Region::new(wanted(), scope)));
-        strand::at_level(foreign::level());
+        thread_context::at_level(foreign_library::level());
     }
     let here = HERE.get();
     match here.region() {
@@ -273,7 +274,7 @@ pub(super) fn synced(scope: *const Scope) {
     };
     tsan::hidden(|| {
         end(region);
-        strand::at_level(foreign::level());
+        thread_context::at_level(foreign_library::level());
         // SAFETY: a spawn leaked the region, and all threads have left it.
         drop(unsafe { Box::from_raw((&raw const *region).cast_mut()) });
     });

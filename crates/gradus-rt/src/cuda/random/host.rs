@@ -1,14 +1,14 @@
 //! cuRAND's host interface: a generator fills memory with numbers of a distribution, and continues where the
 //! last call ended.
 //!
-//! The order of numbers follows cuRAND's manual ([`super::dealt`]). XORWOW takes numbers from 4096
+//! The order of numbers follows cuRAND's manual ([`crate::cuda::random::host_order`]). XORWOW takes numbers from 4096
 //! subsequences in round-robin order, MRG32k3a from 81920 (legacy order: 4096), Philox from 65536 with four
 //! numbers each.
 
-use super::dealt::Dealt;
 use super::mrg32k3a::Mrg32k3a;
 use super::philox::philox;
 use super::xorwow::Xorwow;
+use crate::cuda::random::host_order::Dealt;
 use std::f32::consts::TAU;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -452,8 +452,8 @@ unsafe extern "C" fn curandGeneratePoisson(
 
 #[cfg(test)]
 mod tests {
-    use super::super::dealt::Sequence;
     use super::*;
+    use crate::cuda::random::host_order::Sequence;
 
     fn made(kind: c_int, seed: u64, offset: u64) -> *mut c_void {
         let mut handle = std::ptr::null_mut();

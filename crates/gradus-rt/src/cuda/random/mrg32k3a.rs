@@ -2,7 +2,7 @@
 //! generators*, Oper. Res. 47(1), 1999): two recurrences of order three. A skip is a power of the
 //! recurrences' matrices.
 
-use super::dealt::Sequence;
+use crate::cuda::random::host_order::Sequence;
 
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;

@@ -1,7 +1,7 @@
 //! XORWOW (Marsaglia, *Xorshift RNGs*, J. Stat. Soft. 8(14), 2003): five words under a linear map over bits,
 //! and a counter. A skip is a power of that linear map.
 
-use super::dealt::Sequence;
+use crate::cuda::random::host_order::Sequence;
 use std::sync::OnceLock;
 
 /// Increment of the counter.

@@ -6,7 +6,7 @@
 //! waits for unstarted leaves, however long a worker is preempted. The ranges are implemented here; the
 //! pool's fork and join recruit the workers.
 
-use crate::{Carried, pool, strand, tsan};
+use crate::{Carried, pool, thread_context, tsan};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Minimum number of leaves under `GRADUS_FORCE_FORK`.
@@ -133,7 +133,7 @@ impl<L: Leaves> Shared<L> {
         pool::both(
             || self.ask(others - 1 - farther),
             || {
-                strand::deeper(self.depth, || {
+                thread_context::deeper(self.depth, || {
                     tsan::acquire(self.fence.get());
                     self.ask(farther);
                     tsan::release(self.fence.get());

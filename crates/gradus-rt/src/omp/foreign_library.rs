@@ -1,5 +1,5 @@
-//! The process's OpenMP library, if any: lookup of the functions that [`crate::answers`] and
-//! [`crate::worksharing`] wrap.
+//! The process's OpenMP library, if any: lookup of the functions that [`crate::omp::queries`] and
+//! [`crate::omp::worksharing`] wrap.
 //!
 //! The linker wraps each name (`--wrap`): the program calls `__wrap_…`, defined here, and the OpenMP
 //! library's function is `__real_…`. Shared libraries bind to the plain name, which this library also

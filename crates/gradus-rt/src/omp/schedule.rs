@@ -1,8 +1,8 @@
 //! Run-time schedule of loops (`schedule(runtime)`): from `OMP_SCHEDULE`, or from `omp_set_schedule`, which
 //! inside a team applies to that team. The default is `static`, as in LLVM's library.
 
-use crate::foreign::{Function, call};
-use crate::strand;
+use crate::omp::foreign_library::{Function, call};
+use crate::thread_context;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -91,7 +91,7 @@ fn outside() -> &'static AtomicU64 {
 /// Sets the schedule of later `schedule(runtime)` loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_schedule(kind: u32, chunk: i32) {
-    let member = strand::here().member;
+    let member = thread_context::here().member;
     // SAFETY: a member lives while any thread's context refers to it, thus longer than this call.
     let place = match unsafe { member.as_ref() } {
         Some(member) => &member.team().schedule.0,

@@ -1,7 +1,7 @@
 //! Thread context: fork depth, team rank and region state of the calling thread.
 //!
 //! A program may query its thread number anywhere, also in files compiled without knowledge of this library.
-//! The answer must agree with the threads that run concurrently ([`crate::answers`]). Every entry that
+//! The answer must agree with the threads that run concurrently ([`crate::omp::queries`]). Every entry that
 //! creates parallel work sets the context of the executing thread, and restores the context at the end.
 
 use crate::team::Member;
@@ -111,7 +111,7 @@ fn as_strand<R>(depth: u32, member: *const Member, wanted: u32, work: impl FnOnc
         inside: true,
         region: true,
         member,
-        foreign_level: crate::foreign::level(),
+        foreign_level: crate::omp::foreign_library::level(),
         is_final: false,
         wanted,
         alone: false,
@@ -168,7 +168,7 @@ pub extern "C" fn gr_enter() -> bool {
     if enters {
         STRAND.set(Strand {
             inside: true,
-            foreign_level: crate::foreign::level(),
+            foreign_level: crate::omp::foreign_library::level(),
             ..before
         });
     }
@@ -219,6 +219,6 @@ pub extern "C" fn gr_in_region() -> i32 {
     match (here.region, here.member.is_null()) {
         (true, false) => 2,
         (true, true) => 1,
-        _ => crate::foreign::has_threads().into(),
+        _ => crate::omp::foreign_library::has_threads().into(),
     }
 }

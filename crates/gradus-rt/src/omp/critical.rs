@@ -5,7 +5,7 @@
 //! before acquiring the lock. A thread that polls in successive critical sections may occupy a processor
 //! that another thread needs: each thread yields to the system periodically.
 
-use crate::{tsan, waiting};
+use crate::{backoff, tsan};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -64,7 +64,7 @@ impl Lock {
             }
             match times <= AWAKE {
                 true => std::hint::spin_loop(),
-                false => waiting::pause_for_others(times),
+                false => backoff::pause_for_others(times),
             }
         }
         if times >= PATIENCE {

@@ -3,12 +3,14 @@
 //!
 //! The partial results of the leaves are combined into the result in iteration order. While no thread needs
 //! work, each partial result is combined right after its leaf. Then the remaining leaves are distributed
-//! ([`crate::rows`]), each with memory for its partial result, and the partial results are combined at the
+//! ([`crate::loops::partition`]), each with memory for its partial result, and the partial results are combined at the
 //! end.
 
-use crate::ranges::{LINE, LONG};
-use crate::rows::{self, Leaves};
-use crate::{Carried, paying, pool, strand, tsan};
+use crate::loops::adaptive_serial;
+use crate::loops::parallel_for::{LINE, LONG};
+use crate::loops::partition;
+use crate::loops::partition::Leaves;
+use crate::{Carried, pool, thread_context, tsan};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
 
@@ -92,7 +94,7 @@ impl Reduction {
             first,
             places,
         };
-        rows::share(placed, first, end, self.depth);
+        partition::share(placed, first, end, self.depth);
         for leaf in 0..end - first {
             self.add(self.place(places, leaf));
         }
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn gr_reduce(
         Carried(context),
         Carried(result),
     );
-    let forks = !strand::loops_alone();
+    let forks = !thread_context::loops_alone();
     let all = move |depth| Reduction {
         body,
         combine,
@@ -191,18 +193,18 @@ pub unsafe extern "C" fn gr_reduce(
         leaf,
         depth,
     };
-    let split = move |timed: Option<&paying::Run>| {
-        let depth = strand::depth();
-        strand::deeper(depth, || {
+    let split = move |timed: Option<&adaptive_serial::Run>| {
+        let depth = thread_context::depth();
+        thread_context::deeper(depth, || {
             all(depth).run(|leaf| timed.is_none_or(|run| run.may_share(leaf)))
         })
     };
     tsan::hidden(|| match forks {
-        true => paying::timed(body as usize, hi - lo, |timed| {
+        true => adaptive_serial::timed(body as usize, hi - lo, |timed| {
             pool::on_worker(|| split(timed))
         }),
         false => {
-            all(strand::depth()).run(|_| false);
+            all(thread_context::depth()).run(|_| false);
         }
     });
 }

@@ -4,17 +4,18 @@
 //! The chunks equal those of lowered loops, and code that relies on the assignment of iterations to ranks
 //! stays correct. Outside teams of this library, the OpenMP library does the work.
 
-use crate::critical::{Lock, gr_lock, gr_unlock};
-use crate::foreign::{self, Function, call};
-use crate::strand;
+use crate::omp::critical::{Lock, gr_lock, gr_unlock};
+use crate::omp::foreign_library;
+use crate::omp::foreign_library::{Function, call};
 use crate::team::{Dispatch, Member, whole};
+use crate::thread_context;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 /// The rank of the calling thread, directly in a team of this library.
 fn member() -> Option<&'static Member> {
-    let here = strand::here();
-    if here.member.is_null() || here.foreign_level != foreign::level() {
+    let here = thread_context::here();
+    if here.member.is_null() || here.foreign_level != foreign_library::level() {
         return None;
     }
     // SAFETY: a member lives while any thread's context refers to it, thus longer than this call.

@@ -6,15 +6,16 @@
 //! report the same maximum number of threads ([`pool`] ensures agreement): a program allocates an element
 //! per thread, and reads all elements.
 
-use crate::foreign::{self, Function, call};
+use crate::omp::foreign_library;
+use crate::omp::foreign_library::{Function, call};
 use crate::team::{Around, Begun};
-use crate::{pool, strand};
+use crate::{pool, thread_context};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The thread number and the number of threads, for work of this library.
 fn place() -> Option<(i32, i32)> {
-    let here = strand::here();
-    if !here.inside || here.foreign_level != foreign::level() {
+    let here = thread_context::here();
+    if !here.inside || here.foreign_level != foreign_library::level() {
         return None;
     }
     // SAFETY: a member lives while any thread's context refers to it.
@@ -30,7 +31,7 @@ fn place() -> Option<(i32, i32)> {
 /// [`place`], for a program that may store data under the number.
 fn standing() -> Option<(i32, i32)> {
     let place = place()?;
-    strand::numbered();
+    thread_context::numbered();
     Some(place)
 }
 
@@ -38,7 +39,11 @@ fn standing() -> Option<(i32, i32)> {
 /// has a single thread.
 fn innermost() -> Option<(i32, i32)> {
     let place = standing()?;
-    Some(if strand::here().alone { (0, 1) } else { place })
+    Some(if thread_context::here().alone {
+        (0, 1)
+    } else {
+        place
+    })
 }
 
 fn asked(function: Function, otherwise: i32) -> i32 {
@@ -59,7 +64,7 @@ fn threads(function: Function) -> i32 {
 fn most_threads(function: Function) -> i32 {
     let set = || i32::try_from(wanted_inside()).unwrap_or(i32::MAX);
     match place() {
-        Some(_) if !strand::here().member.is_null() => set(),
+        Some(_) if !thread_context::here().member.is_null() => set(),
         Some(_) => set().max(pool::gr_workers()),
         None => asked(function, 1).max(pool::gr_workers()),
     }
@@ -79,7 +84,7 @@ pub(crate) fn around() -> Around {
         return Around::default();
     };
     // SAFETY: a member lives while any thread's context refers to it.
-    let member = unsafe { strand::here().member.as_ref() };
+    let member = unsafe { thread_context::here().member.as_ref() };
     let further = member
         .map(|member| member.team().around)
         .unwrap_or_default();
@@ -146,7 +151,7 @@ fn set_levels(function: Function, argument: i32, levels: i32) {
 }
 
 fn is_final(function: Function) -> i32 {
-    match strand::here().is_final {
+    match thread_context::here().is_final {
         true => 1,
         false => asked(function, 0),
     }
@@ -154,10 +159,10 @@ fn is_final(function: Function) -> i32 {
 
 /// Sets the thread count of later regions; inside a region, of regions begun in the same task.
 fn set(function: Function, threads: i32) {
-    if strand::depth() > 0 && place().is_some() {
-        return strand::want(u32::try_from(threads).unwrap_or(0));
+    if thread_context::depth() > 0 && place().is_some() {
+        return thread_context::want(u32::try_from(threads).unwrap_or(0));
     }
-    if foreign::level() == 0 {
+    if foreign_library::level() == 0 {
         pool::set_wanted(usize::try_from(threads).unwrap_or(0));
     }
     if let Some(f) = function.find() {
@@ -215,16 +220,16 @@ pub extern "C" fn gr_in_final() -> i32 {
 
 /// Returns whether a nested region begun here may have several threads.
 pub(crate) fn may_nest() -> bool {
-    let folded = i32::from(strand::is_one_for_all());
-    !foreign::is_one_of_teams()
+    let folded = i32::from(thread_context::is_one_for_all());
+    !foreign_library::is_one_of_teams()
         && active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
 }
 
 /// The default thread count of a nested region begun here.
 pub(crate) fn wanted_inside() -> u32 {
-    match strand::here().wanted {
+    match thread_context::here().wanted {
         0 => u32::try_from(pool::wanted_at(
-            __wrap_omp_get_level() + i32::from(strand::is_one_for_all()),
+            __wrap_omp_get_level() + i32::from(thread_context::is_one_for_all()),
         ))
         .unwrap_or(1),
         set => set,
@@ -279,9 +284,9 @@ const NOWHERE: Begun = Begun {
 pub(crate) fn begun() -> Begun {
     Begun {
         place: place(),
-        member: strand::here().member,
+        member: thread_context::here().member,
         wanted: match place() {
-            Some(_) => strand::here().wanted,
+            Some(_) => thread_context::here().wanted,
             None => 0,
         },
     }

@@ -9,10 +9,10 @@
 //! Busy workers reach the work eventually, and a second pool would oversubscribe the machine. The timeout is
 //! therefore long at first, and becomes short in a program whose submissions timed out.
 
-use super::handed::{Piece, perform};
 use super::idle;
-use super::own::Crew;
 use crate::Carried;
+use crate::pool::direct_handoff::{Piece, perform};
+use crate::pool::rayon_pool::Crew;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

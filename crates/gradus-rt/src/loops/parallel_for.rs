@@ -1,11 +1,13 @@
 //! Parallel loops: the body runs over ranges, and a vectoriser sees a plain loop inside.
 //!
 //! A loop is divided into leaves. The worker runs leaf after leaf while no thread needs work; then the
-//! remaining leaves are distributed to all workers ([`crate::rows`]).
+//! remaining leaves are distributed to all workers ([`crate::loops::partition`]).
 
 use crate::cuda::faults;
-use crate::rows::{self, FORCED_LEAVES, Leaves};
-use crate::{Carried, paying, pool, strand, tsan};
+use crate::loops::adaptive_serial;
+use crate::loops::partition;
+use crate::loops::partition::{FORCED_LEAVES, Leaves};
+use crate::{Carried, pool, thread_context, tsan};
 use std::ffi::c_void;
 
 /// Runs iterations `lo .. hi`.
@@ -50,12 +52,12 @@ impl Loop {
 
     /// Runs the loop leaf by leaf, until other workers could take the remaining leaves and sharing is
     /// allowed. Returns whether the loop was shared.
-    fn run(&self, timed: Option<&paying::Run>) -> bool {
+    fn run(&self, timed: Option<&adaptive_serial::Run>) -> bool {
         let leaves = self.leaves();
         for leaf in 0..leaves {
             let may_share = || timed.is_none_or(|run| run.may_share(leaf));
             if leaves - leaf > 1 && pool::is_hungry() && may_share() {
-                rows::share(*self, leaf, leaves, self.depth);
+                partition::share(*self, leaf, leaves, self.depth);
                 return true;
             }
             self.run_leaves(leaf, leaf + 1);
@@ -122,13 +124,13 @@ pub unsafe extern "C" fn gr_for(
         return;
     }
     let kernel = faults::is_in_kernel();
-    if strand::loops_alone() {
+    if thread_context::loops_alone() {
         // SAFETY: promised by the caller.
         return unsafe { run_body(kernel, body, lo, hi, context) };
     }
     let context = Carried(context);
-    let split = move |timed: Option<&paying::Run>| {
-        let depth = strand::depth();
+    let split = move |timed: Option<&adaptive_serial::Run>| {
+        let depth = thread_context::depth();
         let leaf = match pool::has_others() || pool::forces() {
             true => leaf_size(hi - lo, grain),
             false => hi - lo,
@@ -142,14 +144,14 @@ pub unsafe extern "C" fn gr_for(
             depth,
             kernel,
         };
-        strand::deeper(depth, || all.run(timed))
+        thread_context::deeper(depth, || all.run(timed))
     };
     tsan::hidden(|| match grain {
         // The program declares each iteration worth a task.
         1 => {
             pool::on_worker(|| split(None));
         }
-        _ => paying::timed(body as usize, hi - lo, |timed| {
+        _ => adaptive_serial::timed(body as usize, hi - lo, |timed| {
             pool::on_worker(|| split(timed))
         }),
     });

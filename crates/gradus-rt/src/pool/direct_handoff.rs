@@ -7,7 +7,7 @@
 
 use super::help;
 use super::idle::{self, Idlers};
-use crate::waiting::{AWAKE, LOOKS};
+use crate::backoff::{AWAKE, LOOKS};
 use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};

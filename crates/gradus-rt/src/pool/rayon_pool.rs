@@ -12,12 +12,13 @@
 //! Rayon provides deques and stealing. Sleeping is managed in [`idle`]: every submission to a pool is
 //! followed by a wake-up call, and every piece of work begins with [`idle::rise`].
 
-use super::guests;
-use super::handed::Piece;
 use super::idle::{self, Idlers};
 use super::{STACK_BYTES, wanted};
-use crate::waiting::{self, Progress};
-use crate::{Carried, strand, tsan};
+use crate::backoff;
+use crate::backoff::Progress;
+use crate::pool::direct_handoff::Piece;
+use crate::pool::external_submit;
+use crate::{Carried, thread_context, tsan};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -105,7 +106,7 @@ thread_local! {
 fn another() -> Option<Crew> {
     static OTHERS: Mutex<Option<HashMap<usize, Crew>>> = Mutex::new(None);
     let wanted = wanted().max(ASKED.get());
-    if wanted == settings().workers || strand::depth() > 0 || is_deserted() {
+    if wanted == settings().workers || thread_context::depth() > 0 || is_deserted() {
         return None;
     }
     let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +181,7 @@ pub(super) fn is_ready() -> bool {
 pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let other = another();
     let deserted = is_deserted() || settings().has_main && settings().workers == 1;
-    if other.is_none() && (is_worker() || deserted || strand::is_closed()) {
+    if other.is_none() && (is_worker() || deserted || thread_context::is_closed()) {
         return work();
     }
     let mut fence = 0_u8;
@@ -193,7 +194,7 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         tsan::release(place.get());
     };
     let crew = other.unwrap_or_else(Crew::first);
-    tsan::hidden(|| guests::hand_in(crew, handed_in));
+    tsan::hidden(|| external_submit::hand_in(crew, handed_in));
     tsan::acquire(place.get());
     match result {
         Some(result) => result,
@@ -232,7 +233,7 @@ pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
         || {
             idlers().call();
             first();
-            waiting::for_other(&progress);
+            backoff::for_other(&progress);
         },
         || {
             idle::rise();
@@ -265,7 +266,7 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
                     if rank >= size {
                         return;
                     }
-                    if strand::depth() == 0 {
+                    if thread_context::depth() == 0 {
                         return work(rank, size);
                     }
                     let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);

@@ -9,9 +9,9 @@
 //! block waits until some worker starts the block.
 
 use super::faults;
-use super::stacks::{Stack, Stacks, switch};
-use crate::ranges::gr_for;
-use crate::waiting;
+use crate::backoff;
+use crate::cuda::fiber_stacks::{Stack, Stacks, switch};
+use crate::loops::parallel_for::gr_for;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -162,7 +162,7 @@ unsafe extern "C" fn work(_: i64, _: i64, launch: *mut c_void) {
             }
         }
         if vain > 0 {
-            waiting::pause(vain);
+            backoff::pause(vain);
         }
     }
 }
@@ -191,7 +191,7 @@ impl Block {
         // SAFETY: the alignment is a power of two that divides the size.
         let shared = unsafe { libc::aligned_alloc(SHARED_ALIGN, bytes) };
         if shared.is_null() {
-            super::stacks::give_up("no memory for what the threads of a block share");
+            crate::cuda::fiber_stacks::give_up("no memory for what the threads of a block share");
         }
         Block {
             all: warp(&threads),
@@ -233,7 +233,7 @@ impl Block {
             }
         }
         if !any {
-            super::stacks::give_up(
+            crate::cuda::fiber_stacks::give_up(
                 "the threads of a block wait at different barriers, and would for ever",
             );
         }
@@ -330,5 +330,5 @@ extern "C" fn gr_turn_wait() {
 }
 
 #[cfg(test)]
-#[path = "turns_tests.rs"]
+#[path = "fiber_tests.rs"]
 mod tests;

@@ -1,0 +1,7 @@
+//! The OpenMP interface.
+
+pub mod critical;
+pub(crate) mod foreign_library;
+pub mod queries;
+pub(crate) mod schedule;
+pub mod worksharing;
