@@ -11,6 +11,7 @@
 //! Steps: a budget of statements is spent on a tree of regions; each statement takes visible operands;
 //! values stored or carried across iterations pass through `sin` or `tanh`, to stay bounded.
 
+mod aliasing;
 pub(crate) mod c;
 mod c_kept;
 mod c_memory;
@@ -18,26 +19,25 @@ mod c_statements;
 mod c_values;
 mod fork_join;
 mod gpu;
+mod indirect_access;
+mod ir_programs;
 mod kernels;
-mod lanes;
 mod launches;
-mod listed;
 mod math;
-mod meetings;
 mod parallel_c;
 mod pointers;
 mod registered;
-mod scratch;
+mod scratch_memory;
 mod shares;
-mod wide;
+mod x86_intrinsics;
 
+pub(crate) use crate::generate::ir_programs::wide_declarations;
+pub use crate::generate::ir_programs::{FEATURES, WideProgram, wide_program};
 pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use gpu::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
 pub use parallel_c::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub use shares::{SHARES_FEATURES, SHARES_INCLUDES, SharesProgram, shares_program};
-pub(crate) use wide::wide_declarations;
-pub use wide::{FEATURES, WideProgram, wide_program};
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! Runs case pages: the common checks, and the contents of each page.
 
-use crate::call::{Call, Ran, number_text, run_call};
-use crate::compare::same_outcome;
-use crate::page::{Page, Step};
+use crate::oracle::compare::same_outcome;
+use crate::run::call_spec::{Call, Ran, number_text, run_call};
+use crate::run::case_page::{Page, Step};
 use gradus_interp::{Options, Value};
 use gradus_ir::{Diagnostic, FloatKind, Type, TypeId, Unit, parse, print, verify};
 use std::path::Path;

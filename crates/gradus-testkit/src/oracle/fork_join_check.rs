@@ -5,9 +5,9 @@
 //! then takes a [`ForkJoinWay`] through the compiler, once for all programs, and each program runs on one
 //! to four workers.
 
-use crate::check::Verdict;
 use crate::generate::ForkJoinProgram;
-use crate::pool::{Pool, eager, empty_host};
+use crate::oracle::check::Verdict;
+use crate::run::pool::{Pool, eager, empty_host};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};

@@ -4,8 +4,8 @@
 //! The process compiles the files separately, at a level of LLVM's optimiser, or one of the files by clang.
 //! `gradus cc` links the objects with the runtime library.
 
-use crate::check::Verdict;
 use crate::generate::{SHARES_INCLUDES, SharesProgram};
+use crate::oracle::check::Verdict;
 use gradus_pipeline::{CallsTask, Input, Level, Options, OutputKind, Request, Task, compile};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};

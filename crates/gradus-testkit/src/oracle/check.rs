@@ -10,8 +10,9 @@
 //! `isolated` treats points without convergence.
 
 use crate::generate::CELLS;
-use crate::isolated::{self, Followed};
-use crate::made::{Loaded, Subject};
+use crate::oracle::singularities;
+use crate::oracle::singularities::Followed;
+use crate::run::compiled_module::{Loaded, Subject};
 use gradus_llvm::host::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
 
@@ -93,9 +94,9 @@ pub(crate) fn checked(
             let Some(why) = line.judged().map_err(told)? else {
                 continue;
             };
-            let own = if isolated::is_isolated(&line, followed).map_err(told)? {
+            let own = if singularities::is_isolated(&line, followed).map_err(told)? {
                 Verdict::Isolated(told(why))
-            } else if isolated::is_steep(&line, followed).map_err(told)? {
+            } else if singularities::is_steep(&line, followed).map_err(told)? {
                 Verdict::Steep(told(why))
             } else {
                 return Err(told(why));
@@ -188,7 +189,7 @@ impl Line<'_, '_> {
         let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
         let limit = if self.single { 1e-5 } else { 1e-12 };
         let apart = (left - right).abs();
-        if apart <= limit * size + 1e-14 || apart <= isolated::rounding(self, size)? {
+        if apart <= limit * size + 1e-14 || apart <= singularities::rounding(self, size)? {
             return Ok(y_tan);
         }
         let differences = self.differences()?;

@@ -1,15 +1,15 @@
 //! Random fork-join programs under ThreadSanitizer, many per binary.
 //!
-//! Like in [`fork_join_check`](crate::fork_join_check), the module takes a [`ForkJoinWay`] through the
+//! Like in [`fork_join_check`](crate::oracle::fork_join_check), the module takes a [`ForkJoinWay`] through the
 //! compiler, with `sanitize_thread` on every function. clang instruments the lowered code, `gradus cc`
 //! links it with the runtime library, and a `main` calls the programs in sequence, each announced by a
 //! line: a later report belongs to that program. Every loop forks, several times on two and on four
 //! workers. A program must print the interpreter's result.
 
-use crate::check::Verdict;
-use crate::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
 use crate::generate::ForkJoinProgram;
-use crate::pool::{eager, empty_host};
+use crate::oracle::check::Verdict;
+use crate::oracle::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
+use crate::run::pool::{eager, empty_host};
 use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
 use std::fmt::Write;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Random C programs through the whole compiler: clang, both derivatives, the checks.
 
-use crate::check::{Numbers, Runner, Verdict, checked};
 use crate::generate::c::{C_INCLUDES, CProgram};
-use crate::ir_check::{followed, imported};
-use crate::made::{Made, Module, Subject, make};
+use crate::oracle::check::{Numbers, Runner, Verdict, checked};
+use crate::oracle::ir_check::{followed, imported};
+use crate::run::compiled_module::{Made, Module, Subject, make};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Level, Options, keep_words, may_hold_words};
 use std::cell::LazyCell;

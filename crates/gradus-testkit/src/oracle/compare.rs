@@ -3,7 +3,7 @@
 //! Undefined values may become anything; result, arrays, mutable globals and output must not change
 //! otherwise. Addresses are equal if both are addresses of an object.
 
-use crate::call::{Elements, Ran};
+use crate::run::call_spec::{Elements, Ran};
 use gradus_interp::{Address, Machine, Value};
 use gradus_ir::{FloatKind, Type, TypeId, Unit};
 

@@ -21,7 +21,7 @@
 //! around, the derivatives must agree with finite differences of the linearised program. A wrong derivative
 //! of a function, or a wrong sum, fails this test.
 
-use crate::check::{
+use crate::oracle::check::{
     Line, Numbers, around, differences, differences_over, pattern, products, sides,
 };
 use gradus_interp::Curves;
@@ -157,9 +157,9 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Runner, checked};
-    use crate::ir_check::{bitcode, followed};
-    use crate::made::{Loaded, Module, Subject, make};
+    use crate::oracle::check::{Runner, checked};
+    use crate::oracle::ir_check::{bitcode, followed};
+    use crate::run::compiled_module::{Loaded, Module, Subject, make};
     use crate::{Verdict, Way, WideProgram, check_unit, wide_unit};
     use gradus_ir::Unit;
     use gradus_pipeline::{Level, Options};

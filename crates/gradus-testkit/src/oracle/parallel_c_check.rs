@@ -8,12 +8,12 @@
 //! 2. its gradient equals the serial program's on one and on three workers, several times;
 //! 3. the interpreter finds no race in the derivatives before lowering, for any schedule.
 
-use crate::c_compile::compiled;
-use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::ParallelCProgram;
-use crate::ir_check::{all_as_interpreted, followed};
-use crate::made::{Loaded, Subject};
-use crate::pool;
+use crate::oracle::check::{Numbers, Runner, Verdict, checked, directions, points};
+use crate::oracle::ir_check::{all_as_interpreted, followed};
+use crate::run::c_compile::compiled;
+use crate::run::compiled_module::{Loaded, Subject};
+use crate::run::pool;
 use gradus_ir::{FuncId, Unit, parse, verify};
 use gradus_llvm::OptLevel;
 use gradus_pipeline::Options;

@@ -7,9 +7,9 @@
 //!
 //! A batch's number selects whether the early pipeline runs, and which switch is off.
 
-use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::{CELLS, WideProgram, wide_declarations};
-use crate::made::{Made, Module, Subject, make};
+use crate::oracle::check::{Numbers, Runner, Verdict, checked, directions, points};
+use crate::run::compiled_module::{Made, Module, Subject, make};
 use gradus_interp::{Curves, Machine, Options as Limits, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};

@@ -1,0 +1,4 @@
+//! Reduction of failing programs.
+
+pub(crate) mod gir;
+pub(crate) mod text;
