@@ -15,32 +15,36 @@ mod memory;
 mod rewrite;
 
 pub use crate::facts::effects::{
-    is_dereferenceable, is_pure, is_removable, is_speculatable, may_leave,
+    is_dereferenceable, is_pure, is_removable, is_speculatable, may_not_complete,
 };
 pub use crate::facts::implied_conditions::holds_at;
-pub use crate::facts::reduction_ops::{Extreme, integer_extreme, neutral, reduced};
-pub use crate::loops::exit_values::keep_ends;
+pub use crate::facts::reduction_ops::{MinMax, combine, identity, integer_min_max};
+pub use crate::loops::exit_values::expose_final_values;
 pub use crate::loops::fold_guards::fold_guards;
-pub use crate::loops::loop_exits::{ExitBranch, exit_branch, keep_exits};
-pub use crate::loops::recognize_reductions::{Carried, Combines, carried_value, stays};
-pub use crate::loops::spin_loops::may_wait;
+pub use crate::loops::loop_exits::{ExitBranch, exit_branch, expose_exit_conditions};
+pub use crate::loops::recognize_reductions::{
+    CarriedValue, ReductionKind, carried_value, is_always_one_of,
+};
+pub use crate::loops::spin_loops::may_spin;
 pub use crate::loops::to_for::{
     is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for,
 };
-pub use crate::memory::atomics_to_plain::make_plain;
-pub use crate::memory::posix_memalign::{aligned_alloc, return_aligned};
+pub use crate::memory::atomics_to_plain::atomic_to_plain;
+pub use crate::memory::posix_memalign::{declare_aligned_alloc, memalign_to_aligned_alloc};
 pub use crate::memory::promote::promote_slots;
 pub use crate::memory::split_slots::split_allocas;
-pub use crate::memory::volatile_slots::settle_volatile;
+pub use crate::memory::volatile_slots::volatile_slots_to_plain;
 pub use crate::rewrite::clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
-pub use crate::rewrite::inline::{NotInlined, can_be_taken_in, inline_call, take_in};
+pub use crate::rewrite::inline::{
+    NotInlined, can_inline_region_body, inline_call, inline_region_body,
+};
 pub use crate::rewrite::normalize_invokes::{
-    call_quiet, is_separate, only_terminates, separate_invokes,
+    handler_terminates, invokes_to_calls, is_normalized, normalize_invokes,
 };
 pub use crate::rewrite::outline::{
-    block_type, captured, entry_alloca, inline_region, member, move_op, pack, raise_private,
-    strand_alloca, unpack,
+    block_type, captured_values, entry_alloca, field_address, hoist_private_allocas, inline_region,
+    load_fields, move_op, store_fields, strand_alloca,
 };
-pub use crate::rewrite::split_function::{Sizes, cut};
-pub use crate::rewrite::trivial_dce::{sweep_dead, sweep_from};
+pub use crate::rewrite::split_function::{SplitLimits, cut};
+pub use crate::rewrite::trivial_dce::{remove_dead_defs, remove_dead_ops};
 pub use crate::rewrite::unroll::unroll_for;

@@ -1,6 +1,6 @@
 //! Exposing final values of carried values as loop results.
 
-use gradus_edit::keep_ends;
+use gradus_edit::expose_final_values;
 use gradus_ir::{Op, OpKind, parse, verify_function};
 
 /// Loop with a sum, an address, a product and an already exposed value.
@@ -18,12 +18,12 @@ const LOOP: &str = "func @f(%n: i64, %p: ptr) -> i64 {
 ";
 
 #[test]
-fn sums_and_addresses_become_results_once() {
+fn sums_and_addresses_become_results() {
     let mut unit = parse(LOOP, "ends.gir").expect("parses");
     let func = unit.function("f").expect("is there");
     let mut body = unit.functions[func].body.take().expect("a body");
-    assert_eq!(keep_ends(&unit, &mut body), 2);
-    assert_eq!(keep_ends(&unit, &mut body), 0);
+    assert_eq!(expose_final_values(&unit, &mut body), 2);
+    assert_eq!(expose_final_values(&unit, &mut body), 0);
     let mut ops = body.walk(body.root());
     let lp: Op = ops
         .find(|op| matches!(body.kind(*op), OpKind::Loop { .. }))

@@ -3,7 +3,7 @@
 
 mod eval;
 
-use eval::{End, refines, run};
+use eval::{Outcome, refines, run};
 use gradus_edit::loops_to_fors;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,
@@ -11,7 +11,7 @@ use gradus_ir::{
 
 /// Value that the loop test reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Reads {
+enum TestedValue {
     Next,
     Current,
     Beyond(i64),
@@ -22,11 +22,11 @@ enum Reads {
 enum Guard {
     None,
     /// The loop's condition on its start value.
-    Same,
+    OwnCondition,
     /// The loop in the false arm of the inverted condition.
     Inverted,
     /// `start != bound`.
-    Differs,
+    NotEqual,
 }
 
 /// Loop over `i8` from parameter 0 to parameter 1 that observes its index.
@@ -35,10 +35,10 @@ struct Case {
     predicate: IntPredicate,
     step: i64,
     flags: Flags,
-    reads: Reads,
+    tested: TestedValue,
     guard: Guard,
     /// An additional exit prevents a proof of termination.
-    stop: bool,
+    has_extra_exit: bool,
     negated: bool,
 }
 
@@ -61,10 +61,10 @@ fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
     let start = start.map_or(params[0], |n| b.int(i8, n.into()));
     let bound = bound.map_or(params[1], |n| b.int(i8, n.into()));
     let result = match case.guard {
-        Guard::None => bottom(&mut b, case, show, start, bound),
+        Guard::None => bottom_tested_loop(&mut b, case, show, start, bound),
         _ => {
             let predicate = match case.guard {
-                Guard::Differs => IntPredicate::Ne,
+                Guard::NotEqual => IntPredicate::Ne,
                 _ => case.predicate,
             };
             let mut c = b.icmp(predicate, start, bound);
@@ -81,7 +81,7 @@ fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
             let place = b.at_end(other);
             b.yield_(&[start]);
             b.at_end(inside);
-            let value = bottom(&mut b, case, show, start, bound);
+            let value = bottom_tested_loop(&mut b, case, show, start, bound);
             b.yield_(&[value]);
             b.restore(place);
             b.body.result(op)
@@ -92,7 +92,7 @@ fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
 }
 
 /// Builds `loop (i = start) { show(i); next = i + step; again = … }`; returns the last index plus a sum.
-fn bottom(
+fn bottom_tested_loop(
     b: &mut Builder,
     case: Case,
     show: gradus_ir::FuncId,
@@ -107,7 +107,7 @@ fn bottom(
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
     );
-    if case.stop {
+    if case.has_extra_exit {
         b.call(show, &[i]);
     } else {
         let seven = b.int(i8, 7);
@@ -131,16 +131,16 @@ fn finish_bottom(
     let step = b.int(i8, case.step.into());
     let next = b.add(i, step);
     b.set_flags(next, case.flags);
-    let read = match case.reads {
-        Reads::Next => next,
-        Reads::Current => i,
-        Reads::Beyond(n) => {
+    let read = match case.tested {
+        TestedValue::Next => next,
+        TestedValue::Current => i,
+        TestedValue::Beyond(n) => {
             let n = b.int(i8, n.into());
             b.add(i, n)
         }
     };
     let again = if case.negated {
-        let left = b.icmp(inverse(case.predicate), bound, read);
+        let left = b.icmp(inverse_swapped(case.predicate), bound, read);
         let yes = b.bool(true);
         b.binary(BinaryOp::Xor, left, yes)
     } else {
@@ -157,7 +157,7 @@ fn finish_bottom(
 }
 
 /// Returns the negated predicate for swapped operands: `!(b inverse a)` equals `a predicate b`.
-fn inverse(p: IntPredicate) -> IntPredicate {
+fn inverse_swapped(p: IntPredicate) -> IntPredicate {
     use IntPredicate::*;
     match p {
         Eq => Ne,
@@ -184,11 +184,11 @@ fn is_for(body: &Body) -> bool {
 
 /// Compares the execution before and after on all sample pairs; returns whether the loop was converted.
 fn check(case: Case, start: Option<i64>, bound: Option<i64>) -> bool {
-    check_some(case, start, bound, (0, 1))
+    check_samples(case, start, bound, (0, 1))
 }
 
 /// Compares on every `of`-th sample pair, starting at an offset of `first`.
-fn check_some(
+fn check_samples(
     case: Case,
     start: Option<i64>,
     bound: Option<i64>,
@@ -226,20 +226,25 @@ fn all_cases() -> Vec<Case> {
                 Flags::NSW.with(Flags::NUW),
             ] {
                 for reads in [
-                    Reads::Next,
-                    Reads::Current,
-                    Reads::Beyond(5),
-                    Reads::Beyond(-1),
+                    TestedValue::Next,
+                    TestedValue::Current,
+                    TestedValue::Beyond(5),
+                    TestedValue::Beyond(-1),
                 ] {
-                    for guard in [Guard::None, Guard::Same, Guard::Inverted, Guard::Differs] {
+                    for guard in [
+                        Guard::None,
+                        Guard::OwnCondition,
+                        Guard::Inverted,
+                        Guard::NotEqual,
+                    ] {
                         for (stop, negated) in [(false, false), (true, false), (false, true)] {
                             cases.push(Case {
                                 predicate,
                                 step,
                                 flags,
-                                reads,
+                                tested: reads,
                                 guard,
-                                stop,
+                                has_extra_exit: stop,
                                 negated,
                             });
                         }
@@ -252,89 +257,125 @@ fn all_cases() -> Vec<Case> {
 }
 
 #[test]
-fn every_shape_means_what_it_meant() {
+fn all_shapes_keep_their_meaning() {
     let mut converted = 0;
     for (n, case) in all_cases().into_iter().enumerate() {
-        converted += usize::from(check_some(case, None, None, (n, 41)));
+        converted += usize::from(check_samples(case, None, None, (n, 41)));
     }
     assert!(converted > 1000, "only {converted} loops were converted");
 }
 
 #[test]
-fn constant_starts_and_bounds_mean_what_they_meant() {
+fn constant_bounds_keep_their_meaning() {
     let few: Vec<Case> = all_cases().into_iter().filter(|c| !c.negated).collect();
     for (n, case) in few.iter().enumerate() {
         for (k, &constant) in SAMPLES.iter().enumerate() {
             if (n + k) % 61 == 0 {
-                check_some(*case, Some(constant), None, (n, 17));
-                check_some(*case, None, Some(constant), (k, 17));
+                check_samples(*case, Some(constant), None, (n, 17));
+                check_samples(*case, None, Some(constant), (k, 17));
                 let other = SAMPLES[(n + 3 * k) % SAMPLES.len()];
-                check_some(*case, Some(constant), Some(other), (n, 97));
+                check_samples(*case, Some(constant), Some(other), (n, 97));
             }
         }
     }
 }
 
-fn plain(predicate: IntPredicate, step: i64, flags: Flags, guard: Guard) -> Case {
+fn simple_case(predicate: IntPredicate, step: i64, flags: Flags, guard: Guard) -> Case {
     Case {
         predicate,
         step,
         flags,
-        reads: Reads::Next,
+        tested: TestedValue::Next,
         guard,
-        stop: false,
+        has_extra_exit: false,
         negated: false,
     }
 }
 
 #[test]
-fn what_programs_write_is_converted() {
+fn common_loops_are_converted() {
     use IntPredicate::*;
     let nsw = Flags::NSW;
     for (case, start, bound) in [
-        (plain(Slt, 1, Flags::NONE, Guard::Same), Some(0), None),
-        (plain(Slt, 1, Flags::NONE, Guard::None), Some(0), None),
-        (plain(Ne, 1, nsw, Guard::Differs), Some(0), None),
-        (plain(Ne, 1, Flags::NONE, Guard::None), None, None),
-        (plain(Slt, 2, nsw, Guard::Same), Some(0), None),
-        (plain(Sle, 1, nsw, Guard::Same), Some(1), None),
-        (plain(Sgt, -1, nsw, Guard::Same), None, Some(0)),
-        (plain(Sge, -1, Flags::NONE, Guard::Same), None, Some(0)),
-        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), Some(9)),
-        (plain(Ult, 1, Flags::NONE, Guard::Same), Some(0), None),
+        (
+            simple_case(Slt, 1, Flags::NONE, Guard::OwnCondition),
+            Some(0),
+            None,
+        ),
+        (simple_case(Slt, 1, Flags::NONE, Guard::None), Some(0), None),
+        (simple_case(Ne, 1, nsw, Guard::NotEqual), Some(0), None),
+        (simple_case(Ne, 1, Flags::NONE, Guard::None), None, None),
+        (simple_case(Slt, 2, nsw, Guard::OwnCondition), Some(0), None),
+        (simple_case(Sle, 1, nsw, Guard::OwnCondition), Some(1), None),
+        (
+            simple_case(Sgt, -1, nsw, Guard::OwnCondition),
+            None,
+            Some(0),
+        ),
+        (
+            simple_case(Sge, -1, Flags::NONE, Guard::OwnCondition),
+            None,
+            Some(0),
+        ),
+        (
+            simple_case(Ne, 3, Flags::NONE, Guard::None),
+            Some(0),
+            Some(9),
+        ),
+        (
+            simple_case(Ult, 1, Flags::NONE, Guard::OwnCondition),
+            Some(0),
+            None,
+        ),
     ] {
         assert!(check(case, start, bound), "{case:?} is a counted loop");
     }
 }
 
 #[test]
-fn what_cannot_be_counted_stays_a_loop() {
+fn uncountable_loops_stay() {
     use IntPredicate::*;
     for (case, start, bound) in [
-        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), None),
-        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), Some(10)),
+        (simple_case(Ne, 3, Flags::NONE, Guard::None), Some(0), None),
         (
-            plain(Ne, -3, Flags::NONE, Guard::Differs),
+            simple_case(Ne, 3, Flags::NONE, Guard::None),
             Some(0),
             Some(10),
         ),
-        (plain(Slt, 2, Flags::NONE, Guard::Same), Some(0), None),
-        (plain(Sle, 1, Flags::NONE, Guard::Same), Some(0), None),
-        (plain(Eq, 1, Flags::NONE, Guard::None), None, None),
-        (plain(Sgt, 1, Flags::NONE, Guard::None), None, None),
-        (plain(Uge, -1, Flags::NONE, Guard::Same), None, Some(0)),
+        (
+            simple_case(Ne, -3, Flags::NONE, Guard::NotEqual),
+            Some(0),
+            Some(10),
+        ),
+        (
+            simple_case(Slt, 2, Flags::NONE, Guard::OwnCondition),
+            Some(0),
+            None,
+        ),
+        (
+            simple_case(Sle, 1, Flags::NONE, Guard::OwnCondition),
+            Some(0),
+            None,
+        ),
+        (simple_case(Eq, 1, Flags::NONE, Guard::None), None, None),
+        (simple_case(Sgt, 1, Flags::NONE, Guard::None), None, None),
+        (
+            simple_case(Uge, -1, Flags::NONE, Guard::OwnCondition),
+            None,
+            Some(0),
+        ),
     ] {
         assert!(!check(case, start, bound), "{case:?} is no counted loop");
     }
     // The NSW flag proves no bound if the program may exit before a violation.
     let leaving = Case {
-        stop: true,
-        ..plain(Ne, 3, Flags::NSW, Guard::None)
+        has_extra_exit: true,
+        ..simple_case(Ne, 3, Flags::NSW, Guard::None)
     };
     assert!(!check(leaving, Some(0), None));
     assert!(check(
         Case {
-            stop: false,
+            has_extra_exit: false,
             ..leaving
         },
         Some(0),
@@ -343,12 +384,12 @@ fn what_cannot_be_counted_stays_a_loop() {
 }
 
 #[test]
-fn a_guard_folds_into_the_number_of_runs() {
+fn guard_folds_into_trip_count() {
     let case = Case {
-        stop: false,
-        ..plain(IntPredicate::Slt, 1, Flags::NSW, Guard::Same)
+        has_extra_exit: false,
+        ..simple_case(IntPredicate::Slt, 1, Flags::NSW, Guard::OwnCondition)
     };
-    for guard in [Guard::Same, Guard::Inverted] {
+    for guard in [Guard::OwnCondition, Guard::Inverted] {
         let (mut unit, mut body) = build(Case { guard, ..case }, Some(0), None);
         loops_to_fors(&mut unit, &mut body);
         let ifs = body
@@ -359,7 +400,7 @@ fn a_guard_folds_into_the_number_of_runs() {
 }
 
 /// Builds `while (i p bound) { show(i); i += step }` as a loop with its test at the top.
-fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, Body) {
+fn top_tested_loop(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, Body) {
     let mut unit = Unit::default();
     let show = observe(&mut unit);
     let i8 = unit.types.int(BITS);
@@ -411,10 +452,10 @@ fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, B
 /// An induction with NSW steps and an unknown start is a truncated 64-bit sum; its sign extension for an
 /// address is the sum. An induction that may wrap, or is known non-negative, is a sum in its own type.
 #[test]
-fn an_index_from_an_unknown_start_is_cut_from_a_wide_sum() {
+fn unknown_start_uses_wide_sum() {
     let both = Flags::NSW.with(Flags::NUW);
     for (flags, wide) in [(Flags::NSW, true), (Flags::NONE, false), (both, false)] {
-        let (mut unit, mut body) = top(IntPredicate::Slt, 1, flags, false);
+        let (mut unit, mut body) = top_tested_loop(IntPredicate::Slt, 1, flags, false);
         loops_to_fors(&mut unit, &mut body);
         assert!(is_for(&body), "{flags:?}");
         let cut_of_sum = |op| {
@@ -434,14 +475,14 @@ fn an_index_from_an_unknown_start_is_cut_from_a_wide_sum() {
 }
 
 #[test]
-fn loops_tested_at_their_top_mean_what_they_meant() {
+fn top_tested_loops_keep_their_meaning() {
     use IntPredicate::*;
     let mut converted = 0;
     for predicate in [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle] {
         for step in [1, -1, 2, -3] {
             for flags in [Flags::NONE, Flags::NSW, Flags::NUW] {
                 for swap in [false, true] {
-                    let (mut unit, before) = top(predicate, step, flags, swap);
+                    let (mut unit, before) = top_tested_loop(predicate, step, flags, swap);
                     let mut after = before.clone();
                     loops_to_fors(&mut unit, &mut after);
                     converted += usize::from(is_for(&after));
@@ -464,7 +505,7 @@ fn loops_tested_at_their_top_mean_what_they_meant() {
 
 /// Pointers that step over doubles, and an index truncated to `i32` before the comparison.
 #[test]
-fn pointers_and_narrow_comparisons_count() {
+fn pointers_and_narrow_tests_convert() {
     let mut unit = Unit::default();
     let (ptr, i64) = (unit.types.ptr(), unit.types.int(64));
     let (i32, double) = (unit.types.int(32), unit.types.f64());
@@ -518,14 +559,14 @@ fn pointers_and_narrow_comparisons_count() {
             run(&unit, &body, &[4096, n]),
             run(&unit, &after, &[4096, n]),
         );
-        assert!(matches!(was.end, End::Returned(Some(_))));
+        assert!(matches!(was.end, Outcome::Returned(Some(_))));
         assert_eq!(was, is);
     }
 }
 
 /// Unrolled loop up to `n & -4` in steps of four, without wrap flags.
 #[test]
-fn steps_of_a_power_of_two_hit_a_multiple() {
+fn power_of_two_steps_reach_multiples() {
     for (start, by_rest) in [(0, false), (4, true), (-8, false), (2, false)] {
         let mut unit = Unit::default();
         let show = observe(&mut unit);
@@ -564,7 +605,7 @@ fn steps_of_a_power_of_two_hit_a_multiple() {
 
 /// Loop with its test at the top after if-conversion of the branch to selects.
 #[test]
-fn selects_on_the_test_do_not_hide_an_induction() {
+fn selects_on_test_keep_inductions() {
     let mut unit = Unit::default();
     let show = observe(&mut unit);
     let i8 = unit.types.int(8);
@@ -594,7 +635,7 @@ fn selects_on_the_test_do_not_hide_an_induction() {
 
 /// `for i < n { for j = i + 1 .. n }` with guards becomes exactly `for { for }`.
 #[test]
-fn a_triangle_is_for_in_for() {
+fn triangle_becomes_nested_for() {
     let mut unit = Unit::default();
     let show = observe(&mut unit);
     let (i8, i64) = (unit.types.int(8), unit.types.int(64));
@@ -652,7 +693,7 @@ fn a_triangle_is_for_in_for() {
 
 /// Guarded loops nested 20,000 deep.
 #[test]
-fn deep_nests_are_no_trouble() {
+fn deep_nests_convert() {
     let mut unit = Unit::default();
     let i64 = unit.types.int(64);
     let mut body = Body::new(&[i64]);

@@ -1,12 +1,15 @@
 //! Case pages of the edits: expected output and preserved semantics.
 
 use gradus_edit::{
-    Sizes, cut, inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for,
+    SplitLimits, cut, inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for,
 };
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Unit};
 use gradus_testkit::{Pass, check_pages};
 
-fn each(unit: &mut Unit, edit: impl Fn(&mut Unit, &mut Body)) -> Result<(), Vec<Diagnostic>> {
+fn for_each_body(
+    unit: &mut Unit,
+    edit: impl Fn(&mut Unit, &mut Body),
+) -> Result<(), Vec<Diagnostic>> {
     let ids: Vec<FuncId> = unit.functions.ids().collect();
     for id in ids {
         if let Some(mut body) = unit.functions[id].body.take() {
@@ -41,30 +44,30 @@ fn inline(unit: &mut Unit, body: &mut Body) {
 }
 
 #[test]
-fn pages() {
+fn case_pages() {
     let passes = [
         Pass::same("loops", |unit, _| {
-            each(unit, |u, b| {
+            for_each_body(unit, |u, b| {
                 loops_to_fors(u, b);
             })
         }),
         Pass::same("promote", |unit, _| {
-            each(unit, |u, b| {
+            for_each_body(unit, |u, b| {
                 promote_slots(u, b);
             })
         }),
         Pass::same("split", |unit, _| {
-            each(unit, |u, b| {
+            for_each_body(unit, |u, b| {
                 split_allocas(u, b);
             })
         }),
-        Pass::same("unroll", |unit, _| each(unit, unroll)),
-        Pass::same("inline", |unit, _| each(unit, inline)),
+        Pass::same("unroll", |unit, _| for_each_body(unit, unroll)),
+        Pass::same("inline", |unit, _| for_each_body(unit, inline)),
         Pass::same("cut", |unit, words| {
             let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
-            let sizes = Sizes {
-                whole: number(0).unwrap_or_default(),
-                piece: number(1).unwrap_or(1),
+            let sizes = SplitLimits {
+                whole_ops_max: number(0).unwrap_or_default(),
+                piece_ops_max: number(1).unwrap_or(1),
             };
             let ids: Vec<FuncId> = unit.functions.ids().collect();
             for id in ids {

@@ -31,14 +31,14 @@ fn build(case: Case) -> (Unit, Body, Op) {
     let params = body.params().to_vec();
     let mut b = Builder::new(&mut unit, &mut body);
     let (lp, result) = match case.guarded {
-        false => steps(&mut b, case, show, &params),
+        false => strided_loop(&mut b, case, show, &params),
         true => {
             let some = b.icmp(case.predicate, params[0], params[1]);
             let (choice, yes, no) = b.if_(some, &[i8]);
             let place = b.at_end(no);
             b.yield_(&[params[0]]);
             b.at_end(yes);
-            let (lp, last) = steps(&mut b, case, show, &params);
+            let (lp, last) = strided_loop(&mut b, case, show, &params);
             b.yield_(&[last]);
             b.restore(place);
             (lp, b.body.result(choice))
@@ -48,7 +48,7 @@ fn build(case: Case) -> (Unit, Body, Op) {
     (unit, body, lp)
 }
 
-fn steps(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value]) -> (Op, Value) {
+fn strided_loop(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value]) -> (Op, Value) {
     let i8 = b.unit.types.int(8);
     let (lp, region) = b.loop_(&[params[0]], &[i8]);
     let index = b.body.region_params(region)[0];
@@ -66,7 +66,7 @@ fn steps(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value]) -> (Op
 }
 
 /// Returns whether the loop was converted; asserts equal behaviour for positive steps.
-fn check(case: Case) -> bool {
+fn check_conversion(case: Case) -> bool {
     let (mut unit, before, lp) = build(case);
     let mut after = before.clone();
     let step = after.params()[2];
@@ -88,7 +88,7 @@ fn check(case: Case) -> bool {
 }
 
 #[test]
-fn loops_that_step_by_a_positive_number_are_counted_where_they_must_not_wrap() {
+fn positive_steps_need_wrap_flags() {
     use IntPredicate::{Ne, Sge, Sgt, Sle, Slt, Uge, Ugt, Ule, Ult};
     for predicate in [Slt, Ult, Sle, Ule, Sgt, Sge, Ugt, Uge, Ne] {
         for flags in [Flags::NONE, Flags::NSW, Flags::NUW] {
@@ -101,14 +101,14 @@ fn loops_that_step_by_a_positive_number_are_counted_where_they_must_not_wrap() {
                 };
                 let promised = predicate == Slt && flags == Flags::NSW
                     || predicate == Ult && flags == Flags::NUW;
-                assert_eq!(check(case), promised && guarded, "{case:?}");
+                assert_eq!(check_conversion(case), promised && guarded, "{case:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_step_that_may_be_negative_is_not_counted() {
+fn unknown_sign_is_not_converted() {
     let case = Case {
         predicate: IntPredicate::Slt,
         flags: Flags::NSW,

@@ -1,10 +1,10 @@
 //! Detection of spin loops.
 
-use gradus_edit::may_wait;
+use gradus_edit::may_spin;
 use gradus_ir::{OpKind, parse};
 
 /// Returns whether the loop of a test function may wait; `arms` decide on the next iteration.
-fn waits(arms: &str) -> bool {
+fn may_spin_with_arms(arms: &str) -> bool {
     let text = format!(
         "func @f(%p: ptr) -> void {{
            loop iter(%n = 0) {{
@@ -21,17 +21,19 @@ fn waits(arms: &str) -> bool {
     let body = unit.functions[func].body.as_deref().expect("a body");
     let is_loop = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::Loop { .. });
     let lp = body.walk(body.root()).find(is_loop).expect("a loop");
-    may_wait(&unit, body, lp)
+    may_spin(&unit, body, lp)
 }
 
 #[test]
-fn a_loop_waits_that_only_looks() {
-    assert!(waits("yield true, %n } else { yield false, %n"));
+fn volatile_polling_loop_spins() {
+    assert!(may_spin_with_arms(
+        "yield true, %n } else { yield false, %n"
+    ));
 }
 
 /// No iteration follows an arm without a yield.
 #[test]
-fn an_arm_that_ends_the_program_is_no_way_on() {
-    assert!(waits("yield true, %n } else { unreachable"));
-    assert!(waits("unreachable } else { yield true, %n"));
+fn arm_without_yield_does_not_repeat() {
+    assert!(may_spin_with_arms("yield true, %n } else { unreachable"));
+    assert!(may_spin_with_arms("unreachable } else { yield true, %n"));
 }

@@ -25,7 +25,7 @@ use crate::fission::sync_ops;
 use crate::fission::uniformity::Levels;
 use crate::warp::lockstep;
 use crate::{Facts, Findings, Options, blocks_in};
-use gradus_edit::{is_speculatable, may_wait};
+use gradus_edit::{is_speculatable, may_spin};
 use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
 };
@@ -86,7 +86,7 @@ fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
         let mut inner = body.op_regions(*lp).iter().flat_map(|r| body.walk(*r));
         inner.any(|op| sync_ops::split(unit, body, op).is_some())
     };
-    let loops = body.walk(region).filter(|op| may_wait(unit, body, *op));
+    let loops = body.walk(region).filter(|op| may_spin(unit, body, *op));
     loops.filter(|lp| !meets(lp)).collect()
 }
 

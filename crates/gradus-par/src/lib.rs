@@ -139,7 +139,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
         let new = lowering.made;
         forks.extend(lowering.forks);
         throws = lowering.throws;
-        gradus_edit::raise_private(&mut body);
+        gradus_edit::hoist_private_allocas(&mut body);
         if made.contains(&func) {
             opt::large_frames::relieve(unit, &mut body);
             opt::widen_indices::widen(unit, &mut body);
@@ -200,7 +200,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
             // Folds guards such as "has the thread a share of the iterations" around the loop, which now has
             // the whole range.
             gradus_edit::fold_guards(unit, &mut body);
-            gradus_edit::raise_private(&mut body);
+            gradus_edit::hoist_private_allocas(&mut body);
             unit.functions[func].body = Some(body);
         }
     }

@@ -5,7 +5,7 @@
 //! task can access the variable concurrently, each iteration accumulates into private memory and contributes
 //! the result.
 
-use gradus_edit::{neutral, reduced};
+use gradus_edit::{combine, identity};
 use gradus_ir::externals::Known;
 use gradus_ir::{
     AllocaPlace, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
@@ -127,7 +127,7 @@ impl Gathering {
             unreachable!("a verified region has a terminator");
         };
         b.at_op(first);
-        let Some(nothing) = neutral(b, self.op, self.ty) else {
+        let Some(nothing) = identity(b, self.op, self.ty) else {
             unreachable!("no atomic update is a reduction of the program's own");
         };
         let own = b.alloca(self.ty);
@@ -144,7 +144,7 @@ impl Gathering {
             let after = match b.body.kind(op) {
                 OpKind::AtomicRmw(RmwOp::Sub, _) => b.binary(BinaryOp::Sub, before, value),
                 OpKind::AtomicRmw(RmwOp::FSub, _) => b.binary(BinaryOp::FSub, before, value),
-                _ => reduced(b, self.op, before, value),
+                _ => combine(b, self.op, before, value),
             };
             b.store(after, own);
             b.body.erase(op);

@@ -4,7 +4,7 @@
 //! exception in flight. An outlined function of an OpenMP task contains its handlers, and a handler that only
 //! terminates the program is no obstacle.
 
-use gradus_edit::only_terminates;
+use gradus_edit::handler_terminates;
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
 /// The reason why a statement with a handler runs undeferred.
@@ -21,6 +21,6 @@ pub(crate) fn met(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
         };
         let pad = body.first(*handler).map(|pad| body.kind(pad));
         matches!(pad, Some(OpKind::LandingPad(pad)) if !pad.clauses.is_empty())
-            && !only_terminates(unit, body, op)
+            && !handler_terminates(unit, body, op)
     })
 }

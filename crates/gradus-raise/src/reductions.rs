@@ -10,7 +10,7 @@
 //! the operation, or from the start value for min/max, which is idempotent.
 
 use crate::openmp::REDUCTION_LOCK;
-use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};
+use gradus_edit::{MinMax, ValueMap, clone_op_within, integer_min_max, is_pure};
 use gradus_ir::externals::Known;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
@@ -289,7 +289,7 @@ fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op])
             BinaryOp::FMul => ReduceOp::FMul,
             _ => ReduceOp::Custom,
         },
-        OpKind::Select if between.len() == 2 => match integer_extreme(body, result) {
+        OpKind::Select if between.len() == 2 => match integer_min_max(body, result) {
             Some((extreme, arms)) if is_pair(arms) => extreme,
             _ => ReduceOp::Custom,
         },
@@ -308,9 +308,9 @@ impl Reduction {
     /// Returns true if a non-identity start value is legal: the operation has an identity or is idempotent.
     fn may_begin_anywhere(&self, body: &Body) -> bool {
         let (total, gathered) = (body.result(self.total), body.result(self.gathered));
-        let choice = Extreme::of(body, body.operand(self.write, 0));
+        let choice = MinMax::of(body, body.operand(self.write, 0));
         let of_both =
-            |c: Extreme| [(total, gathered), (gathered, total)].contains(&(c.first, c.second));
+            |c: MinMax| [(total, gathered), (gathered, total)].contains(&(c.first, c.second));
         self.op != ReduceOp::Custom || choice.is_some_and(of_both)
     }
 
@@ -332,7 +332,7 @@ impl Reduction {
     fn is_neutral(&self, b: &mut Builder, value: Value) -> bool {
         let ty = b.body.ty(value);
         let value = self.exact(b, value);
-        gradus_edit::neutral(b, self.op, ty) == Some(value)
+        gradus_edit::identity(b, self.op, ty) == Some(value)
     }
 
     /// Lets an iteration accumulate from the identity in private memory and yield the result.
@@ -347,7 +347,7 @@ impl Reduction {
         }
         let value = b.body.operand(self.neutral, 0);
         let ty = b.body.ty(value);
-        let neutral = gradus_edit::neutral(b, self.op, ty);
+        let neutral = gradus_edit::identity(b, self.op, ty);
         let value = match neutral.filter(|_| !self.is_of_clause(b.body)) {
             Some(neutral) => neutral,
             None => self.exact(b, value),
@@ -388,7 +388,7 @@ impl Reduction {
             let (total, gathered) = (b.body.result(self.total), b.body.result(self.gathered));
             // Ranks combine in any order and with swapped operands. The serial loop keeps the earlier of equal
             // values: `s = x < s ? x : s`.
-            let choice = Extreme::of(b.body, b.body.operand(self.write, 0));
+            let choice = MinMax::of(b.body, b.body.operand(self.write, 0));
             let map = match choice.is_some_and(|c| (c.first, c.second) == (total, gathered)) {
                 true => [gathered, total],
                 false => [total, gathered],

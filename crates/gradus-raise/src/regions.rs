@@ -218,7 +218,7 @@ pub(crate) fn drop_unused(unit: &Unit, body: &mut Body) {
             let pairs = old.iter().zip(&keep);
             let kept: Vec<Value> = pairs.filter(|(_, k)| **k).map(|(v, _)| *v).collect();
             body.set_operands(end, &kept);
-            gradus_edit::sweep_from(unit, body, old);
+            gradus_edit::remove_dead_defs(unit, body, old);
         }
         body.retain_results(op, &keep);
     }

@@ -26,7 +26,7 @@ use crate::reductions::{self, Reduction};
 use crate::region_extent;
 use crate::regions::splice;
 use crate::report::Reason;
-use gradus_edit::{is_pure, promote_slots, sweep_dead};
+use gradus_edit::{is_pure, promote_slots, remove_dead_ops};
 use gradus_ir::externals::Known;
 use gradus_ir::{
     AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
@@ -93,7 +93,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
         atomics::raise(unit, body);
         promote_slots(unit, body);
         reductions::drop_neutral(unit, body);
-        sweep_dead(unit, body);
+        remove_dead_ops(unit, body);
     }
     done
 }

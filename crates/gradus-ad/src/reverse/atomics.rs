@@ -298,7 +298,7 @@ fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
         return;
     };
     access.align_bytes = align_bytes;
-    gradus_edit::make_plain(&mut Builder::new(unit, body), op);
+    gradus_edit::atomic_to_plain(&mut Builder::new(unit, body), op);
 }
 
 /// Returns the derivatives that may run concurrently: derivatives that are not exclusive, and call no

@@ -137,14 +137,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let open = self.loops.iter().rev().find(|open| open.op == exit.lp)?;
         let region = self.out.body.op_regions(open.mirror)[0];
         let reversed = self.out.body.region_params(region)[0];
-        let last = exit.last.map(|value| self.primal(value));
+        let last = exit.exit_condition.map(|value| self.primal(value));
         let ty = self.out.body.ty(reversed);
         let mut b = self.out.build();
         let zero = b.int(ty, 0);
-        let goes_on = b.bool(exit.stays == 0);
+        let goes_on = b.bool(exit.continuing_arm == 0);
         let leaves = match last {
             Some(last) => last,
-            None => b.bool(exit.stays != 0),
+            None => b.bool(exit.continuing_arm != 0),
         };
         let is_last = b.icmp(gradus_ir::IntPredicate::Eq, reversed, zero);
         Some(b.select(is_last, leaves, goes_on))

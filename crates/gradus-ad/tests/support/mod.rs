@@ -80,8 +80,8 @@ pub fn derive_with(
             gradus_ad::calculus::expand_outputs(&mut unit, &mut body);
             gradus_ad::expand_by_value(&mut unit, func, &mut body);
             gradus_edit::loops_to_fors(&mut unit, &mut body);
-            gradus_edit::keep_exits(&mut unit, &mut body);
-            gradus_edit::keep_ends(&unit, &mut body);
+            gradus_edit::expose_exit_conditions(&mut unit, &mut body);
+            gradus_edit::expose_final_values(&unit, &mut body);
             unit.functions[func].body = Some(body);
         }
     }

@@ -48,7 +48,7 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
                     matches!(
                         known,
                         Some(Known::Math(_) | Known::Integer(_) | Known::Reduce(_))
-                    ) || stated(unit, func, "speculatable")
+                    ) || has_attribute(unit, func, "speculatable")
                 })
         }
         _ => is_pure(unit, body, op),
@@ -103,7 +103,7 @@ fn divisor(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     body.as_int(unit, body.operand(op, 1))
 }
 
-fn stated(unit: &Unit, func: FuncId, name: &str) -> bool {
+fn has_attribute(unit: &Unit, func: FuncId, name: &str) -> bool {
     unit.attrs(unit.functions[func].attrs)
         .function(name)
         .is_some()
@@ -129,12 +129,12 @@ fn call_is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
 /// Returns whether control may leave `region` except through its end, or never leave the region. Causes are
 /// no-return calls, exceptions and infinite loops. Inspects a bounded number of ops and
 /// is conservative beyond.
-pub fn may_leave(unit: &Unit, body: &Body, region: Region) -> bool {
+pub fn may_not_complete(unit: &Unit, body: &Body, region: Region) -> bool {
     let mut seen = 0;
     for op in body.walk(region) {
         seen += 1;
         let leaves = match body.kind(op) {
-            OpKind::Call(_) | OpKind::Invoke(_) => !call_comes_back(unit, body, op),
+            OpKind::Call(_) | OpKind::Invoke(_) => !call_returns(unit, body, op),
             OpKind::Loop { trip_max } => trip_max.is_none(),
             OpKind::Unreachable | OpKind::Resume | OpKind::Return | OpKind::Foreign(_) => true,
             kind => kind.is_parallel(),
@@ -146,7 +146,7 @@ pub fn may_leave(unit: &Unit, body: &Body, region: Region) -> bool {
     false
 }
 
-fn call_comes_back(unit: &Unit, body: &Body, op: Op) -> bool {
+fn call_returns(unit: &Unit, body: &Body, op: Op) -> bool {
     let Some(func) = unit.callee(body, op) else {
         return false;
     };
@@ -154,7 +154,7 @@ fn call_comes_back(unit: &Unit, body: &Body, op: Op) -> bool {
         Some(Effects {
             returns, may_throw, ..
         }) => returns && !may_throw,
-        None => stated(unit, func, "willreturn") && stated(unit, func, "nounwind"),
+        None => has_attribute(unit, func, "willreturn") && has_attribute(unit, func, "nounwind"),
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use gradus_ir::{FuncId, OpKind, parse};
 
     #[test]
-    fn what_a_parameter_is_said_to_point_to_can_be_read() {
+    fn loads_from_dereferenceable_params() {
         let text = "attrs 0 = fn() param(dereferenceable = 16) param()
              func @f(%p: ptr, %q: ptr) #0 {
                %a = addr i8, %p, 8 %b = addr i8, %p, 12 %c = addr i8, %p, -8

@@ -10,20 +10,20 @@ use gradus_ir::{
     BinaryOp, Body, CastOp, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value,
 };
 
-const LEVELS: usize = 64;
-const PARTS: usize = 16;
+const ENCLOSING_OPS_MAX: usize = 64;
+const CONJUNCTS_MAX: usize = 16;
 
 /// Comparison `left predicate right`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct Comparison {
     pub predicate: IntPredicate,
     pub left: Value,
     pub right: Value,
 }
 
-impl Claim {
+impl Comparison {
     pub fn new(predicate: IntPredicate, left: Value, right: Value) -> Self {
-        Claim {
+        Comparison {
             predicate,
             left,
             right,
@@ -33,9 +33,9 @@ impl Claim {
 
 /// Reason for a comparison to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voucher {
+pub(crate) enum ImpliedBy {
     /// The comparison holds in every context.
-    Itself,
+    Always,
     /// The condition of this `if` implies the comparison.
     If(Op),
 }
@@ -49,23 +49,28 @@ pub fn holds_at(
     left: Value,
     right: Value,
 ) -> bool {
-    voucher(unit, body, region, Claim::new(predicate, left, right)).is_some()
+    implied_by(unit, body, region, Comparison::new(predicate, left, right)).is_some()
 }
 
 /// Returns the reason for `claim` to hold in `region`: the nearest enclosing condition that implies the
 /// claim.
-pub(crate) fn voucher(unit: &Unit, body: &Body, region: Region, claim: Claim) -> Option<Voucher> {
-    let claim = Narrowed::of(unit, body, claim);
-    if claim.holds_by_itself(unit, body) {
-        return Some(Voucher::Itself);
+pub(crate) fn implied_by(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+    claim: Comparison,
+) -> Option<ImpliedBy> {
+    let claim = NarrowedComparison::of(unit, body, claim);
+    if claim.always_holds(unit, body) {
+        return Some(ImpliedBy::Always);
     }
     let mut at = region;
-    for _ in 0..LEVELS {
+    for _ in 0..ENCLOSING_OPS_MAX {
         let op = body.owner(at)?;
         if matches!(body.kind(op), OpKind::If) {
             let truth = body.op_regions(op)[0] == at;
             if condition_implies(unit, body, body.operand(op, 0), truth, &claim) {
-                return Some(Voucher::If(op));
+                return Some(ImpliedBy::If(op));
             }
         }
         at = body.parent(op)?;
@@ -79,14 +84,14 @@ pub(crate) fn condition_implies_claim(
     body: &Body,
     condition: Value,
     truth: bool,
-    claim: Claim,
+    claim: Comparison,
 ) -> bool {
     condition_implies(
         unit,
         body,
         condition,
         truth,
-        &Narrowed::of(unit, body, claim),
+        &NarrowedComparison::of(unit, body, claim),
     )
 }
 
@@ -95,7 +100,7 @@ fn condition_implies(
     body: &Body,
     condition: Value,
     truth: bool,
-    claim: &Narrowed,
+    claim: &NarrowedComparison,
 ) -> bool {
     let mut open = vec![(condition, truth)];
     let mut parts = 0;
@@ -104,7 +109,7 @@ fn condition_implies(
         let Some(op) = body.def_op(value) else {
             continue;
         };
-        if parts > PARTS {
+        if parts > CONJUNCTS_MAX {
             return false;
         }
         let operand = |i: usize| body.operand(op, i);
@@ -116,7 +121,7 @@ fn condition_implies(
                 } else {
                     predicate.inverse()
                 };
-                let fact = Claim::new(predicate, operand(0), operand(1));
+                let fact = Comparison::new(predicate, operand(0), operand(1));
                 if claim.follows_from(unit, body, fact) {
                     return true;
                 }
@@ -142,27 +147,27 @@ fn condition_implies(
 
 /// Operand of a comparison: a value or a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum ComparisonOperand {
     Value(Value),
     Constant(u128),
 }
 
 /// Comparison with extensions stripped from both operands, as far as the meaning is unchanged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Narrowed {
+pub(crate) struct NarrowedComparison {
     predicate: IntPredicate,
-    left: Side,
-    right: Side,
+    left: ComparisonOperand,
+    right: ComparisonOperand,
     bits: u32,
 }
 
-impl Narrowed {
-    fn of(unit: &Unit, body: &Body, claim: Claim) -> Self {
+impl NarrowedComparison {
+    fn of(unit: &Unit, body: &Body, claim: Comparison) -> Self {
         let ty = body.ty(claim.left);
-        let mut this = Narrowed {
+        let mut this = NarrowedComparison {
             predicate: claim.predicate,
-            left: side(unit, body, claim.left),
-            right: side(unit, body, claim.right),
+            left: to_operand(unit, body, claim.left),
+            right: to_operand(unit, body, claim.right),
             bits: match unit.types.get(ty) {
                 Type::Int(bits) => *bits,
                 Type::Ptr(space) => unit.layout.pointer_size_bytes(*space) as u32 * 8,
@@ -176,20 +181,22 @@ impl Narrowed {
     /// Strips an extension from both operands if the narrow comparison is equivalent.
     fn narrow(&mut self, unit: &Unit, body: &Body) -> bool {
         use IntPredicate::*;
-        let extension = |s: Side| match s {
-            Side::Value(v) => extended(unit, body, v),
-            Side::Constant(_) => None,
+        let extension = |s: ComparisonOperand| match s {
+            ComparisonOperand::Value(v) => extension_source(unit, body, v),
+            ComparisonOperand::Constant(_) => None,
         };
         let (left, right) = (extension(self.left), extension(self.right));
         let Some((op, _, bits)) = left.or(right) else {
             return false;
         };
-        let strip = |s: Side, found: Option<(CastOp, Value, u32)>| match (s, found) {
-            (_, Some((o, inner, b))) if o == op && b == bits => Some(Side::Value(inner)),
-            (Side::Constant(c), _) => {
+        let strip = |s: ComparisonOperand, found: Option<(CastOp, Value, u32)>| match (s, found) {
+            (_, Some((o, inner, b))) if o == op && b == bits => {
+                Some(ComparisonOperand::Value(inner))
+            }
+            (ComparisonOperand::Constant(c), _) => {
                 let short = c & mask(bits);
                 let back = fold_cast(op, bits, self.bits, short);
-                (back == Some(c)).then_some(Side::Constant(short))
+                (back == Some(c)).then_some(ComparisonOperand::Constant(short))
             }
             _ => None,
         };
@@ -211,11 +218,13 @@ impl Narrowed {
         true
     }
 
-    fn holds_by_itself(&self, unit: &Unit, body: &Body) -> bool {
+    fn always_holds(&self, unit: &Unit, body: &Body) -> bool {
         match (self.left, self.right) {
-            (Side::Constant(a), Side::Constant(b)) => fold_icmp(self.predicate, self.bits, a, b),
-            (Side::Value(v), Side::Constant(c)) => {
-                let low = least(unit, body, v);
+            (ComparisonOperand::Constant(a), ComparisonOperand::Constant(b)) => {
+                fold_icmp(self.predicate, self.bits, a, b)
+            }
+            (ComparisonOperand::Value(v), ComparisonOperand::Constant(c)) => {
+                let low = unsigned_min(unit, body, v);
                 low > 0
                     && self.bits <= 64
                     && contains(
@@ -224,13 +233,15 @@ impl Narrowed {
                         self.bits,
                     )
             }
-            (Side::Constant(_), Side::Value(_)) => self.turned().holds_by_itself(unit, body),
+            (ComparisonOperand::Constant(_), ComparisonOperand::Value(_)) => {
+                self.swapped().always_holds(unit, body)
+            }
             _ => false,
         }
     }
 
-    fn turned(&self) -> Narrowed {
-        Narrowed {
+    fn swapped(&self) -> NarrowedComparison {
+        NarrowedComparison {
             predicate: self.predicate.swapped(),
             left: self.right,
             right: self.left,
@@ -243,21 +254,23 @@ impl Narrowed {
         interval(self.predicate, constant, self.bits)
     }
 
-    fn follows_from(&self, unit: &Unit, body: &Body, fact: Claim) -> bool {
-        let fact = Narrowed::of(unit, body, fact);
+    fn follows_from(&self, unit: &Unit, body: &Body, fact: Comparison) -> bool {
+        let fact = NarrowedComparison::of(unit, body, fact);
         if fact.bits != self.bits {
             return false;
         }
-        [fact, fact.turned()].iter().any(|fact| {
+        [fact, fact.swapped()].iter().any(|fact| {
             if fact.left == self.left && fact.right == self.right {
                 return predicate_implies(fact.predicate, self.predicate);
             }
-            let own = [*self, self.turned()];
+            let own = [*self, self.swapped()];
             own.iter()
                 .any(|claim| match (fact.left, fact.right, claim.right) {
-                    (Side::Value(_), Side::Constant(c), Side::Constant(d))
-                        if fact.left == claim.left =>
-                    {
+                    (
+                        ComparisonOperand::Value(_),
+                        ComparisonOperand::Constant(c),
+                        ComparisonOperand::Constant(d),
+                    ) if fact.left == claim.left => {
                         contains(claim.interval(d), fact.interval(c), self.bits)
                     }
                     _ => false,
@@ -266,14 +279,14 @@ impl Narrowed {
     }
 }
 
-fn side(unit: &Unit, body: &Body, value: Value) -> Side {
+fn to_operand(unit: &Unit, body: &Body, value: Value) -> ComparisonOperand {
     match int_value(unit, body, value) {
-        Some((c, _)) => Side::Constant(c),
-        None => Side::Value(value),
+        Some((c, _)) => ComparisonOperand::Constant(c),
+        None => ComparisonOperand::Value(value),
     }
 }
 
-fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u32)> {
+fn extension_source(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u32)> {
     let op = body.def_op(value)?;
     let OpKind::Cast(cast @ (CastOp::ZExt | CastOp::SExt)) = *body.kind(op) else {
         return None;
@@ -287,7 +300,7 @@ fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u3
 
 /// Returns an unsigned lower bound of a value: the constant operand of an unsigned maximum or of a
 /// non-wrapping sum.
-fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
+fn unsigned_min(unit: &Unit, body: &Body, value: Value) -> u128 {
     use gradus_ir::externals::{IntFn, Known};
     let Some(op) = body.def_op(value) else {
         return 0;
@@ -362,7 +375,7 @@ mod tests {
 
     /// Checks every pair of 4-bit comparisons with constants against all sixteen numbers.
     #[test]
-    fn intervals_contain_each_other_where_the_numbers_do() {
+    fn interval_containment_is_exact() {
         use IntPredicate::*;
         let predicates = [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle];
         for fact in predicates {
@@ -383,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn predicates_on_equal_operands_imply_what_they_say() {
+    fn implied_predicates_are_exact() {
         use IntPredicate::*;
         let predicates = [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle];
         for fact in predicates {

@@ -7,7 +7,7 @@ use gradus_ir::{
 };
 
 /// Returns the identity element of `op`; `None` for a user-declared reduction.
-pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
+pub fn identity(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     let scalar = b.unit.types.scalar(ty);
     let bits = b.unit.types.int_bits(scalar).unwrap_or(64).min(128);
     let largest = i128::MAX >> (128 - bits);
@@ -29,33 +29,33 @@ pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
 
 /// Emits `a` combined with `x`. Returns `a` for a user-declared reduction, whose combiner only the program
 /// contains.
-pub fn reduced(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
+pub fn combine(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
     match op {
         ReduceOp::Add => b.add(a, x),
         ReduceOp::Mul => b.mul(a, x),
         ReduceOp::And => b.binary(BinaryOp::And, a, x),
         ReduceOp::Or => b.binary(BinaryOp::Or, a, x),
         ReduceOp::Xor => b.binary(BinaryOp::Xor, a, x),
-        ReduceOp::Max => chosen(b, IntPredicate::Sgt, a, x),
-        ReduceOp::Min => chosen(b, IntPredicate::Slt, a, x),
-        ReduceOp::UMax => chosen(b, IntPredicate::Ugt, a, x),
-        ReduceOp::UMin => chosen(b, IntPredicate::Ult, a, x),
+        ReduceOp::Max => select_by_comparison(b, IntPredicate::Sgt, a, x),
+        ReduceOp::Min => select_by_comparison(b, IntPredicate::Slt, a, x),
+        ReduceOp::UMax => select_by_comparison(b, IntPredicate::Ugt, a, x),
+        ReduceOp::UMin => select_by_comparison(b, IntPredicate::Ult, a, x),
         ReduceOp::FAdd => b.fadd(a, x),
         ReduceOp::FMul => b.fmul(a, x),
-        ReduceOp::FMax => math(b, MathFn::Maxnum, a, x),
-        ReduceOp::FMin => math(b, MathFn::Minnum, a, x),
-        ReduceOp::FMaximum => math(b, MathFn::Maximum, a, x),
-        ReduceOp::FMinimum => math(b, MathFn::Minimum, a, x),
+        ReduceOp::FMax => call_math(b, MathFn::Maxnum, a, x),
+        ReduceOp::FMin => call_math(b, MathFn::Minnum, a, x),
+        ReduceOp::FMaximum => call_math(b, MathFn::Maximum, a, x),
+        ReduceOp::FMinimum => call_math(b, MathFn::Minimum, a, x),
         ReduceOp::Custom => a,
     }
 }
 
-fn chosen(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> Value {
+fn select_by_comparison(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> Value {
     let first = b.icmp(predicate, a, x);
     b.select(first, a, x)
 }
 
-fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
+fn call_math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let types = [b.body.ty(a), b.body.ty(x)];
     let Some(stem) = f.intrinsic() else {
         unreachable!("the extremes of numbers are intrinsics");
@@ -68,7 +68,7 @@ fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
 }
 
 /// Recognises integer min/max as `select (icmp …)`; returns the operation and both operands.
-pub fn integer_extreme(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2])> {
+pub fn integer_min_max(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2])> {
     use IntPredicate::*;
     let select = body.def_op(value)?;
     let test = body.def_op(body.operands(select).next()?)?;
@@ -93,7 +93,7 @@ pub fn integer_extreme(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2
 
 /// Floating-point min/max idiom: `first predicate second ? first : second`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extreme {
+pub struct MinMax {
     /// `Olt`, `Ole`, `Ogt` or `Oge`. The result is `second` if either operand is a NaN.
     pub predicate: FloatPredicate,
     /// Result if the comparison holds.
@@ -104,9 +104,9 @@ pub struct Extreme {
     flags: [Flags; 2],
 }
 
-impl Extreme {
+impl MinMax {
     /// Returns the min/max idiom that defines `value`, if any.
-    pub fn of(body: &Body, value: Value) -> Option<Extreme> {
+    pub fn of(body: &Body, value: Value) -> Option<MinMax> {
         use FloatPredicate::*;
         let select = body.def_op(value)?;
         let test = body.def_op(body.operands(select).next()?)?;
@@ -124,7 +124,7 @@ impl Extreme {
             predicate = predicate.swapped();
         }
         let same = compared == arms || compared == (arms.1, arms.0);
-        let choice = Extreme {
+        let choice = MinMax {
             predicate,
             first: arms.0,
             second: arms.1,
@@ -134,7 +134,7 @@ impl Extreme {
     }
 
     /// Emits the idiom with the operands `first` and `second`.
-    pub fn again(&self, b: &mut Builder<'_>, first: Value, second: Value) -> Value {
+    pub fn emit(&self, b: &mut Builder<'_>, first: Value, second: Value) -> Value {
         let test = b.fcmp(self.predicate, first, second);
         b.set_flags(test, self.flags[0]);
         let value = b.select(test, first, second);

@@ -8,7 +8,7 @@ use gradus_ir::{BinaryOp, Body, Op, OpKind, Unit, Value};
 /// Adds the next values of carried values as results to every `loop`, if a sum, a difference, an xor or an
 /// address computation defines the next value. Returns the number of added results. The new results have no
 /// uses; dead-code elimination removes those that stay unused.
-pub fn keep_ends(unit: &Unit, body: &mut Body) -> usize {
+pub fn expose_final_values(unit: &Unit, body: &mut Body) -> usize {
     let loops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::Loop { .. }))

@@ -6,17 +6,17 @@
 //! stay under the condition.
 
 use crate::facts::effects::is_speculatable;
-use crate::facts::implied_conditions::{Claim, condition_implies_claim};
+use crate::facts::implied_conditions::{Comparison, condition_implies_claim};
 use crate::facts::integers;
-use crate::loops::induction::without_negations;
-use crate::rewrite::trivial_dce::sweep_from;
+use crate::loops::induction::strip_negations;
+use crate::rewrite::trivial_dce::remove_dead_defs;
 use gradus_ir::integers::int_value;
 use gradus_ir::{
     BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 
 /// Maximum number of values inspected to find the operands of an integer.
-const LEAVES: usize = 24;
+const VALUES_MAX: usize = 24;
 
 /// Folds the `if`s directly enclosing the `for`s of a body, inner loops first; returns the number of folds.
 pub fn fold_guards(unit: &mut Unit, body: &mut Body) -> usize {
@@ -53,17 +53,18 @@ pub(crate) fn fold_guard(
     let taken = yields_of(body, arm)?;
     let skipped = yields_of(body, other)?;
     let empty = body.first(other) == body.last(other);
-    if decides_on_another_run(unit, body, around) {
+    if is_loop_test(unit, body, around) {
         return None;
     }
-    let related = guard == Some(around) || speaks_of(unit, body, condition, body.operand(op, 0));
+    let related =
+        guard == Some(around) || shares_operand(unit, body, condition, body.operand(op, 0));
     if !empty || !related || !may_move_out(unit, body, arm, op) {
         return None;
     }
     let none = {
         let ty = body.ty(body.operand(op, 0));
         let zero = Builder::new(unit, body).zero(ty);
-        Claim::new(IntPredicate::Eq, body.operand(op, 0), zero)
+        Comparison::new(IntPredicate::Eq, body.operand(op, 0), zero)
     };
     let zero_without = condition_implies_claim(unit, body, condition, !truth, none);
     while let Some(first) = body.first(arm).filter(|&o| !body.kind(o).is_terminator()) {
@@ -75,32 +76,32 @@ pub(crate) fn fold_guard(
     if !zero_without {
         b.at_op(op);
         let runs = b.body.operand(op, 0);
-        let runs = either(&mut b, condition, truth, runs, none.right);
+        let runs = emit_select(&mut b, condition, truth, runs, none.right);
         b.body.set_operand(op, 0, runs);
     }
     b.at_op(around);
     for (index, (&a, &e)) in taken.iter().zip(&skipped).enumerate() {
         let result = b.body.results(around)[index];
         if b.body.has_uses(result) {
-            let value = merged(&mut b, op, condition, truth, a, e);
+            let value = merged_result(&mut b, op, condition, truth, a, e);
             b.body.replace_uses(result, value);
         }
     }
     body.erase(around);
-    sweep_from(unit, body, taken.into_iter().chain([condition]));
+    remove_dead_defs(unit, body, taken.into_iter().chain([condition]));
     Some(op)
 }
 
 /// Returns whether the `if` is the test of an enclosing loop; the conversion of the enclosing loop handles
 /// the test.
-fn decides_on_another_run(unit: &Unit, body: &Body, around: Op) -> bool {
+fn is_loop_test(unit: &Unit, body: &Body, around: Op) -> bool {
     let Some(end) = body
         .next(around)
         .filter(|&o| matches!(body.kind(o), OpKind::Repeat))
     else {
         return false;
     };
-    let (again, _) = without_negations(unit, body, body.operand(end, 0), true);
+    let (again, _) = strip_negations(unit, body, body.operand(end, 0), true);
     body.def_op(again) == Some(around)
 }
 
@@ -114,12 +115,12 @@ fn may_move_out(unit: &Unit, body: &Body, arm: Region, op: Op) -> bool {
     body.ops_in(arm).all(|inner| {
         inner == op
             || matches!(body.kind(inner), OpKind::Yield)
-            || (is_speculatable(unit, body, inner) && is_tame(unit, body, inner))
+            || (is_speculatable(unit, body, inner) && has_bounded_derivatives(unit, body, inner))
     })
 }
 
 /// Returns whether all partial derivatives of the op are bounded, hence a zero adjoint stays zero.
-fn is_tame(unit: &Unit, body: &Body, op: Op) -> bool {
+fn has_bounded_derivatives(unit: &Unit, body: &Body, op: Op) -> bool {
     use BinaryOp::{FAdd, FSub};
     let float = |v: Value| unit.types.float_kind(body.ty(v)).is_some();
     match body.kind(op) {
@@ -130,7 +131,7 @@ fn is_tame(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Emits a result of the `if`: `taken` if the loop's condition held, otherwise `skipped`.
-fn merged(
+fn merged_result(
     b: &mut Builder,
     op: Op,
     condition: Value,
@@ -151,29 +152,29 @@ fn merged(
             return taken;
         }
     }
-    either(b, condition, truth, taken, skipped)
+    emit_select(b, condition, truth, taken, skipped)
 }
 
-fn either(b: &mut Builder, condition: Value, truth: bool, x: Value, y: Value) -> Value {
+fn emit_select(b: &mut Builder, condition: Value, truth: bool, x: Value, y: Value) -> Value {
     if truth {
-        integers::select(b, condition, x, y)
+        integers::fold_or_select(b, condition, x, y)
     } else {
-        integers::select(b, condition, y, x)
+        integers::fold_or_select(b, condition, y, x)
     }
 }
 
 /// Returns whether `condition` and `number` depend on a common value.
-fn speaks_of(unit: &Unit, body: &Body, condition: Value, number: Value) -> bool {
-    let made_of = leaves(unit, body, number);
-    let spoken_of = leaves(unit, body, condition);
+fn shares_operand(unit: &Unit, body: &Body, condition: Value, number: Value) -> bool {
+    let made_of = operand_closure(unit, body, number);
+    let spoken_of = operand_closure(unit, body, condition);
     spoken_of.iter().any(|leaf| made_of.contains(leaf))
 }
 
 /// Returns all values that an integer is computed from, including `value`, up to [`LEAVES`] values.
-fn leaves(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
+fn operand_closure(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
     let mut seen = vec![value];
     let mut next = 0;
-    while next < seen.len() && seen.len() < LEAVES {
+    while next < seen.len() && seen.len() < VALUES_MAX {
         let op = body.def_op(seen[next]);
         next += 1;
         let Some(op) = op.filter(|&op| is_integer_op(body.kind(op))) else {

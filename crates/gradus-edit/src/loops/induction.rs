@@ -15,7 +15,7 @@ use gradus_ir::{
 };
 
 /// Maximum length of a chain of additions.
-const CHAIN: usize = 8;
+const CHAIN_LENGTH_MAX: usize = 8;
 const ALL_FLAGS: Flags = Flags(u32::MAX);
 
 /// Regions of a loop: the loop's region, and the continuing arm of a test at the top of the loop.
@@ -48,7 +48,7 @@ pub(crate) struct Amount {
 
 impl Amount {
     /// Returns the amount if constant.
-    pub fn known(&self) -> Option<i64> {
+    pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn affine(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Op
     let mut at = value;
     let mut amount = Amount::default();
     let mut flags = ALL_FLAGS;
-    for _ in 0..=CHAIN {
+    for _ in 0..=CHAIN_LENGTH_MAX {
         if let Some(position) = scope.param(body, at) {
             amount.constant = signed(amount.constant as u128 & mask(bits), bits) as i64;
             return Some(Affine {
@@ -91,13 +91,13 @@ pub(crate) fn affine(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Op
 }
 
 /// Addition of an invariant amount to `from`.
-struct Link {
+struct AddLink {
     from: Value,
     amount: Amount,
     flags: Flags,
 }
 
-fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
+fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<AddLink> {
     let op = body.def_op(value)?;
     let flags = body.ops[op].flags;
     match *body.kind(op) {
@@ -110,7 +110,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
             };
             let amount = invariant_amount(unit, body, scope, by, 1)?;
             let flags = flags.and(Flags::NSW.with(Flags::NUW));
-            Some(Link {
+            Some(AddLink {
                 from,
                 amount,
                 flags,
@@ -119,7 +119,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
         OpKind::Binary(BinaryOp::Or) if flags.has(Flags::DISJOINT) => {
             let amount = invariant_amount(unit, body, scope, body.operand(op, 1), 1)?;
             let flags = Flags::NSW.with(Flags::NUW);
-            Some(Link {
+            Some(AddLink {
                 from: body.operand(op, 0),
                 amount,
                 flags,
@@ -135,7 +135,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
             } else {
                 flags.and(Flags::NSW)
             };
-            Some(Link {
+            Some(AddLink {
                 from: body.operand(op, 0),
                 amount,
                 flags,
@@ -144,7 +144,7 @@ fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
         OpKind::Addr { .. } => {
             let address = unit.layout.address(unit, body, op)?;
             let invariant = |&(v, _): &(Value, i64)| scope.is_invariant(body, v);
-            address.terms.iter().all(invariant).then_some(Link {
+            address.terms.iter().all(invariant).then_some(AddLink {
                 from: address.base,
                 amount: Amount {
                     constant: address.offset,
@@ -234,7 +234,7 @@ pub(crate) struct Test {
 }
 
 /// Decomposes `again` (another iteration follows if `again == truth`) into a counted test.
-pub(crate) fn test(
+pub(crate) fn counted_test(
     unit: &Unit,
     body: &Body,
     scope: Scope,
@@ -242,20 +242,20 @@ pub(crate) fn test(
     again: Value,
     truth: bool,
 ) -> Option<Test> {
-    let (predicate, value, bound) = deciding(unit, body, scope, again, truth)?;
-    compared(unit, body, scope, inductions, predicate, value, bound)
+    let (predicate, value, bound) = invariant_comparison(unit, body, scope, again, truth)?;
+    test_from_comparison(unit, body, scope, inductions, predicate, value, bound)
 }
 
 /// Decomposes `again` (another iteration follows if `again == truth`) into a comparison. Returns predicate,
 /// loop-variant operand and invariant operand, in the order of the predicate.
-pub(crate) fn deciding(
+pub(crate) fn invariant_comparison(
     unit: &Unit,
     body: &Body,
     scope: Scope,
     again: Value,
     truth: bool,
 ) -> Option<(IntPredicate, Value, Value)> {
-    let (again, truth) = without_negations(unit, body, again, truth);
+    let (again, truth) = strip_negations(unit, body, again, truth);
     let op = body.def_op(again)?;
     let OpKind::ICmp(predicate) = *body.kind(op) else {
         return None;
@@ -280,15 +280,15 @@ pub(crate) fn deciding(
 
 /// Returns the value of `value` if `again` holds: the arm of a select on the loop condition, otherwise
 /// `value`.
-pub(crate) fn where_going(unit: &Unit, body: &Body, again: Value, value: Value) -> Value {
-    let (condition, holds) = without_negations(unit, body, again, true);
+pub(crate) fn value_if_repeating(unit: &Unit, body: &Body, again: Value, value: Value) -> Value {
+    let (condition, holds) = strip_negations(unit, body, again, true);
     let Some(op) = body
         .def_op(value)
         .filter(|&op| *body.kind(op) == OpKind::Select)
     else {
         return value;
     };
-    let (chosen_by, truth) = without_negations(unit, body, body.operand(op, 0), true);
+    let (chosen_by, truth) = strip_negations(unit, body, body.operand(op, 0), true);
     if chosen_by != condition {
         return value;
     }
@@ -296,13 +296,13 @@ pub(crate) fn where_going(unit: &Unit, body: &Body, again: Value, value: Value) 
 }
 
 /// Strips negations from a truth value.
-pub(crate) fn without_negations(
+pub(crate) fn strip_negations(
     unit: &Unit,
     body: &Body,
     mut value: Value,
     mut truth: bool,
 ) -> (Value, bool) {
-    for _ in 0..CHAIN {
+    for _ in 0..CHAIN_LENGTH_MAX {
         let Some(op) = body.def_op(value) else { break };
         let is = |i: usize, n: u128| int_value(unit, body, body.operand(op, i)) == Some((n, 1));
         let inner = match body.kind(op) {
@@ -318,7 +318,7 @@ pub(crate) fn without_negations(
     (value, truth)
 }
 
-fn compared(
+fn test_from_comparison(
     unit: &Unit,
     body: &Body,
     scope: Scope,
@@ -327,7 +327,7 @@ fn compared(
     tested: Value,
     bound: Value,
 ) -> Option<Test> {
-    let (inner, cast) = without_cast(body, tested);
+    let (inner, cast) = strip_cast(body, tested);
     let value = affine(unit, body, scope, inner)?;
     let induction = inductions.get(value.position)?.as_ref()?;
     let (bits, pointer) = match unit.types.get(body.ty(tested)) {
@@ -355,7 +355,10 @@ fn compared(
         Some(CastOp::Trunc) => signed(n as u128 & mask(bits), bits) as i64,
         _ => n,
     };
-    let (mut offset, mut step) = (short(value.amount.known()?), short(induction.step.known()?));
+    let (mut offset, mut step) = (
+        short(value.amount.as_constant()?),
+        short(induction.step.as_constant()?),
+    );
     if let Some((CastOp::ZExt, _)) = cast {
         let from = unit.types.int_bits(body.ty(inner))?;
         let widen = |n: i64| {
@@ -390,7 +393,7 @@ fn pointer_flags(promised: Flags) -> Flags {
     }
 }
 
-fn without_cast(body: &Body, value: Value) -> (Value, Option<(CastOp, TypeId)>) {
+fn strip_cast(body: &Body, value: Value) -> (Value, Option<(CastOp, TypeId)>) {
     if let Some(op) = body.def_op(value)
         && let OpKind::Cast(cast @ (CastOp::Trunc | CastOp::SExt | CastOp::ZExt)) = *body.kind(op)
     {

@@ -8,7 +8,7 @@ use gradus_ir::integers::int_value;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Maximum nesting depth of the exits of a loop.
-const EXITS: usize = 8;
+const EXITS_MAX: usize = 8;
 
 /// Branch that may leave the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,27 +16,27 @@ pub struct ExitBranch {
     /// Loop that the branch may leave.
     pub lp: Op,
     /// Index of the arm that continues the loop.
-    pub stays: usize,
+    pub continuing_arm: usize,
     /// Loop result that holds the branch condition of the last iteration that reached the branch. `None` if
     /// the last iteration leaves the loop whenever it reaches the branch.
-    pub last: Option<Value>,
+    pub exit_condition: Option<Value>,
 }
 
 /// Branch on the path to the loop condition.
 struct Exit {
     op: Op,
-    stays: usize,
+    continuing_arm: usize,
     /// Terminators of the continuing arm and of the exiting arm.
     ends: [Op; 2],
     /// True if no op after the branch leaves the loop.
-    decides: bool,
+    is_only_exit: bool,
 }
 
 /// Returns the exit information of `branch`. `None` if the branch is no loop exit, or if no loop result holds
 /// its condition in the last iteration (see [`keep_exits`]).
 pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
     let mut owner = body.owner(body.parent(branch)?)?;
-    for _ in 0..EXITS {
+    for _ in 0..EXITS_MAX {
         if matches!(body.kind(owner), OpKind::Loop { .. }) {
             break;
         }
@@ -45,20 +45,20 @@ pub fn exit_branch(unit: &Unit, body: &Body, branch: Op) -> Option<ExitBranch> {
     let list = exits(unit, body, owner);
     let at = list.iter().position(|exit| exit.op == branch)?;
     let exit = &list[at];
-    let last = match exit.decides {
+    let last = match exit.is_only_exit {
         true => None,
         false => Some(last_condition(body, owner, &list[..=at])?),
     };
     Some(ExitBranch {
         lp: owner,
-        stays: exit.stays,
-        last,
+        continuing_arm: exit.continuing_arm,
+        exit_condition: last,
     })
 }
 
 /// Adds the exit conditions of the last iteration as results to every loop; returns the number of added
 /// results. The new results have no uses; dead-code elimination removes those that stay unused.
-pub fn keep_exits(unit: &mut Unit, body: &mut Body) -> usize {
+pub fn expose_exit_conditions(unit: &mut Unit, body: &mut Body) -> usize {
     let loops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::Loop { .. }))
@@ -67,7 +67,7 @@ pub fn keep_exits(unit: &mut Unit, body: &mut Body) -> usize {
     for lp in loops {
         let list = exits(unit, body, lp);
         for (at, exit) in list.iter().enumerate() {
-            if exit.decides || last_condition(body, lp, &list[..=at]).is_some() {
+            if exit.is_only_exit || last_condition(body, lp, &list[..=at]).is_some() {
                 continue;
             }
             let mut condition = body.operand(exit.op, 0);
@@ -102,7 +102,7 @@ fn exits(unit: &Unit, body: &Body, lp: Op) -> Vec<Exit> {
         return found;
     };
     let mut again = body.operand(end, 0);
-    while found.len() < EXITS {
+    while found.len() < EXITS_MAX {
         let Some((exit, next, inside)) = exit(unit, body, region, again) else {
             break;
         };
@@ -136,9 +136,9 @@ fn exit(unit: &Unit, body: &Body, region: Region, again: Value) -> Option<(Exit,
     let stays = 1 - leaves;
     let exit = Exit {
         op,
-        stays,
+        continuing_arm: stays,
         ends: [ends[stays], ends[leaves]],
-        decides: number_of(says(stays)) == Some(1),
+        is_only_exit: number_of(says(stays)) == Some(1),
     };
     Some((exit, says(stays), arms[stays]))
 }

@@ -6,7 +6,7 @@
 //! may use the intermediate values. With the identity element as initial value, the loop's region then
 //! computes the contribution of an iteration.
 
-use crate::facts::reduction_ops::{Extreme, integer_extreme, neutral};
+use crate::facts::reduction_ops::{MinMax, identity, integer_min_max};
 use gradus_ir::externals::{IntFn, Known, MathFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, Definition, Flags, FloatKind, FloatPredicate, Op, OpKind, ReduceOp,
@@ -15,20 +15,20 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Maximum number of values visited to prove a carried value constant.
-const LOOKS: usize = 64;
+const VALUES_MAX: usize = 64;
 
 /// Classification of a carried value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum CarriedValue {
     /// The value is loop-invariant.
     Constant,
     /// The value is a reduction.
-    Reduced(Combines),
+    Reduced(ReductionKind),
 }
 
 /// Combining operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combines {
+pub enum ReductionKind {
     /// Named reduction operation.
     By(ReduceOp),
     /// Select by a floating-point comparison, see [`Extreme`].
@@ -42,13 +42,13 @@ pub enum Combines {
     },
 }
 
-impl Combines {
+impl ReductionKind {
     /// Returns the identity element, the initial value of a partial reduction.
-    pub fn start(self, b: &mut Builder<'_>, like: Value) -> Option<Value> {
+    pub fn identity(self, b: &mut Builder<'_>, like: Value) -> Option<Value> {
         let ty = b.body.ty(like);
         match self {
-            Combines::By(op) => neutral(b, op, ty),
-            Combines::Choice {
+            ReductionKind::By(op) => identity(b, op, ty),
+            ReductionKind::Choice {
                 predicate, finite, ..
             } => {
                 use FloatPredicate::{Ole, Olt};
@@ -68,14 +68,14 @@ impl Combines {
     /// Returns the reduction operation; [`ReduceOp::Custom`] for a select.
     pub fn op(self) -> ReduceOp {
         match self {
-            Combines::By(op) => op,
-            Combines::Choice { .. } => ReduceOp::Custom,
+            ReductionKind::By(op) => op,
+            ReductionKind::Choice { .. } => ReduceOp::Custom,
         }
     }
 
     /// Adds the combiner region to loop `lp` for an operation without a name.
-    pub fn make_region(self, b: &mut Builder<'_>, lp: Op, like: Value) {
-        let Combines::Choice {
+    pub fn add_combiner_region(self, b: &mut Builder<'_>, lp: Op, like: Value) {
+        let ReductionKind::Choice {
             predicate,
             carried_first,
             ..
@@ -101,7 +101,7 @@ impl Combines {
 }
 
 /// Classifies carried value `index` of a `for`; `None` if the value is neither invariant nor a reduction.
-pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<Carried> {
+pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<CarriedValue> {
     let region = body.op_regions(op)[0];
     let end = body.last(region)?;
     if !matches!(body.kind(end), OpKind::Yield) {
@@ -109,23 +109,23 @@ pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<C
     }
     let param = body.region_params(region)[1 + index];
     let (initial, next) = (body.operand(op, 1 + index), body.operand(end, index));
-    match stays(body, next, vec![initial, param]) {
-        true => Some(Carried::Constant),
+    match is_always_one_of(body, next, vec![initial, param]) {
+        true => Some(CarriedValue::Constant),
         false => Chain::new(unit, body, end, index)
-            .follow(param)
-            .map(Carried::Reduced),
+            .follow_uses(param)
+            .map(CarriedValue::Reduced),
     }
 }
 
 /// Returns whether `value` always equals a member of `same`, assuming all members equal. Looks through
 /// branches, selects and inner loops.
-pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
+pub fn is_always_one_of(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         if same.contains(&value) {
             continue;
         }
-        if same.len() > LOOKS {
+        if same.len() > VALUES_MAX {
             return false;
         }
         same.push(value);
@@ -172,14 +172,14 @@ struct Chain<'a> {
     end: Op,
     index: usize,
     /// Combining operation, once known.
-    kind: Option<Combines>,
+    kind: Option<ReductionKind>,
     /// Union of the fast-math flags of the combining ops.
-    stated: Option<Flags>,
+    fast_math: Option<Flags>,
     /// Values that equal the carried value combined with independent values.
-    on_it: HashSet<Value>,
+    dependent: HashSet<Value>,
     pending: Vec<Value>,
     /// Visited ops whose other operands are checked by [`Chain::is_whole`].
-    passed: Vec<Op>,
+    visited: Vec<Op>,
 }
 
 impl<'a> Chain<'a> {
@@ -190,27 +190,27 @@ impl<'a> Chain<'a> {
             end,
             index,
             kind: None,
-            stated: None,
-            on_it: HashSet::new(),
+            fast_math: None,
+            dependent: HashSet::new(),
             pending: Vec::new(),
-            passed: Vec::new(),
+            visited: Vec::new(),
         }
     }
 
     /// Returns the combining operation if the carried value is a reduction.
-    fn follow(mut self, param: Value) -> Option<Combines> {
+    fn follow_uses(mut self, param: Value) -> Option<ReductionKind> {
         self.add(param);
         while let Some(value) = self.pending.pop() {
             for at in self.body.uses(value) {
-                self.pass(at)?;
+                self.follow_use(at)?;
             }
         }
         let whole = self
-            .on_it
+            .dependent
             .contains(&self.body.operand(self.end, self.index))
-            && self.passed.iter().all(|op| self.is_whole(*op));
+            && self.visited.iter().all(|op| self.operands_fit(*op));
         if whole {
-            self.kind.map(|kind| self.as_stated(kind))
+            self.kind.map(|kind| self.with_fast_math(kind))
         } else {
             None
         }
@@ -218,18 +218,18 @@ impl<'a> Chain<'a> {
 
     /// Applies the fast-math flags. Without NaN operands, a maximum or minimum is a select, whose identity
     /// element is a number.
-    fn as_stated(&self, kind: Combines) -> Combines {
-        let has = |flag| self.stated.is_some_and(|stated| stated.has(flag));
+    fn with_fast_math(&self, kind: ReductionKind) -> ReductionKind {
+        let has = |flag| self.fast_math.is_some_and(|stated| stated.has(flag));
         let finite = has(Flags::NINF);
         let predicate = match kind {
-            Combines::By(ReduceOp::FMax) if has(Flags::NNAN) => FloatPredicate::Ogt,
-            Combines::By(ReduceOp::FMin) if has(Flags::NNAN) => FloatPredicate::Olt,
-            Combines::Choice {
+            ReductionKind::By(ReduceOp::FMax) if has(Flags::NNAN) => FloatPredicate::Ogt,
+            ReductionKind::By(ReduceOp::FMin) if has(Flags::NNAN) => FloatPredicate::Olt,
+            ReductionKind::Choice {
                 predicate,
                 carried_first,
                 ..
             } => {
-                return Combines::Choice {
+                return ReductionKind::Choice {
                     predicate,
                     carried_first,
                     finite,
@@ -237,7 +237,7 @@ impl<'a> Chain<'a> {
             }
             other => return other,
         };
-        Combines::Choice {
+        ReductionKind::Choice {
             predicate,
             carried_first: false,
             finite,
@@ -245,29 +245,31 @@ impl<'a> Chain<'a> {
     }
 
     fn add(&mut self, value: Value) {
-        if self.on_it.insert(value) {
+        if self.dependent.insert(value) {
             self.pending.push(value);
         }
     }
 
     /// Follows a value through a use; `None` if the use is illegal in a reduction.
-    fn pass(&mut self, at: Use) -> Option<()> {
+    fn follow_use(&mut self, at: Use) -> Option<()> {
         let body = self.body;
         let index = at.index as usize;
         match body.kind(at.op) {
-            OpKind::Binary(op) => self.combine(at.op, Combines::By(combining(*op, index)?))?,
+            OpKind::Binary(op) => {
+                self.combine(at.op, ReductionKind::By(reduction_of_binary(*op, index)?))?
+            }
             OpKind::Call(_) => self.combine(
                 at.op,
-                Combines::By(self.called(at.op, body.operand(at.op, index))?),
+                ReductionKind::By(self.reduction_of_call(at.op, body.operand(at.op, index))?),
             )?,
             // The comparison of a min/max select.
             OpKind::ICmp(_) | OpKind::FCmp(_) => {
                 let choice = self.only_use(body.result(at.op)).filter(|u| u.index == 0)?;
-                self.chosen(choice.op, body.operand(at.op, index))?;
+                self.min_max_reduction(choice.op, body.operand(at.op, index))?;
                 return Some(());
             }
-            OpKind::Select if index > 0 && self.is_extreme(at.op) => {
-                let kind = self.chosen(at.op, body.operand(at.op, index))?;
+            OpKind::Select if index > 0 && self.is_min_max(at.op) => {
+                let kind = self.min_max_reduction(at.op, body.operand(at.op, index))?;
                 self.combine(at.op, kind)?;
             }
             OpKind::Select if index > 0 => self.add(body.result(at.op)),
@@ -280,7 +282,7 @@ impl<'a> Chain<'a> {
                 let inner = body.op_regions(at.op)[0];
                 self.add(body.region_params(inner)[index]);
             }
-            OpKind::Repeat => self.repeated(at.op, index)?,
+            OpKind::Repeat => self.follow_repeat(at.op, index)?,
             OpKind::Yield if at.op == self.end => (index == self.index).then_some(())?,
             OpKind::Yield => {
                 let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
@@ -290,17 +292,17 @@ impl<'a> Chain<'a> {
                     OpKind::For { .. } => {}
                     _ => return None,
                 }
-                self.passed.push(owner);
+                self.visited.push(owner);
             }
             _ => return None,
         }
-        self.passed.push(at.op);
+        self.visited.push(at.op);
         Some(())
     }
 
     /// Follows a value to operand `index` of a `repeat`. The loop condition must not depend on the value;
     /// [`Chain::is_whole`] checks the carried values.
-    fn repeated(&mut self, end: Op, index: usize) -> Option<()> {
+    fn follow_repeat(&mut self, end: Op, index: usize) -> Option<()> {
         let body = self.body;
         let region = body.parent(end)?;
         let owner = body.owner(region)?;
@@ -308,25 +310,25 @@ impl<'a> Chain<'a> {
         if let Some(result) = index.checked_sub(1)?.checked_sub(carried) {
             self.add(body.results(owner)[result]);
         }
-        self.passed.push(owner);
+        self.visited.push(owner);
         Some(())
     }
 
     /// Records the result of `op` as the carried value combined with another value.
-    fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
+    fn combine(&mut self, op: Op, kind: ReductionKind) -> Option<()> {
         (*self.kind.get_or_insert(kind) == kind).then_some(())?;
         let test = match self.body.kind(op) {
             OpKind::Select => self.body.def_op(self.body.operand(op, 0))?,
             _ => op,
         };
         let flags = self.body.ops[test].flags;
-        self.stated = Some(self.stated.map_or(flags, |stated| stated.with(flags)));
+        self.fast_math = Some(self.fast_math.map_or(flags, |stated| stated.with(flags)));
         self.add(self.body.result(op));
         Some(())
     }
 
     /// Returns the reduction operation of a call that uses the carried value.
-    fn called(&self, op: Op, carried: Value) -> Option<ReduceOp> {
+    fn reduction_of_call(&self, op: Op, carried: Value) -> Option<ReduceOp> {
         let callee = self.unit.callee(self.body, op)?;
         Some(match self.unit.known(callee)? {
             // `s + x * y`, rounded once or twice.
@@ -353,29 +355,29 @@ impl<'a> Chain<'a> {
     }
 
     /// Returns whether a select is a min/max idiom whose comparison has no other use.
-    fn is_extreme(&self, select: Op) -> bool {
+    fn is_min_max(&self, select: Op) -> bool {
         let result = self.body.result(select);
         self.only_use(self.body.operand(select, 0)).is_some()
-            && (integer_extreme(self.body, result).is_some()
-                || Extreme::of(self.body, result).is_some())
+            && (integer_min_max(self.body, result).is_some()
+                || MinMax::of(self.body, result).is_some())
     }
 
     /// Returns the combining operation if `select` is the minimum or maximum of `carried` and another value.
-    fn chosen(&self, select: Op, carried: Value) -> Option<Combines> {
-        if !matches!(self.body.kind(select), OpKind::Select) || !self.is_extreme(select) {
+    fn min_max_reduction(&self, select: Op, carried: Value) -> Option<ReductionKind> {
+        if !matches!(self.body.kind(select), OpKind::Select) || !self.is_min_max(select) {
             return None;
         }
         let result = self.body.result(select);
-        match integer_extreme(self.body, result) {
-            Some((op, arms)) => arms.contains(&carried).then_some(Combines::By(op)),
+        match integer_min_max(self.body, result) {
+            Some((op, arms)) => arms.contains(&carried).then_some(ReductionKind::By(op)),
             None => {
-                let choice = Extreme::of(self.body, result)?;
+                let choice = MinMax::of(self.body, result)?;
                 let carried_first = choice.first == carried;
                 let test = self.body.def_op(self.body.operand(select, 0))?;
                 // The select returns its second operand if either operand is a NaN. The carried value is then
                 // lost, and the result depends on the grouping of iterations.
                 let is_exact = !carried_first || self.body.ops[test].flags.has(Flags::NNAN);
-                is_exact.then_some(Combines::Choice {
+                is_exact.then_some(ReductionKind::Choice {
                     predicate: choice.predicate,
                     carried_first,
                     finite: false,
@@ -386,12 +388,12 @@ impl<'a> Chain<'a> {
 
     /// Returns whether the operands of a visited op fit a reduction: exactly one operand of a combining op
     /// depends on the carried value; for a merge, all arms do.
-    fn is_whole(&self, op: Op) -> bool {
+    fn operands_fit(&self, op: Op) -> bool {
         let body = self.body;
-        let on_it = |value: &Value| self.on_it.contains(value);
+        let on_it = |value: &Value| self.dependent.contains(value);
         match body.kind(op) {
             OpKind::Binary(_) | OpKind::Call(_) => body.operands(op).filter(on_it).count() == 1,
-            OpKind::Select if self.is_extreme(op) => {
+            OpKind::Select if self.is_min_max(op) => {
                 body.operands(op).skip(1).filter(on_it).count() == 1
             }
             OpKind::Select => body.operands(op).skip(1).all(|v| on_it(&v)),
@@ -437,7 +439,7 @@ impl<'a> Chain<'a> {
 }
 
 /// Returns the reduction operation of a binary op with the carried value as operand `index`.
-fn combining(op: BinaryOp, index: usize) -> Option<ReduceOp> {
+fn reduction_of_binary(op: BinaryOp, index: usize) -> Option<ReduceOp> {
     Some(match op {
         BinaryOp::FAdd => ReduceOp::FAdd,
         BinaryOp::FSub if index == 0 => ReduceOp::FAdd,

@@ -20,7 +20,7 @@ use gradus_ir::{Body, ConstKind, Op, OpKind, Region, RmwOp, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns whether a thread may wait in loop `lp` for a store by another thread.
-pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
+pub fn may_spin(unit: &Unit, body: &Body, lp: Op) -> bool {
     let OpKind::Loop { .. } = body.kind(lp) else {
         return false;
     };
@@ -31,15 +31,15 @@ pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
     else {
         return false;
     };
-    let mut round = Round {
+    let mut round = SpinIteration {
         unit,
         body,
         region,
         again: body.operand(end, 0),
-        fenced: body
+        has_fence: body
             .walk(region)
             .any(|op| matches!(body.kind(op), OpKind::Fence { .. })),
-        still: HashSet::new(),
+        unchanged: HashSet::new(),
     };
     let params = body.region_params(region).to_vec();
     let next: Vec<(Value, Value)> = params
@@ -49,35 +49,35 @@ pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
         .collect();
     let kept = next
         .iter()
-        .filter(|(param, next)| round.may_be(*next, *param));
+        .filter(|(param, next)| round.may_equal(*next, *param));
     let kept: Vec<Value> = kept.map(|(param, _)| *param).collect();
-    round.still.extend(kept);
+    round.unchanged.extend(kept);
     loop {
         let grown = next
             .iter()
-            .filter(|(param, next)| !round.still.contains(param) && round.is_still(*next));
+            .filter(|(param, next)| !round.unchanged.contains(param) && round.is_unchanged(*next));
         let grown: Vec<Value> = grown.map(|(param, _)| *param).collect();
         if grown.is_empty() {
             break;
         }
-        round.still.extend(grown);
+        round.unchanged.extend(grown);
     }
-    round.waits(&next)
+    round.is_spinning(&next)
 }
 
 /// Iteration of a loop under analysis.
-struct Round<'a> {
+struct SpinIteration<'a> {
     unit: &'a Unit,
     body: &'a Body,
     region: Region,
     /// Loop condition: whether another iteration follows.
     again: Value,
-    fenced: bool,
+    has_fence: bool,
     /// Carried values unchanged on some path.
-    still: HashSet<Value>,
+    unchanged: HashSet<Value>,
 }
 
-impl Round<'_> {
+impl SpinIteration<'_> {
     fn is_inside(&self, value: Value) -> bool {
         let region = self.body.region_of(value);
         self.body.as_const(value).is_none()
@@ -86,14 +86,14 @@ impl Round<'_> {
 
     /// Returns the possible values of `value`, one per path: values yielded by branch arms, or operands of a
     /// select.
-    fn ways(&self, value: Value) -> Option<Vec<Value>> {
+    fn possible_values(&self, value: Value) -> Option<Vec<Value>> {
         let (body, op) = (self.body, self.body.def_op(value)?);
         match body.kind(op) {
             OpKind::Select => Some(vec![body.operand(op, 1), body.operand(op, 2)]),
             OpKind::If | OpKind::Switch(_) => {
                 let index = body.results(op).iter().position(|r| *r == value)?;
                 let arms = body.op_regions(op).iter().enumerate();
-                let ends = arms.filter(|(arm, _)| self.goes_on(op, *arm));
+                let ends = arms.filter(|(arm, _)| self.may_repeat_after(op, *arm));
                 let ends = ends.filter_map(|(_, arm)| body.last(*arm));
                 let yields = ends.filter(|end| matches!(body.kind(*end), OpKind::Yield));
                 Some(yields.map(|end| body.operand(end, index)).collect())
@@ -103,7 +103,7 @@ impl Round<'_> {
     }
 
     /// Returns whether another iteration may follow after an arm of a branch.
-    fn goes_on(&self, branch: Op, arm: usize) -> bool {
+    fn may_repeat_after(&self, branch: Op, arm: usize) -> bool {
         let body = self.body;
         if matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == self.again {
             return arm == 0;
@@ -119,7 +119,7 @@ impl Round<'_> {
     }
 
     /// Returns whether `value` equals `what` on some path.
-    fn may_be(&self, value: Value, what: Value) -> bool {
+    fn may_equal(&self, value: Value, what: Value) -> bool {
         let mut open = vec![value];
         let mut seen = HashSet::new();
         while let Some(value) = open.pop() {
@@ -127,14 +127,14 @@ impl Round<'_> {
                 return true;
             }
             if seen.insert(value) {
-                open.extend(self.ways(value).into_iter().flatten());
+                open.extend(self.possible_values(value).into_iter().flatten());
             }
         }
         false
     }
 
     /// Returns whether `value` is unchanged in the next iteration on some path, if no other thread stores.
-    fn is_still(&self, value: Value) -> bool {
+    fn is_unchanged(&self, value: Value) -> bool {
         let body = self.body;
         // A value not in `known` after all its operands were visited changes.
         let mut known: HashSet<Value> = HashSet::new();
@@ -146,21 +146,21 @@ impl Round<'_> {
                 continue;
             }
             order.push(value);
-            if !self.is_inside(value) || self.still.contains(&value) {
+            if !self.is_inside(value) || self.unchanged.contains(&value) {
                 known.insert(value);
-            } else if let Some(ways) = self.ways(value) {
+            } else if let Some(ways) = self.possible_values(value) {
                 open.extend(ways);
-            } else if let Some(op) = body.def_op(value).filter(|op| self.stays(*op)) {
+            } else if let Some(op) = body.def_op(value).filter(|op| self.is_deterministic(*op)) {
                 open.extend(body.operands(op));
             }
         }
         loop {
             let before = known.len();
             for &value in order.iter().rev() {
-                let holds = match self.ways(value) {
+                let holds = match self.possible_values(value) {
                     Some(ways) => ways.iter().any(|way| known.contains(way)),
                     None => body.def_op(value).is_some_and(|op| {
-                        self.stays(op) && body.operands(op).all(|v| known.contains(&v))
+                        self.is_deterministic(op) && body.operands(op).all(|v| known.contains(&v))
                     }),
                 };
                 if holds {
@@ -174,16 +174,16 @@ impl Round<'_> {
     }
 
     /// Returns whether an op yields equal results for equal operands, if no other thread stores.
-    fn stays(&self, op: Op) -> bool {
+    fn is_deterministic(&self, op: Op) -> bool {
         let loads = matches!(self.body.kind(op), OpKind::Load(_));
-        loads || self.looks(op) || is_pure(self.unit, self.body, op)
+        loads || self.observes_other_threads(op) || is_pure(self.unit, self.body, op)
     }
 
     /// Returns whether an op reads memory of other threads without making progress for its own thread.
-    fn looks(&self, op: Op) -> bool {
+    fn observes_other_threads(&self, op: Op) -> bool {
         let body = self.body;
         match body.kind(op) {
-            OpKind::Load(access) => self.fenced || !access.is_plain(),
+            OpKind::Load(access) => self.has_fence || !access.is_plain(),
             OpKind::AtomicRmw(
                 RmwOp::Add | RmwOp::Sub | RmwOp::Xor | RmwOp::FAdd | RmwOp::FSub,
                 _,
@@ -204,7 +204,7 @@ impl Round<'_> {
 
     /// Returns whether all values that decide on another iteration are unchanged and depend on a read of
     /// shared memory.
-    fn waits(&self, next: &[(Value, Value)]) -> bool {
+    fn is_spinning(&self, next: &[(Value, Value)]) -> bool {
         let body = self.body;
         let mut looked = false;
         let mut seen: HashSet<Value> = HashSet::new();
@@ -214,7 +214,7 @@ impl Round<'_> {
                 continue;
             }
             if let Some((_, next)) = next.iter().find(|(param, _)| *param == value) {
-                if !self.still.contains(&value) {
+                if !self.unchanged.contains(&value) {
                     return false;
                 }
                 open.push(*next);
@@ -223,15 +223,16 @@ impl Round<'_> {
             let Some(op) = body.def_op(value) else {
                 continue;
             };
-            match (body.kind(op), self.ways(value)) {
-                (OpKind::ICmp(_), _) if self.is_done(op) => {}
+            match (body.kind(op), self.possible_values(value)) {
+                (OpKind::ICmp(_), _) if self.tests_exchange_success(op) => {}
                 (OpKind::If | OpKind::Switch(_), Some(ways)) => {
                     open.extend(ways);
                     open.push(body.operand(op, 0));
                 }
-                (OpKind::CmpXchg { .. }, _) if !self.looks(op) => {}
+                (OpKind::CmpXchg { .. }, _) if !self.observes_other_threads(op) => {}
                 _ => {
-                    looked |= self.looks(op) && body.operands(op).all(|v| self.is_still(v));
+                    looked |= self.observes_other_threads(op)
+                        && body.operands(op).all(|v| self.is_unchanged(v));
                     open.extend(body.operands(op));
                     let inner = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
                     open.extend(inner.flat_map(|op| body.operands(op).collect::<Vec<Value>>()));
@@ -243,7 +244,7 @@ impl Round<'_> {
 
     /// Returns whether a comparison tests the success of a compare-exchange that expects a previously read
     /// value.
-    fn is_done(&self, test: Op) -> bool {
+    fn tests_exchange_success(&self, test: Op) -> bool {
         let body = self.body;
         let sides = [body.operand(test, 0), body.operand(test, 1)];
         let exchange = |value: Value| {
@@ -251,7 +252,8 @@ impl Round<'_> {
                 .def_op(value)
                 .filter(|op| matches!(body.kind(*op), OpKind::ExtractValue(_)))?;
             let op = body.def_op(body.operand(taken, 0))?;
-            (matches!(body.kind(op), OpKind::CmpXchg { .. }) && !self.looks(op)).then_some(op)
+            (matches!(body.kind(op), OpKind::CmpXchg { .. }) && !self.observes_other_threads(op))
+                .then_some(op)
         };
         let compares =
             |one: Value, other: Value| exchange(one).is_some_and(|op| body.operand(op, 1) == other);

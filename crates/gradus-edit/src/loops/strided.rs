@@ -4,10 +4,10 @@
 //! direction. The test must compare the next value, whose flags exclude wrapping, and a guard must imply a
 //! first iteration. The trip count is then `(bound - start - 1) / step + 1`.
 
-use crate::facts::implied_conditions::{Claim, Voucher, voucher};
+use crate::facts::implied_conditions::{Comparison, ImpliedBy, implied_by};
 use crate::facts::integers;
-use crate::loops::induction::{Affine, Induction, Scope, affine, deciding};
-use crate::loops::trip_count_ops::Trips;
+use crate::loops::induction::{Affine, Induction, Scope, affine, invariant_comparison};
+use crate::loops::trip_count_ops::TripCount;
 use gradus_ir::integers::mask;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Region, Unit, Value};
 
@@ -27,41 +27,41 @@ pub(crate) fn trips(
     again: Value,
     outside: Region,
     positive: &[Value],
-) -> Option<Trips> {
-    let test = test(b.unit, b.body, scope, found, again)?;
+) -> Option<TripCount> {
+    let test = strided_test(b.unit, b.body, scope, found, again)?;
     if !positive.contains(&test.step) {
         return None;
     }
-    let claim = Claim::new(test.predicate, test.start, test.bound);
-    let guard = match voucher(b.unit, b.body, outside, claim)? {
-        Voucher::If(op) => Some(op),
+    let claim = Comparison::new(test.predicate, test.start, test.bound);
+    let guard = match implied_by(b.unit, b.body, outside, claim)? {
+        ImpliedBy::If(op) => Some(op),
         _ => None,
     };
     let (ty, long) = (b.body.ty(test.bound), b.unit.types.int(64));
     let bits = b.unit.types.int_bits(ty)?;
-    let gap = integers::binary(b, BinaryOp::Sub, test.bound, test.start);
+    let gap = integers::fold_or_binary(b, BinaryOp::Sub, test.bound, test.start);
     let one = b.int(ty, 1);
-    let less = integers::binary(b, BinaryOp::Sub, gap, one);
-    let less = integers::cast(b, CastOp::ZExt, less, long);
-    let step = integers::cast(b, CastOp::ZExt, test.step, long);
-    let more = integers::binary(b, BinaryOp::UDiv, less, step);
+    let less = integers::fold_or_binary(b, BinaryOp::Sub, gap, one);
+    let less = integers::fold_or_cast(b, CastOp::ZExt, less, long);
+    let step = integers::fold_or_cast(b, CastOp::ZExt, test.step, long);
+    let more = integers::fold_or_binary(b, BinaryOp::UDiv, less, step);
     let one = b.i64(1);
-    Some(Trips {
-        value: integers::binary(b, BinaryOp::Add, more, one),
+    Some(TripCount {
+        value: integers::fold_or_binary(b, BinaryOp::Add, more, one),
         max: mask(bits),
         is_quotient: true,
         guard,
     })
 }
 
-fn test(
+fn strided_test(
     unit: &Unit,
     body: &Body,
     scope: Scope,
     found: &[Option<Induction>],
     again: Value,
 ) -> Option<Test> {
-    let (predicate, next, bound) = deciding(unit, body, scope, again, true)?;
+    let (predicate, next, bound) = invariant_comparison(unit, body, scope, again, true)?;
     let needed = match predicate {
         IntPredicate::Slt => Flags::NSW,
         IntPredicate::Ult => Flags::NUW,

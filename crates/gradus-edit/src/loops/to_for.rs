@@ -13,15 +13,15 @@
 //!
 //! `top_tested` converts loops with a test at the top (`loop { if c { …; again } else { exit } }`).
 
-use crate::facts::effects::may_leave;
+use crate::facts::effects::may_not_complete;
 use crate::facts::integers;
 use crate::loops::fold_guards::fold_guard;
 use crate::loops::induction;
 use crate::loops::induction::{ADDRESS_FLAGS, Amount, Induction, Scope};
 use crate::loops::strided;
-use crate::loops::trip_count_ops::{Place, Trips, trips};
+use crate::loops::trip_count_ops::{TestPosition, TripCount, emit_trip_count};
 use crate::loops::while_to_for;
-use crate::rewrite::trivial_dce::sweep_from;
+use crate::rewrite::trivial_dce::remove_dead_defs;
 use gradus_ir::integers::{int_value, signed};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
@@ -49,8 +49,8 @@ pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
 /// Like [`loop_to_for`], for a loop that steps by one of the values `positive`, known to be greater than
 /// zero.
 pub fn strided_to_for(unit: &mut Unit, body: &mut Body, op: Op, positive: &[Value]) -> Option<Op> {
-    let made = bottom_tested(unit, body, op, &[], positive)?;
-    Some(finish(unit, body, &made))
+    let made = convert_bottom_tested(unit, body, op, &[], positive)?;
+    Some(finish_for(unit, body, &made))
 }
 
 /// Like [`loop_to_for`], but carried values at the positions `own` stay carried even if they are inductions.
@@ -59,10 +59,10 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
     let OpKind::Loop { trip_max } = *body.kind(op) else {
         return None;
     };
-    let made = bottom_tested(unit, body, op, own, &[])
+    let made = convert_bottom_tested(unit, body, op, own, &[])
         .or_else(|| while_to_for::convert(unit, body, op, own));
     let Some(made) = made else {
-        while_to_for::bound_by_extra_exit(unit, body, op);
+        while_to_for::set_trip_max_by_extra_exit(unit, body, op);
         return None;
     };
     let trips = int_value(unit, body, made.trips.value);
@@ -70,11 +70,11 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
     body.ops[made.op].kind = OpKind::For {
         trip_max: exact.or(trip_max),
     };
-    Some(finish(unit, body, &made))
+    Some(finish_for(unit, body, &made))
 }
 
 /// Marks a `for` whose trip count is a quotient and folds its guard.
-fn finish(unit: &mut Unit, body: &mut Body, made: &Made) -> Op {
+fn finish_for(unit: &mut Unit, body: &mut Body, made: &ConvertedLoop) -> Op {
     if made.trips.is_quotient {
         body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::ROLLED);
     }
@@ -83,34 +83,38 @@ fn finish(unit: &mut Unit, body: &mut Body, made: &Made) -> Op {
 
 /// Returns whether the carried value at `position` of a `loop` is an induction.
 pub fn is_induction(unit: &Unit, body: &Body, op: Op, position: usize) -> bool {
-    let found = at_bottom(unit, body, op).map(|(found, _)| found);
+    let found = bottom_inductions(unit, body, op).map(|(found, _)| found);
     let is = |found: &[Option<Induction>]| found.get(position).is_some_and(Option::is_some);
     found.is_some_and(|found| is(&found))
         || while_to_for::inductions(unit, body, op).is_some_and(|found| is(&found))
 }
 
 /// Loop converted to a `for`.
-pub(crate) struct Made {
+pub(crate) struct ConvertedLoop {
     pub op: Op,
-    pub trips: Trips,
+    pub trips: TripCount,
 }
 
 /// Origin of a loop result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum ResultOrigin {
     /// Value defined outside the loop.
     Outside(Value),
     /// Final carried value at a position.
-    Carried(usize),
+    FinalCarried(usize),
     /// Value of the induction at a position in the last iteration.
     InLastRun(usize),
     /// Value of the last iteration, carried as an extra value with the given number.
-    Extra(usize),
+    ExtraCarried(usize),
 }
 
 /// Returns the inductions of a loop with its test at the bottom, and the carried values if the loop
 /// continues.
-fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>, Vec<Value>)> {
+fn bottom_inductions(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+) -> Option<(Vec<Option<Induction>>, Vec<Value>)> {
     let region = *body.op_regions(op).first()?;
     let repeat = body.last(region)?;
     if !matches!(body.kind(repeat), OpKind::Repeat) {
@@ -121,20 +125,20 @@ fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>
     let next = body.operands(repeat).skip(1).take(initial.len());
     let again = body.operand(repeat, 0);
     let going: Vec<Value> = next
-        .map(|v| induction::where_going(unit, body, again, v))
+        .map(|v| induction::value_if_repeating(unit, body, again, v))
         .collect();
     let found = induction::inductions(unit, body, scope, &initial, &going);
     Some((found, going))
 }
 
-fn bottom_tested(
+fn convert_bottom_tested(
     unit: &mut Unit,
     body: &mut Body,
     op: Op,
     own: &[usize],
     positive: &[Value],
-) -> Option<Made> {
-    let (mut found, going) = at_bottom(unit, body, op)?;
+) -> Option<ConvertedLoop> {
+    let (mut found, going) = bottom_inductions(unit, body, op)?;
     own.iter().for_each(|&k| found[k] = None);
     let region = body.op_regions(op)[0];
     let repeat = body.last(region)?;
@@ -142,24 +146,24 @@ fn bottom_tested(
     let next: Vec<Value> = body.operands(repeat).skip(1).take(carried).collect();
     let again = body.operand(repeat, 0);
     let scope = Scope { region, arm: None };
-    let test = induction::test(unit, body, scope, &found, again, true);
-    let leaves = may_leave(unit, body, region);
+    let test = induction::counted_test(unit, body, scope, &found, again, true);
+    let leaves = may_not_complete(unit, body, region);
     let outside = body.parent(op)?;
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.at_op(op);
     let trips = match test {
-        Some(test) => trips(&mut b, &test, Place::Bottom, outside, leaves)?,
+        Some(test) => emit_trip_count(&mut b, &test, TestPosition::Bottom, outside, leaves)?,
         None => strided::trips(&mut b, (scope, &found), again, outside, positive)?,
     };
-    let (outcomes, extras) = outcomes(&mut b, op, repeat, &found, (&next, &going));
-    let shape = Rebuild::new(&mut b, op, trips.value, &found, &extras);
+    let (outcomes, extras) = classify_results(&mut b, op, repeat, &found, (&next, &going));
+    let shape = NewFor::new(&mut b, op, trips.value, &found, &extras);
     let made = shape.op;
     let inner = shape.region;
     b.body.move_ops(region, inner);
     shape.replace_params(&mut b, region, trips);
-    let loose = finish_body(&mut b, inner, repeat, &shape, &extras);
+    let loose = repeat_to_yield(&mut b, inner, repeat, &shape, &extras);
     b.at_op(op);
     let after = AfterLoop {
         found: &found,
@@ -171,30 +175,30 @@ fn bottom_tested(
             continue;
         }
         let new = match outcome {
-            Outcome::Outside(value) => value,
-            Outcome::Carried(k) => match shape.kept[k] {
+            ResultOrigin::Outside(value) => value,
+            ResultOrigin::FinalCarried(k) => match shape.carried_index[k] {
                 Some(at) => b.body.results(made)[at],
-                None => after.last(&mut b, k),
+                None => after.final_value(&mut b, k),
             },
-            Outcome::InLastRun(k) => after.in_last_run(&mut b, k),
-            Outcome::Extra(k) => b.body.results(made)[shape.kept_count + k],
+            ResultOrigin::InLastRun(k) => after.value_in_last_iteration(&mut b, k),
+            ResultOrigin::ExtraCarried(k) => b.body.results(made)[shape.carried_count + k],
         };
         b.body.replace_uses(old, new);
     }
     body.erase(op);
     // Not earlier: a result may be an outside value without other uses yet.
-    sweep_from(unit, body, loose);
-    Some(Made { op: made, trips })
+    remove_dead_defs(unit, body, loose);
+    Some(ConvertedLoop { op: made, trips })
 }
 
 /// Classifies each result; also returns the operands of `repeat` to carry as extra values.
-fn outcomes(
+fn classify_results(
     b: &mut Builder,
     op: Op,
     repeat: Op,
     found: &[Option<Induction>],
     (next, going): (&[Value], &[Value]),
-) -> (Vec<Outcome>, Vec<usize>) {
+) -> (Vec<ResultOrigin>, Vec<usize>) {
     let region = b.body.op_regions(op)[0];
     // An induction may have a different value at the loop exit.
     let carried = |value: Value| {
@@ -212,21 +216,21 @@ fn outcomes(
             .iter()
             .position(|&p| p == value);
         let outcome = if b.body.region_of(value) != Some(region) {
-            Outcome::Outside(value)
+            ResultOrigin::Outside(value)
         } else if let Some(k) = carried(value) {
-            Outcome::Carried(k)
+            ResultOrigin::FinalCarried(k)
         } else if let Some(k) = param.filter(|&k| found[k].is_some()) {
-            Outcome::InLastRun(k)
+            ResultOrigin::InLastRun(k)
         } else if let Some(k) = extras
             .iter()
             .position(|&e| b.body.operand(repeat, e) == value)
         {
-            Outcome::Extra(k)
+            ResultOrigin::ExtraCarried(k)
         } else {
             if b.body.has_uses(b.body.results(op)[index]) {
                 extras.push(at);
             }
-            Outcome::Extra(extras.len().saturating_sub(1))
+            ResultOrigin::ExtraCarried(extras.len().saturating_sub(1))
         };
         outcomes.push(outcome);
     }
@@ -234,15 +238,15 @@ fn outcomes(
 }
 
 /// Replaces `repeat` in the moved body by a `yield` of the carried values; returns the operands of `repeat`.
-fn finish_body(
+fn repeat_to_yield(
     b: &mut Builder,
     inner: Region,
     repeat: Op,
-    shape: &Rebuild,
+    shape: &NewFor,
     extras: &[usize],
 ) -> Vec<Value> {
     let old: Vec<Value> = b.body.operands(repeat).collect();
-    let carried = shape.kept.iter().enumerate();
+    let carried = shape.carried_index.iter().enumerate();
     let mut yields: Vec<Value> = carried
         .filter(|(_, kept)| kept.is_some())
         .map(|(k, _)| old[1 + k])
@@ -255,17 +259,17 @@ fn finish_body(
 }
 
 /// New `for` before the old loop, with its region.
-pub(crate) struct Rebuild {
+pub(crate) struct NewFor {
     pub op: Op,
     pub region: Region,
     /// For each carried value of the loop, its number among the carried values of the `for`; `None` for an
     /// induction.
-    pub kept: Vec<Option<usize>>,
-    pub kept_count: usize,
+    pub carried_index: Vec<Option<usize>>,
+    pub carried_count: usize,
     found: Vec<Option<Induction>>,
 }
 
-impl Rebuild {
+impl NewFor {
     /// Emits the `for` at the builder's insertion point. `extras` are operands of the loop's terminator that
     /// the `for` carries additionally, initially poison.
     pub fn new(
@@ -276,15 +280,15 @@ impl Rebuild {
         extras: &[usize],
     ) -> Self {
         let old_region = b.body.op_regions(old)[0];
-        let mut kept = Vec::new();
+        let mut carried_index = Vec::new();
         let mut initial = Vec::new();
         for (k, induction) in found.iter().enumerate() {
-            kept.push(induction.is_none().then_some(initial.len()));
+            carried_index.push(induction.is_none().then_some(initial.len()));
             if induction.is_none() {
                 initial.push(b.body.operand(old, k));
             }
         }
-        let kept_count = initial.len();
+        let carried_count = initial.len();
         for &at in extras {
             let last = b.body.last(old_region).map(|r| b.body.operand(r, at));
             let ty = last.map(|v| b.body.ty(v));
@@ -295,18 +299,18 @@ impl Rebuild {
         let (loc, meta, name) = (data.loc, data.meta, data.name.clone());
         let new = &mut b.body.ops[op];
         (new.loc, new.meta, new.name) = (loc, meta, name);
-        Rebuild {
+        NewFor {
             op,
             region,
-            kept,
-            kept_count,
+            carried_index,
+            carried_count,
             found: found.to_vec(),
         }
     }
 
     /// Emits the inductions at the start of the region, which already holds the body, and replaces the
     /// parameters of the old loop.
-    pub fn replace_params(&self, b: &mut Builder, old: Region, trips: Trips) {
+    pub fn replace_params(&self, b: &mut Builder, old: Region, trips: TripCount) {
         let index = b.body.region_params(self.region)[0];
         if let Some(first) = b.body.first(self.region) {
             b.at_op(first);
@@ -315,8 +319,8 @@ impl Rebuild {
             if !b.body.has_uses(param) {
                 continue;
             }
-            let new = match (&self.found[k], self.kept[k]) {
-                (Some(induction), _) => at_run(b, induction, index, trips.max),
+            let new = match (&self.found[k], self.carried_index[k]) {
+                (Some(induction), _) => value_in_iteration(b, induction, index, trips.max),
                 (None, Some(at)) => b.body.region_params(self.region)[1 + at],
                 (None, None) => continue,
             };
@@ -328,28 +332,28 @@ impl Rebuild {
 /// Values of the inductions after the loop.
 pub(crate) struct AfterLoop<'a> {
     pub found: &'a [Option<Induction>],
-    pub trips: Trips,
+    pub trips: TripCount,
 }
 
 impl AfterLoop<'_> {
     /// Emits the induction at position `k` after the last iteration.
-    pub fn last(&self, b: &mut Builder, k: usize) -> Value {
-        self.after(b, k, self.trips.value, self.trips.max)
+    pub fn final_value(&self, b: &mut Builder, k: usize) -> Value {
+        self.value_after(b, k, self.trips.value, self.trips.max)
     }
     /// Emits the induction at position `k` in the last iteration.
-    fn in_last_run(&self, b: &mut Builder, k: usize) -> Value {
+    fn value_in_last_iteration(&self, b: &mut Builder, k: usize) -> Value {
         let one = b.i64(1);
-        let runs = integers::binary(b, BinaryOp::Sub, self.trips.value, one);
-        self.after(b, k, runs, self.trips.max)
+        let runs = integers::fold_or_binary(b, BinaryOp::Sub, self.trips.value, one);
+        self.value_after(b, k, runs, self.trips.max)
     }
-    fn after(&self, b: &mut Builder, k: usize, runs: Value, max: u128) -> Value {
+    fn value_after(&self, b: &mut Builder, k: usize, runs: Value, max: u128) -> Value {
         match &self.found[k] {
             Some(induction) => {
                 let plain = Induction {
                     flags: Flags::NONE,
                     ..induction.clone()
                 };
-                at_run(b, &plain, runs, max.saturating_add(1))
+                value_in_iteration(b, &plain, runs, max.saturating_add(1))
             }
             None => runs,
         }
@@ -357,30 +361,30 @@ impl AfterLoop<'_> {
 }
 
 /// Emits the value of an induction in iteration `run`, an `i64` below `max`.
-fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Value {
+fn value_in_iteration(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Value {
     let ty = b.body.ty(induction.start);
     match *b.unit.types.get(ty) {
         Type::Ptr(_) => address_at(b, induction, run),
-        Type::Int(bits) if is_read_wide(b, induction, bits) => {
+        Type::Int(bits) if is_computed_wide(b, induction, bits) => {
             let long = b.unit.types.int(64);
             let flags = Flags::NSW;
-            let start = integers::cast(b, CastOp::SExt, induction.start, long);
+            let start = integers::fold_or_cast(b, CastOp::SExt, induction.start, long);
             let moved = times(b, run, &induction.step, 64, flags);
             let whole = match planted(Mutant::InductionFromZero) {
                 true => moved,
-                false => sum(b, start, moved, flags),
+                false => sum_with_flags(b, start, moved, flags),
             };
-            let value = integers::cast(b, CastOp::Trunc, whole, ty);
+            let value = integers::fold_or_cast(b, CastOp::Trunc, whole, ty);
             b.set_flags(value, flags);
             value
         }
         Type::Int(bits) => {
-            let flags = integer_flags(b, induction, bits, max);
-            let run = narrowed(b, run, bits, max);
+            let flags = wrap_flags(b, induction, bits, max);
+            let run = truncated_iteration(b, run, bits, max);
             let moved = times(b, run, &induction.step, bits, flags);
             match planted(Mutant::InductionFromZero) {
                 true => moved,
-                false => sum(b, induction.start, moved, flags),
+                false => sum_with_flags(b, induction.start, moved, flags),
             }
         }
         _ => induction.start,
@@ -392,11 +396,11 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
 /// A later extension for an address is then a 64-bit sum, which LLVM turns into an induction. If no step
 /// leaves the narrow type, neither does the sum, hence NSW holds. From a constant start the narrow form can
 /// carry NSW, too.
-fn is_read_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
+fn is_computed_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
     bits < 64
         && induction.flags.has(Flags::NSW)
         && !induction.flags.has(Flags::NUW)
-        && induction.step.known().is_some()
+        && induction.step.as_constant().is_some()
         && int_value(b.unit, b.body, induction.start).is_none()
 }
 
@@ -405,9 +409,9 @@ fn is_read_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
 /// NUW holds for a sum of non-negative numbers if NUW holds for every step. NSW additionally requires the
 /// product to stay in range. Sufficient conditions are start and step of equal sign with an unsigned
 /// iteration number, or too few iterations to overflow (no loop executes 2⁶³ iterations).
-fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Flags {
+fn wrap_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Flags {
     let start = int_value(b.unit, b.body, induction.start).map(|(n, _)| signed(n, bits));
-    let step = induction.step.known();
+    let step = induction.step.as_constant();
     let one_way = match (start, step) {
         (Some(start), Some(step)) if step >= 0 => start >= 0,
         (Some(start), Some(_)) => start <= 0 && max <= 1 << (bits - 1),
@@ -430,12 +434,12 @@ fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Fl
 }
 
 /// Emits the iteration number as an integer of `bits` bits.
-fn narrowed(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
+fn truncated_iteration(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
     if bits >= 64 {
         return run;
     }
     let ty = b.unit.types.int(bits);
-    let value = integers::cast(b, CastOp::Trunc, run, ty);
+    let value = integers::fold_or_cast(b, CastOp::Trunc, run, ty);
     let mut flags = Flags::NONE;
     if max <= 1 << bits {
         flags = flags.with(Flags::NUW);
@@ -453,23 +457,23 @@ fn narrowed(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
 fn times(b: &mut Builder, run: Value, amount: &Amount, bits: u32, flags: Flags) -> Value {
     let ty = b.unit.types.int(bits);
     let constant = b.int(ty, i128::from(amount.constant));
-    let mut total = flagged(b, BinaryOp::Mul, run, constant, flags);
+    let mut total = binary_with_flags(b, BinaryOp::Mul, run, constant, flags);
     for &(value, factor) in &amount.terms {
         let factor = b.int(ty, i128::from(factor));
-        let by = integers::binary(b, BinaryOp::Mul, value, factor);
-        let product = integers::binary(b, BinaryOp::Mul, run, by);
-        total = integers::binary(b, BinaryOp::Add, total, product);
+        let by = integers::fold_or_binary(b, BinaryOp::Mul, value, factor);
+        let product = integers::fold_or_binary(b, BinaryOp::Mul, run, by);
+        total = integers::fold_or_binary(b, BinaryOp::Add, total, product);
     }
     total
 }
 
-fn sum(b: &mut Builder, start: Value, moved: Value, flags: Flags) -> Value {
-    flagged(b, BinaryOp::Add, start, moved, flags)
+fn sum_with_flags(b: &mut Builder, start: Value, moved: Value, flags: Flags) -> Value {
+    binary_with_flags(b, BinaryOp::Add, start, moved, flags)
 }
 
 /// Emits `x op y` with flags unless folded.
-fn flagged(b: &mut Builder, op: BinaryOp, x: Value, y: Value, flags: Flags) -> Value {
-    let value = integers::binary(b, op, x, y);
+fn binary_with_flags(b: &mut Builder, op: BinaryOp, x: Value, y: Value, flags: Flags) -> Value {
+    let value = integers::fold_or_binary(b, op, x, y);
     if value != x && value != y {
         b.set_flags(value, flags);
     }
@@ -481,23 +485,23 @@ fn address_at(b: &mut Builder, induction: &Induction, run: Value) -> Value {
     let flags = induction.flags.and(ADDRESS_FLAGS);
     let mut at = induction.start;
     if induction.step.constant != 0 {
-        at = strided(b, at, run, induction.step.constant, flags);
+        at = strided_address(b, at, run, induction.step.constant, flags);
     }
     let long = b.unit.types.int(64);
     for &(value, bytes) in &induction.step.terms {
-        let wide = integers::cast(b, CastOp::SExt, value, long);
-        let index = integers::binary(b, BinaryOp::Mul, run, wide);
-        at = strided(b, at, index, bytes, Flags::NONE);
+        let wide = integers::fold_or_cast(b, CastOp::SExt, value, long);
+        let index = integers::fold_or_binary(b, BinaryOp::Mul, run, wide);
+        at = strided_address(b, at, index, bytes, Flags::NONE);
     }
     at
 }
 
 /// Emits `base + index · bytes` as an array element address.
-fn strided(b: &mut Builder, base: Value, index: Value, bytes: i64, flags: Flags) -> Value {
+fn strided_address(b: &mut Builder, base: Value, index: Value, bytes: i64, flags: Flags) -> Value {
     let (index, flags) = match bytes < 0 {
         true => {
             let zero = b.i64(0);
-            let negated = integers::binary(b, BinaryOp::Sub, zero, index);
+            let negated = integers::fold_or_binary(b, BinaryOp::Sub, zero, index);
             (negated, flags.without(Flags::NUW))
         }
         false => (index, flags),

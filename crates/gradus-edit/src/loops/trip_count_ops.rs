@@ -14,7 +14,7 @@
 //!
 //! Other loops are not counted.
 
-use crate::facts::implied_conditions::{Claim, Voucher, voucher};
+use crate::facts::implied_conditions::{Comparison, ImpliedBy, implied_by};
 use crate::facts::integers;
 use crate::loops::induction::Test;
 use gradus_ir::integers::{int_value, mask, signed};
@@ -25,14 +25,14 @@ use gradus_ir::{
 
 /// Position of the test in the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TestPosition {
     Top,
     Bottom,
 }
 
 /// Trip count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trips {
+pub(crate) struct TripCount {
     /// Trip count, an `i64` interpreted as unsigned.
     pub value: Value,
     /// Upper bound of the trip count.
@@ -46,31 +46,31 @@ pub(crate) struct Trips {
 
 /// Emits the trip count at the builder's insertion point, which must precede the loop in `outside`. `leaves`
 /// states whether an iteration may exit other than by the test.
-pub(crate) fn trips(
+pub(crate) fn emit_trip_count(
     b: &mut Builder,
     test: &Test,
-    place: Place,
+    place: TestPosition,
     outside: Region,
     leaves: bool,
-) -> Option<Trips> {
-    let shape = Shape::of(test)?;
-    if !meets_bound(b.unit, b.body, test, shape, leaves) {
+) -> Option<TripCount> {
+    let shape = Approach::of(test)?;
+    if !reaches_bound(b.unit, b.body, test, shape, leaves) {
         return None;
     }
     let start = cast_start(b, test);
-    let at_next = place == Place::Bottom && test.offset == test.step;
+    let at_next = place == TestPosition::Bottom && test.offset == test.step;
     let promised = test.predicate == IntPredicate::Ne && test.flags != Flags::NONE && !leaves;
     if at_next {
-        let claim = Claim::new(test.predicate, start, test.bound);
-        let by = voucher(b.unit, b.body, outside, claim);
+        let claim = Comparison::new(test.predicate, start, test.bound);
+        let by = implied_by(b.unit, b.body, outside, claim);
         // Without a guard, the value would have to wrap before reaching the bound.
         if by.is_some() || promised {
-            let count = count(b, test, shape, start)?;
+            let count = emit_count(b, test, shape, start)?;
             let guard = match by {
-                Some(Voucher::If(op)) => Some(op),
+                Some(ImpliedBy::If(op)) => Some(op),
                 _ => None,
             };
-            return Some(Trips {
+            return Some(TripCount {
                 value: count.value,
                 max: count.max,
                 is_quotient: count.is_quotient,
@@ -79,31 +79,31 @@ pub(crate) fn trips(
         }
     }
     let first = plus_offset(b, test, start);
-    let claim = Claim::new(test.predicate, first, test.bound);
-    let by = voucher(b.unit, b.body, outside, claim);
-    let Count {
+    let claim = Comparison::new(test.predicate, first, test.bound);
+    let by = implied_by(b.unit, b.body, outside, claim);
+    let PartialCount {
         mut value,
         mut max,
         is_quotient,
-    } = count(b, test, shape, first)?;
-    if by.is_none() && shape != Shape::Hit {
-        let some = integers::icmp(b, test.predicate, first, test.bound);
+    } = emit_count(b, test, shape, first)?;
+    if by.is_none() && shape != Approach::Hit {
+        let some = integers::fold_or_icmp(b, test.predicate, first, test.bound);
         let none = b.i64(0);
-        value = integers::select(b, some, value, none);
+        value = integers::fold_or_select(b, some, value, none);
     }
-    if place == Place::Bottom {
+    if place == TestPosition::Bottom {
         // A value without wrapping covers at most half of the number circle in any feasible time.
         if promised {
             max = max.min(i64::MAX as u128);
         }
-        value = plus_one(b, value, max);
+        value = increment_saturating(b, value, max);
         max = (max + 1).min(u128::from(u64::MAX));
     }
     let guard = match by {
-        Some(Voucher::If(op)) => Some(op),
+        Some(ImpliedBy::If(op)) => Some(op),
         _ => None,
     };
-    Some(Trips {
+    Some(TripCount {
         value,
         max,
         is_quotient,
@@ -113,7 +113,7 @@ pub(crate) fn trips(
 
 /// How the induction approaches the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum Approach {
     /// Until the bound is reached.
     Strict,
     /// Until the bound is passed.
@@ -122,20 +122,20 @@ enum Shape {
     Hit,
 }
 
-impl Shape {
-    fn of(test: &Test) -> Option<Shape> {
+impl Approach {
+    fn of(test: &Test) -> Option<Approach> {
         use IntPredicate::*;
         match (test.predicate, test.step > 0) {
-            (Ne, _) => Some(Shape::Hit),
-            (Slt | Ult, true) | (Sgt | Ugt, false) => Some(Shape::Strict),
-            (Sle | Ule, true) | (Sge | Uge, false) => Some(Shape::Inclusive),
+            (Ne, _) => Some(Approach::Hit),
+            (Slt | Ult, true) | (Sgt | Ugt, false) => Some(Approach::Strict),
+            (Sle | Ule, true) | (Sge | Uge, false) => Some(Approach::Inclusive),
             _ => None,
         }
     }
 }
 
 /// Returns whether `t` reaches the bound before wrapping, or else the program has undefined behaviour.
-fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool) -> bool {
+fn reaches_bound(unit: &Unit, body: &Body, test: &Test, shape: Approach, leaves: bool) -> bool {
     let distance = i128::from(test.step.unsigned_abs());
     let reads_signed = test.predicate.is_signed();
     if test.pointer && reads_signed {
@@ -143,13 +143,15 @@ fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool
     }
     let needed = if reads_signed { Flags::NSW } else { Flags::NUW };
     let beyond = match shape {
-        Shape::Hit if distance == 1 => return true,
-        Shape::Hit => {
+        Approach::Hit if distance == 1 => return true,
+        Approach::Hit => {
             let promised = test.flags != Flags::NONE && !leaves;
-            return promised || divides(unit, body, test) || divides_the_circle(unit, body, test);
+            return promised
+                || step_divides_distance(unit, body, test)
+                || step_divides_modulo(unit, body, test);
         }
-        Shape::Strict => distance - 1,
-        Shape::Inclusive => distance,
+        Approach::Strict => distance - 1,
+        Approach::Inclusive => distance,
     };
     if beyond == 0 || test.flags.has(needed) {
         return true;
@@ -157,8 +159,8 @@ fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool
     if test.pointer {
         return false;
     }
-    let (low, high) = range(unit, body, test.bound, reads_signed);
-    let (lowest, highest) = limits(test.bits, reads_signed);
+    let (low, high) = value_range(unit, body, test.bound, reads_signed);
+    let (lowest, highest) = type_limits(test.bits, reads_signed);
     if test.step > 0 {
         high <= highest - beyond
     } else {
@@ -167,7 +169,7 @@ fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool
 }
 
 /// Returns whether the distance between two constants is a multiple of the step.
-fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
+fn step_divides_distance(unit: &Unit, body: &Body, test: &Test) -> bool {
     let (Some((start, _)), Some((bound, _))) = (
         int_value(unit, body, test.start),
         int_value(unit, body, test.bound),
@@ -176,7 +178,7 @@ fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
     };
     let first = signed(start, test.bits) + i128::from(test.offset);
     let gap = signed(bound, test.bits) - first;
-    let (lowest, highest) = limits(test.bits, true);
+    let (lowest, highest) = type_limits(test.bits, true);
     test.cast.is_none()
         && (lowest..=highest).contains(&first)
         && gap % i128::from(test.step) == 0
@@ -185,19 +187,19 @@ fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
 
 /// Returns whether a power-of-two step divides both start and bound. The induction then hits the bound in the
 /// first round of modular arithmetic, after the modular distance divided by the step.
-fn divides_the_circle(unit: &Unit, body: &Body, test: &Test) -> bool {
+fn step_divides_modulo(unit: &Unit, body: &Body, test: &Test) -> bool {
     let step = test.step.unsigned_abs();
     let needed = step.trailing_zeros();
     step.is_power_of_two()
         && !test.pointer
         && test.cast.is_none()
         && test.offset.trailing_zeros() >= needed
-        && low_zeros(unit, body, test.start) >= needed
-        && low_zeros(unit, body, test.bound) >= needed
+        && trailing_zeros_min(unit, body, test.start) >= needed
+        && trailing_zeros_min(unit, body, test.bound) >= needed
 }
 
 /// Returns a lower bound of the number of trailing zero bits of an integer.
-fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
+fn trailing_zeros_min(unit: &Unit, body: &Body, value: Value) -> u32 {
     let mut at = value;
     for _ in 0..CHAIN {
         if let Some((n, bits)) = int_value(unit, body, at) {
@@ -215,7 +217,7 @@ fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
             (OpKind::Binary(BinaryOp::Shl), Some((n, _))) => return n as u32,
             // `x - x mod 2^k`, with the remainder as `and` or `urem`.
             (OpKind::Binary(BinaryOp::Sub), None) => {
-                return rest_of(unit, body, operands[1], operands[0]).unwrap_or(0);
+                return log2_of_remainder(unit, body, operands[1], operands[0]).unwrap_or(0);
             }
             (OpKind::Cast(CastOp::ZExt | CastOp::SExt), _) => at = operands[0],
             _ => return 0,
@@ -225,7 +227,7 @@ fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
 }
 
 /// Returns `k` if `value` is `of mod 2^k`.
-fn rest_of(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
+fn log2_of_remainder(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
     let op = body.def_op(value)?;
     let (number, _) = int_value(unit, body, *body.operands(op).collect::<Vec<_>>().get(1)?)?;
     let divided = match body.kind(op) {
@@ -237,7 +239,7 @@ fn rest_of(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
 }
 
 /// Returns the minimum and maximum of a type.
-fn limits(bits: u32, reads_signed: bool) -> (i128, i128) {
+fn type_limits(bits: u32, reads_signed: bool) -> (i128, i128) {
     if reads_signed {
         (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     } else {
@@ -246,7 +248,7 @@ fn limits(bits: u32, reads_signed: bool) -> (i128, i128) {
 }
 
 /// Returns the range of an integer of at most 64 bits, derived from extensions, masks and shifts.
-fn range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i128) {
+fn value_range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i128) {
     if let Some((n, bits)) = int_value(unit, body, value) {
         let n = if reads_signed {
             signed(n, bits)
@@ -256,7 +258,7 @@ fn range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i
         return (n, n);
     }
     let bits = unit.types.int_bits(body.ty(value)).unwrap_or(64).min(64);
-    let all = limits(bits, reads_signed);
+    let all = type_limits(bits, reads_signed);
     let Some(op) = body.def_op(value) else {
         return all;
     };
@@ -267,7 +269,7 @@ fn range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i
             None => all,
         },
         OpKind::Cast(CastOp::SExt) if reads_signed => match inner_bits(0) {
-            Some(inner) => limits(inner, true),
+            Some(inner) => type_limits(inner, true),
             None => all,
         },
         OpKind::Binary(BinaryOp::And) => match int_value(unit, body, body.operand(op, 1)) {
@@ -284,7 +286,7 @@ fn range(unit: &Unit, body: &Body, value: Value, reads_signed: bool) -> (i128, i
 
 fn cast_start(b: &mut Builder, test: &Test) -> Value {
     match test.cast {
-        Some((op, ty)) => integers::cast(b, op, test.start, ty),
+        Some((op, ty)) => integers::fold_or_cast(b, op, test.start, ty),
         None => test.start,
     }
 }
@@ -302,31 +304,31 @@ fn plus_offset(b: &mut Builder, test: &Test, start: Value) -> Value {
     }
     let ty = b.body.ty(start);
     let offset = b.int(ty, i128::from(test.offset));
-    integers::binary(b, BinaryOp::Add, start, offset)
+    integers::fold_or_binary(b, BinaryOp::Add, start, offset)
 }
 
 /// Trip count from a start that satisfies the test, with an upper bound.
-struct Count {
+struct PartialCount {
     value: Value,
     max: u128,
     is_quotient: bool,
 }
 
 /// Emits `count(first)` if the test holds for `first`.
-fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Count> {
+fn emit_count(b: &mut Builder, test: &Test, shape: Approach, first: Value) -> Option<PartialCount> {
     let (from, to) = match test.step > 0 {
         true => (first, test.bound),
         false => (test.bound, first),
     };
     let distance = test.step.unsigned_abs();
     if test.pointer {
-        let max = address_space(test) / u128::from(distance);
-        if let Some(steps) = pointer_steps(b, from, to, distance) {
+        let max = max_distance(test) / u128::from(distance);
+        if let Some(steps) = exact_pointer_steps(b, from, to, distance) {
             let value = match shape {
-                Shape::Inclusive => plus_one(b, steps, max),
-                Shape::Strict | Shape::Hit => steps,
+                Approach::Inclusive => increment_saturating(b, steps, max),
+                Approach::Strict | Approach::Hit => steps,
             };
-            return Some(Count {
+            return Some(PartialCount {
                 value,
                 max,
                 is_quotient: false,
@@ -335,33 +337,39 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Cou
     }
     let is_known = |end: Value| b.body.as_const(end).is_some();
     let is_quotient = distance > 1 && !is_known(from) && !is_known(to);
-    let (gap, gap_max) = difference(b, test, shape, from, to);
+    let (gap, gap_max) = emit_difference(b, test, shape, from, to);
     let i64_ty = b.unit.types.int(64);
-    let gap = integers::cast(b, CastOp::ZExt, gap, i64_ty);
+    let gap = integers::fold_or_cast(b, CastOp::ZExt, gap, i64_ty);
     let by = b.int(i64_ty, i128::from(distance));
     let max = gap_max / u128::from(distance) + 1;
     let (value, max) = match shape {
-        Shape::Hit => {
-            let steps = integers::binary(b, BinaryOp::UDiv, gap, by);
+        Approach::Hit => {
+            let steps = integers::fold_or_binary(b, BinaryOp::UDiv, gap, by);
             (steps, gap_max / u128::from(distance))
         }
-        Shape::Strict if distance == 1 && planted(Mutant::CountedOnceLess) => {
+        Approach::Strict if distance == 1 && planted(Mutant::CountedOnceLess) => {
             let one = b.i64(1);
-            (integers::binary(b, BinaryOp::Sub, gap, one), gap_max)
+            (
+                integers::fold_or_binary(b, BinaryOp::Sub, gap, one),
+                gap_max,
+            )
         }
-        Shape::Strict if distance == 1 => (gap, gap_max),
-        Shape::Strict => {
+        Approach::Strict if distance == 1 => (gap, gap_max),
+        Approach::Strict => {
             let one = b.i64(1);
-            let less = integers::binary(b, BinaryOp::Sub, gap, one);
-            let steps = integers::binary(b, BinaryOp::UDiv, less, by);
-            (integers::binary(b, BinaryOp::Add, steps, one), max)
+            let less = integers::fold_or_binary(b, BinaryOp::Sub, gap, one);
+            let steps = integers::fold_or_binary(b, BinaryOp::UDiv, less, by);
+            (integers::fold_or_binary(b, BinaryOp::Add, steps, one), max)
         }
-        Shape::Inclusive => {
-            let steps = integers::binary(b, BinaryOp::UDiv, gap, by);
-            (plus_one(b, steps, max - 1), max.min(u128::from(u64::MAX)))
+        Approach::Inclusive => {
+            let steps = integers::fold_or_binary(b, BinaryOp::UDiv, gap, by);
+            (
+                increment_saturating(b, steps, max - 1),
+                max.min(u128::from(u64::MAX)),
+            )
         }
     };
-    Some(Count {
+    Some(PartialCount {
         value,
         max,
         is_quotient,
@@ -369,30 +377,36 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Cou
 }
 
 /// Emits `to − from` in the comparison's type; returns the difference and its upper bound as unsigned.
-fn difference(b: &mut Builder, test: &Test, shape: Shape, from: Value, to: Value) -> (Value, u128) {
+fn emit_difference(
+    b: &mut Builder,
+    test: &Test,
+    shape: Approach,
+    from: Value,
+    to: Value,
+) -> (Value, u128) {
     if test.pointer {
         let ty = b.unit.types.int(64);
-        let (from, to) = (address(b, from, ty), address(b, to, ty));
-        let gap = integers::binary(b, BinaryOp::Sub, to, from);
-        return (gap, address_space(test));
+        let (from, to) = (address_to_int(b, from, ty), address_to_int(b, to, ty));
+        let gap = integers::fold_or_binary(b, BinaryOp::Sub, to, from);
+        return (gap, max_distance(test));
     }
-    let gap = integers::binary(b, BinaryOp::Sub, to, from);
+    let gap = integers::fold_or_binary(b, BinaryOp::Sub, to, from);
     let all = mask(test.bits);
     let reads_signed = match shape {
-        Shape::Hit => false,
-        Shape::Strict | Shape::Inclusive => test.predicate.is_signed(),
+        Approach::Hit => false,
+        Approach::Strict | Approach::Inclusive => test.predicate.is_signed(),
     };
-    let (low, _) = range(b.unit, b.body, from, reads_signed);
-    let (_, high) = range(b.unit, b.body, to, reads_signed);
+    let (low, _) = value_range(b.unit, b.body, from, reads_signed);
+    let (_, high) = value_range(b.unit, b.body, to, reads_signed);
     let max = match shape {
-        Shape::Hit if low != 0 || int_value(b.unit, b.body, from).is_none() => all,
+        Approach::Hit if low != 0 || int_value(b.unit, b.body, from).is_none() => all,
         _ => (high - low).clamp(0, all as i128) as u128,
     };
     (gap, max)
 }
 
 /// Returns the maximum distance of two addresses: half the address space within one object.
-fn address_space(test: &Test) -> u128 {
+fn max_distance(test: &Test) -> u128 {
     if test.flags.has(Flags::NUW) {
         i64::MAX as u128
     } else {
@@ -400,39 +414,39 @@ fn address_space(test: &Test) -> u128 {
     }
 }
 
-fn address(b: &mut Builder, pointer: Value, ty: TypeId) -> Value {
+fn address_to_int(b: &mut Builder, pointer: Value, ty: TypeId) -> Value {
     b.cast(CastOp::PtrToInt, pointer, ty)
 }
 
 /// Emits `value + 1`, saturating if the increment might wrap: a loop with a saturated trip count never ends.
-fn plus_one(b: &mut Builder, value: Value, max: u128) -> Value {
+fn increment_saturating(b: &mut Builder, value: Value, max: u128) -> Value {
     let one = b.i64(1);
     if let Some((n, _)) = int_value(b.unit, b.body, value) {
         let ty = b.unit.types.int(64);
         return b.int(ty, (n + 1).min(u128::from(u64::MAX)) as i128);
     }
     if max < u128::from(u64::MAX) {
-        return integers::binary(b, BinaryOp::Add, value, one);
+        return integers::fold_or_binary(b, BinaryOp::Add, value, one);
     }
     let last = b.i64(-1);
-    let more = integers::icmp(b, IntPredicate::Ne, value, last);
+    let more = integers::fold_or_icmp(b, IntPredicate::Ne, value, last);
     let ty = b.unit.types.int(64);
-    let step = integers::cast(b, CastOp::ZExt, more, ty);
-    integers::binary(b, BinaryOp::Add, value, step)
+    let step = integers::fold_or_cast(b, CastOp::ZExt, more, ty);
+    integers::fold_or_binary(b, BinaryOp::Add, value, step)
 }
 
 /// Maximum length of a chain of address computations.
 const CHAIN: usize = 8;
 
 /// Pointer as base + Σ value·bytes + bytes.
-struct Position {
+struct PointerPosition {
     base: Value,
     terms: Vec<(Value, i64)>,
     offset: i64,
 }
 
-fn position(unit: &Unit, body: &Body, pointer: Value) -> Position {
-    let mut at = Position {
+fn position(unit: &Unit, body: &Body, pointer: Value) -> PointerPosition {
+    let mut at = PointerPosition {
         base: pointer,
         terms: Vec::new(),
         offset: 0,
@@ -452,7 +466,7 @@ fn position(unit: &Unit, body: &Body, pointer: Value) -> Position {
 }
 
 /// Emits `(to − from) / distance` of two positions in one object, if the division is provably exact.
-fn pointer_steps(b: &mut Builder, from: Value, to: Value, distance: u64) -> Option<Value> {
+fn exact_pointer_steps(b: &mut Builder, from: Value, to: Value, distance: u64) -> Option<Value> {
     let (low, high) = (position(b.unit, b.body, from), position(b.unit, b.body, to));
     let distance = i64::try_from(distance).ok()?;
     if low.base != high.base {
@@ -474,10 +488,10 @@ fn pointer_steps(b: &mut Builder, from: Value, to: Value, distance: u64) -> Opti
     let ty = b.unit.types.int(64);
     let mut sum = b.i64(offset / distance);
     for (value, bytes) in terms {
-        let wide = integers::cast(b, CastOp::SExt, value, ty);
+        let wide = integers::fold_or_cast(b, CastOp::SExt, value, ty);
         let times = b.i64(bytes / distance);
-        let product = integers::binary(b, BinaryOp::Mul, wide, times);
-        sum = integers::binary(b, BinaryOp::Add, sum, product);
+        let product = integers::fold_or_binary(b, BinaryOp::Mul, wide, times);
+        sum = integers::fold_or_binary(b, BinaryOp::Add, sum, product);
     }
     Some(sum)
 }

@@ -3,7 +3,7 @@
 use gradus_ir::{Access, Builder, Op, OpKind, RmwOp};
 
 /// Replaces an atomic floating-point add or an exchange by a load and a store; leaves other ops unchanged.
-pub fn make_plain(b: &mut Builder<'_>, op: Op) {
+pub fn atomic_to_plain(b: &mut Builder<'_>, op: Op) {
     let OpKind::AtomicRmw(kind @ (RmwOp::FAdd | RmwOp::Xchg), access) = *b.body.kind(op) else {
         // Not an error: the op is neither an atomic floating-point add nor an exchange.
         return;

@@ -12,22 +12,22 @@ const ENOMEM: i128 = 12;
 
 /// Rewrites calls of `posix_memalign` with a valid constant alignment; returns the number of rewritten calls.
 /// Leaves other calls, because `posix_memalign` rejects alignments that `aligned_alloc` may accept.
-pub fn return_aligned(unit: &mut Unit, body: &mut Body) -> usize {
-    let asks = |op: &Op| is_aligned_request(unit, body, *op);
+pub fn memalign_to_aligned_alloc(unit: &mut Unit, body: &mut Body) -> usize {
+    let asks = |op: &Op| is_valid_memalign_call(unit, body, *op);
     let calls: Vec<Op> = body.walk(body.root()).filter(asks).collect();
     if calls.is_empty() {
         return 0;
     }
-    let Some(allocate) = aligned_alloc(unit) else {
+    let Some(allocate) = declare_aligned_alloc(unit) else {
         return 0;
     };
     for &call in &calls {
-        rewrite(unit, body, call, allocate);
+        rewrite_call(unit, body, call, allocate);
     }
     calls.len()
 }
 
-fn is_aligned_request(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_valid_memalign_call(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     if known != Some(Known::Memory(MemoryFn::PosixMemalign))
         || !matches!(body.kind(op), OpKind::Call(_))
@@ -41,7 +41,7 @@ fn is_aligned_request(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Declares the C library's `aligned_alloc`; `None` if the program defines a different function of equal
 /// name.
-pub fn aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
+pub fn declare_aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long, long]);
     let func = unit.declare("aligned_alloc", ty, AttrSet::default());
@@ -49,7 +49,7 @@ pub fn aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     (known && unit.functions[func].ty == ty).then_some(func)
 }
 
-fn rewrite(unit: &mut Unit, body: &mut Body, call: Op, allocate: FuncId) {
+fn rewrite_call(unit: &mut Unit, body: &mut Body, call: Op, allocate: FuncId) {
     let args = unit.call_args(body, call);
     let (place, result) = (args[0], body.result(call));
     let (ptr, code) = (unit.types.ptr(), body.ty(result));

@@ -6,7 +6,7 @@
 //! slot's value everywhere. Dead-code elimination removes unused results.
 
 use crate::memory::slots;
-use crate::memory::slots::{Slot, same_bits};
+use crate::memory::slots::{Slot, is_bitcastable};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Unit, Value};
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ pub fn promote_slots(unit: &mut Unit, body: &mut Body) -> usize {
         if let Some(slot) = slots::slot(unit, body, alloca)
             && let Some(ty) = whole_type(unit, &slot)
         {
-            found.push(Promoted { alloca, slot, ty });
+            found.push(PromotedSlot { alloca, slot, ty });
         }
     }
     if found.is_empty() {
@@ -34,7 +34,7 @@ pub fn promote_slots(unit: &mut Unit, body: &mut Body) -> usize {
     found.len()
 }
 
-struct Promoted {
+struct PromotedSlot {
     alloca: Op,
     slot: Slot,
     ty: TypeId,
@@ -46,20 +46,20 @@ fn whole_type(unit: &Unit, slot: &Slot) -> Option<TypeId> {
     let whole = slot
         .accesses
         .iter()
-        .all(|a| a.offset == 0 && same_bits(unit, a.ty, ty));
+        .all(|a| a.offset == 0 && is_bitcastable(unit, a.ty, ty));
     whole.then_some(ty)
 }
 
 /// Effect of an op on a slot.
 #[derive(Clone, Copy)]
-enum Role {
+enum SlotAccess {
     Alloca(usize),
     Load(usize),
     Store(usize),
 }
 
 /// Region on the walk's stack.
-struct Open {
+struct OpenRegion {
     next: Option<Op>,
     region: Region,
     /// Values of the slots at the start of the enclosing op, for its sibling regions.
@@ -67,29 +67,33 @@ struct Open {
 }
 
 struct Walk {
-    roles: HashMap<Op, Role>,
+    roles: HashMap<Op, SlotAccess>,
     /// Slots stored inside each structured op, in ascending order.
-    stored: HashMap<Op, Vec<usize>>,
-    now: Vec<Option<Value>>,
+    stored_slots: HashMap<Op, Vec<usize>>,
+    current: Vec<Option<Value>>,
 }
 
 impl Walk {
-    fn new(body: &Body, found: &[Promoted]) -> Self {
+    fn new(body: &Body, found: &[PromotedSlot]) -> Self {
         let mut roles = HashMap::new();
-        let mut stored: HashMap<Op, Vec<usize>> = HashMap::new();
+        let mut stored_slots: HashMap<Op, Vec<usize>> = HashMap::new();
         for (n, promoted) in found.iter().enumerate() {
-            roles.insert(promoted.alloca, Role::Alloca(n));
+            roles.insert(promoted.alloca, SlotAccess::Alloca(n));
             let home = body.parent(promoted.alloca);
             for access in &promoted.slot.accesses {
                 let store = matches!(body.kind(access.op), OpKind::Store(_));
-                let role = if store { Role::Store(n) } else { Role::Load(n) };
+                let role = if store {
+                    SlotAccess::Store(n)
+                } else {
+                    SlotAccess::Load(n)
+                };
                 roles.insert(access.op, role);
                 let mut at = body.parent(access.op);
                 while store && at != home {
                     let Some(owner) = at.and_then(|r| body.owner(r)) else {
                         unreachable!("an access stands in the region of its allocation");
                     };
-                    let list = stored.entry(owner).or_default();
+                    let list = stored_slots.entry(owner).or_default();
                     // Slots are processed in order, hence a present slot is the last entry.
                     if list.last() == Some(&n) {
                         break;
@@ -101,14 +105,14 @@ impl Walk {
         }
         Walk {
             roles,
-            stored,
-            now: vec![None; found.len()],
+            stored_slots,
+            current: vec![None; found.len()],
         }
     }
 
-    fn run(&mut self, b: &mut Builder, found: &[Promoted]) {
+    fn run(&mut self, b: &mut Builder, found: &[PromotedSlot]) {
         let root = b.body.root();
-        let mut open = vec![Open {
+        let mut open = vec![OpenRegion {
             next: b.body.first(root),
             region: root,
             before: SmallVec::new(),
@@ -118,18 +122,18 @@ impl Walk {
                 let Some(done) = open.pop() else {
                     unreachable!("the region on top of the list is in the list");
                 };
-                self.leave(b, found, &done);
+                self.leave_region(b, found, &done);
                 continue;
             };
             top.next = b.body.next(op);
             if b.body.kind(op).is_terminator() {
-                self.end(b, found, op);
+                self.end_region(b, found, op);
             } else if let Some(&role) = self.roles.get(&op) {
-                self.access(b, found, op, role);
+                self.rewrite_access(b, found, op, role);
             } else if !b.body.op_regions(op).is_empty() {
-                let before = self.enter(b, found, op);
+                let before = self.enter_op(b, found, op);
                 for &region in b.body.op_regions(op).iter().rev() {
-                    open.push(Open {
+                    open.push(OpenRegion {
                         next: b.body.first(region),
                         region,
                         before: before.clone(),
@@ -139,22 +143,28 @@ impl Walk {
         }
     }
 
-    fn access(&mut self, b: &mut Builder, found: &[Promoted], op: Op, role: Role) {
+    fn rewrite_access(
+        &mut self,
+        b: &mut Builder,
+        found: &[PromotedSlot],
+        op: Op,
+        role: SlotAccess,
+    ) {
         b.at_op(op);
         match role {
-            Role::Alloca(n) => {
+            SlotAccess::Alloca(n) => {
                 let undef = b.unit.consts.intern(found[n].ty, ConstKind::Undef);
-                self.now[n] = Some(b.constant(undef));
+                self.current[n] = Some(b.constant(undef));
             }
-            Role::Store(n) => {
+            SlotAccess::Store(n) => {
                 let value = b.body.operand(op, 0);
-                self.now[n] = Some(b.cast(CastOp::BitCast, value, found[n].ty));
+                self.current[n] = Some(b.cast(CastOp::BitCast, value, found[n].ty));
                 b.body.erase(op);
             }
-            Role::Load(n) => {
+            SlotAccess::Load(n) => {
                 let result = b.body.result(op);
                 let ty = b.body.ty(result);
-                let value = b.cast(CastOp::BitCast, self.value(n), ty);
+                let value = b.cast(CastOp::BitCast, self.current_value(n), ty);
                 b.body.replace_uses(result, value);
                 b.body.erase(op);
             }
@@ -162,30 +172,30 @@ impl Walk {
     }
 
     /// Returns the current value of a slot.
-    fn value(&self, n: usize) -> Value {
-        match self.now[n] {
+    fn current_value(&self, n: usize) -> Value {
+        match self.current[n] {
             Some(value) => value,
             None => unreachable!("an allocation comes before its accesses"),
         }
     }
 
     /// Enters a structured op; a loop carries the slots stored inside.
-    fn enter(
+    fn enter_op(
         &mut self,
         b: &mut Builder,
-        found: &[Promoted],
+        found: &[PromotedSlot],
         op: Op,
     ) -> SmallVec<[(usize, Value); 4]> {
-        let slots = self.stored.get(&op).cloned().unwrap_or_default();
+        let slots = self.stored_slots.get(&op).cloned().unwrap_or_default();
         let mut before = SmallVec::new();
         for n in slots {
-            let mut value = self.value(n);
+            let mut value = self.current_value(n);
             if matches!(b.body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }) {
                 b.body.add_operand(op, value);
                 let region = b.body.op_regions(op)[0];
                 value = b.body.add_param(region, found[n].ty);
             }
-            self.now[n] = Some(value);
+            self.current[n] = Some(value);
             before.push((n, value));
         }
         // The first region starts with these values; sibling regions restore them on entry.
@@ -193,16 +203,16 @@ impl Walk {
     }
 
     /// Ends a region: its terminator also yields the slots' values.
-    fn end(&self, b: &mut Builder, found: &[Promoted], end: Op) {
+    fn end_region(&self, b: &mut Builder, found: &[PromotedSlot], end: Op) {
         let Some(owner) = b.body.parent(end).and_then(|r| b.body.owner(r)) else {
             // Not an error: the root region yields no slot value.
             return;
         };
-        let Some(slots) = self.stored.get(&owner) else {
+        let Some(slots) = self.stored_slots.get(&owner) else {
             // Not an error: the op contains no store of a slot.
             return;
         };
-        let values: Vec<Value> = slots.iter().map(|&n| self.value(n)).collect();
+        let values: Vec<Value> = slots.iter().map(|&n| self.current_value(n)).collect();
         debug_assert!(values.len() <= found.len());
         match b.body.kind(end) {
             OpKind::Yield => {
@@ -224,16 +234,16 @@ impl Walk {
 
     /// Leaves a region. The op's next region starts with the values before the op; after the last region, the
     /// op's results are the slots' values.
-    fn leave(&mut self, b: &mut Builder, found: &[Promoted], done: &Open) {
+    fn leave_region(&mut self, b: &mut Builder, found: &[PromotedSlot], done: &OpenRegion) {
         let Some(owner) = b.body.owner(done.region) else {
             // Not an error: no value is live after the root region.
             return;
         };
         let last = b.body.op_regions(owner).last() == Some(&done.region);
         for &(n, value) in &done.before {
-            self.now[n] = Some(match last {
+            self.current[n] = Some(match last {
                 true => b.body.add_result(owner, found[n].ty),
-                false if planted(Mutant::PromotedArmLeaks) => self.now[n].unwrap_or(value),
+                false if planted(Mutant::PromotedArmLeaks) => self.current[n].unwrap_or(value),
                 false => value,
             });
         }

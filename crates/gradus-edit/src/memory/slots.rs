@@ -66,7 +66,7 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
         let bytes = unit.layout.store_bytes(unit, a.ty);
         u64::try_from(a.offset).is_ok_and(|o| o.checked_add(bytes).is_some_and(|e| e <= size))
     });
-    (fits && stays_in_task(body, alloca, &slot)).then_some(slot)
+    (fits && stores_are_in_same_task(body, alloca, &slot)).then_some(slot)
 }
 
 pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
@@ -81,7 +81,7 @@ pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns whether no parallel op lies between the allocation and its stores. A slot that a parallel op only
 /// loads is unchanged since the start of the parallel op; a concurrent store would be a race.
-fn stays_in_task(body: &Body, alloca: Op, slot: &Slot) -> bool {
+fn stores_are_in_same_task(body: &Body, alloca: Op, slot: &Slot) -> bool {
     let home = body.parent(alloca);
     let mut seen: HashSet<Op> = HashSet::new();
     let writes = slot.accesses.iter();
@@ -112,7 +112,7 @@ pub(crate) fn erase(body: &mut Body, alloca: Op, slot: &Slot) {
 }
 
 /// Returns whether a bitcast, or no cast, converts a value of type `a` to type `b`.
-pub(crate) fn same_bits(unit: &Unit, a: TypeId, b: TypeId) -> bool {
+pub(crate) fn is_bitcastable(unit: &Unit, a: TypeId, b: TypeId) -> bool {
     let plain = |ty| unit.types.int_bits(ty).is_some() || unit.types.float_kind(ty).is_some();
     let bits = |ty| unit.layout.store_bytes(unit, ty);
     let whole = |ty: TypeId| unit.types.int_bits(ty).is_none_or(|n| n % 8 == 0);

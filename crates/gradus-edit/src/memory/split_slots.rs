@@ -15,20 +15,20 @@ pub fn split_allocas(unit: &mut Unit, body: &mut Body) -> usize {
         let Some(slot) = slots::slot(unit, body, alloca) else {
             continue;
         };
-        let Some(pieces) = pieces(unit, &slot) else {
+        let Some(pieces) = disjoint_fragments(unit, &slot) else {
             continue;
         };
         if slot.addresses.is_empty() {
             continue;
         }
-        replace(unit, body, alloca, &slot, pieces);
+        replace_by_fragments(unit, body, alloca, &slot, pieces);
         split += 1;
     }
     split
 }
 
 /// Groups the accesses by their first byte; `None` if two ranges overlap partially.
-fn pieces(unit: &Unit, slot: &Slot) -> Option<BTreeMap<i64, Vec<Access>>> {
+fn disjoint_fragments(unit: &Unit, slot: &Slot) -> Option<BTreeMap<i64, Vec<Access>>> {
     let mut pieces: BTreeMap<i64, Vec<Access>> = BTreeMap::new();
     for &access in &slot.accesses {
         pieces.entry(access.offset).or_default().push(access);
@@ -47,7 +47,7 @@ fn pieces(unit: &Unit, slot: &Slot) -> Option<BTreeMap<i64, Vec<Access>>> {
     Some(pieces)
 }
 
-fn replace(
+fn replace_by_fragments(
     unit: &mut Unit,
     body: &mut Body,
     alloca: Op,

@@ -11,7 +11,7 @@ use gradus_ir::{Body, Op, OpKind, Unit};
 
 /// Turns volatile loads and stores of non-escaping allocas into plain accesses; returns the number of changed
 /// accesses.
-pub fn settle_volatile(unit: &Unit, body: &mut Body) -> usize {
+pub fn volatile_slots_to_plain(unit: &Unit, body: &mut Body) -> usize {
     let volatile = |op: &Op| match body.kind(*op) {
         OpKind::Load(access) | OpKind::Store(access) => access.volatile,
         _ => false,
@@ -21,7 +21,7 @@ pub fn settle_volatile(unit: &Unit, body: &mut Body) -> usize {
     }
     let allocas = body.walk(body.root());
     let allocas = allocas.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
-    let accesses = allocas.filter_map(|alloca| accesses(unit, body, alloca));
+    let accesses = allocas.filter_map(|alloca| accesses_if_private(unit, body, alloca));
     let settled: Vec<Op> = accesses.flatten().filter(volatile).collect();
     for &op in &settled {
         if let OpKind::Load(access) | OpKind::Store(access) = &mut body.ops[op].kind {
@@ -32,7 +32,7 @@ pub fn settle_volatile(unit: &Unit, body: &mut Body) -> usize {
 }
 
 /// Returns all loads and stores of an alloca; `None` if the address escapes.
-fn accesses(unit: &Unit, body: &Body, alloca: Op) -> Option<Vec<Op>> {
+fn accesses_if_private(unit: &Unit, body: &Body, alloca: Op) -> Option<Vec<Op>> {
     let mut found = Vec::new();
     let mut open = vec![body.result(alloca)];
     while let Some(address) = open.pop() {

@@ -46,13 +46,13 @@ impl ValueMap {
 /// # Panics
 /// A missing entry in `map` is a fault of the caller, never of the input.
 pub fn clone_op(source: &Body, op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
-    clone_from(Source::Other(source), op, to, map)
+    clone_from_source(Source::Other(source), op, to, map)
 }
 
 /// Clones `op` and the contents of its regions within a body. Values without an entry in `map` are not
 /// replaced.
 pub fn clone_op_within(op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
-    clone_from(Source::Same, op, to, map)
+    clone_from_source(Source::Same, op, to, map)
 }
 
 /// Clones all ops of a region except the terminator with [`clone_op`].
@@ -81,7 +81,7 @@ enum Source<'s> {
 }
 
 /// Op without its position in the body.
-struct Shell {
+struct OpData {
     kind: OpKind,
     flags: Flags,
     loc: Option<LocId>,
@@ -92,10 +92,10 @@ struct Shell {
     regions: SmallVec<[Region; 2]>,
 }
 
-impl Shell {
+impl OpData {
     fn of(body: &Body, op: Op) -> Self {
         let data = &body.ops[op];
-        Shell {
+        OpData {
             kind: data.kind.clone(),
             flags: data.flags,
             loc: data.loc,
@@ -108,9 +108,9 @@ impl Shell {
     }
 }
 
-fn clone_from(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
+fn clone_from_source(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
     let mut open: Vec<(Region, Region)> = Vec::new();
-    let copy = clone_shell(source, op, to, map, &mut open);
+    let copy = clone_op_only(source, op, to, map, &mut open);
     let place = to.at_op(copy);
     while let Some((from, into)) = open.pop() {
         let ops: Vec<Op> = match source {
@@ -119,7 +119,7 @@ fn clone_from(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> O
         };
         to.at_end(into);
         for inner in ops {
-            clone_shell(source, inner, to, map, &mut open);
+            clone_op_only(source, inner, to, map, &mut open);
         }
     }
     to.restore(place);
@@ -127,7 +127,7 @@ fn clone_from(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> O
 }
 
 /// Clones the op only. Creates its regions with parameters and adds each region to the worklist `open`.
-fn clone_shell(
+fn clone_op_only(
     source: Source,
     op: Op,
     to: &mut Builder,
@@ -135,13 +135,13 @@ fn clone_shell(
     open: &mut Vec<(Region, Region)>,
 ) -> Op {
     let shell = match source {
-        Source::Other(body) => Shell::of(body, op),
-        Source::Same => Shell::of(to.body, op),
+        Source::Other(body) => OpData::of(body, op),
+        Source::Same => OpData::of(to.body, op),
     };
     let operands: SmallVec<[Value; 4]> = shell
         .operands
         .iter()
-        .map(|&v| copy_of(source, v, to, map))
+        .map(|&v| mapped_or_constant(source, v, to, map))
         .collect();
     let types: SmallVec<[TypeId; 2]> = shell.results.iter().map(|r| r.1).collect();
     let copy = to.op(shell.kind, &operands, &types, shell.regions.len());
@@ -172,7 +172,7 @@ fn clone_shell(
     copy
 }
 
-fn copy_of(source: Source, value: Value, to: &mut Builder, map: &ValueMap) -> Value {
+fn mapped_or_constant(source: Source, value: Value, to: &mut Builder, map: &ValueMap) -> Value {
     if let Some(copy) = map.get(value) {
         return copy;
     }

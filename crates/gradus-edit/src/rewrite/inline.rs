@@ -45,7 +45,7 @@ impl fmt::Display for NotInlined {
 /// Function attributes that tie code to its stack frame or floating-point mode.
 const FRAME_BOUND: &[&str] = &["returns_twice", "naked", "strictfp", "presplitcoroutine"];
 /// Parameter attributes that give the callee memory distinct from the caller's.
-const COPIED: &[&str] = &[
+const CALLEE_MEMORY: &[&str] = &[
     "byval",
     "inalloca",
     "preallocated",
@@ -67,10 +67,13 @@ pub fn inline_call(
 ) -> Result<(), NotInlined> {
     check_call(unit, caller, call, func, callee)?;
     check_code(unit, func, callee)?;
-    if callee.walk(callee.root()).any(|op| is_in_place(callee, op)) {
+    if callee
+        .walk(callee.root())
+        .any(|op| is_in_place_alloca(callee, op))
+    {
         return Err(NotInlined::Allocations);
     }
-    put(unit, caller, call, callee, None);
+    inline_body(unit, caller, call, callee, None);
     Ok(())
 }
 
@@ -79,7 +82,7 @@ pub fn inline_call(
 ///
 /// # Errors
 /// Returns an error, and edits nothing, if inlining would change the meaning.
-pub fn take_in(
+pub fn inline_region_body(
     unit: &mut Unit,
     caller: &mut Body,
     call: Op,
@@ -87,9 +90,9 @@ pub fn take_in(
     callee: &Body,
 ) -> Result<(), NotInlined> {
     check_call(unit, caller, call, func, callee)?;
-    can_be_taken_in(unit, func, callee)?;
-    let given_back = is_left_to_return(unit, callee).then(|| stack_functions(unit));
-    put(unit, caller, call, callee, given_back);
+    can_inline_region_body(unit, func, callee)?;
+    let given_back = allocas_live_until_return(unit, callee).then(|| declare_stack_functions(unit));
+    inline_body(unit, caller, call, callee, given_back);
     Ok(())
 }
 
@@ -97,10 +100,11 @@ pub fn take_in(
 ///
 /// # Errors
 /// Returns the reason that forbids inlining.
-pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
+pub fn can_inline_region_body(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
     check_code(unit, func, callee)?;
     let saves = |op: Op| saves_stack(unit, callee, op);
-    let is_foreign = |op: Op| is_in_place(callee, op) && callee.strand_of(op) != callee.root();
+    let is_foreign =
+        |op: Op| is_in_place_alloca(callee, op) && callee.strand_of(op) != callee.root();
     match callee.walk(callee.root()).any(is_foreign) && !callee.walk(callee.root()).any(saves) {
         true => Err(NotInlined::Allocations),
         false => Ok(()),
@@ -109,9 +113,9 @@ pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), N
 
 /// Returns whether the callee has in-place allocas that live until its return, without an earlier stack
 /// restore.
-fn is_left_to_return(unit: &Unit, callee: &Body) -> bool {
+fn allocas_live_until_return(unit: &Unit, callee: &Body) -> bool {
     let saves = |op: Op| saves_stack(unit, callee, op);
-    let in_place = |op: Op| is_in_place(callee, op);
+    let in_place = |op: Op| is_in_place_alloca(callee, op);
     let mut outermost = callee.ops_in(callee.root()).take_while(|&op| !saves(op));
     let mut all = callee.walk(callee.root());
     outermost.any(in_place) || all.any(in_place) && !callee.walk(callee.root()).any(saves)
@@ -123,7 +127,7 @@ fn saves_stack(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Declares `llvm.stacksave` and `llvm.stackrestore`.
-fn stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
+fn declare_stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let (saving, restoring) = (
         unit.types.func(ptr, Vec::new()),
@@ -135,7 +139,7 @@ fn stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
 }
 
 /// Returns whether an op is an alloca whose position determines its size or lifetime.
-fn is_in_place(body: &Body, op: Op) -> bool {
+fn is_in_place_alloca(body: &Body, op: Op) -> bool {
     if !matches!(body.kind(op), OpKind::Alloca(_)) {
         return false;
     }
@@ -146,7 +150,7 @@ fn is_in_place(body: &Body, op: Op) -> bool {
 
 /// Replaces the call by the callee's code. `given_back`: functions that save and restore the stack around the
 /// inlined code.
-fn put(
+fn inline_body(
     unit: &mut Unit,
     caller: &mut Body,
     call: Op,
@@ -156,7 +160,7 @@ fn put(
     let args = unit.call_args(caller, call);
     let site = caller.ops[call].loc;
     let mut map = ValueMap::zip(callee.params(), &args);
-    let mut copies = Copies {
+    let mut copies = InlinedMetadata {
         site,
         locs: HashMap::new(),
         scopes: HashMap::new(),
@@ -175,10 +179,10 @@ fn put(
         match callee.kind(op) {
             OpKind::Return => {
                 let value = callee.operands(op).next();
-                returned = value.map(|v| copy_of(&mut b, callee, &map, v));
+                returned = value.map(|v| mapped_or_constant(&mut b, callee, &map, v));
                 continue;
             }
-            OpKind::Alloca(_) if !is_in_place(callee, op) => match first {
+            OpKind::Alloca(_) if !is_in_place_alloca(callee, op) => match first {
                 Some(first) => b.at_op(first),
                 None => b.at_op(call),
             },
@@ -194,7 +198,7 @@ fn put(
                 info.place = AllocaPlace::Private;
             }
         }
-        copies.finish(&mut b, copy);
+        copies.update_op(&mut b, copy);
     }
     if let Some((saved, restore)) = saved {
         b.at_op(call);
@@ -206,7 +210,7 @@ fn put(
     caller.erase(call);
 }
 
-fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
+fn mapped_or_constant(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
     match (map.get(value), callee.as_const(value)) {
         (Some(copy), _) => copy,
         (None, Some(id)) => b.constant(id),
@@ -247,7 +251,7 @@ fn check_call(
 
 fn check_code(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
     let attrs = unit.attrs(unit.functions[func].attrs);
-    if is_bound(attrs, callee.params().len()) {
+    if forbids_inlining(attrs, callee.params().len()) {
         return Err(NotInlined::Attributes);
     }
     let last = callee.last(callee.root());
@@ -269,23 +273,27 @@ fn check_code(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined
     Ok(())
 }
 
-fn is_bound(attrs: &AttrSet, params: usize) -> bool {
+fn forbids_inlining(attrs: &AttrSet, params: usize) -> bool {
     FRAME_BOUND
         .iter()
         .any(|name| attrs.function(name).is_some())
-        || (0..params).any(|i| COPIED.iter().any(|name| attrs.param(i, name).is_some()))
+        || (0..params).any(|i| {
+            CALLEE_MEMORY
+                .iter()
+                .any(|name| attrs.param(i, name).is_some())
+        })
 }
 
 /// Locations and alias scopes shared by all ops of an inlined copy.
-struct Copies {
+struct InlinedMetadata {
     site: Option<LocId>,
     locs: HashMap<LocId, LocId>,
     scopes: HashMap<ScopeId, ScopeId>,
 }
 
-impl Copies {
+impl InlinedMetadata {
     /// Assigns fresh locations and alias scopes to a copied op and its nested ops.
-    fn finish(&mut self, b: &mut Builder, copy: Op) {
+    fn update_op(&mut self, b: &mut Builder, copy: Op) {
         let mut open = vec![copy];
         while let Some(op) = open.pop() {
             for &region in b.body.op_regions(op) {
@@ -293,10 +301,10 @@ impl Copies {
             }
             let loc = b.body.ops[op].loc;
             b.body.ops[op].loc = match (self.site, loc) {
-                (Some(site), Some(loc)) => Some(self.location(b, loc, site)),
+                (Some(site), Some(loc)) => Some(self.inlined_location(b, loc, site)),
                 (site, _) => site,
             };
-            self.statements(b, op);
+            self.refresh_alias_scopes(b, op);
             if let OpKind::Call(info) = &mut b.body.ops[op].kind {
                 info.tail = TailKind::None;
             }
@@ -304,7 +312,7 @@ impl Copies {
     }
 
     /// Returns `loc` as inlined at the call site `site`.
-    fn location(&mut self, b: &mut Builder, loc: LocId, site: LocId) -> LocId {
+    fn inlined_location(&mut self, b: &mut Builder, loc: LocId, site: LocId) -> LocId {
         // The outermost location of the chain is inlined at the call.
         let mut chain = vec![loc];
         let mut known = None;
@@ -331,7 +339,7 @@ impl Copies {
         outer
     }
 
-    fn statements(&mut self, b: &mut Builder, op: Op) {
+    fn refresh_alias_scopes(&mut self, b: &mut Builder, op: Op) {
         let Some(id) = b.body.ops[op].meta else {
             // Not an error: the op has no alias metadata.
             return;

@@ -17,16 +17,16 @@ use gradus_ir::externals::{ExceptionFn, Known, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Normalises every invoke of a body; returns whether any invoke changed.
-pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
+pub fn normalize_invokes(unit: &mut Unit, body: &mut Body) -> bool {
     let invokes: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| matches!(body.kind(*op), OpKind::Invoke(_)) && !is_separate(body, *op))
+        .filter(|op| matches!(body.kind(*op), OpKind::Invoke(_)) && !is_normalized(body, *op))
         .collect();
     let mut changed = false;
     for op in invokes {
         changed |= match completes(body, body.op_regions(op)[1]) {
-            true => branch_behind(unit, body, op),
-            false => continue_behind(unit, body, op),
+            true => branch_after(unit, body, op),
+            false => move_code_after(unit, body, op),
         };
     }
     changed
@@ -34,7 +34,7 @@ pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
 
 /// Turns invokes of functions that never throw into calls; returns whether there were any. `is_quiet` decides
 /// for functions not declared `nounwind`.
-pub fn call_quiet(
+pub fn invokes_to_calls(
     unit: &mut Unit,
     body: &mut Body,
     is_quiet: impl Fn(&Unit, FuncId) -> bool,
@@ -69,7 +69,7 @@ pub fn call_quiet(
 
 /// Returns whether an op is an invoke whose handler terminates the program, as at the boundary of a
 /// `noexcept` function or an OpenMP region.
-pub fn only_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
+pub fn handler_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
     let (OpKind::Invoke(_), [_, unwind]) = (body.kind(op), body.op_regions(op)) else {
         return false;
     };
@@ -90,7 +90,7 @@ pub fn only_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether an invoke has the form that [`separate_invokes`] produces.
-pub fn is_separate(body: &Body, op: Op) -> bool {
+pub fn is_normalized(body: &Body, op: Op) -> bool {
     let [normal, unwind] = body.op_regions(op) else {
         return false;
     };
@@ -102,8 +102,8 @@ pub fn is_separate(body: &Body, op: Op) -> bool {
     let given = body.region_params(*normal).first().copied();
     let caught = (body.first(*unwind)).and_then(|pad| body.results(pad).first().copied());
     let once = yielded(body, *normal).filter(|v| Some(*v) == given).count() <= 1;
-    let own = hands_on(body, *normal, given)
-        && (!completes(body, *unwind) || hands_on(body, *unwind, caught));
+    let own = forwards_own_value(body, *normal, given)
+        && (!completes(body, *unwind) || forwards_own_value(body, *unwind, caught));
     ends && once && own && alone(*normal, 1) && handler
 }
 
@@ -113,7 +113,7 @@ fn yielded(body: &Body, region: Region) -> impl Iterator<Item = Value> {
 
 /// Returns whether a region yields only `own` and constants. An outside value, and its adjoint, would
 /// otherwise pass through the invoke.
-fn hands_on(body: &Body, region: Region, own: Option<Value>) -> bool {
+fn forwards_own_value(body: &Body, region: Region, own: Option<Value>) -> bool {
     yielded(body, region).all(|v| Some(v) == own || body.as_const(v).is_some())
 }
 
@@ -131,7 +131,7 @@ fn contents(body: &Body, region: Region) -> Vec<Op> {
 
 /// Emits a new invoke of the call before `op`. Returns the invoke, the parameter of its first region, and its
 /// empty regions.
-fn same_call(
+fn emit_same_invoke(
     unit: &mut Unit,
     body: &mut Body,
     op: Op,
@@ -163,7 +163,7 @@ fn same_call(
 }
 
 /// Normalises to form 1.
-fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn move_code_after(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let returns = completes(body, normal);
     let end = body.last(normal);
@@ -176,7 +176,7 @@ fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     if !returns && !dead {
         return false;
     }
-    let (_, param, [first, second]) = same_call(unit, body, op, &[]);
+    let (_, param, [first, second]) = emit_same_invoke(unit, body, op, &[]);
     body.move_ops(unwind, second);
     for inner in contents(body, normal) {
         body.detach(inner);
@@ -201,14 +201,14 @@ fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Normalises to form 2.
-fn branch_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn branch_after(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let Some(pad) = body.first(unwind) else {
         unreachable!("a verified handler begins with a landing pad");
     };
     let exception = body.result(pad);
     let (bit, caught) = (unit.types.int(1), body.ty(exception));
-    let (new, param, [first, second]) = same_call(unit, body, op, &[bit, caught]);
+    let (new, param, [first, second]) = emit_same_invoke(unit, body, op, &[bit, caught]);
     let count = body.results(new).len();
     let (came_back, outside) = (body.results(new)[count - 2], body.results(new)[count - 1]);
     body.replace_uses(exception, outside);

@@ -7,7 +7,7 @@ use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, TypeId, Unit, Va
 use std::collections::HashSet;
 
 /// Returns the non-constant values that a region uses but does not define, in order of first use.
-pub fn captured(body: &Body, region: Region) -> Vec<Value> {
+pub fn captured_values(body: &Body, region: Region) -> Vec<Value> {
     let mut inside: HashSet<Value> = body.region_params(region).iter().copied().collect();
     for op in body.walk(region) {
         inside.extend(body.results(op));
@@ -33,7 +33,7 @@ pub fn block_type(unit: &mut Unit, body: &Body, values: &[Value]) -> TypeId {
 }
 
 /// Emits the address of field `index` of the block of type `block` at `base`.
-pub fn member(b: &mut Builder<'_>, block: TypeId, base: Value, index: usize) -> Value {
+pub fn field_address(b: &mut Builder<'_>, block: TypeId, base: Value, index: usize) -> Value {
     let offset = b
         .unit
         .layout
@@ -43,20 +43,20 @@ pub fn member(b: &mut Builder<'_>, block: TypeId, base: Value, index: usize) -> 
 }
 
 /// Stores `values` into the fields of a block.
-pub fn pack(b: &mut Builder<'_>, block: TypeId, base: Value, values: &[Value]) {
+pub fn store_fields(b: &mut Builder<'_>, block: TypeId, base: Value, values: &[Value]) {
     for (index, &value) in values.iter().enumerate() {
-        let at = member(b, block, base, index);
+        let at = field_address(b, block, base, index);
         b.store(value, at);
     }
 }
 
 /// Loads all fields of a block.
-pub fn unpack(b: &mut Builder<'_>, block: TypeId, base: Value) -> Vec<Value> {
+pub fn load_fields(b: &mut Builder<'_>, block: TypeId, base: Value) -> Vec<Value> {
     let fields = (0..).map_while(|i| b.unit.types.field(block, i));
     let fields: Vec<TypeId> = fields.collect();
     let mut values = Vec::new();
     for (index, ty) in fields.into_iter().enumerate() {
-        let at = member(b, block, base, index);
+        let at = field_address(b, block, base, index);
         values.push(b.load(ty, at));
     }
     values
@@ -98,12 +98,12 @@ pub fn strand_alloca(b: &mut Builder<'_>, at: Op, ty: TypeId) -> Value {
 /// All executions of the enclosing region then share one allocation. Sharing is legal for serial executions,
 /// because the initial contents of an alloca are undefined. An alloca in a task, iteration or rank stays,
 /// because executions may overlap.
-pub fn raise_private(body: &mut Body) {
+pub fn hoist_private_allocas(body: &mut Body) {
     let root = body.root();
     let is_private = |op: &Op| match body.kind(*op) {
         OpKind::Alloca(info) => {
             let constant = body.as_const(body.operand(*op, 0)).is_some();
-            info.place == AllocaPlace::Private && constant && !in_strand(body, *op)
+            info.place == AllocaPlace::Private && constant && !is_in_strand(body, *op)
         }
         _ => false,
     };
@@ -121,7 +121,7 @@ pub fn raise_private(body: &mut Body) {
 }
 
 /// Returns whether several threads may execute the region of `op` concurrently.
-fn in_strand(body: &Body, op: Op) -> bool {
+fn is_in_strand(body: &Body, op: Op) -> bool {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     std::iter::successors(around(&op), around).any(|op| body.kind(op).begins_strands())
 }

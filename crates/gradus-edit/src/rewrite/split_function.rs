@@ -26,32 +26,32 @@ use std::collections::HashMap;
 
 /// Limits for splitting a body.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub struct SplitLimits {
     /// A body of at most `whole` ops is not split.
-    pub whole: usize,
+    pub whole_ops_max: usize,
     /// Maximum number of ops in a piece. An op that cannot be split may exceed the limit.
-    pub piece: usize,
+    pub piece_ops_max: usize,
 }
 
 /// Inlining attributes of the function that pieces do not inherit.
-const NOT_OF_PIECES: &[&str] = &["function-inline-threshold", "alwaysinline", "inlinehint"];
+const NOT_INHERITED: &[&str] = &["function-inline-threshold", "alwaysinline", "inlinehint"];
 
 /// Splits the body of `func` if the body exceeds the limits; returns the functions of the pieces.
-pub fn cut(unit: &mut Unit, func: FuncId, body: &mut Body, sizes: Sizes) -> Vec<FuncId> {
+pub fn cut(unit: &mut Unit, func: FuncId, body: &mut Body, sizes: SplitLimits) -> Vec<FuncId> {
     let order: Vec<Op> = body.walk(body.root()).collect();
-    if order.len() <= sizes.whole {
+    if order.len() <= sizes.whole_ops_max {
         return Vec::new();
     }
-    let mut runs = Choice::new(unit, body, &order, sizes).runs();
+    let mut runs = RunChoice::new(unit, body, &order, sizes).choose();
     if runs.is_empty() {
         return Vec::new();
     }
     let homes = Homes::new(body, &order, &runs);
     for run in &runs {
-        forget_independence(body, run.region);
+        drop_independence(body, run.region);
     }
-    let frame = Framing::new(unit, body, &order, &homes).build(unit, body, &mut runs);
-    let make = |(number, run): (usize, &Run)| part(unit, func, body, frame, (number, run));
+    let frame = FrameLayout::new(unit, body, &order, &homes).emit(unit, body, &mut runs);
+    let make = |(number, run): (usize, &Run)| outline_run(unit, func, body, frame, (number, run));
     runs.iter().enumerate().map(make).collect()
 }
 
@@ -66,66 +66,66 @@ struct Run {
 // ---- choice of the runs --------------------------------------------------------------------
 
 /// State of the choice of runs.
-struct Choice<'b> {
+struct RunChoice<'b> {
     unit: &'b Unit,
     body: &'b Body,
     order: &'b [Op],
-    sizes: Sizes,
+    sizes: SplitLimits,
     /// Number of ops of each op including nested ops; an outlined run counts as one call.
-    weights: Vec<usize>,
+    op_counts: Vec<usize>,
     /// For each op, whether another function may contain the op and its nested ops.
     movable: Vec<bool>,
     runs: Vec<Run>,
 }
 
-impl<'b> Choice<'b> {
-    fn new(unit: &'b Unit, body: &'b Body, order: &'b [Op], sizes: Sizes) -> Self {
-        Choice {
+impl<'b> RunChoice<'b> {
+    fn new(unit: &'b Unit, body: &'b Body, order: &'b [Op], sizes: SplitLimits) -> Self {
+        RunChoice {
             unit,
             body,
             order,
             sizes,
-            weights: vec![0; body.ops.len()],
+            op_counts: vec![0; body.ops.len()],
             movable: vec![false; body.ops.len()],
             runs: Vec::new(),
         }
     }
 
     /// Returns the runs, each after its inner runs.
-    fn runs(mut self) -> Vec<Run> {
+    fn choose(mut self) -> Vec<Run> {
         // An op precedes its nested ops in `order`, hence the reverse order visits all nested ops first.
         for &op in self.order.iter().rev() {
-            let (mut weight, mut movable) = (1, may_move(self.unit, self.body, op));
+            let (mut weight, mut movable) = (1, can_move(self.unit, self.body, op));
             for &region in self.body.op_regions(op) {
-                weight += self.settle(region);
+                weight += self.split_region(region);
                 movable &= self.body.ops_in(region).all(|op| self.movable[op.index()]);
             }
-            self.weights[op.index()] = weight;
+            self.op_counts[op.index()] = weight;
             self.movable[op.index()] = movable;
         }
-        self.settle(self.body.root());
+        self.split_region(self.body.root());
         self.runs
     }
 
     /// Moves runs of a region to `runs` until the region is short enough; returns the number of remaining
     /// ops.
-    fn settle(&mut self, region: Region) -> usize {
-        let weigh = |op: Op| self.weights[op.index()];
+    fn split_region(&mut self, region: Region) -> usize {
+        let weigh = |op: Op| self.op_counts[op.index()];
         let mut left: usize = self.body.ops_in(region).map(weigh).sum();
-        if left <= self.sizes.piece {
+        if left <= self.sizes.piece_ops_max {
             return left;
         }
         let mut open: Option<(Run, usize)> = None;
         for op in self.body.ops_in(region) {
-            let weight = self.weights[op.index()];
+            let weight = self.op_counts[op.index()];
             let fits = self.movable[op.index()] && !self.body.kind(op).is_terminator();
             open = match open {
-                Some((run, sum)) if fits && sum + weight <= self.sizes.piece => {
+                Some((run, sum)) if fits && sum + weight <= self.sizes.piece_ops_max => {
                     Some((Run { last: op, ..run }, sum + weight))
                 }
                 full => {
                     left -= full.map_or(0, |(run, sum)| {
-                        give_away(&mut self.runs, run, sum, self.sizes)
+                        add_run(&mut self.runs, run, sum, self.sizes)
                     });
                     let (first, last) = (op, op);
                     let run = Run {
@@ -136,20 +136,20 @@ impl<'b> Choice<'b> {
                     fits.then_some((run, weight))
                 }
             };
-            if open.is_none() && left <= self.sizes.piece / 2 {
+            if open.is_none() && left <= self.sizes.piece_ops_max / 2 {
                 break;
             }
         }
         left - open.map_or(0, |(run, sum)| {
-            give_away(&mut self.runs, run, sum, self.sizes)
+            add_run(&mut self.runs, run, sum, self.sizes)
         })
     }
 }
 
 /// Adds a run to the list unless a call would hardly be shorter; returns the number of ops saved in the
 /// region.
-fn give_away(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: Sizes) -> usize {
-    if weight < sizes.piece.div_ceil(8).max(2) {
+fn add_run(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: SplitLimits) -> usize {
+    if weight < sizes.piece_ops_max.div_ceil(8).max(2) {
         return 0;
     }
     runs.push(run);
@@ -157,7 +157,7 @@ fn give_away(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: Sizes) -> usiz
 }
 
 /// Returns whether an op, apart from its nested ops, behaves identically in another function.
-fn may_move(unit: &Unit, body: &Body, op: Op) -> bool {
+fn can_move(unit: &Unit, body: &Body, op: Op) -> bool {
     let kind = body.kind(op);
     let stays = match kind {
         OpKind::Alloca(_)
@@ -166,14 +166,14 @@ fn may_move(unit: &Unit, body: &Body, op: Op) -> bool {
         | OpKind::Foreign(_)
         | OpKind::Invoke(_)
         | OpKind::LandingPad(_) => true,
-        OpKind::Call(_) => !call_may_move(unit, body, op),
+        OpKind::Call(_) => !call_can_move(unit, body, op),
         kind => kind.is_parallel(),
     };
     let mut values = body.operands(op).chain(body.results(op).iter().copied());
-    !stays && values.all(|v| body.as_const(v).is_some() || has_memory(unit, body.ty(v)))
+    !stays && values.all(|v| body.as_const(v).is_some() || is_storable(unit, body.ty(v)))
 }
 
-fn call_may_move(unit: &Unit, body: &Body, op: Op) -> bool {
+fn call_can_move(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::Call(info) = body.kind(op) else {
         return false;
     };
@@ -199,18 +199,18 @@ fn call_may_move(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether values of a type have a fixed-size memory representation.
-fn has_memory(unit: &Unit, ty: TypeId) -> bool {
+fn is_storable(unit: &Unit, ty: TypeId) -> bool {
     match unit.types.get(ty) {
         Type::Int(_) | Type::Float(_) | Type::Ptr(_) => true,
         Type::Vector { scalable, .. } => !scalable,
-        Type::Array { elem, .. } => has_memory(unit, *elem),
-        Type::Struct { fields, .. } => fields.iter().all(|ty| has_memory(unit, *ty)),
+        Type::Array { elem, .. } => is_storable(unit, *elem),
+        Type::Struct { fields, .. } => fields.iter().all(|ty| is_storable(unit, *ty)),
         Type::Void | Type::Func { .. } | Type::Opaque(_) => false,
     }
 }
 
 /// Drops the independence flags of the enclosing loops, because iterations now share the frame.
-fn forget_independence(body: &mut Body, region: Region) {
+fn drop_independence(body: &mut Body, region: Region) {
     let mut at = body.owner(region);
     while let Some(op) = at {
         let flags = body.ops[op].flags;
@@ -284,7 +284,7 @@ impl Homes {
 type Crossing = (Value, Home, Vec<(Op, usize)>);
 
 /// Layout of the frame.
-struct Framing<'h> {
+struct FrameLayout<'h> {
     homes: &'h Homes,
     /// Position of each op in the walk.
     positions: Vec<usize>,
@@ -298,7 +298,7 @@ struct Framing<'h> {
     align_bytes: u64,
 }
 
-impl<'h> Framing<'h> {
+impl<'h> FrameLayout<'h> {
     fn new(unit: &Unit, body: &Body, order: &[Op], homes: &'h Homes) -> Self {
         let mut positions = vec![0; body.ops.len()];
         let mut uses: Vec<(Value, Home, usize, usize)> = Vec::new();
@@ -312,7 +312,7 @@ impl<'h> Framing<'h> {
             }
         }
         uses.sort_unstable();
-        let mut framing = Framing {
+        let mut framing = FrameLayout {
             homes,
             positions,
             crossings: Vec::new(),
@@ -329,15 +329,15 @@ impl<'h> Framing<'h> {
                 _ => framing.crossings.push((value, home, vec![place])),
             }
             if !framing.offsets.contains_key(&value) {
-                framing.give_place(unit, body, value);
+                framing.allocate_slot(unit, body, value);
             }
         }
         framing
     }
 
-    fn give_place(&mut self, unit: &Unit, body: &Body, value: Value) {
+    fn allocate_slot(&mut self, unit: &Unit, body: &Body, value: Value) {
         let mut ty = body.ty(value);
-        if let Some((slot, of)) = own_slot(unit, body, value) {
+        if let Some((slot, of)) = movable_slot(unit, body, value) {
             self.slots.insert(value, slot);
             ty = of;
         }
@@ -350,7 +350,7 @@ impl<'h> Framing<'h> {
     }
 
     /// Emits the frame alloca, the stores and the loads; returns the frame's address.
-    fn build(&self, unit: &mut Unit, body: &mut Body, runs: &mut [Run]) -> Value {
+    fn emit(&self, unit: &mut Unit, body: &mut Body, runs: &mut [Run]) -> Value {
         let mut b = Builder::new(unit, body);
         if let Some(first) = b.body.first(b.body.root()) {
             b.at_op(first);
@@ -365,12 +365,12 @@ impl<'h> Framing<'h> {
         };
         let frame = b.value(OpKind::Alloca(info), &[one], ptr);
         for (value, home, places) in &self.crossings {
-            self.load(&mut b, frame, runs, (*value, *home, places));
+            self.emit_load(&mut b, frame, runs, (*value, *home, places));
         }
         for &value in &self.values {
             match self.slots.get(&value) {
-                Some(slot) => self.replace_slot(&mut b, frame, (value, slot)),
-                None => self.store(&mut b, frame, runs, value),
+                Some(slot) => self.replace_slot_by_frame(&mut b, frame, (value, slot)),
+                None => self.emit_store(&mut b, frame, runs, value),
             }
         }
         frame
@@ -382,7 +382,7 @@ impl<'h> Framing<'h> {
     }
 
     /// Loads a value from the frame before its first use in a function and replaces the uses.
-    fn load(
+    fn emit_load(
         &self,
         b: &mut Builder<'_>,
         frame: Value,
@@ -426,7 +426,7 @@ impl<'h> Framing<'h> {
     }
 
     /// Stores a value to the frame after its definition.
-    fn store(&self, b: &mut Builder<'_>, frame: Value, runs: &mut [Run], value: Value) {
+    fn emit_store(&self, b: &mut Builder<'_>, frame: Value, runs: &mut [Run], value: Value) {
         let (after, next) = match b.body.values[value].def {
             Definition::Result(op, _) => (Some(op), b.body.next(op)),
             Definition::Param(region, _) if region == b.body.root() => {
@@ -451,7 +451,12 @@ impl<'h> Framing<'h> {
     }
 
     /// Replaces the remaining uses of a slot by its address in the frame.
-    fn replace_slot(&self, b: &mut Builder<'_>, frame: Value, (value, slot): (Value, &Slot)) {
+    fn replace_slot_by_frame(
+        &self,
+        b: &mut Builder<'_>,
+        frame: Value,
+        (value, slot): (Value, &Slot),
+    ) {
         for &op in &slot.markers {
             b.body.erase(op);
         }
@@ -466,7 +471,7 @@ impl<'h> Framing<'h> {
 
 /// Returns the uses and the type of the stack slot `value`, if the slot lives as long as the function and all
 /// accesses are direct loads and stores.
-fn own_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
+fn movable_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
     let op = body.def_op(value)?;
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;
@@ -480,7 +485,7 @@ fn own_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
 // ---- outlining -----------------------------------------------------------------------------
 
 /// Outlines a run into a new function and replaces the run by a call.
-fn part(
+fn outline_run(
     unit: &mut Unit,
     func: FuncId,
     body: &mut Body,
@@ -505,7 +510,7 @@ fn part(
     let ty = unit.types.func(void, vec![ptr]);
     let name = unit.fresh_name(&format!("{}.part{number}", unit.functions[func].name));
     let made = unit.define(name, ty, Linkage::Internal, piece);
-    let attrs = attributes(unit, func);
+    let attrs = piece_attributes(unit, func);
     unit.functions[made].attrs = unit.intern_attrs(attrs);
     unit.functions[made].derived_from = unit.functions[func].derived_from;
     unit.functions[made].span = unit.functions[func].span.clone();
@@ -521,13 +526,13 @@ fn part(
 
 /// Returns a piece's attributes: the function's code generation attributes, `noinline`, and a `noalias` frame
 /// argument.
-fn attributes(unit: &Unit, func: FuncId) -> AttrSet {
+fn piece_attributes(unit: &Unit, func: FuncId) -> AttrSet {
     let flag = |name: &str| Attr {
         name: name.into(),
         value: AttrValue::Flag,
     };
     let whole = &unit.attrs(unit.functions[func].attrs).function;
-    let kept = |a: &&Attr| a.name != "noinline" && !NOT_OF_PIECES.contains(&a.name.as_str());
+    let kept = |a: &&Attr| a.name != "noinline" && !NOT_INHERITED.contains(&a.name.as_str());
     let kept = whole.iter().filter(kept).cloned();
     AttrSet {
         function: kept.chain([flag("noinline")]).collect(),

@@ -6,7 +6,7 @@ use gradus_ir::{Body, Op, Unit, Value};
 /// Erases all dead ops without regions in the body; returns the number of erased ops.
 ///
 /// Walks once from the last op to the first, hence visits users before their operands' definitions.
-pub fn sweep_dead(unit: &Unit, body: &mut Body) -> usize {
+pub fn remove_dead_ops(unit: &Unit, body: &mut Body) -> usize {
     let all: Vec<Op> = body.walk(body.root()).collect();
     let mut erased = 0;
     for op in all.into_iter().rev() {
@@ -19,7 +19,7 @@ pub fn sweep_dead(unit: &Unit, body: &mut Body) -> usize {
 }
 
 /// Erases the ops that define `values` if dead, then transitively the definitions of their operands.
-pub fn sweep_from(unit: &Unit, body: &mut Body, values: impl IntoIterator<Item = Value>) {
+pub fn remove_dead_defs(unit: &Unit, body: &mut Body, values: impl IntoIterator<Item = Value>) {
     let mut open: Vec<Op> = values.into_iter().filter_map(|v| body.def_op(v)).collect();
     while let Some(op) = open.pop() {
         if body.parent(op).is_some() && is_dead(unit, body, op) {

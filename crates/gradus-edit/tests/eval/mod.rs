@@ -8,22 +8,22 @@ use gradus_ir::{
 
 /// Outcome of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum Outcome {
     /// Returned with the result; `None` is poison.
     Returned(Option<u128>),
     /// Undefined behaviour.
     Undefined,
     /// The execution exceeded its step limit.
-    Endless,
+    OutOfFuel,
 }
 
 /// Execution: observed values and outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Execution {
     /// Observed values; `None` is poison.
-    pub shown: Vec<Option<u128>>,
+    pub observed: Vec<Option<u128>>,
     /// Outcome.
-    pub end: End,
+    pub end: Outcome,
 }
 
 struct Machine<'a> {
@@ -31,28 +31,28 @@ struct Machine<'a> {
     body: &'a Body,
     /// Current value of each SSA value; the outer `None` means undefined so far.
     values: Vec<Option<Option<u128>>>,
-    shown: Vec<Option<u128>>,
+    observed: Vec<Option<u128>>,
     fuel: u32,
 }
 
 /// Executes a body with integer arguments.
-pub fn run(unit: &Unit, body: &Body, args: &[u128]) -> Run {
+pub fn run(unit: &Unit, body: &Body, args: &[u128]) -> Execution {
     let mut machine = Machine {
         unit,
         body,
         values: vec![None; body.values.len()],
-        shown: Vec::new(),
+        observed: Vec::new(),
         fuel: 6_000,
     };
     for (&param, &arg) in body.params().iter().zip(args) {
         machine.set(param, Some(arg));
     }
     let end = match machine.region(body.root()) {
-        Ok(values) => End::Returned(values.first().copied().flatten()),
+        Ok(values) => Outcome::Returned(values.first().copied().flatten()),
         Err(end) => end,
     };
-    Run {
-        shown: machine.shown,
+    Execution {
+        observed: machine.observed,
         end,
     }
 }
@@ -83,9 +83,9 @@ impl Machine<'_> {
     }
 
     /// Executes a region; returns its terminator's operands.
-    fn region(&mut self, region: Region) -> Result<Vec<Option<u128>>, End> {
+    fn region(&mut self, region: Region) -> Result<Vec<Option<u128>>, Outcome> {
         for op in self.body.ops_in(region) {
-            self.fuel = self.fuel.checked_sub(1).ok_or(End::Endless)?;
+            self.fuel = self.fuel.checked_sub(1).ok_or(Outcome::OutOfFuel)?;
             if self.body.kind(op).is_terminator() {
                 return Ok(self.body.operands(op).map(|v| self.get(v)).collect());
             }
@@ -97,7 +97,7 @@ impl Machine<'_> {
         panic!("a region without a terminator")
     }
 
-    fn op(&mut self, op: Op) -> Result<Vec<Option<u128>>, End> {
+    fn op(&mut self, op: Op) -> Result<Vec<Option<u128>>, Outcome> {
         let a: Vec<Option<u128>> = match self.body.kind(op) {
             OpKind::Call(_) => vec![],
             _ => self.body.operands(op).map(|v| self.get(v)).collect(),
@@ -105,12 +105,12 @@ impl Machine<'_> {
         let regions = self.body.op_regions(op);
         Ok(match self.body.kind(op) {
             OpKind::If => {
-                let c = a[0].ok_or(End::Undefined)?;
+                let c = a[0].ok_or(Outcome::Undefined)?;
                 self.region(regions[usize::from(c == 0)])?
             }
             OpKind::Loop { trip_max } => self.run_loop(op, regions[0], a, *trip_max)?,
             OpKind::For { trip_max } => {
-                let n = a[0].ok_or(End::Undefined)?;
+                let n = a[0].ok_or(Outcome::Undefined)?;
                 assert!(
                     trip_max.is_none_or(|m| n <= u128::from(m)),
                     "trip_max is broken"
@@ -128,7 +128,7 @@ impl Machine<'_> {
             }
             OpKind::Call(_) => {
                 let shown = self.get(self.body.operand(op, 1));
-                self.shown.push(shown);
+                self.observed.push(shown);
                 vec![]
             }
             OpKind::Select => vec![a[0].and_then(|c| a[if c == 0 { 2 } else { 1 }])],
@@ -142,7 +142,7 @@ impl Machine<'_> {
         region: Region,
         mut carried: Vec<Option<u128>>,
         trip_max: Option<u64>,
-    ) -> Result<Vec<Option<u128>>, End> {
+    ) -> Result<Vec<Option<u128>>, Outcome> {
         let count = self.body.operand_count(op);
         for trips in 1.. {
             assert!(trip_max.is_none_or(|m| trips <= m), "trip_max is broken");
@@ -151,7 +151,7 @@ impl Machine<'_> {
                 self.set(p, v);
             }
             let said = self.region(region)?;
-            if said[0].ok_or(End::Undefined)? == 0 {
+            if said[0].ok_or(Outcome::Undefined)? == 0 {
                 return Ok(said[1 + count..].to_vec());
             }
             carried = said[1..=count].to_vec();
@@ -159,7 +159,7 @@ impl Machine<'_> {
         unreachable!()
     }
 
-    fn scalar(&self, op: Op, a: &[Option<u128>]) -> Result<Option<u128>, End> {
+    fn scalar(&self, op: Op, a: &[Option<u128>]) -> Result<Option<u128>, Outcome> {
         let result = self.body.result(op);
         let operand = |i: usize| self.body.operand(op, i);
         let flags = self.body.ops[op].flags;
@@ -170,13 +170,14 @@ impl Machine<'_> {
                     BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem
                 );
                 if division && a[1].unwrap_or(0) == 0 {
-                    return Err(End::Undefined);
+                    return Err(Outcome::Undefined);
                 }
                 let (Some(x), Some(y)) = (a[0], a[1]) else {
                     return Ok(None);
                 };
                 let bits = self.bits(result);
-                fold_binary(binary, bits, x, y).filter(|_| !wraps(binary, flags, bits, x, y))
+                fold_binary(binary, bits, x, y)
+                    .filter(|_| !violates_wrap_flags(binary, flags, bits, x, y))
             }
             OpKind::ICmp(p) => {
                 let bits = self.bits(operand(0));
@@ -225,7 +226,7 @@ impl Machine<'_> {
 }
 
 /// Returns whether the op violates its NSW or NUW flags.
-fn wraps(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
+fn violates_wrap_flags(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
     let wide = |cast: CastOp, v: u128| fold_cast(cast, bits, 128, v).unwrap_or(v);
     let exact = |cast: CastOp| {
         let (x, y) = (wide(cast, x), wide(cast, y));
@@ -244,28 +245,28 @@ fn wraps(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
 
 /// Returns whether `after` refines `before`: equal observations and result unless `before` is undefined or
 /// poison.
-pub fn refines(before: &Run, after: &Run) -> bool {
+pub fn refines(before: &Execution, after: &Execution) -> bool {
     let value = |b: &Option<u128>, a: &Option<u128>| b.is_none() || a == b;
-    if before.end == End::Undefined {
+    if before.end == Outcome::Undefined {
         return true;
     }
-    if before.end == End::Endless {
+    if before.end == Outcome::OutOfFuel {
         // Both executions were cut off; the common prefix of observations must agree.
         let common = before
-            .shown
+            .observed
             .iter()
-            .zip(&after.shown)
+            .zip(&after.observed)
             .all(|(b, a)| value(b, a));
-        return after.end == End::Endless && common;
+        return after.end == Outcome::OutOfFuel && common;
     }
-    let same_length = before.shown.len() == after.shown.len();
+    let same_length = before.observed.len() == after.observed.len();
     let shown = before
-        .shown
+        .observed
         .iter()
-        .zip(&after.shown)
+        .zip(&after.observed)
         .all(|(b, a)| value(b, a));
     let end = match (&before.end, &after.end) {
-        (End::Returned(b), End::Returned(a)) => value(b, a),
+        (Outcome::Returned(b), Outcome::Returned(a)) => value(b, a),
         _ => false,
     };
     same_length && shown && end

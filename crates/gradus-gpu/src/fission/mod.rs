@@ -50,7 +50,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
             Err(refused) => findings.diagnostics.extend(refused),
         }
     }
-    gradus_edit::sweep_dead(unit, body);
+    gradus_edit::remove_dead_ops(unit, body);
     findings
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
         options,
     };
     emit::block(unit, body, &plan);
-    gradus_edit::sweep_dead(unit, body);
+    gradus_edit::remove_dead_ops(unit, body);
     true
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
             body.erase(op);
         }
         if !groups.is_empty() {
-            gradus_edit::sweep_dead(unit, body);
+            gradus_edit::remove_dead_ops(unit, body);
         }
     }
     Findings::default()

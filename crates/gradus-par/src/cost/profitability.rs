@@ -129,7 +129,7 @@ fn make_serial(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
         let callee = b.unit.callee(b.body, op);
         if is_between(b.body, op) {
             make_serial_around(b.body, op);
-            gradus_edit::make_plain(b, op);
+            gradus_edit::atomic_to_plain(b, op);
         } else if let Some(&other) = callee.and_then(|callee| alone.get(&callee)) {
             make_serial_around(b.body, op);
             let other = b.func(other);

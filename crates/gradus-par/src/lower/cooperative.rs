@@ -5,7 +5,9 @@ use crate::Lowering;
 use crate::lower::abi::Entry;
 use crate::lower::reduction_combine::copied;
 use crate::lower::serial::{narrow, wide};
-use gradus_edit::{ValueMap, block_type, captured, clone_op, entry_alloca, pack, unpack};
+use gradus_edit::{
+    ValueMap, block_type, captured_values, clone_op, entry_alloca, load_fields, store_fields,
+};
 use gradus_ir::{
     AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, Op, OpKind, Region, TypeId,
     Value,
@@ -62,7 +64,7 @@ impl Lowering<'_> {
         let Some(grid) = Grid::of(body, op) else {
             unreachable!("a grid whose threads take turns has a block");
         };
-        let mut outside = captured(body, grid.outer);
+        let mut outside = captured_values(body, grid.outer);
         let mut extents: Vec<Value> = body.operands(op).collect();
         for &extent in &extents {
             if body.as_const(extent).is_none() && !outside.contains(&extent) {
@@ -76,7 +78,7 @@ impl Lowering<'_> {
         b.loc = b.body.ops[op].loc;
         let block = block_type(b.unit, b.body, &outside);
         let context = entry_alloca(b, block);
-        pack(b, block, context, &outside);
+        store_fields(b, block, context, &outside);
         let long = b.unit.types.int(64);
         let sizes = b.unit.types.array(long, extents.len() as u64);
         let sizes = entry_alloca(b, sizes);
@@ -108,7 +110,7 @@ impl Lowering<'_> {
         let block = block_type(self.unit, source, outside);
         self.function("turns", None, &[ptr, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
-            let values = unpack(b, block, given[2]);
+            let values = load_fields(b, block, given[2]);
             let mut map = ValueMap::zip(outside, &values);
             let long = b.unit.types.int(64);
             let params = [grid.outer, grid.inner].map(|r| source.region_params(r).to_vec());

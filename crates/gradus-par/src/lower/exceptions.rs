@@ -14,7 +14,7 @@
 use crate::Lowering;
 use crate::lower::abi::Entry;
 use gradus_analysis::{Closure, Effects};
-use gradus_edit::member;
+use gradus_edit::field_address;
 use gradus_ir::{
     AttrSet, Body, Builder, CallInfo, ConstId, ConstKind, FuncId, IntPredicate, LandingPad, Op,
     OpKind, Region, TypeId, Unit, Value,
@@ -189,7 +189,7 @@ pub(crate) fn keeping_group(unit: &mut Unit) -> TypeId {
 pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
     let (ptr, word) = (b.unit.types.ptr(), b.unit.types.int(32));
     let ty = keeping_group(b.unit);
-    let kept = member(b, ty, group, 1);
+    let kept = field_address(b, ty, group, 1);
     let kept = b.load(ptr, kept);
     let nothing = b.zero(ptr);
     let thrown = b.icmp(IntPredicate::Ne, kept, nothing);

@@ -347,7 +347,7 @@ fn serial_body(
         }
         serial::lower(unit, &mut body, op);
     }
-    gradus_edit::raise_private(&mut body);
+    gradus_edit::hoist_private_allocas(&mut body);
     let b = &mut Builder::new(unit, &mut body);
     let calls: Vec<Op> = b.body.walk(b.body.root()).collect();
     for op in calls {

@@ -14,7 +14,8 @@ use crate::opt::column_interchange::Columns;
 use crate::opt::tsan_atomics::is_watched;
 use crate::{Fork, Lowering, Options, Size};
 use gradus_edit::{
-    ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
+    ValueMap, block_type, captured_values, clone_op, clone_ops, entry_alloca, load_fields,
+    store_fields,
 };
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
@@ -50,7 +51,10 @@ impl Plan {
             .iter()
             .skip(1)
             .filter(|v| body.as_const(**v).is_none());
-        let used = body.op_regions(op).iter().flat_map(|r| captured(body, *r));
+        let used = body
+            .op_regions(op)
+            .iter()
+            .flat_map(|r| captured_values(body, *r));
         for value in inner.copied().chain(used) {
             if !outside.contains(&value) {
                 outside.push(value);
@@ -231,7 +235,7 @@ impl Lowering<'_> {
         self.function("loop", None, &[long, long, ptr], |b| {
             let given = b.body.params().to_vec();
             let mut args = vec![given[0], given[1]];
-            args.extend(unpack(b, block, given[2]));
+            args.extend(load_fields(b, block, given[2]));
             range_call(b, plan, range, args, |_, _| {});
             b.return_(None);
         })
@@ -247,11 +251,11 @@ impl Lowering<'_> {
         self.function("reduce", None, &[long, long, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
             let mut args = vec![given[0], given[1]];
-            args.extend(unpack(b, partial, given[2]));
-            args.extend(unpack(b, block, given[3]));
+            args.extend(load_fields(b, partial, given[2]));
+            args.extend(load_fields(b, block, given[3]));
             range_call(b, plan, range, args, |b, result| {
                 let results = unbundle(b, result, carried.len());
-                pack(b, partial, given[2], &results);
+                store_fields(b, partial, given[2], &results);
             });
             b.return_(None);
         })
@@ -266,14 +270,17 @@ impl Lowering<'_> {
         let partial = self.unit.types.tuple(carried);
         self.function("combine", None, &[ptr, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
-            let (into, from) = (unpack(b, partial, given[0]), unpack(b, partial, given[1]));
-            let captured = unpack(b, block, given[2]);
+            let (into, from) = (
+                load_fields(b, partial, given[0]),
+                load_fields(b, partial, given[1]),
+            );
+            let captured = load_fields(b, block, given[2]);
             let mut map = ValueMap::zip(&plan.captured, &captured);
             let mut results = into.clone();
             for (i, reduction) in plan.reductions.iter().enumerate() {
                 results[i] = reduction.combine(b, body, &mut map, into[i], from[i]);
             }
-            pack(b, partial, given[0], &results);
+            store_fields(b, partial, given[0], &results);
             b.return_(None);
         })
     }
@@ -432,7 +439,7 @@ fn forked_call(
     let values = plan.context();
     let block = block_type(b.unit, b.body, &values);
     let context = entry_alloca(b, block);
-    pack(b, block, context, &values);
+    store_fields(b, block, context, &values);
     if let Some(kept) = plan.kept {
         let ty = exceptions::keeping_group(b.unit);
         let nothing = b.zero(ty);
@@ -461,8 +468,8 @@ fn forked_call(
         neutral.push(b.i64(0));
         initial.push(b.i64(1));
     }
-    pack(b, partial, identity, &neutral);
-    pack(b, partial, result, &initial);
+    store_fields(b, partial, identity, &neutral);
+    store_fields(b, partial, result, &initial);
     let size = b.unit.layout.size_bytes(b.unit, partial);
     let size = b.i64(i64::try_from(size).unwrap_or(i64::MAX));
     let (combine, run) = (b.func(combine), Entry::Reduce.declare(b.unit));
@@ -473,7 +480,7 @@ fn forked_call(
     if let Some(kept) = plan.kept {
         exceptions::rethrow(b, kept);
     }
-    let mut results = unpack(b, partial, result);
+    let mut results = load_fields(b, partial, result);
     results.truncate(plan.reductions.len());
     results
 }

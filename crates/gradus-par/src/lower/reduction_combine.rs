@@ -1,6 +1,6 @@
 //! Reductions of a `par.for`: the identity of a partial result and the combination of two partial results.
 
-use gradus_edit::{Extreme, ValueMap, clone_ops, neutral, reduced};
+use gradus_edit::{MinMax, ValueMap, clone_ops, combine, identity};
 use gradus_ir::{Body, Builder, ConstId, ConstKind, OpKind, ReduceOp, Region, TypeId, Unit, Value};
 
 /// One reduction of a `par.for`.
@@ -21,7 +21,7 @@ pub(crate) struct Reduction {
 /// equals, bit for bit, the combination with `x < n ? x : n`, in one comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounded {
-    choice: Extreme,
+    choice: MinMax,
     bound: ConstId,
 }
 
@@ -35,7 +35,7 @@ impl Bounded {
         [iteration, region]: [Region; 2],
         given: Value,
     ) -> Option<Bounded> {
-        let choice = Extreme::of(body, given)?;
+        let choice = MinMax::of(body, given)?;
         let made = body.region_of(given)?;
         if !body.is_inside(made, iteration) {
             return None;
@@ -44,7 +44,7 @@ impl Bounded {
         let end = body
             .last(region)
             .filter(|end| body.operand_count(*end) == 1)?;
-        let combined = Extreme::of(body, body.operand(end, 0))?;
+        let combined = MinMax::of(body, body.operand(end, 0))?;
         let params = body.region_params(region);
         let same = combined.predicate == choice.predicate
             && params == [combined.second, combined.first]
@@ -66,7 +66,7 @@ impl Bounded {
         total: Value,
     ) -> Value {
         let value = copied(b, source, map, self.choice.first);
-        self.choice.again(b, value, total)
+        self.choice.emit(b, value, total)
     }
 }
 
@@ -119,7 +119,7 @@ impl Reduction {
     pub(crate) fn identity(&self, b: &mut Builder<'_>) -> Option<Value> {
         match self.bounded {
             Some(bounded) => Some(bounded.bound(b)),
-            None => neutral(b, self.op, self.ty),
+            None => identity(b, self.op, self.ty),
         }
     }
 
@@ -135,7 +135,7 @@ impl Reduction {
     ) -> Value {
         match self.op {
             ReduceOp::Custom => self.own(b, source, map, a, x),
-            op => reduced(b, op, a, x),
+            op => combine(b, op, a, x),
         }
     }
 
@@ -176,7 +176,7 @@ pub(crate) fn copied(b: &mut Builder<'_>, source: &Body, map: &ValueMap, value: 
 #[cfg(test)]
 mod tests {
     use crate::{Options, lower};
-    use gradus_edit::Extreme;
+    use gradus_edit::MinMax;
     use gradus_ir::{FuncId, OpKind, Symbol, parse, verify};
 
     /// Returns true if the loop lowered from a reduction of `given` with combiner `combined` compares the
@@ -200,9 +200,9 @@ mod tests {
         let op = body.walk(body.root()).find(is_loop).expect("the loop");
         let region = body.op_regions(op)[0];
         let end = body.last(region).expect("it ends");
-        let next = Extreme::of(body, body.operand(end, 0));
+        let next = MinMax::of(body, body.operand(end, 0));
         let total = body.region_params(region)[1];
-        let load = |c: Extreme| {
+        let load = |c: MinMax| {
             matches!(
                 body.def_op(c.first).map(|o| body.kind(o)),
                 Some(OpKind::Load(_))

@@ -55,7 +55,7 @@ pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
         .collect();
     for op in between {
         make_serial_around(body, op);
-        gradus_edit::make_plain(&mut Builder::new(unit, body), op);
+        gradus_edit::atomic_to_plain(&mut Builder::new(unit, body), op);
     }
 }
 

@@ -12,7 +12,8 @@ use crate::lower::loops::{bundle, unbundle};
 use crate::lower::reduction_combine::copied;
 use crate::lower::{exceptions, orphaned_tasks};
 use gradus_edit::{
-    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
+    ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
+    store_fields,
 };
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Region, TypeId, Value};
 
@@ -74,7 +75,7 @@ impl Lowering<'_> {
     /// Outlines the region of a scope, so that any exception leaving the scope waits for the tasks at one call.
     fn guarded_scope(&mut self, body: &mut Body, op: Op, group: Group, entered: Option<Value>) {
         let region = body.op_regions(op)[0];
-        let outside = captured(body, region);
+        let outside = captured_values(body, region);
         let params = Self::types(body, &outside);
         let results = body.results(op).to_vec();
         let types = Self::types(body, &results);
@@ -130,7 +131,7 @@ impl Lowering<'_> {
             unreachable!("only spawns are lowered to tasks");
         };
         let region = body.op_regions(op)[0];
-        let mut outside = captured(body, region);
+        let mut outside = captured_values(body, region);
         let throws = group.throws && self.may_throw(body, region);
         if throws {
             outside.push(group.at);
@@ -166,7 +167,7 @@ impl Lowering<'_> {
         let (_, forked, here) = b.if_(wanted, &[]);
         b.at_end(forked);
         let context = entry_alloca(b, block);
-        pack(b, block, context, &outside);
+        store_fields(b, block, context, &outside);
         let size = b.unit.layout.size_bytes(b.unit, block);
         let size = b.i64(i64::try_from(size).unwrap_or(i64::MAX));
         let (task, run) = (b.func(task), Entry::Spawn.declare(b.unit));
@@ -186,7 +187,7 @@ impl Lowering<'_> {
         let ptr = self.unit.types.ptr();
         self.function("task", None, &[ptr], |b| {
             let given = b.body.params()[0];
-            let values = unpack(b, block, given);
+            let values = load_fields(b, block, given);
             let mut map = ValueMap::zip(outside, &values);
             code_of(source, region, b, &mut map);
         })
@@ -198,7 +199,9 @@ impl Lowering<'_> {
         let ptr = self.unit.types.ptr();
         self.function("caught", None, &[ptr], |b| {
             let given = b.body.params()[0];
-            let group = *unpack(b, block, given).last().expect("it was packed last");
+            let group = *load_fields(b, block, given)
+                .last()
+                .expect("it was packed last");
             exceptions::caught(b, tried, &[given], group, |_, _| {});
             b.return_(None);
         })

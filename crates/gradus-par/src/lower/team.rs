@@ -12,7 +12,8 @@ use crate::lower::reduction_combine::copied;
 use crate::lower::serial;
 use crate::lower::serial::{narrow, wide};
 use gradus_edit::{
-    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
+    ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
+    store_fields,
 };
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
@@ -41,7 +42,7 @@ impl Lowering<'_> {
         }
         let copies = self.places_of_copies(body, op);
         let region = body.op_regions(op)[0];
-        let mut outside = captured(body, region);
+        let mut outside = captured_values(body, region);
         outside.extend(copies.values());
         let entry = self.team_function(body, region, &outside, &copies);
         let b = &mut Builder::new(self.unit, body);
@@ -49,7 +50,7 @@ impl Lowering<'_> {
         b.loc = b.body.ops[op].loc;
         let block = block_type(b.unit, b.body, &outside);
         let context = entry_alloca(b, block);
-        pack(b, block, context, &outside);
+        store_fields(b, block, context, &outside);
         let wanted = b.body.operand(op, 0);
         let wanted = wide(b, wanted);
         let int = b.unit.types.int(32);
@@ -97,7 +98,7 @@ impl Lowering<'_> {
             .collect();
         self.function("team", None, &[ptr, int, int, ptr], |b| {
             let given = b.body.params().to_vec();
-            let values = unpack(b, block, given[3]);
+            let values = load_fields(b, block, given[3]);
             let mut map = ValueMap::zip(outside, &values);
             let params = source.region_params(region).to_vec();
             for (param, value) in params.into_iter().zip([given[1], given[2]]) {
@@ -249,12 +250,12 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
     {
         let given: Vec<Value> = b.body.operands(end).collect();
         let back = b.at_op(end);
-        pack(b, block, place, &given);
+        store_fields(b, block, place, &given);
         b.restore(back);
     }
     fill_choice(b, choice, op, &nothing);
     barrier(b, state);
-    let values = unpack(b, block, place);
+    let values = load_fields(b, block, place);
     // No rank writes the slot again before all ranks have read the slot.
     barrier(b, state);
     replace_results(b, op, &values);

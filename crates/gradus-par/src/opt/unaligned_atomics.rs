@@ -62,6 +62,6 @@ fn ask(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
     let alone = add(&mut b, access.align_bytes);
     b.call(give, &[lock]);
     b.yield_(&[]);
-    gradus_edit::make_plain(&mut b, alone);
+    gradus_edit::atomic_to_plain(&mut b, alone);
     b.body.erase(op);
 }

@@ -34,7 +34,7 @@ pub(crate) fn widen(unit: &mut Unit, body: &mut Body) {
         body.replace_uses(old, value);
         loose.push(old);
     }
-    gradus_edit::sweep_from(unit, body, loose);
+    gradus_edit::remove_dead_defs(unit, body, loose);
 }
 
 /// Returns true if `op` extends a narrower integer to 64 bits.

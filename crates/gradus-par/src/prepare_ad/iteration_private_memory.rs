@@ -71,7 +71,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     if !does_enough(unit, body, op) || !slots.iter().all(on_heap) {
         return;
     }
-    let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
+    let Some(allocate) = gradus_edit::declare_aligned_alloc(unit) else {
         // Not an error: the program declares an incompatible `aligned_alloc`, and the slots stay on the stack.
         return;
     };

@@ -6,7 +6,7 @@
 
 use crate::prepare_ad::iteration_private_memory;
 use crate::prepare_ad::tasks_as_loops::Fork;
-use gradus_edit::{Carried, Combines, carried_value};
+use gradus_edit::{CarriedValue, ReductionKind, carried_value};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Unit, Value};
 
 /// Turns the independent loops of a body into parallel loops and tasks, if legal. Returns the loops that
@@ -16,7 +16,7 @@ pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
     let mut stay = Vec::new();
     while let Some(op) = next(body, &stay) {
         let reduced = |index: usize| match carried_value(unit, body, op, index) {
-            Some(Carried::Reduced(Combines::By(kind))) => Some(kind),
+            Some(CarriedValue::Reduced(ReductionKind::By(kind))) => Some(kind),
             _ => None,
         };
         if let Some(fork) = Fork::of(unit, body, op, reduced) {
@@ -40,14 +40,14 @@ fn next(body: &Body, stay: &[Op]) -> Option<Op> {
 }
 
 /// Classifies the carried values of a loop; `None` if a carried value is no reduction.
-fn carried(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Carried>> {
+fn carried(unit: &Unit, body: &Body, op: Op) -> Option<Vec<CarriedValue>> {
     let count = body.operand_count(op) - 1;
     (0..count)
         .map(|index| carried_value(unit, body, op, index))
         .collect()
 }
 
-fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
+fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[CarriedValue]) {
     let region = body.op_regions(op)[0];
     let operands: Vec<Value> = body.operands(op).collect();
     let params = body.region_params(region).to_vec();
@@ -58,12 +58,12 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
     let (mut begun, mut kinds, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for (i, how) in carried.iter().enumerate() {
         let (start, param) = (operands[i + 1], params[i + 1]);
-        let Carried::Reduced(kind) = *how else {
+        let CarriedValue::Reduced(kind) = *how else {
             b.body.replace_uses(param, start);
             b.body.replace_uses(results[i], start);
             continue;
         };
-        let Some(first) = kind.start(b, start) else {
+        let Some(first) = kind.identity(b, start) else {
             unreachable!("a `for` carries no reduction of the program's own");
         };
         b.body.replace_uses(param, first);
@@ -73,7 +73,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
     }
     let (new, into) = b.par_for(operands[0], &begun, None);
     for (kind, start) in kinds {
-        kind.make_region(b, new, start);
+        kind.add_combiner_region(b, new, start);
     }
     let index = b.body.region_params(into)[0];
     b.body.replace_uses(params[0], index);

@@ -17,7 +17,7 @@
 use crate::lower::serial::may_wait;
 use crate::prepare_ad::conditional_tasks;
 use crate::thread_count::order_dependence::{closed, orders};
-use gradus_edit::{ValueMap, clone_op_within, inline_region, neutral, reduced, strand_alloca};
+use gradus_edit::{ValueMap, clone_op_within, combine, identity, inline_region, strand_alloca};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{
     AllocaPlace, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, ReduceOp, Region, Unit,
@@ -305,7 +305,7 @@ impl Fork {
         for (value, how) in begun.iter_mut().zip(&self.handed) {
             if let Handed::Reduced(op) = *how {
                 let ty = b.body.ty(*value);
-                let Some(nothing) = neutral(b, op, ty) else {
+                let Some(nothing) = identity(b, op, ty) else {
                     unreachable!("a `for` carries no reduction of the program's own");
                 };
                 *value = nothing;
@@ -335,7 +335,7 @@ impl Fork {
             };
             let other = b.load(ty, slot);
             *total = match *how {
-                Handed::Reduced(op) => reduced(b, op, other, *total),
+                Handed::Reduced(op) => combine(b, op, other, *total),
                 _ => other,
             };
         }

@@ -16,7 +16,7 @@ use crate::lower::team::dealt;
 use crate::thread_count::num_threads;
 use crate::thread_count::order_dependence::closed;
 use gradus_edit::{
-    ValueMap, block_type, clone_op_within, entry_alloca, pack, strided_to_for, unpack,
+    ValueMap, block_type, clone_op_within, entry_alloca, load_fields, store_fields, strided_to_for,
 };
 use gradus_ir::externals::{Known, MarkerFn, OpenMpFn};
 use gradus_ir::{
@@ -292,7 +292,7 @@ impl Rank {
         if let Some(end) = b.body.last(region) {
             let given: Vec<Value> = b.body.operands(end).collect();
             let back = b.at_op(end);
-            pack(b, block, place, &given);
+            store_fields(b, block, place, &given);
             b.restore(back);
         }
         let types: Vec<TypeId> = results.iter().map(|v| b.body.ty(*v)).collect();
@@ -303,7 +303,7 @@ impl Rank {
         }
         self.single(b, op, &nothing);
         barrier(b);
-        let values = unpack(b, block, place);
+        let values = load_fields(b, block, place);
         for (uses, value) in uses.into_iter().zip(values) {
             for at in uses {
                 b.body.set_operand(at.op, at.index as usize, value);

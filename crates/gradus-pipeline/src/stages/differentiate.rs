@@ -18,7 +18,7 @@ use crate::wire::reply::{Derivative, Output};
 use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, Level, OutputKind, Task, debug_pointee_types, registrations};
 use gradus_ad::{Mode, Report};
-use gradus_edit::Sizes;
+use gradus_edit::SplitLimits;
 use gradus_ir::externals::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
 use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Linkage, OpKind, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
@@ -192,9 +192,9 @@ fn keep_originals(run: &Run<'_>, host: &mut Host) {
 
 /// Size limits for splitting: LLVM's compile time is superlinear from about `whole` ops on; `piece` is well
 /// below.
-const SIZES: Sizes = Sizes {
-    whole: 6000,
-    piece: 2000,
+const SIZES: SplitLimits = SplitLimits {
+    whole_ops_max: 6000,
+    piece_ops_max: 2000,
 };
 
 /// Splits long derivatives, for which LLVM's compile time is superlinear, unless the derivatives may be

@@ -21,9 +21,9 @@ pub(crate) fn primals(
     let rules = gradus_ad::calculus::addressed_rules(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_edit::separate_invokes(unit, &mut body);
-            gradus_edit::settle_volatile(unit, &mut body);
-            gradus_edit::return_aligned(unit, &mut body);
+            gradus_edit::normalize_invokes(unit, &mut body);
+            gradus_edit::volatile_slots_to_plain(unit, &mut body);
+            gradus_edit::memalign_to_aligned_alloc(unit, &mut body);
             gradus_ad::calculus::call_by_name(unit, &mut body, &rules);
             gradus_ad::calculus::expand_outputs(unit, &mut body);
             gradus_ad::expand_by_value(unit, func, &mut body);
@@ -50,8 +50,8 @@ pub(crate) fn primals(
             }
             false => loops(unit, &mut body),
         }
-        gradus_edit::keep_exits(unit, &mut body);
-        gradus_edit::keep_ends(unit, &mut body);
+        gradus_edit::expose_exit_conditions(unit, &mut body);
+        gradus_edit::expose_final_values(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
 }
@@ -125,7 +125,9 @@ fn loops(unit: &mut Unit, body: &mut Body) {
 /// Removes dead code of differentiation, including code that only computed an unused primal result.
 pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
-        edit(unit, func, |unit, body| gradus_edit::sweep_dead(unit, body));
+        edit(unit, func, |unit, body| {
+            gradus_edit::remove_dead_ops(unit, body)
+        });
     }
     loops_of(
         unit,
@@ -251,7 +253,7 @@ pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
         edit(unit, func, |unit, body| {
             let loops = gradus_simplify::unswitch_all(unit, body);
             if loops > 0 {
-                gradus_edit::sweep_dead(unit, body);
+                gradus_edit::remove_dead_ops(unit, body);
             }
             loops
         });
@@ -372,7 +374,7 @@ fn edited<R: Clone + Default>(
                 told = run(unit, body, &facts);
             }
             if count(&told) > 0 {
-                gradus_edit::sweep_dead(unit, body);
+                gradus_edit::remove_dead_ops(unit, body);
             }
             count(&told)
         });

@@ -12,7 +12,7 @@ use crate::openmp::{Converted, answer_numbers, thread_num, untype_words};
 use crate::regions::drop_unused;
 use crate::report::Reason;
 use crate::team_to_parallel_loop;
-use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
+use gradus_edit::{inline_region_body, promote_slots, remove_dead_ops, split_allocas};
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
@@ -181,7 +181,7 @@ fn unpacked(unit: &mut Unit, bodies: &Bodies, func: FuncId, mut body: Body) -> B
                 None => unit.functions[callee].body.as_deref().cloned(),
             };
             if let Some(code) = code {
-                let _stays_a_call = take_in(unit, &mut body, op, callee, &code);
+                let _stays_a_call = inline_region_body(unit, &mut body, op, callee, &code);
             }
         }
     }
@@ -199,7 +199,7 @@ fn take_in_tasks(unit: &mut Unit, body: &mut Body, bodies: &Bodies, entries: &[F
         .collect();
     for (op, callee) in calls {
         if let Some(code) = bodies.get(&callee) {
-            let _stays_a_call = take_in(unit, body, op, callee, code);
+            let _stays_a_call = inline_region_body(unit, body, op, callee, code);
         }
     }
 }
@@ -211,7 +211,7 @@ fn tidy(unit: &mut Unit, body: &mut Body) {
         split_allocas(unit, body);
         let promoted = promote_slots(unit, body);
         drop_unused(unit, body);
-        sweep_dead(unit, body);
+        remove_dead_ops(unit, body);
         if promoted == 0 {
             break;
         }

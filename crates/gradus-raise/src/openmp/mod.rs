@@ -81,7 +81,7 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
     for func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
-            gradus_edit::call_quiet(unit, &mut body, is_quiet);
+            gradus_edit::invokes_to_calls(unit, &mut body, is_quiet);
             flang_normalize::straighten(unit, &mut body, calls);
             unit.functions[func].body = Some(body);
         }
@@ -99,7 +99,7 @@ fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<
         )
     };
     let first = body.walk(body.root()).find(shares).filter(|_| taken_in);
-    match (first, gradus_edit::can_be_taken_in(unit, func, body)) {
+    match (first, gradus_edit::can_inline_region_body(unit, func, body)) {
         (Some(op), Err(why)) => Err(reason(unit, body, op, &why.to_string())),
         _ => Ok(done),
     }

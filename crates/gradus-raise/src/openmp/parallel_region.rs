@@ -7,7 +7,7 @@
 
 use crate::openmp::runtime_calls::{Calls, function, span_of};
 use crate::openmp::thread_num;
-use gradus_edit::take_in;
+use gradus_edit::inline_region_body;
 use gradus_ir::externals::{Known, OpenMpFn};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
@@ -265,7 +265,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
     b.yield_(&[]);
     if let Some(code) = bodies.get(&func) {
         // Code that cannot be inlined remains a call, which queries its rank.
-        let copied = take_in(b.unit, b.body, call, func, code);
+        let copied = inline_region_body(b.unit, b.body, call, func, code);
         if copied.is_ok() {
             thread_num::answer(b.unit, b.body, region);
             own_allocations(b.body, region);

@@ -522,7 +522,7 @@ pub(crate) fn watches(unit: &Unit, body: &Body, lp: Op) -> bool {
     };
     let asks = || body.walk(body.op_regions(lp)[0]).any(reads_atomically);
     matches!(body.kind(lp), OpKind::Loop { .. })
-        && (gradus_edit::may_wait(unit, body, lp) || goes_by_memory(unit, body, lp) && asks())
+        && (gradus_edit::may_spin(unit, body, lp) || goes_by_memory(unit, body, lp) && asks())
 }
 
 fn is_watched(body: &Body, op: Op) -> bool {

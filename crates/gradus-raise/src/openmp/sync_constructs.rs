@@ -7,7 +7,7 @@
 use crate::openmp::runtime_calls::{Calls, Step, global, reason};
 use crate::openmp::thread_num;
 use crate::regions::{between, settle, wrap_ops};
-use gradus_edit::take_in;
+use gradus_edit::inline_region_body;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Atomicity, BarrierScope, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value,
@@ -298,7 +298,7 @@ impl Copy {
         b.yield_(&[]);
         if let Some(code) = b.unit.functions[self.copier].body.clone() {
             // Code that cannot be inlined is called.
-            let _ = take_in(b.unit, b.body, call, self.copier, &code);
+            let _ = inline_region_body(b.unit, b.body, call, self.copier, &code);
         }
         b.at_op(self.call);
         b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);

@@ -4,7 +4,7 @@
 //! a sum. Handles integers and addresses only: adding zero may change a float.
 
 use crate::Facts;
-use gradus_edit::{is_speculatable, sweep_from};
+use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of ops that compute the amount; these ops become unconditional.
@@ -141,5 +141,5 @@ fn apply(unit: &mut Unit, body: &mut Body, branch: Op, found: &Found) {
     // Drops the flags of the step, which do not hold for the other arm.
     let moved = b.value(kind, &operands, ty);
     body.replace_uses(found.result, moved);
-    sweep_from(unit, body, [moved]);
+    remove_dead_defs(unit, body, [moved]);
 }

@@ -3,7 +3,7 @@
 
 use crate::Facts;
 use crate::scalar::constants::{integer, is_poison};
-use gradus_edit::{is_speculatable, sweep_from};
+use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Simplifies all structured ops of a body, inner ones first.
@@ -96,7 +96,7 @@ fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         .collect();
     replace_results(body, op, &values);
     body.erase(op);
-    sweep_from(unit, body, values.into_iter().chain([condition]));
+    remove_dead_defs(unit, body, values.into_iter().chain([condition]));
     true
 }
 

@@ -24,7 +24,9 @@
 use crate::Facts;
 use crate::scalar::dce;
 use gradus_analysis::{AfterEnd, Alias, Clobbers};
-use gradus_edit::{Carried, Combines, Extreme, ValueMap, carried_value, clone_op_within, is_pure};
+use gradus_edit::{
+    CarriedValue, MinMax, ReductionKind, ValueMap, carried_value, clone_op_within, is_pure,
+};
 use gradus_ir::externals::Known;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Definition, Flags, FloatKind, FloatPredicate, IntPredicate,
@@ -136,8 +138,8 @@ fn winner(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Winner> {
     let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
     let next = body.operand(end, index);
     let (given, by) = match carried_value(unit, body, lp, index) {
-        Some(Carried::Constant) => return None,
-        Some(Carried::Reduced(combines)) => combined(unit, body, combines, carried, next)?,
+        Some(CarriedValue::Constant) => return None,
+        Some(CarriedValue::Reduced(combines)) => combined(unit, body, combines, carried, next)?,
         None => set_once(body, region, carried, next)?,
     };
     let ops = again(unit, body, region, given)?;
@@ -179,21 +181,21 @@ fn set_once(body: &Body, region: Region, carried: Value, next: Value) -> Option<
 fn combined(
     unit: &Unit,
     body: &Body,
-    combines: Combines,
+    combines: ReductionKind,
     carried: Value,
     next: Value,
 ) -> Option<(Value, By)> {
     use FloatPredicate::{Oge, Ogt, Olt};
     let greatest = match combines {
-        Combines::By(ReduceOp::FMax) => true,
-        Combines::By(ReduceOp::FMin) => false,
-        Combines::Choice { predicate, .. } => matches!(predicate, Ogt | Oge),
-        Combines::By(_) => return None,
+        ReductionKind::By(ReduceOp::FMax) => true,
+        ReductionKind::By(ReduceOp::FMin) => false,
+        ReductionKind::Choice { predicate, .. } => matches!(predicate, Ogt | Oge),
+        ReductionKind::By(_) => return None,
     };
     let op = body.def_op(next)?;
     let (both, first) = match body.kind(op) {
         OpKind::Select => {
-            let choice = Extreme::of(body, next)?;
+            let choice = MinMax::of(body, next)?;
             // A strict comparison selects the second of equal operands.
             let strict = matches!(choice.predicate, Olt | Ogt);
             (

@@ -9,7 +9,7 @@
 
 use crate::Facts;
 use crate::scalar::constants::{float_bits, integer, is_poison, number};
-use gradus_edit::stays;
+use gradus_edit::is_always_one_of;
 use gradus_ir::externals::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
@@ -145,7 +145,7 @@ fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
             body.has_uses(param) || (parts.gives_carried && body.has_uses(body.results(op)[k]));
         let next = parts.next(body, k);
         let trivial = next == param && !used;
-        if trivial || !used || !stays(body, next, vec![initial, param]) {
+        if trivial || !used || !is_always_one_of(body, next, vec![initial, param]) {
             continue;
         }
         body.replace_uses(param, initial);

@@ -7,7 +7,7 @@
 //! other stores becomes empty, hence dead.
 
 use crate::Facts;
-use gradus_edit::{is_removable, sweep_from};
+use gradus_edit::{is_removable, remove_dead_defs};
 use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
@@ -156,7 +156,7 @@ impl Users {
         for writer in self.writers {
             body.erase(writer);
         }
-        sweep_from(unit, body, self.values);
+        remove_dead_defs(unit, body, self.values);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
-use gradus_edit::sweep_from;
+use gradus_edit::remove_dead_defs;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 
@@ -55,7 +55,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         match body.kind(load) {
             OpKind::Call(_) => body.erase(load),
             _ => {
-                sweep_from(unit, body, [result]);
+                remove_dead_defs(unit, body, [result]);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::scalar::constants::{float_bits, integer};
 use crate::scalar::sign_masks;
 use crate::scalar::signs;
 use crate::scalar::signs::Loads;
-use gradus_edit::sweep_from;
+use gradus_edit::remove_dead_defs;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
 };
@@ -61,7 +61,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         return false;
     };
     body.replace_uses(result, new);
-    sweep_from(unit, body, [result]);
+    remove_dead_defs(unit, body, [result]);
     true
 }
 
@@ -177,7 +177,7 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let element = b.value(OpKind::ExtractElement, &[numbers, index], number);
     let new = b.cast(CastOp::BitCast, element, bits);
     body.replace_uses(result, new);
-    sweep_from(unit, body, [result]);
+    remove_dead_defs(unit, body, [result]);
     true
 }
 
@@ -211,7 +211,7 @@ fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let chosen = b.select(condition, first, second);
     let new = b.cast(CastOp::BitCast, chosen, bits);
     body.replace_uses(result, new);
-    sweep_from(unit, body, [result]);
+    remove_dead_defs(unit, body, [result]);
     true
 }
 
@@ -299,7 +299,7 @@ fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
         return false;
     }
     body.set_operand(op, 0, number);
-    sweep_from(unit, body, [bits]);
+    remove_dead_defs(unit, body, [bits]);
     true
 }
 
@@ -343,7 +343,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         return false;
     };
     body.set_operand(op, 0, new);
-    sweep_from(unit, body, [bits]);
+    remove_dead_defs(unit, body, [bits]);
     true
 }
 

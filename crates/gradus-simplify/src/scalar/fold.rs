@@ -7,7 +7,7 @@ use crate::Facts;
 use crate::scalar::constants::{integer, is_poison};
 use crate::scalar::fold_float;
 use crate::scalar::fold_integer;
-use gradus_edit::sweep_from;
+use gradus_edit::remove_dead_defs;
 use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 
 /// Maximum average number of visits per op.
@@ -38,7 +38,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         open.extend(body.uses(result).map(|u| u.op));
         open.extend(body.def_op(new));
         body.replace_uses(result, new);
-        sweep_from(unit, body, [result]);
+        remove_dead_defs(unit, body, [result]);
         changed = true;
     }
     changed

@@ -15,7 +15,9 @@ pub use crate::derivative::accumulation::privatize::{PARTS_PAY, private_sums};
 pub(crate) use crate::derivative::accumulation::two_phase::run as run_rounds;
 pub use crate::derivative::accumulation::two_phase::{ROUNDS_PAY, rounds};
 
-use gradus_edit::{Carried, Combines, ValueMap, carried_value, clone_op_within, is_speculatable};
+use gradus_edit::{
+    CarriedValue, ReductionKind, ValueMap, carried_value, clone_op_within, is_speculatable,
+};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, Op, OpKind,
     ReduceOp, Region, RmwOp, Unit, Value,
@@ -40,9 +42,9 @@ fn is_independent(body: &Body, op: Op) -> bool {
 fn carries_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
     let mut carried = 0..body.operand_count(lp) - 1;
     carried.all(|index| {
-        let sum = Carried::Reduced(Combines::By(ReduceOp::FAdd));
+        let sum = CarriedValue::Reduced(ReductionKind::By(ReduceOp::FAdd));
         let change = carried_value(unit, body, lp, index);
-        change == Some(Carried::Constant) || change == Some(sum)
+        change == Some(CarriedValue::Constant) || change == Some(sum)
     })
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 /// Runs the pass on loops that execute at least `least` adds. Returns the locations of the adds that now
 /// have a plain version.
 pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<LocId>> {
-    let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
+    let Some(allocate) = gradus_edit::declare_aligned_alloc(unit) else {
         return Vec::new();
     };
     let loops: Vec<Op> = body
@@ -366,7 +366,7 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     b.yield_(&[]);
     let mut around = std::iter::successors(owner(b.body, lp), |op| owner(b.body, *op));
     if !around.any(|op| is_independent(b.body, op)) {
-        gradus_edit::make_plain(b, add);
+        gradus_edit::atomic_to_plain(b, add);
     }
     b.restore(back);
     for place in outside.into_iter().rev() {

@@ -312,7 +312,7 @@ pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
             let flags = &mut b.body.ops[at].flags;
             *flags = flags.without(Flags::INDEPENDENT);
         }
-        gradus_edit::make_plain(b, op);
+        gradus_edit::atomic_to_plain(b, op);
     }
 }
 
