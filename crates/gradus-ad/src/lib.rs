@@ -39,7 +39,7 @@ pub use variant::{
 };
 
 use crate::analysis::body_facts::{Chosen, MakeFacts};
-use gradus_ir::externals::VARIABLE;
+use gradus_ir::externals::VARIABLE_PREFIX;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
 use std::collections::HashSet;
@@ -289,7 +289,7 @@ fn sets_for_itself(
     let function = &unit.functions[variant.func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let variable = &unit.globals[global].name;
-    let variable = variable.strip_prefix(VARIABLE).unwrap_or(variable);
+    let variable = variable.strip_prefix(VARIABLE_PREFIX).unwrap_or(variable);
     let message = format!(
         "the derivative that a kernel asks for would begin by setting the shadow of `{variable}`, which all threads share"
     );

@@ -35,7 +35,7 @@ fn without_a_fault_there_is_no_internal_error() {
 #[test]
 fn an_adjoint_that_goes_nowhere_is_an_internal_error() {
     let (code, message, placed) =
-        code_and_place(Some(Mutant::UndoForgotten)).expect("the derivative is refused");
+        code_and_place(Some(Mutant::AdjointNotEmitted)).expect("the derivative is refused");
     assert_eq!(code, Code::CompilerDied);
     assert!(message.contains("adjoint"), "{message}");
     assert!(placed, "the error names a source line");
@@ -52,6 +52,6 @@ fn a_structure_that_is_left_open_is_an_internal_error() {
 #[test]
 fn an_address_without_a_shadow_is_an_internal_error() {
     let (code, _, _) =
-        code_and_place(Some(Mutant::CompanionForgotten)).expect("the derivative is refused");
+        code_and_place(Some(Mutant::ShadowAddressMissing)).expect("the derivative is refused");
     assert_eq!(code, Code::CompilerDied);
 }

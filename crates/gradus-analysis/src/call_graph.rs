@@ -355,7 +355,7 @@ impl<'a> Discovery<'a> {
                 continue;
             }
             self.closure.globals.push(global);
-            for symbol in self.unit.globals[global].named() {
+            for symbol in self.unit.globals[global].initial_symbols() {
                 match symbol {
                     Symbol::Func(func) => self.take(func),
                     Symbol::Global(target) => work.push(target),
@@ -395,7 +395,7 @@ pub fn addressed_functions(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
         }
     }
     for (_, global) in unit.globals.iter() {
-        for symbol in global.named() {
+        for symbol in global.initial_symbols() {
             if let Symbol::Func(func) = symbol {
                 take(func);
             }

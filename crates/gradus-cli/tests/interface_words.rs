@@ -3,7 +3,7 @@
 
 mod support;
 
-use gradus_ir::externals::{Mark, Standing, Use, WORDS, Word};
+use gradus_ir::externals::{AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Support};
 use std::path::Path;
 use std::process::Command;
 use support::{folder, gradus, refuses, text, write};
@@ -93,18 +93,18 @@ APART static double sine(double a) { return cut(sin(a)); }
 /// Returns the C program for an honoured word or a hint; `main` checks the values. A word without a program
 /// fails the test.
 // table
-fn program(word: &Word) -> String {
+fn program(word: &Keyword) -> String {
     let simple = "APART static double f(double x) { return x * x; }\nAPART static double g(double *x) { return *x * *x; }\n";
     let main = |body: &str| {
         format!("{ODD}{simple}int main(void) {{ double x = 3, d = 0; {body} return 0; }}\n")
     };
-    let declared = |body: &str| format!("extern int enzyme_{};\n{}", word.word, main(body));
+    let declared = |body: &str| format!("extern int enzyme_{};\n{}", word.keyword, main(body));
     let registered = |body: &str| {
         format!("{ODD}{body}static double h(double x) {{ return x * x + zero(x) + sine(x); }}\n")
     };
-    let own = word.word.starts_with("__gradus");
-    match (word.means, word.word) {
-        (Use::Call(_), name) => {
+    let own = word.keyword.starts_with("__gradus");
+    match (word.kind, word.keyword) {
+        (KeywordKind::Call(_), name) => {
             let declare = |result: &str| format!("{result} {name}(void *, ...);\n");
             let tail = name
                 .trim_start_matches("__enzyme_")
@@ -137,171 +137,172 @@ fn program(word: &Word) -> String {
                 _ => panic!("no program for {name}"),
             }
         }
-        (Use::Marker(_), "const") => {
+        (KeywordKind::Marker(_), "const") => {
             declared("__enzyme_autodiff_v((void *)g, enzyme_const, &x); NEAR(d, 0);")
         }
-        (Use::Marker(_), "dup") => {
+        (KeywordKind::Marker(_), "dup") => {
             declared("__enzyme_autodiff_v((void *)g, enzyme_dup, &x, &d); NEAR(d, 6);")
         }
-        (Use::Marker(_), "dupnoneed") => {
+        (KeywordKind::Marker(_), "dupnoneed") => {
             declared("__enzyme_autodiff_v((void *)g, enzyme_dupnoneed, &x, &d); NEAR(d, 6);")
         }
-        (Use::Marker(_), "out") => {
+        (KeywordKind::Marker(_), "out") => {
             declared("NEAR(__enzyme_autodiff((void *)f, enzyme_out, 3.0), 6);")
         }
-        (Use::Marker(_), "dupv" | "dupnoneedv") => declared(&format!(
+        (KeywordKind::Marker(_), "dupv" | "dupnoneedv") => declared(&format!(
             "double e[2] = {{0, 0}}; __enzyme_autodiff_v((void *)g, enzyme_width, 2, enzyme_{}, (long)8, &x, e); NEAR(e[0], 6); NEAR(e[1], 6);",
-            word.word
+            word.keyword
         )),
-        (Use::Marker(_), "width") => format!(
+        (KeywordKind::Marker(_), "width") => format!(
             "struct two {{ double a, b; }}; struct two __enzyme_fwddiff_two(void *, ...);\n{}",
             declared(
                 "struct two t = __enzyme_fwddiff_two((void *)f, enzyme_width, 2, 3.0, 1.0, 2.0); NEAR(t.a, 6); NEAR(t.b, 12);"
             )
         ),
-        (Use::Marker(_), "primal_return") => format!(
+        (KeywordKind::Marker(_), "primal_return") => format!(
             "struct two {{ double a, b; }}; struct two __enzyme_fwddiff_two(void *, ...); struct two __enzyme_autodiff_two(void *, ...);\n{}",
             declared(
                 "struct two t = __enzyme_fwddiff_two((void *)f, enzyme_primal_return, 3.0, 1.0); NEAR(t.a, 9); NEAR(t.b, 6);\n\
                  t = __enzyme_autodiff_two((void *)f, enzyme_primal_return, 3.0); NEAR(t.a, 9); NEAR(t.b, 6);"
             )
         ),
-        (Use::Marker(_), "const_return") => {
+        (KeywordKind::Marker(_), "const_return") => {
             declared("__enzyme_autodiff_v((void *)g, enzyme_const_return, &x, &d); NEAR(d, 0);")
         }
-        (Use::Marker(_), "active_return" | "runtime_activity" | "noret" | "strong_zero") => {
-            declared(&format!(
-                "__enzyme_autodiff_v((void *)g, enzyme_{}, &x, &d); NEAR(d, 6);",
-                word.word
-            ))
-        }
-        (Use::Marker(_), "dup_return") => format!(
+        (
+            KeywordKind::Marker(_),
+            "active_return" | "runtime_activity" | "noret" | "strong_zero",
+        ) => declared(&format!(
+            "__enzyme_autodiff_v((void *)g, enzyme_{}, &x, &d); NEAR(d, 6);",
+            word.keyword
+        )),
+        (KeywordKind::Marker(_), "dup_return") => format!(
             "struct both {{ double *a, *b; }}; struct both __enzyme_fwddiff_both(void *, ...); APART static double *same(double *p) {{ return p; }}\n{}",
             declared(
                 "struct both b = __enzyme_fwddiff_both((void *)same, enzyme_primal_return, enzyme_dup_return, &x, &d); if (b.a != &x || b.b != &d) return 1;"
             )
         ),
-        (Use::Marker(_), "nofree") => declared(
+        (KeywordKind::Marker(_), "nofree") => declared(
             "void *t = __enzyme_augmentfwd((void *)f, enzyme_nofree, 3.0); NEAR(__enzyme_reverse((void *)f, 3.0, 1.0, t), 6);",
         ),
-        (Use::Marker(_), "not_overwritten") => declared(
+        (KeywordKind::Marker(_), "not_overwritten") => declared(
             "void *t = __enzyme_augmentfwd((void *)g, enzyme_not_overwritten, &x, &d); __enzyme_reverse((void *)g, enzyme_not_overwritten, &x, &d, 1.0, t); NEAR(d, 6);",
         ),
-        (Use::Marker(_), "interleave") => declared(
+        (KeywordKind::Marker(_), "interleave") => declared(
             "__enzyme_autodiff_v((void *)g, enzyme_interleave, &x, &d); __enzyme_autodiff_v((void *)g, &x, enzyme_interleave, &d); NEAR(d, 12);",
         ),
-        (Use::Marker(_), "tape" | "allocated") => declared(
+        (KeywordKind::Marker(_), "tape" | "allocated") => declared(
             "unsigned long n = __enzyme_augmentsize((void *)g, &x, &d); char *t = malloc(n);\n\
              __enzyme_augmentfwd((void *)g, enzyme_allocated, n, enzyme_tape, t, &x, &d); __enzyme_reverse((void *)g, enzyme_allocated, n, enzyme_tape, t, &x, &d, 1.0); NEAR(d, 6);",
         ),
-        (Use::Marker(_), "byref") => format!(
+        (KeywordKind::Marker(_), "byref") => format!(
             "struct three {{ double a, b, c; }}; APART static double of(struct three s) {{ return s.a * s.b * s.c; }}\n{}",
             declared(
                 "struct three s = {2, 3, 5}, t = {1, 0, 0}; NEAR(__enzyme_fwddiff((void *)of, enzyme_byref, (long)sizeof s, &s, &t), 15);"
             )
         ),
-        (Use::Registration(_), "register_gradient") => {
+        (KeywordKind::Registration(_), "register_gradient") => {
             registered(
                 "static double aug(double a) { return sin(a); } static double rev(double a, double d) { return 10 * d; }\nvoid *__enzyme_register_gradient_sine[3] = {(void *)sine, (void *)aug, (void *)rev};\n",
             ) + "int main(void) { NEAR(__enzyme_autodiff((void *)h, 3.0), 6 + 1 + 10); return 0; }\n"
         }
-        (Use::Registration(_), "register_derivative") => {
+        (KeywordKind::Registration(_), "register_derivative") => {
             registered(
                 "static double jvp(double a, double d) { return 10 * d; }\nvoid *__enzyme_register_derivative_sine[2] = {(void *)sine, (void *)jvp};\n",
             ) + "int main(void) { NEAR(__enzyme_fwddiff((void *)h, 3.0, 1.0), 6 + 1 + 10); return 0; }\n"
         }
-        (Use::Registration(_), "inactivefn") => {
+        (KeywordKind::Registration(_), "inactivefn") => {
             registered("void *__enzyme_inactivefn[1] = {(void *)zero};\n")
                 + "int main(void) { NEAR(__enzyme_autodiff((void *)h, 3.0), 6); return 0; }\n"
         }
-        (Use::Registration(_), "inactive_global") => format!(
+        (KeywordKind::Registration(_), "inactive_global") => format!(
             "static double kept; void *__enzyme_inactive_global[1] = {{&kept}};\nAPART static double h(double x) {{ kept = x; return x * x + kept; }}\n{}",
             main("NEAR(__enzyme_autodiff((void *)h, 3.0), 6);")
         ),
-        (Use::Registration(_), "function_like") => {
+        (KeywordKind::Registration(_), "function_like") => {
             registered("void *__enzyme_function_like_sine[2] = {(void *)sine, (void *)\"sin\"};\n")
                 + "int main(void) { NEAR(__enzyme_autodiff((void *)h, 3.0), 6 + 1 + cos(3)); return 0; }\n"
         }
-        (Use::Registration(_), "allocation_like") => format!(
+        (KeywordKind::Registration(_), "allocation_like") => format!(
             "static char pool[256]; APART static void *take(unsigned long n) {{ return pool; }}\nAPART static void give(void *p) {{}}\n\
              void *__enzyme_allocation_like_take[4] = {{(void *)take, (void *)0, (void *)\"-1\", (void *)give}};\n\
              APART static double h(double x) {{ double *p = take(16); p[1] = x * x; double y = p[1]; give(p); return y; }}\n{}",
             main("NEAR(__enzyme_autodiff((void *)h, 3.0), 6);")
         ),
-        (Use::Registration(_), hint) => format!(
+        (KeywordKind::Registration(_), hint) => format!(
             "{}void *__enzyme_{hint}[1] = {{(void *)f}};\n",
             main("NEAR(__enzyme_autodiff((void *)f, 3.0), 6);")
         ),
-        (Use::Attribute(_), "inactive") => format!(
+        (KeywordKind::Attribute(_), "inactive") => format!(
             "__attribute__((enzyme_inactive)) static double zero(double);\n{ODD}static double h(double x) {{ return x * x + zero(x); }}\nint main(void) {{ NEAR(__enzyme_autodiff((void *)h, 3.0), 6); return 0; }}\n"
         ),
-        (Use::Attribute(_), "function_like") => format!(
+        (KeywordKind::Attribute(_), "function_like") => format!(
             "__attribute__((enzyme_function_like(\"sin\"))) static double sine(double);\n{ODD}static double h(double x) {{ return x * x + sine(x); }}\nint main(void) {{ NEAR(__enzyme_autodiff((void *)h, 3.0), 6 + cos(3)); return 0; }}\n"
         ),
-        (Use::Attribute(_), "math") => format!(
+        (KeywordKind::Attribute(_), "math") => format!(
             "__attribute__((enzyme_math(\"sin\"))) static double sine(double);\n{ODD}static double h(double x) {{ return sine(x); }}\nint main(void) {{ NEAR(__enzyme_autodiff((void *)h, 3.0), cos(3)); return 0; }}\n"
         ),
-        (Use::Attribute(_), hint) => format!(
+        (KeywordKind::Attribute(_), hint) => format!(
             "__attribute__((enzyme_{hint})) static double f(double);\n{}",
             main("NEAR(__enzyme_autodiff((void *)f, 3.0), 6);")
         ),
-        _ => panic!("no program for {}", word.word),
+        _ => panic!("no program for {}", word.keyword),
     }
 }
 
 /// Returns a program with a refused word, and the word as named in diagnostics.
-fn refused_program(word: &Word) -> (String, String) {
+fn refused_program(word: &Keyword) -> (String, String) {
     let f = "static double f(double x) { return x * x; }\n";
     let main = "int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }\n";
-    let name = word.word;
-    match word.means {
-        Use::Call(_) => (
+    let name = word.keyword;
+    match word.kind {
+        KeywordKind::Call(_) => (
             format!(
                 "double {name}(void *, ...);\n{f}int main(void) {{ return (int){name}((void *)f, 3.0); }}\n"
             ),
             name.to_string(),
         ),
-        Use::Marker(_) => (
+        KeywordKind::Marker(_) => (
             format!(
                 "extern int enzyme_{name};\n{f}int main(void) {{ return (int)__enzyme_autodiff((void *)f, enzyme_{name}, 3.0); }}\n"
             ),
             format!("enzyme_{name}"),
         ),
-        Use::Registration(_) => (
+        KeywordKind::Registration(_) => (
             format!(
                 "{f}static void *const __enzyme_{name}_f[3] = {{(void *)f, (void *)f, (void *)f}};\n{main}"
             ),
             format!("__enzyme_{name}_f"),
         ),
-        Use::Attribute(_) => (
+        KeywordKind::Attribute(_) => (
             format!("__attribute__((enzyme_{name})) static double f(double);\n{f}{main}"),
             format!("enzyme_{name}"),
         ),
-        Use::Hook => (
+        KeywordKind::Hook => (
             format!("{f}void {name}(double a, double b) {{ printf(\"%g %g\", a, b); }}\n{main}"),
             name.to_string(),
         ),
-        Use::Header => (
+        KeywordKind::Header => (
             format!("#include <enzyme/enzyme>\n{f}{main}"),
             "enzyme/enzyme".to_string(),
         ),
-        Use::Macro => (
+        KeywordKind::Macro => (
             format!("#ifndef {name}\n#error {name} is not defined\n#endif\n{f}{main}"),
             name.to_string(),
         ),
-        Use::Metadata(_) | Use::Option => panic!("no program for {name}"),
+        KeywordKind::Metadata(_) | KeywordKind::Option => panic!("no program for {name}"),
     }
 }
 
-fn walk(test: &str, is_kind: fn(Use) -> bool) {
+fn walk(test: &str, is_kind: fn(KeywordKind) -> bool) {
     let at = folder(test);
-    for word in WORDS.iter().filter(|word| is_kind(word.means)) {
-        if word.standing() == Standing::Refused {
+    for word in KEYWORDS.iter().filter(|word| is_kind(word.kind)) {
+        if word.support() == Support::Refused {
             let (program, named) = refused_program(word);
             write(&at, "main.c", &format!("{DECLARATIONS}{program}"));
             let output = gradus(&at, "cc -O1 -w main.c -lm -o program");
             let said = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{}: {said}", word.word);
+            assert_eq!(output.status.code(), Some(1), "{}: {said}", word.keyword);
             assert!(
                 said.contains(&named) && said.contains("main.c:"),
                 "{named}: {said}"
@@ -315,28 +316,33 @@ fn walk(test: &str, is_kind: fn(Use) -> bool) {
 
 #[test]
 fn every_call_is_right_or_refused_by_its_name() {
-    walk("words_calls", |means| matches!(means, Use::Call(_)));
+    walk("words_calls", |means| matches!(means, KeywordKind::Call(_)));
 }
 
 #[test]
 fn every_marker_is_right_or_refused_by_its_name() {
-    walk("words_markers", |means| matches!(means, Use::Marker(_)));
+    walk("words_markers", |means| {
+        matches!(means, KeywordKind::Marker(_))
+    });
 }
 
 #[test]
 fn every_registration_is_right_or_refused_by_its_name() {
     walk("words_registrations", |means| {
-        matches!(means, Use::Registration(_))
+        matches!(means, KeywordKind::Registration(_))
     });
 }
 
 #[test]
 fn every_attribute_is_right_or_refused_by_its_name() {
     walk("words_attributes", |means| {
-        matches!(means, Use::Attribute(_))
+        matches!(means, KeywordKind::Attribute(_))
     });
     walk("words_others", |means| {
-        matches!(means, Use::Hook | Use::Header | Use::Macro)
+        matches!(
+            means,
+            KeywordKind::Hook | KeywordKind::Header | KeywordKind::Macro
+        )
     });
 }
 
@@ -398,25 +404,27 @@ fn attributes_and_metadata_of_the_ir_are_honoured_or_refused() {
         );
         right(&at, "cc -O1 -Wno-override-module m.ll");
     }
-    for word in WORDS
-        .iter()
-        .filter(|word| matches!(word.means, Use::Metadata(Mark::Unsupported | Mark::Hint)))
-    {
-        let mark = format!("!enzyme_{} !0", word.word);
+    for word in KEYWORDS.iter().filter(|word| {
+        matches!(
+            word.kind,
+            KeywordKind::Metadata(AttributeMeaning::Unsupported | AttributeMeaning::Hint)
+        )
+    }) {
+        let mark = format!("!enzyme_{} !0", word.keyword);
         write(
             &at,
             "m.ll",
             &module(&mark, "", &main_that_expects("13.0", "13.0")),
         );
-        match word.standing() {
-            Standing::Hint => right(&at, "cc -O1 -Wno-override-module m.ll"),
+        match word.support() {
+            Support::Hint => right(&at, "cc -O1 -Wno-override-module m.ll"),
             _ => {
                 let said = refuses(
                     &at,
                     "cc -O1 -Wno-override-module m.ll -o program",
                     "GRD0039",
                 );
-                assert!(said.contains(&format!("enzyme_{}", word.word)), "{said}");
+                assert!(said.contains(&format!("enzyme_{}", word.keyword)), "{said}");
             }
         }
     }

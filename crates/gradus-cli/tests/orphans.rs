@@ -376,7 +376,7 @@ fn random_graphs_of_calls_share_what_their_teams_do() {
 #[test]
 fn who_forgets_the_callers_team_is_told() {
     let at = folder("orphans_mutant");
-    plant(Some(Mutant::CallersTeamForgotten));
+    plant(Some(Mutant::CallerTeamIgnored));
     let verdicts = random_graphs(&at, 0);
     plant(None);
     let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Wrong(_));

@@ -111,7 +111,7 @@ fn speaks_of(output: &Output, code: Code) -> bool {
     let of = |word: &str| said.contains(&format!("{word}[{}]", code.number()));
     match code {
         Code::NotFinite => output.status.success() && of("warning"),
-        Code::ParallelKept => output.status.success() && (of("note") || of("warning")),
+        Code::ParallelNotRaised => output.status.success() && (of("note") || of("warning")),
         Code::LimitReached => output.status.code() == Some(3) && of("error"),
         _ => output.status.code() == Some(1) && of("error"),
     }

@@ -78,12 +78,12 @@ fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
             } else {
                 (yes, no)
             };
-            let place = b.at_end(other);
+            let place = b.set_insertion_end(other);
             b.yield_(&[start]);
-            b.at_end(inside);
+            b.set_insertion_end(inside);
             let value = bottom_tested_loop(&mut b, case, show, start, bound);
             b.yield_(&[value]);
-            b.restore(place);
+            b.restore_insertion_point(place);
             b.body.result(op)
         }
     };
@@ -102,7 +102,7 @@ fn bottom_tested_loop(
     let i8 = b.unit.types.int(BITS);
     let zero = b.int(i8, 0);
     let (op, region) = b.loop_(&[start, zero], &[i8, i8, i8]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let (i, sum) = (
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
@@ -148,7 +148,7 @@ fn finish_bottom(
     };
     let doubled = b.add(sum, sum);
     b.repeat(again, &[next, sum], &[next, i, doubled]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let results = b.body.results(op).to_vec();
     let three = b.int(i8, 3);
     let x = b.mul(results[0], three);
@@ -410,7 +410,7 @@ fn top_tested_loop(predicate: IntPredicate, step: i64, flags: Flags, swap: bool)
     let mut b = Builder::new(&mut unit, &mut body);
     let zero = b.int(i8, 0);
     let (op, region) = b.loop_(&[params[0], zero], &[i8, i8]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let (i, sum) = (
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
@@ -423,7 +423,7 @@ fn top_tested_loop(predicate: IntPredicate, step: i64, flags: Flags, swap: bool)
     }
     let (branch, yes, no) = b.if_(c, &[i8, i8, bit, i8]);
     let (go, stop) = if swap { (no, yes) } else { (yes, no) };
-    let here = b.at_end(go);
+    let here = b.set_insertion_end(go);
     b.call(show, &[i]);
     let step = b.int(i8, step.into());
     let next = b.add(i, step);
@@ -431,16 +431,16 @@ fn top_tested_loop(predicate: IntPredicate, step: i64, flags: Flags, swap: bool)
     let more = b.add(sum, twice);
     let again = b.bool(true);
     b.yield_(&[next, more, again, sum]);
-    b.at_end(stop);
+    b.set_insertion_end(stop);
     let poison = b.poison(i8);
     let leave = b.bool(false);
     let last = b.add(sum, twice);
     b.call(show, &[last]);
     b.yield_(&[poison, poison, leave, last]);
-    b.restore(here);
+    b.restore_insertion_point(here);
     let r = b.body.results(branch).to_vec();
     b.repeat(r[2], &[r[0], r[1]], &[r[3], i]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let results = b.body.results(op).to_vec();
     let five = b.int(i8, 5);
     let x = b.mul(results[0], five);
@@ -516,7 +516,7 @@ fn pointers_and_narrow_tests_convert() {
     let end = b.addr(double, base, wide);
     let zero = b.i64(0);
     let (op, region) = b.loop_(&[base, zero], &[i64]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let (p, sum) = (
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
@@ -527,10 +527,10 @@ fn pointers_and_narrow_tests_convert() {
     let next = b.addr(double, p, one);
     let again = b.icmp(IntPredicate::Ne, next, end);
     b.repeat(again, &[next, more], &[more]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let first = b.body.result(op);
     let (op, region) = b.loop_(&[zero, first], &[i64]);
-    b.at_end(region);
+    b.set_insertion_end(region);
     let (i, sum) = (
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
@@ -541,7 +541,7 @@ fn pointers_and_narrow_tests_convert() {
     let short = b.cast(CastOp::Trunc, next, i32);
     let again = b.icmp(IntPredicate::Ne, short, n);
     b.repeat(again, &[next, more], &[more]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let result = b.body.result(op);
     b.return_(Some(result));
     let mut after = body.clone();
@@ -584,13 +584,13 @@ fn power_of_two_steps_reach_multiples() {
             b.binary(BinaryOp::And, n, mask)
         };
         let (op, region) = b.loop_(&[start_value], &[i8]);
-        let place = b.at_end(region);
+        let place = b.set_insertion_end(region);
         let i = b.body.region_params(region)[0];
         b.call(show, &[i]);
         let next = b.add(i, four);
         let again = b.icmp(IntPredicate::Ne, next, bound);
         b.repeat(again, &[next], &[next]);
-        b.restore(place);
+        b.restore_insertion_point(place);
         let result = b.body.result(op);
         b.return_(Some(result));
         let mut after = body.clone();
@@ -614,7 +614,7 @@ fn selects_on_test_keep_inductions() {
     let mut b = Builder::new(&mut unit, &mut body);
     let (zero, one) = (b.int(i8, 0), b.int(i8, 1));
     let (op, region) = b.loop_(&[zero], &[i8]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let i = b.body.region_params(region)[0];
     b.call(show, &[i]);
     let leave = b.icmp(IntPredicate::Eq, i, n);
@@ -623,7 +623,7 @@ fn selects_on_test_keep_inductions() {
     let (no, yes) = (b.bool(false), b.bool(true));
     let again = b.select(leave, no, yes);
     b.repeat(again, &[kept], &[kept]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let result = b.body.result(op);
     b.return_(Some(result));
     let mut after = body.clone();
@@ -645,21 +645,21 @@ fn triangle_becomes_nested_for() {
     let (zero, one) = (b.i64(0), b.i64(1));
     let some = b.icmp(IntPredicate::Sgt, n, zero);
     let (_, yes, no) = b.if_(some, &[]);
-    let out = b.at_end(no);
+    let out = b.set_insertion_end(no);
     b.yield_(&[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let (_, region) = b.loop_(&[zero], &[]);
-    let around = b.at_end(region);
+    let around = b.set_insertion_end(region);
     let i = b.body.region_params(region)[0];
     let next = b.add(i, one);
     b.set_flags(next, Flags::NSW.with(Flags::NUW));
     let more = b.icmp(IntPredicate::Slt, next, n);
     let (_, yes, no) = b.if_(more, &[]);
-    let inside = b.at_end(no);
+    let inside = b.set_insertion_end(no);
     b.yield_(&[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let (_, inner) = b.loop_(&[next], &[]);
-    let within = b.at_end(inner);
+    let within = b.set_insertion_end(inner);
     let j = b.body.region_params(inner)[0];
     let product = b.mul(i, j);
     let cut = b.cast(CastOp::Trunc, product, i8);
@@ -668,14 +668,14 @@ fn triangle_becomes_nested_for() {
     b.set_flags(j_next, Flags::NSW.with(Flags::NUW));
     let again = b.icmp(IntPredicate::Ne, j_next, n);
     b.repeat(again, &[j_next], &[]);
-    b.restore(within);
+    b.restore_insertion_point(within);
     b.yield_(&[]);
-    b.restore(inside);
+    b.restore_insertion_point(inside);
     let again = b.icmp(IntPredicate::Ne, next, n);
     b.repeat(again, &[next], &[]);
-    b.restore(around);
+    b.restore_insertion_point(around);
     b.yield_(&[]);
-    b.restore(out);
+    b.restore_insertion_point(out);
     b.return_(Some(n));
     let mut after = body.clone();
     assert_eq!(loops_to_fors(&mut unit, &mut after), 2);
@@ -704,20 +704,20 @@ fn deep_nests_convert() {
     for _ in 0..20_000 {
         let some = b.icmp(IntPredicate::Sgt, n, zero);
         let (_, yes, no) = b.if_(some, &[]);
-        let around = b.at_end(no);
+        let around = b.set_insertion_end(no);
         b.yield_(&[]);
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         let (_, region) = b.loop_(&[zero], &[]);
-        let inside = b.at_end(region);
+        let inside = b.set_insertion_end(region);
         places.push((around, inside, b.body.region_params(region)[0]));
     }
     for (around, inside, i) in places.into_iter().rev() {
         let next = b.add(i, one);
         let again = b.icmp(IntPredicate::Slt, next, n);
         b.repeat(again, &[next], &[]);
-        b.restore(inside);
+        b.restore_insertion_point(inside);
         b.yield_(&[]);
-        b.restore(around);
+        b.restore_insertion_point(around);
     }
     b.return_(Some(n));
     assert_eq!(loops_to_fors(&mut unit, &mut body), 20_000);

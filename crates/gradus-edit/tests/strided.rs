@@ -35,12 +35,12 @@ fn build(case: Case) -> (Unit, Body, Op) {
         true => {
             let some = b.icmp(case.predicate, params[0], params[1]);
             let (choice, yes, no) = b.if_(some, &[i8]);
-            let place = b.at_end(no);
+            let place = b.set_insertion_end(no);
             b.yield_(&[params[0]]);
-            b.at_end(yes);
+            b.set_insertion_end(yes);
             let (lp, last) = strided_loop(&mut b, case, show, &params);
             b.yield_(&[last]);
-            b.restore(place);
+            b.restore_insertion_point(place);
             (lp, b.body.result(choice))
         }
     };
@@ -52,7 +52,7 @@ fn strided_loop(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value])
     let i8 = b.unit.types.int(8);
     let (lp, region) = b.loop_(&[params[0]], &[i8]);
     let index = b.body.region_params(region)[0];
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     b.call(show, &[index]);
     let next = b.add(index, params[2]);
     b.set_flags(next, case.flags);
@@ -61,7 +61,7 @@ fn strided_loop(b: &mut Builder<'_>, case: Case, show: FuncId, params: &[Value])
         false => b.icmp(case.predicate, next, params[1]),
     };
     b.repeat(again, &[next], &[next]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     (lp, b.body.result(lp))
 }
 

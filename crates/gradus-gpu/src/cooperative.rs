@@ -27,7 +27,7 @@ use crate::warp::lockstep;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_edit::{is_speculatable, may_spin};
 use gradus_ir::{
-    AllocaPlace, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
+    AllocaStorage, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
 };
 
 /// The run-time call that yields to other threads.
@@ -48,7 +48,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
         match (hindrance, grid_of(body, block)) {
             (None, Some(grid)) => {
                 let flags = &mut body.ops[grid].flags;
-                *flags = flags.with(Flags::TURNS);
+                *flags = flags.with(Flags::COOPERATIVE_THREADS);
                 for lp in waiting {
                     look_again(unit, body, lp);
                 }
@@ -64,7 +64,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
 
 /// Returns whether the threads of a grid, or of the grid around a block, are cooperative.
 pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
-    let takes = |op: Op| body.ops[op].flags.has(Flags::TURNS);
+    let takes = |op: Op| body.ops[op].flags.has(Flags::COOPERATIVE_THREADS);
     takes(op) || grid_of(body, op).is_some_and(takes)
 }
 
@@ -122,8 +122,7 @@ fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
         let region = body.region_of(value);
         body.as_const(value).is_some() || region.is_some_and(|r| !body.is_inside(r, outer))
     };
-    let is_shared =
-        |op: Op| matches!(body.kind(op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared);
+    let is_shared = |op: Op| matches!(body.kind(op), OpKind::Alloca(info) if info.storage == AllocaStorage::Shared);
     let plain = |op: Op| {
         let kind = body.kind(op);
         op == block || kind.is_terminator() || is_speculatable(unit, body, op) || is_shared(op)
@@ -172,13 +171,13 @@ fn look_again(unit: &mut Unit, body: &mut Body, lp: Op) {
     let ty = unit.types.func(void, Vec::new());
     let wait = unit.declare(WAIT, ty, AttrSet::default());
     let mut b = Builder::new(unit, body);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.loc = b.body.ops[end].loc;
     let again = b.body.operand(end, 0);
     let (_, yes, no) = b.if_(again, &[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     b.call(wait, &[]);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[]);
 }

@@ -6,7 +6,7 @@
 use crate::fission::thread_loops::of_block;
 use crate::{Facts, Findings, Options, cooperative};
 use gradus_ir::{
-    AllocaPlace, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
+    AllocaStorage, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
 
 /// Runs the pass.
@@ -63,7 +63,7 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
         b.body.replace_uses(size, extent);
     }
     b.loc = b.body.ops[grid].loc;
-    b.at_op(grid);
+    b.set_insertion_before(grid);
     let is_one = |b: &Builder, extent: Value| b.body.as_int(b.unit, extent) == Some(1);
     let mut kept: Vec<usize> = (0..extents.len())
         .filter(|i| !is_one(b, extents[*i]))
@@ -81,7 +81,7 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
     };
     let made = b.op(kind, &bounds, &[], 1);
     if !options.race_free {
-        b.body.ops[made].flags = Flags::SHARING;
+        b.body.ops[made].flags = Flags::ALLOWS_EQUAL_WRITES;
     }
     let into = b.body.op_regions(made)[0];
     for (i, &rank) in ranks.iter().enumerate() {
@@ -107,12 +107,12 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
 fn share(b: &mut Builder<'_>, options: &Options, grid: Op) {
     let region = b.body.op_regions(grid)[0];
     let of_grid = |op: &Op| match b.body.kind(*op) {
-        OpKind::Alloca(info) => info.place != AllocaPlace::Private,
+        OpKind::Alloca(info) => info.storage != AllocaStorage::Private,
         _ => false,
     };
     let shared: Vec<Op> = b.body.ops_in(region).filter(of_grid).collect();
     for op in shared {
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let memory = of_block(b, op, options);
         let result = b.body.result(op);

@@ -43,7 +43,9 @@ mod warp;
 pub use report::{KernelRecord, Meeting};
 
 use gradus_analysis::{AliasOptions, Effects};
-use gradus_ir::{Body, Diagnostic, FuncId, MOST_THREADS, Op, OpKind, Severity, SpmdKind, Unit};
+use gradus_ir::{
+    Body, Diagnostic, FuncId, MAX_BLOCK_THREADS, Op, OpKind, Severity, SpmdKind, Unit,
+};
 
 /// Options of kernel lowering.
 #[derive(Clone, Debug)]
@@ -80,7 +82,7 @@ impl Default for Options {
     /// CUDA's limits, with every pass enabled.
     fn default() -> Self {
         Options {
-            max_threads: MOST_THREADS.into(),
+            max_threads: MAX_BLOCK_THREADS.into(),
             max_shared_bytes: 227 << 10,
             race_free: true,
             remove_barriers: true,

@@ -13,10 +13,10 @@ pub struct Attr {
 
 /// Parameter attribute: the pointee's numeric type according to debug information. Type analysis reads the
 /// attribute if no other evidence exists. LLVM has no such attribute, and export drops it.
-pub const POINTEE: &str = "gradus-pointee";
+pub const POINTEE_ATTR: &str = "gradus-pointee";
 
 /// The read bits of LLVM's `memory` attribute. Each kind of memory has two bits; the lower bit allows reads.
-const READS: u64 = 0x55;
+const MEMORY_READ_BITS: u64 = 0x55;
 
 /// The payload of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ pub struct AttrSet {
 impl AttrSet {
     /// Returns the attributes of a function that depends only on argument values and always returns.
     /// `speculatable` allows calls on paths without a call in the source.
-    pub fn of_pure(speculatable: bool) -> Self {
+    pub fn pure_function(speculatable: bool) -> Self {
         let flag = |name: &str| Attr {
             name: name.into(),
             value: AttrValue::Flag,
@@ -68,10 +68,10 @@ impl AttrSet {
     }
     /// Restricts the attributes to a call with at most reads and a guaranteed return.
     #[must_use]
-    pub fn reading(mut self) -> Self {
+    pub fn restricted_to_reads(mut self) -> Self {
         let allowed = match self.function("memory") {
-            Some(AttrValue::Int(bits)) => bits & READS,
-            _ => READS,
+            Some(AttrValue::Int(bits)) => bits & MEMORY_READ_BITS,
+            _ => MEMORY_READ_BITS,
         };
         let flags = ["nounwind", "willreturn"].map(|name| (name, AttrValue::Flag));
         for (name, value) in flags
@@ -87,10 +87,9 @@ impl AttrSet {
         self
     }
     /// Returns whether the callee at most reads memory and always returns, according to the attributes.
-    pub fn only_reads(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         let is_there = |name: &str| self.function(name).is_some();
-        let reads =
-            matches!(self.function("memory"), Some(AttrValue::Int(bits)) if bits & !READS == 0);
+        let reads = matches!(self.function("memory"), Some(AttrValue::Int(bits)) if bits & !MEMORY_READ_BITS == 0);
         reads && is_there("nounwind") && is_there("willreturn") && !is_there("convergent")
     }
     /// Returns the value of function attribute `name`.

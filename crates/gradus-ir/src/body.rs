@@ -146,11 +146,11 @@ impl Body {
     }
     /// Returns the region in which an alloca at `op` is fresh for each strand: the region of the nearest
     /// enclosing task, iteration or rank, or the root.
-    pub fn strand_of(&self, op: Op) -> Region {
+    pub fn enclosing_strand(&self, op: Op) -> Region {
         let mut at = self.parent(op).unwrap_or(self.root());
         while let Some(owner) = self.owner(at) {
             match self.parent(owner) {
-                Some(outer) if !self.kind(owner).begins_strands() => at = outer,
+                Some(outer) if !self.kind(owner).is_strand_op() => at = outer,
                 _ => break,
             }
         }
@@ -383,23 +383,23 @@ impl Body {
     /// Appends a detached op to a region.
     pub fn append(&mut self, region: Region, op: Op) {
         let last = self.regions[region].last;
-        self.place(region, last, op, None);
+        self.link_op(region, last, op, None);
     }
     /// Inserts a detached op before `at`; no effect if `at` is detached.
     pub fn insert_before(&mut self, at: Op, op: Op) {
         if let Some(region) = self.ops[at].parent {
             let prev = self.ops[at].prev;
-            self.place(region, prev, op, Some(at));
+            self.link_op(region, prev, op, Some(at));
         }
     }
     /// Inserts a detached op after `at`; no effect if `at` is detached.
     pub fn insert_after(&mut self, at: Op, op: Op) {
         if let Some(region) = self.ops[at].parent {
             let next = self.ops[at].next;
-            self.place(region, Some(at), op, next);
+            self.link_op(region, Some(at), op, next);
         }
     }
-    fn place(&mut self, region: Region, prev: Option<Op>, op: Op, next: Option<Op>) {
+    fn link_op(&mut self, region: Region, prev: Option<Op>, op: Op, next: Option<Op>) {
         debug_assert!(self.ops[op].parent.is_none(), "an op stands in one place");
         self.ops[op].parent = Some(region);
         self.ops[op].prev = prev;

@@ -1,7 +1,7 @@
 //! Op builder: creates ops at an insertion point, with result types implied by the operands.
 
 use crate::{
-    Access, AllocaInfo, AllocaPlace, BinaryOp, Body, CallInfo, CastOp, ConstId, ConstKind, Flags,
+    Access, AllocaInfo, AllocaStorage, BinaryOp, Body, CallInfo, CastOp, ConstId, ConstKind, Flags,
     FloatPredicate, FuncId, IntPredicate, LocId, MetaId, Op, OpKind, ReduceOp, Region, Type,
     TypeId, Unit, Value,
 };
@@ -17,7 +17,7 @@ pub struct Builder<'a> {
     /// The location of new ops.
     pub loc: Option<LocId>,
     /// The flags of new floating-point ops.
-    pub fast: Flags,
+    pub fast_math: Flags,
     region: Region,
     before: Option<Op>,
 }
@@ -30,14 +30,14 @@ impl<'a> Builder<'a> {
             unit,
             body,
             loc: None,
-            fast: Flags::NONE,
+            fast_math: Flags::NONE,
             region,
             before: None,
         }
     }
     /// Sets the insertion point to the end of a region. Returns the old insertion point, for
     /// [`Builder::restore`].
-    pub fn at_end(&mut self, region: Region) -> (Region, Option<Op>) {
+    pub fn set_insertion_end(&mut self, region: Region) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         self.region = region;
         self.before = None;
@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
     }
     /// Sets the insertion point before an op (no effect if the op is detached). Returns the old insertion
     /// point, for [`Builder::restore`].
-    pub fn at_op(&mut self, op: Op) -> (Region, Option<Op>) {
+    pub fn set_insertion_before(&mut self, op: Op) -> (Region, Option<Op>) {
         let old = (self.region, self.before);
         if let Some(region) = self.body.parent(op) {
             self.region = region;
@@ -54,7 +54,7 @@ impl<'a> Builder<'a> {
         old
     }
     /// Restores an insertion point.
-    pub fn restore(&mut self, place: (Region, Option<Op>)) {
+    pub fn restore_insertion_point(&mut self, place: (Region, Option<Op>)) {
         (self.region, self.before) = place;
     }
     /// Returns the region of the insertion point.
@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
     }
     fn fast_value(&mut self, kind: OpKind, operands: &[Value], result: TypeId) -> Value {
         let value = self.value(kind, operands, result);
-        self.set_flags(value, self.fast);
+        self.set_flags(value, self.fast_math);
         value
     }
     /// Sets the flags of the op that defines `value`.
@@ -206,15 +206,15 @@ impl<'a> Builder<'a> {
     }
     /// A comparison of integers or pointers.
     pub fn icmp(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
-        let ty = self.truth_type(a);
+        let ty = self.bool_type_like(a);
         self.value(OpKind::ICmp(predicate), &[a, b], ty)
     }
     /// A comparison of floating-point numbers.
     pub fn fcmp(&mut self, predicate: FloatPredicate, a: Value, b: Value) -> Value {
-        let ty = self.truth_type(a);
+        let ty = self.bool_type_like(a);
         self.fast_value(OpKind::FCmp(predicate), &[a, b], ty)
     }
-    fn truth_type(&mut self, like: Value) -> TypeId {
+    fn bool_type_like(&mut self, like: Value) -> TypeId {
         let bit = self.unit.types.int(1);
         let ty = self.body.ty(like);
         self.unit.types.with_scalar(ty, bit)
@@ -255,7 +255,7 @@ impl<'a> Builder<'a> {
         let info = AllocaInfo {
             ty,
             align_bytes,
-            place: AllocaPlace::Frame,
+            storage: AllocaStorage::Frame,
             inalloca: false,
         };
         self.value(OpKind::Alloca(info), &[one], ptr)

@@ -23,7 +23,7 @@ fn use_lists_follow_edits() {
 }
 
 #[test]
-fn erasing_an_op_erases_what_it_owns() {
+fn erasing_an_op_erases_its_regions() {
     let mut unit = Unit::default();
     let double = unit.types.f64();
     let bit = unit.types.int(1);
@@ -31,12 +31,12 @@ fn erasing_an_op_erases_what_it_owns() {
     let (c, x) = (body.params()[0], body.params()[1]);
     let mut build = Builder::new(&mut unit, &mut body);
     let (op, then, other) = build.if_(c, &[double]);
-    let outside = build.at_end(then);
+    let outside = build.set_insertion_end(then);
     let y = build.fmul(x, x);
     build.yield_(&[y]);
-    build.at_end(other);
+    build.set_insertion_end(other);
     build.yield_(&[x]);
-    build.restore(outside);
+    build.restore_insertion_point(outside);
     build.return_(None);
     assert_eq!(body.walk(body.root()).count(), 5);
     body.erase(op);

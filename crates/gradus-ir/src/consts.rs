@@ -38,13 +38,13 @@ pub enum ConstKind {
     },
     /// A small address below [`FIRST_OBJECT`] that points to no object, like null. Rust's empty vectors and
     /// slices hold such dangling addresses.
-    NoObject(u16),
+    DanglingAddress(u16),
     /// A constant opaque to Gradus: index into the host's table.
     Foreign(u32),
 }
 
 /// The lowest address of any object: operating systems leave the first page unmapped.
-pub const FIRST_OBJECT: u16 = 4096;
+pub const MIN_OBJECT_ADDRESS: u16 = 4096;
 
 /// The interned constants of a unit.
 #[derive(Clone, Debug, Default)]

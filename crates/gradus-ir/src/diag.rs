@@ -18,7 +18,7 @@ pub struct SourceSpan {
 impl SourceSpan {
     /// Returns whether the file belongs to the compiler or the system (headers of a standard library, for
     /// instance).
-    pub fn is_of_system(&self) -> bool {
+    pub fn is_in_system_code(&self) -> bool {
         const OF_SYSTEM: [&str; 3] = ["/include/c++/", "/lib/clang/", "/rustc/"];
         self.file.starts_with("/usr/") || OF_SYSTEM.iter().any(|part| self.file.contains(part))
     }
@@ -165,7 +165,7 @@ codes! {
     /// Integer arithmetic on the bits of an active floating-point number.
     FloatBits = "0008",
     /// A mutable global without a visible definition receives active values.
-    UnseenGlobal = "0009",
+    ExternalGlobal = "0009",
     /// A thread-local global receives active values.
     ThreadLocalGlobal = "0010",
     /// OpenMP on an active path.
@@ -183,7 +183,7 @@ codes! {
     /// The arguments of a differentiation call do not match the function.
     BadRequest = "0017",
     /// An indirect call with unknown targets operates on active values.
-    UnknownTarget = "0018",
+    UnknownIndirectTarget = "0018",
     /// The requested derivative is zero: no active input reaches an active output.
     ZeroDerivative = "0019",
     /// An exception may cross active memory writes.
@@ -219,13 +219,13 @@ codes! {
     /// A command-line option does not exist or does not apply.
     BadOption = "0035",
     /// A parallel region is not recognised and remains unchanged.
-    ParallelKept = "0036",
+    ParallelNotRaised = "0036",
     /// A GPU kernel that cannot become loops.
     KernelRefused = "0037",
     /// A derivative is not finite at a point with a finite function value.
     NotFinite = "0038",
     /// A keyword of the call interface is not supported.
-    UnknownWord = "0039",
+    UnsupportedKeyword = "0039",
     /// An active number passes through text or a file.
     TextRoundTrip = "0040",
 }

@@ -157,7 +157,7 @@ impl FloatPredicate {
     #[must_use]
     pub fn swapped(self) -> FloatPredicate {
         use FloatPredicate::*;
-        if crate::mutant::planted(crate::mutant::Mutant::ComparisonNotSwapped) {
+        if crate::mutant::is_planted(crate::mutant::Mutant::ComparisonNotSwapped) {
             return self;
         }
         match self {
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_undefined_is_not_folded() {
+    fn undefined_results_are_not_folded() {
         use BinaryOp::*;
         assert_eq!(fold_binary(SDiv, 8, 0x80, 0xff), None);
         assert_eq!(fold_binary(UDiv, 8, 1, 0), None);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_read_signs_only_where_they_should() {
+    fn only_signed_predicates_use_signs() {
         use IntPredicate::*;
         assert!(fold_icmp(Slt, 32, 0xffff_ffff, 0));
         assert!(!fold_icmp(Ult, 32, 0xffff_ffff, 0));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_extend_and_cut() {
+    fn casts_extend_and_truncate() {
         assert_eq!(fold_cast(CastOp::SExt, 8, 16, 0x80), Some(0xff80));
         assert_eq!(fold_cast(CastOp::ZExt, 8, 16, 0x80), Some(0x80));
         assert_eq!(fold_cast(CastOp::Trunc, 16, 8, 0x180), Some(0x80));

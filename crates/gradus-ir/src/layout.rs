@@ -48,13 +48,13 @@ impl Layout {
             text: text.to_string(),
         };
         for part in text.split('-') {
-            layout.read_part(part);
+            layout.parse_component(part);
         }
         layout.int_align.sort_unstable();
         layout
     }
 
-    fn read_part(&mut self, part: &str) {
+    fn parse_component(&mut self, part: &str) {
         let mut fields = part.split(':');
         let head = fields.next().unwrap_or_default();
         let numbers: Vec<u64> = fields.filter_map(|f| f.parse().ok()).collect();

@@ -31,25 +31,25 @@ mod types;
 mod unit;
 mod verify;
 
-pub use attrs::{Attr, AttrSet, AttrValue, POINTEE};
+pub use attrs::{Attr, AttrSet, AttrValue, POINTEE_ATTR};
 pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
-pub use consts::{Const, ConstKind, ConstTable, FIRST_OBJECT};
+pub use consts::{Const, ConstKind, ConstTable, MIN_OBJECT_ADDRESS};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use internal_error::internal_error;
 pub use layout::{Address, Layout};
-pub use meta::{AliasScope, CopiedMember, Meta, TbaaTag, TbaaType};
+pub use meta::{AliasScope, Meta, TbaaStructMember, TbaaTag, TbaaType};
 pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
-    FloatPredicate, IntPredicate, LandingPad, MOST_THREADS, OpKind, ReduceOp, RmwOp, Schedule,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
+    FloatPredicate, IntPredicate, LandingPad, MAX_BLOCK_THREADS, OpKind, ReduceOp, RmwOp, Schedule,
     SpmdKind, TailKind,
 };
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{
-    Function, GivenAway, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit,
+    AddressEscapes, Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit,
 };
 pub use verify::{Rule, verify, verify_function};
 

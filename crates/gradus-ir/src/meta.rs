@@ -29,7 +29,7 @@ pub struct TbaaTag {
 
 /// One member moved by a memcpy (`!tbaa.struct`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CopiedMember {
+pub struct TbaaStructMember {
     /// The offset from the start of the copy, in bytes.
     pub offset_bytes: u64,
     /// The member's size in bytes.
@@ -56,7 +56,7 @@ pub struct Meta {
     pub tbaa: Option<TbaaTag>,
     /// Members of the structure moved by a memcpy; uncovered bytes are padding. Empty if the front end states
     /// no members.
-    pub copied: Vec<CopiedMember>,
+    pub tbaa_struct: Vec<TbaaStructMember>,
     /// The scopes that the access belongs to, sorted.
     pub alias_scopes: Vec<ScopeId>,
     /// The scopes with accesses disjoint from this access, sorted.

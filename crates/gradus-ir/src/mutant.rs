@@ -9,7 +9,7 @@
 
 /// The program generator that detects a seeded fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToldBy {
+pub enum DetectedBy {
     /// Wide programs in the text form of the IR.
     Wide,
     /// C programs.
@@ -78,25 +78,25 @@ mutants! {
     /// The adjoint of a memcpy overwrites the source's shadow instead of accumulating.
     CopyReplacesAdjoints,
     /// The adjoint of an overlapping copy runs element by element.
-    OverlapForgotten,
+    OverlappingCopyElementwise,
     /// Shadow blocks are not freed.
     ShadowNotFreed,
     /// A free deferred to the reverse pass is never emitted.
     DeferredFreeLost,
     /// Inactive lanes of a masked load lose the adjoints of the pass-through value.
-    MaskedOthersLost,
+    MaskedPassThroughLost,
     /// The adjoint of an arithmetic op is not emitted.
-    UndoForgotten,
+    AdjointNotEmitted,
     /// A merge of the reverse pass is not closed.
     MergeLeftOpen,
     /// No shadow address accompanies the primal address computation.
-    CompanionForgotten,
+    ShadowAddressMissing,
     /// The reverse pass runs the wrong arm of an `if`.
     ArmsSwapped,
     /// The reverse pass counts a `for` upwards.
     IndexNotReversed,
     /// An inverted induction is not decremented by the iteration's step.
-    StepNotTakenAway,
+    InductionNotInverted,
     /// The reverse pass skips one iteration of a loop with an exit.
     IterationLost,
     /// Adjoints of values defined outside a loop do not leave the loop.
@@ -118,32 +118,32 @@ mutants! {
     /// An extracted element's adjoint goes to lane 0.
     ExtractedLaneZero,
     /// The adjoint of a replaced vector element is not zeroed.
-    InsertKeepsLane,
+    InsertKeepsElementAdjoint,
     /// A lane that a shuffle selects twice receives one adjoint.
-    ShuffleTakenOnce,
+    DuplicatedLaneOnce,
     /// The sign that masks copy or flip from another number is dropped.
     OtherSignDropped,
     /// Float bit ranges in integers are shifted back in the wrong direction.
-    LanesShiftedOn,
+    BitRangeShiftedWrongWay,
     /// Loads from clobbered memory are recomputed.
-    OverwrittenLoadRedone,
+    ClobberedLoadRecomputed,
     /// Calls that read clobbered memory are recomputed.
-    OverwrittenCallRedone,
+    ClobberedCallRecomputed,
     /// Memory read by a call through pointers in the arguments' memory is read again although clobbered after
     /// the call.
-    OverwrittenBehindCall,
+    ClobberedAfterCallReread,
     /// Iterations that read scratch memory of earlier iterations are recomputed.
-    ScratchOfEarlierIterations,
+    CrossIterationScratchRecomputed,
     /// A snapshot for several loops holds only the memory read by the last loop.
     SnapshotOfLastLoop,
     /// Iterations work on the tape in place although later writes clobber required cells.
-    TapeWrittenLate,
+    LateWriteToInPlaceTape,
     /// A carried value is reloaded from the location of the next iteration's value.
-    CarriedReadOneOn,
+    CarriedReloadOffByOne,
     /// A carried value is reloaded from clobbered memory.
-    CarriedReadPastStores,
+    ClobberedCarriedReloaded,
     /// Saved values are indexed by all enclosing loops except the innermost.
-    KeptWithoutInnermost,
+    TapeIndexWithoutInnermost,
     /// The tape's arrays are written with reversed index order.
     TapeIndicesReversed,
     /// Shadow blocks on the heap are not zeroed.
@@ -155,21 +155,21 @@ mutants! {
     /// The shadow of a stored pointer is not stored.
     ShadowPointerNotStored,
     /// Addresses stored in write-only blocks of global variables are also stored in the blocks' shadows.
-    NotesFollowed,
+    WriteOnlyBlocksShadowed,
     /// The runtime check for a pointer equal to its shadow is missing.
-    ActivityNotAsked,
+    RuntimeActivityCheckMissing,
     /// Clobbers by earlier ops of a loop body, reached through the back edge, are missed.
-    LoopsNotUnioned,
+    BackEdgeClobbersMissed,
     /// Clobbers after a callee's return are forgotten.
     AfterEndForgotten,
     /// Accesses at unknown offsets count as disjoint.
-    OffsetsApart,
+    UnknownOffsetsDisjoint,
     /// An argument's pointee counts as disjoint from the pointees of all other pointers.
-    ArgumentsNeverMeet,
+    ArgumentsNeverAlias,
     /// Pointers of unknown origin count as disjoint from escaped memory.
     EscapeForgotten,
     /// A loop converted to a `for` runs one iteration less.
-    CountedOnceLess,
+    TripCountOffByOne,
     /// All inductions of a loop converted to a `for` start at zero.
     InductionFromZero,
     /// After an `if` with a store in one arm only, a promoted slot has the value of the first arm.
@@ -183,62 +183,62 @@ mutants! {
     /// Memory counts as update-only although a loaded value is stored elsewhere.
     UpdatedReadElsewhere,
     /// A power of two moved to the seed also stays in the factor.
-    PowerTakenTwice,
+    PowerOfTwoAppliedTwice,
     /// A comparison with exchanged operands keeps the predicate.
     ComparisonNotSwapped,
     /// The clobber check of a loop that reads a copied index array is missing.
-    ListsMeetUnasked,
+    IndexCopyClobberUnchecked,
     /// The copy of the memory reached by an index array ends at the start of the last element.
-    ListCopyTooShort,
+    IndirectCopyTooShort,
     /// An index array that a loop changes is read before the loop.
-    ListTakenAsSteady,
+    IndexArrayAssumedInvariant,
     /// Parallel loops are fused regardless of the written memory.
-    LoopsMeetUnasked,
+    LoopFusionUnchecked,
     /// A write by some iterations of a parallel loop counts as a write by every iteration.
-    SomeWritesForAll,
+    ConditionalWriteAsUnconditional,
     /// Branches on one condition are merged across intervening writes.
-    BranchesPassWrites,
+    BranchMergeAcrossWrites,
     /// Index arrays changed by parallel loops are taken to select equal locations in both loops.
-    ListsChangeUnseen,
+    FusedIndexArraysChange,
     /// Adjacent elements are taken across the whole vector instead of within each 128 bits.
-    NeighboursAcrossParts,
+    AdjacentAcrossHalves,
     /// Even and odd lanes are exchanged.
-    LanesInTurnSwapped,
+    EvenOddLanesSwapped,
     /// Sign bits select the other vector.
-    SignsChooseOther,
+    SignBlendSwapped,
     /// A scalar minimum applies to all lanes instead of the first lane.
-    ExtremeOfAllLanes,
+    ScalarMinInAllLanes,
     /// Registrations with internal linkage are ignored.
     StaticRegistrationsLost,
     /// Launches are fused without a check that the arrays are disjoint.
-    LaunchesMeetUnasked,
+    LaunchFusionUnchecked,
     /// Accesses to one array by threads of two launches count as thread-private.
-    ThreadsMeetUnseen,
+    FusedThreadConflictMissed,
     /// Host loads between two launches move before both launches.
-    LoadsPassLaunches,
+    HostLoadMovedOverLaunch,
     /// Warp lockstep synchronises only after a volatile store.
-    StepsMeetLate,
+    LockstepBarrierOnlyAfter,
     /// Warp lockstep synchronises only before a volatile store.
-    StepsMeetEarly,
+    LockstepBarrierOnlyBefore,
     /// A range of elements that is tested as a whole may begin at any element.
-    StretchAnywhere,
+    SearchRangeUnaligned,
     /// A speculative search tests only the last element of a range before skipping the range.
-    StretchBySome,
+    SearchTestsLastOnly,
     /// A sparse thread loop always starts at thread 0.
-    MultiplesFromZero,
+    SparseLoopFromZero,
     /// The last active thread of a sparse thread loop is dropped.
-    LastMultipleLost,
+    SparseLoopLastLost,
     /// Indices that may wrap in 32 bits are computed in 64 bits.
-    WrappingMadeLong,
+    WrappingIndexWidened,
     /// A worksharing function with callers in one file only is taken to run outside of teams.
-    CallersTeamForgotten,
+    CallerTeamIgnored,
     /// Iterations of a parallel loop add non-atomically to memory shared with other iterations.
     SharedAddPlain,
 }
 
 /// Returns whether `mutant` is planted.
 #[cfg(debug_assertions)]
-pub fn planted(mutant: Mutant) -> bool {
+pub fn is_planted(mutant: Mutant) -> bool {
     state::PLANTED.get() == Some(mutant)
 }
 

@@ -4,7 +4,7 @@
 //! in `text/print_kind.rs` and `text/parse_kind.rs`.
 
 use crate::ops::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp,
     FloatPredicate, IntPredicate, OpKind, ReduceOp, RmwOp, Schedule, SpmdKind, TailKind,
 };
 use crate::{Entity, TypeId};
@@ -57,7 +57,7 @@ pub enum EffectClass {
     /// The effects of the op's regions.
     Regions,
     /// Terminates a region.
-    Ends,
+    Terminates,
     /// The effects that the host states for the op; arbitrary effects if the host states none.
     Unknown,
 }
@@ -112,7 +112,7 @@ macro_rules! ops {
 }
 
 /// Placeholder for dimensions that the parser infers from the number of operands.
-pub(crate) const UNSAID: u32 = u32::MAX;
+pub(crate) const INFERRED_DIMS: u32 = u32::MAX;
 
 const NO_ACCESS: Access = Access {
     align_bytes: 0,
@@ -150,7 +150,7 @@ ops! {
     InsertValue(_) => "insertvalue", Exactly 2, Exactly 1, Exactly 0, Pure,
         InsertValue(Box::default());
     Alloca(_) => "alloca", Exactly 1, Exactly 1, Exactly 0, Allocates, Alloca(AllocaInfo {
-        ty: no_type(), align_bytes: 0, place: AllocaPlace::Frame, inalloca: false,
+        ty: no_type(), align_bytes: 0, storage: AllocaStorage::Frame, inalloca: false,
     });
     Load(_) => "load", Exactly 1, Exactly 1, Exactly 0, Reads, Load(NO_ACCESS);
     Store(_) => "store", Exactly 2, Exactly 0, Exactly 0, Writes, Store(NO_ACCESS);
@@ -174,12 +174,12 @@ ops! {
         LandingPad(Box::new(crate::LandingPad { cleanup: false, clauses: Vec::new() }));
     Scope => "scope", Exactly 0, AtLeast 0, Exactly 1, Regions, Scope;
     Spawn { .. } => "spawn", AtLeast 0, Exactly 0, Exactly 1, Regions,
-        Spawn { when: false, serial: false };
+        Spawn { has_condition: false, has_final: false };
     Sync => "sync", Exactly 0, Exactly 0, Exactly 0, Orders, Sync;
     ParFor { .. } => "par.for", AtLeast 1, AtLeast 0, AtLeast 1, Regions,
-        ParFor { dims: UNSAID, reductions: Box::default(), grain: None };
+        ParFor { dims: INFERRED_DIMS, reductions: Box::default(), grain: None };
     Spmd { .. } => "spmd", AtLeast 1, Exactly 0, Exactly 1, Regions,
-        Spmd { kind: SpmdKind::Team, dims: UNSAID };
+        Spmd { kind: SpmdKind::Team, dims: INFERRED_DIMS };
     Barrier(_) => "barrier", Exactly 0, Exactly 0, Exactly 0, Orders,
         Barrier(BarrierScope::Team);
     ShareFor { .. } => "share.for", AtLeast 1, Exactly 0, Exactly 1, Regions,
@@ -188,11 +188,11 @@ ops! {
         Single { nowait: false, copy: false };
     Critical(_) => "critical", Exactly 0, AtLeast 0, Exactly 1, Regions,
         Critical(Box::default());
-    Yield => "yield", AtLeast 0, Exactly 0, Exactly 0, Ends, Yield;
-    Repeat => "repeat", AtLeast 1, Exactly 0, Exactly 0, Ends, Repeat;
-    Return => "return", AtLeast 0, Exactly 0, Exactly 0, Ends, Return;
-    Unreachable => "unreachable", Exactly 0, Exactly 0, Exactly 0, Ends, Unreachable;
-    Resume => "resume", Exactly 1, Exactly 0, Exactly 0, Ends, Resume;
+    Yield => "yield", AtLeast 0, Exactly 0, Exactly 0, Terminates, Yield;
+    Repeat => "repeat", AtLeast 1, Exactly 0, Exactly 0, Terminates, Repeat;
+    Return => "return", AtLeast 0, Exactly 0, Exactly 0, Terminates, Return;
+    Unreachable => "unreachable", Exactly 0, Exactly 0, Exactly 0, Terminates, Unreachable;
+    Resume => "resume", Exactly 1, Exactly 0, Exactly 0, Terminates, Resume;
     Foreign(_) => "foreign", AtLeast 0, AtLeast 0, AtLeast 0, Unknown, Foreign(0);
 }
 

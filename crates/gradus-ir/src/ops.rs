@@ -165,7 +165,7 @@ impl Access {
         }
     }
     /// Returns whether the access acquires or releases. Later accesses then see writes of other threads.
-    pub fn orders(&self) -> bool {
+    pub fn is_ordering(&self) -> bool {
         self.order >= Atomicity::Acquire
     }
     /// Returns whether the access is neither volatile nor atomic.
@@ -176,7 +176,7 @@ impl Access {
 
 /// The storage of an alloca.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AllocaPlace {
+pub enum AllocaStorage {
     /// The function's frame; the memory lives until the function returns.
     #[default]
     Frame,
@@ -194,7 +194,7 @@ pub struct AllocaInfo {
     /// The alignment in bytes, a power of two.
     pub align_bytes: u32,
     /// The storage.
-    pub place: AllocaPlace,
+    pub storage: AllocaStorage,
     /// True if the memory is an argument-passing area (`inalloca`). Gradus never changes such an alloca.
     pub inalloca: bool,
 }
@@ -258,7 +258,7 @@ pub enum BarrierScope {
 }
 
 /// The maximum number of threads of a GPU block with a non-constant size.
-pub const MOST_THREADS: u32 = 1024;
+pub const MAX_BLOCK_THREADS: u32 = 1024;
 
 /// The kind of ranks of an `spmd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -398,10 +398,10 @@ pub enum OpKind {
     Spawn {
         /// True if the first operand is an `i1` condition. If the condition is false, the task runs
         /// undeferred, here.
-        when: bool,
+        has_condition: bool,
         /// True if the last operand is an `i1`. If the value is true, all tasks spawned inside run undeferred
         /// (OpenMP's `final`).
-        serial: bool,
+        has_final: bool,
     },
     /// Waits for the tasks spawned so far in the enclosing scope.
     Sync,
@@ -489,7 +489,7 @@ impl OpKind {
         )
     }
     /// Returns whether the op's region is the code of a strand: a task, an iteration or a rank.
-    pub fn begins_strands(&self) -> bool {
+    pub fn is_strand_op(&self) -> bool {
         use OpKind::*;
         matches!(
             self,
@@ -548,23 +548,23 @@ impl Flags {
     pub const INDEPENDENT: Flags = Flags(1 << 15);
     /// On a parallel loop or an [`Flags::INDEPENDENT`] `for`: several iterations may write one location if
     /// the written values are equal, as threads of a GPU do.
-    pub const SHARING: Flags = Flags(1 << 16);
+    pub const ALLOWS_EQUAL_WRITES: Flags = Flags(1 << 16);
     /// On a `for`: do not vectorise the loop.
-    pub const SCALAR: Flags = Flags(1 << 17);
+    pub const NO_VECTORIZE: Flags = Flags(1 << 17);
     /// On an atomic read-modify-write: only other iterations of the enclosing parallel loops may conflict.
     /// The access may become plain if the iterations do not run concurrently.
-    pub const BETWEEN: Flags = Flags(1 << 18);
+    pub const ATOMIC_ACROSS_ITERATIONS: Flags = Flags(1 << 18);
     /// On a grid: threads wait for each other in loops and run as cooperative threads, each with a private
     /// stack.
-    pub const TURNS: Flags = Flags(1 << 19);
+    pub const COOPERATIVE_THREADS: Flags = Flags(1 << 19);
     /// On a `for`: do not unroll the body if the trip count is unknown. The program's own loop states the
     /// trip count only through a division.
-    pub const ROLLED: Flags = Flags(1 << 20);
+    pub const NO_RUNTIME_UNROLL: Flags = Flags(1 << 20);
     /// On a loop: a parallel-loop intrinsic of the program applies to this loop, not to an inner loop.
-    pub const MARKED: Flags = Flags(1 << 21);
+    pub const HAS_PARALLEL_INTRINSIC: Flags = Flags(1 << 21);
     /// On a task: no parallel region of the function encloses the task. If no region of a caller encloses the
     /// task either, the creating thread runs the task.
-    pub const ORPHAN: Flags = Flags(1 << 22);
+    pub const ORPHANED_TASK: Flags = Flags(1 << 22);
     /// The fast-math flags inherited by adjoint arithmetic (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -589,13 +589,13 @@ impl Flags {
         (Flags::CONTRACT, "contract"),
         (Flags::AFN, "afn"),
         (Flags::INDEPENDENT, "independent"),
-        (Flags::SHARING, "sharing"),
-        (Flags::SCALAR, "scalar"),
-        (Flags::BETWEEN, "between"),
-        (Flags::TURNS, "turns"),
-        (Flags::ROLLED, "rolled"),
-        (Flags::MARKED, "marked"),
-        (Flags::ORPHAN, "orphan"),
+        (Flags::ALLOWS_EQUAL_WRITES, "sharing"),
+        (Flags::NO_VECTORIZE, "scalar"),
+        (Flags::ATOMIC_ACROSS_ITERATIONS, "between"),
+        (Flags::COOPERATIVE_THREADS, "turns"),
+        (Flags::NO_RUNTIME_UNROLL, "rolled"),
+        (Flags::HAS_PARALLEL_INTRINSIC, "marked"),
+        (Flags::ORPHANED_TASK, "orphan"),
     ];
 
     /// Returns whether all flags of `other` are set.

@@ -8,28 +8,28 @@ use crate::{OpKind, Type, TypeId, Unit};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Implied {
     /// An interned type.
-    Known(TypeId),
+    Interned(TypeId),
     /// A type that may not be interned yet.
-    Made(Type),
+    NotInterned(Type),
     /// The operand types do not fit the op.
-    Wrong,
+    Mismatch,
 }
 
 impl Implied {
     /// Returns whether the implied type is `ty`.
     pub fn is(&self, unit: &Unit, ty: TypeId) -> bool {
         match self {
-            Implied::Known(id) => *id == ty,
-            Implied::Made(made) => unit.types.get(ty) == made,
-            Implied::Wrong => false,
+            Implied::Interned(id) => *id == ty,
+            Implied::NotInterned(made) => unit.types.get(ty) == made,
+            Implied::Mismatch => false,
         }
     }
     /// Interns the type and returns the id; `None` if the operands do not fit the op.
     pub fn intern(self, unit: &mut Unit) -> Option<TypeId> {
         match self {
-            Implied::Known(id) => Some(id),
-            Implied::Made(made) => Some(unit.types.intern(made)),
-            Implied::Wrong => None,
+            Implied::Interned(id) => Some(id),
+            Implied::NotInterned(made) => Some(unit.types.intern(made)),
+            Implied::Mismatch => None,
         }
     }
 }
@@ -41,12 +41,12 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
     let operand = |i: usize| {
         operands
             .get(i)
-            .map_or(Implied::Wrong, |ty| Implied::Known(*ty))
+            .map_or(Implied::Mismatch, |ty| Implied::Interned(*ty))
     };
     let one = |ty: Implied| Some(vec![ty]);
     let all = |from: usize| {
         let rest = operands.get(from..).unwrap_or_default();
-        Some(rest.iter().map(|ty| Implied::Known(*ty)).collect())
+        Some(rest.iter().map(|ty| Implied::Interned(*ty)).collect())
     };
     match kind {
         Binary(_) | FNeg | Freeze | InsertElement | InsertValue(_) => one(operand(0)),
@@ -55,13 +55,13 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
         ExtractElement => one(element(unit, operands)),
         Shuffle(mask) => one(shuffled(unit, operands, mask.len())),
         ExtractValue(path) => one(member(unit, operands, path)),
-        Alloca(_) => one(Implied::Made(Type::Ptr(0))),
+        Alloca(_) => one(Implied::NotInterned(Type::Ptr(0))),
         Addr { .. } => one(address(unit, operands)),
         CmpXchg { .. } => one(exchanged(unit, operands)),
         Call(info) => Some(match unit.result_type(info.signature) {
             Some(ty) if unit.types.is_void(ty) => Vec::new(),
-            Some(ty) => vec![Implied::Known(ty)],
-            None => vec![Implied::Wrong],
+            Some(ty) => vec![Implied::Interned(ty)],
+            None => vec![Implied::Mismatch],
         }),
         For { .. } => all(1),
         ParFor { dims, .. } => all(*dims as usize),
@@ -93,34 +93,34 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
 
 fn truth(unit: &Unit, operands: &[TypeId]) -> Implied {
     let Some(&ty) = operands.first() else {
-        return Implied::Wrong;
+        return Implied::Mismatch;
     };
     match (unit.types.get(ty), unit.types.find(&Type::Int(1))) {
-        (Type::Vector { len, scalable, .. }, Some(bit)) => Implied::Made(Type::Vector {
+        (Type::Vector { len, scalable, .. }, Some(bit)) => Implied::NotInterned(Type::Vector {
             elem: bit,
             len: *len,
             scalable: *scalable,
         }),
-        (Type::Vector { .. }, None) => Implied::Wrong,
-        _ => Implied::Made(Type::Int(1)),
+        (Type::Vector { .. }, None) => Implied::Mismatch,
+        _ => Implied::NotInterned(Type::Int(1)),
     }
 }
 
 fn element(unit: &Unit, operands: &[TypeId]) -> Implied {
     match operands.first().map(|ty| unit.types.get(*ty)) {
-        Some(Type::Vector { elem, .. }) => Implied::Known(*elem),
-        _ => Implied::Wrong,
+        Some(Type::Vector { elem, .. }) => Implied::Interned(*elem),
+        _ => Implied::Mismatch,
     }
 }
 
 fn shuffled(unit: &Unit, operands: &[TypeId], lanes: usize) -> Implied {
     match operands.first().map(|ty| unit.types.get(*ty)) {
-        Some(Type::Vector { elem, scalable, .. }) => Implied::Made(Type::Vector {
+        Some(Type::Vector { elem, scalable, .. }) => Implied::NotInterned(Type::Vector {
             elem: *elem,
             len: lanes as u32,
             scalable: *scalable,
         }),
-        _ => Implied::Wrong,
+        _ => Implied::Mismatch,
     }
 }
 
@@ -131,18 +131,18 @@ fn member(unit: &Unit, operands: &[TypeId], path: &[u32]) -> Implied {
     };
     let ty = operands.first().copied();
     match path.iter().try_fold(ty, |ty, i| Some(inside(ty?, i))) {
-        Some(Some(ty)) => Implied::Known(ty),
-        _ => Implied::Wrong,
+        Some(Some(ty)) => Implied::Interned(ty),
+        _ => Implied::Mismatch,
     }
 }
 
 /// Returns the type of an address: a vector of addresses if the base or an index is a vector.
 fn address(unit: &Unit, operands: &[TypeId]) -> Implied {
     let Some(&base) = operands.first() else {
-        return Implied::Wrong;
+        return Implied::Mismatch;
     };
     if matches!(unit.types.get(base), Type::Vector { .. }) {
-        return Implied::Known(base);
+        return Implied::Interned(base);
     }
     let wide = operands[1..]
         .iter()
@@ -151,22 +151,22 @@ fn address(unit: &Unit, operands: &[TypeId]) -> Implied {
             _ => None,
         });
     match wide {
-        Some((len, scalable)) => Implied::Made(Type::Vector {
+        Some((len, scalable)) => Implied::NotInterned(Type::Vector {
             elem: base,
             len,
             scalable,
         }),
-        None => Implied::Known(base),
+        None => Implied::Interned(base),
     }
 }
 
 fn exchanged(unit: &Unit, operands: &[TypeId]) -> Implied {
     match (operands.get(1), unit.types.find(&Type::Int(1))) {
-        (Some(&ty), Some(bit)) => Implied::Made(Type::Struct {
+        (Some(&ty), Some(bit)) => Implied::NotInterned(Type::Struct {
             name: None,
             fields: vec![ty, bit],
             packed: false,
         }),
-        _ => Implied::Wrong,
+        _ => Implied::Mismatch,
     }
 }

@@ -162,7 +162,7 @@ impl TypeTable {
         })
     }
     /// Returns the variadic version of the function type `func`; any other type unchanged.
-    pub fn with_further_args(&mut self, func: TypeId) -> TypeId {
+    pub fn with_varargs(&mut self, func: TypeId) -> TypeId {
         match self.get(func).clone() {
             Type::Func { result, params, .. } => self.intern(Type::Func {
                 result,
@@ -173,7 +173,7 @@ impl TypeTable {
         }
     }
     /// Returns whether a function type is variadic.
-    pub fn takes_further_args(&self, id: TypeId) -> bool {
+    pub fn is_variadic(&self, id: TypeId) -> bool {
         matches!(self.get(id), Type::Func { variadic: true, .. })
     }
     /// Returns the element type of a vector, or the type itself.

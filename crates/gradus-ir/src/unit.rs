@@ -99,7 +99,7 @@ pub struct Global {
     /// The initial contents; `None` if unknown or unreadable.
     pub init: Option<Initializer>,
     /// For an unreadable initialiser: the symbols whose addresses occur anywhere in the initialiser.
-    pub unread: Vec<Symbol>,
+    pub unparsed_symbols: Vec<Symbol>,
     /// Tail padding on export, in bytes. Tail padding keeps the variable's end address distinct from the next
     /// variable's start.
     pub room_bytes: u32,
@@ -109,19 +109,20 @@ pub struct Global {
 
 /// The escape summary of a variable over the whole module, including functions that were not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GivenAway {
+pub struct AddressEscapes {
     /// The functions that store the variable's address in memory, and the variables that hold the address
     /// initially. `None` represents all symbols that were not imported.
-    pub by: BTreeSet<Option<Symbol>>,
+    pub stored_by: BTreeSet<Option<Symbol>>,
     /// The functions that store pointers into the variable.
-    pub set_by: BTreeSet<Option<Symbol>>,
+    pub pointers_stored_by: BTreeSet<Option<Symbol>>,
 }
 
 impl Global {
     /// Iterates over the symbols whose addresses the initial contents hold, as far as the module states.
-    pub fn named(&self) -> impl Iterator<Item = Symbol> {
+    pub fn initial_symbols(&self) -> impl Iterator<Item = Symbol> {
         let read = self.init.iter().flat_map(|init| &init.relocations);
-        read.map(|r| r.target).chain(self.unread.iter().copied())
+        read.map(|r| r.target)
+            .chain(self.unparsed_symbols.iter().copied())
     }
 }
 
@@ -164,15 +165,15 @@ pub struct Unit {
     metas_ids: HashMap<Meta, MetaId>,
     symbols: HashMap<String, Symbol>,
     /// Symbol names reserved by the host, present in the unit or not.
-    taken: HashSet<String>,
+    reserved_names: HashSet<String>,
     /// The program's statements about functions.
-    pub(crate) stated: HashMap<FuncId, crate::externals::Found>,
+    pub(crate) user_declared: HashMap<FuncId, crate::externals::ExternalInfo>,
     /// Pointer variables in which the program stores fresh blocks only.
-    pub(crate) own_blocks: HashSet<GlobalId>,
+    pub(crate) fresh_block_pointers: HashSet<GlobalId>,
     /// Escape summaries of variables.
-    pub(crate) given_away: HashMap<GlobalId, GivenAway>,
+    pub(crate) address_escapes: HashMap<GlobalId, AddressEscapes>,
     /// Functions of the program with the name of an external function in the table.
-    pub(crate) own: HashSet<FuncId>,
+    pub(crate) user_defined: HashSet<FuncId>,
 }
 
 impl Unit {
@@ -275,7 +276,7 @@ impl Unit {
         })
     }
     /// Adds a constant string without a terminating zero; the name must be new.
-    pub fn add_text(&mut self, name: String, text: &str) -> GlobalId {
+    pub fn add_string(&mut self, name: String, text: &str) -> GlobalId {
         let byte = self.types.int(8);
         let ty = self.types.array(byte, text.len() as u64);
         self.add_global(Global {
@@ -290,7 +291,7 @@ impl Unit {
                 bytes: text.as_bytes().to_vec(),
                 relocations: Vec::new(),
             }),
-            unread: Vec::new(),
+            unparsed_symbols: Vec::new(),
             room_bytes: 0,
             derived_from: None,
         })
@@ -304,12 +305,13 @@ impl Unit {
         self.symbols.insert(name, Symbol::Func(func));
     }
     /// Reserves symbol names of the host; the unit may hold only part of the host's symbols.
-    pub fn take_names(&mut self, names: impl IntoIterator<Item = String>) {
-        self.taken.extend(names);
+    pub fn reserve_names(&mut self, names: impl IntoIterator<Item = String>) {
+        self.reserved_names.extend(names);
     }
     /// Returns an unused symbol name with the prefix `stem`: neither in the unit nor reserved by the host.
     pub fn fresh_name(&self, stem: &str) -> String {
-        let is_free = |name: &str| !self.symbols.contains_key(name) && !self.taken.contains(name);
+        let is_free =
+            |name: &str| !self.symbols.contains_key(name) && !self.reserved_names.contains(name);
         let numbered = (1..).map(|n| format!("{stem}.{n}"));
         let mut names = std::iter::once(stem.to_string()).chain(numbered);
         names.find(|name| is_free(name)).unwrap_or_default()
@@ -354,11 +356,11 @@ impl Unit {
     pub fn span(&self, loc: Option<LocId>) -> Option<SourceSpan> {
         let location = &self.locations[loc?];
         let mut span = location.span.clone();
-        if span.is_of_system() {
+        if span.is_in_system_code() {
             let callers =
                 std::iter::successors(location.inlined_at, |at| self.locations[*at].inlined_at);
             let mut callers = callers.map(|at| &self.locations[at].span);
-            let own = callers.find(|caller| !caller.is_of_system());
+            let own = callers.find(|caller| !caller.is_in_system_code());
             span.called_at = own.cloned().map(Box::new);
         }
         Some(span)

@@ -57,7 +57,7 @@ fn saxpy(unit: &mut Unit) -> FuncId {
     let mut b = Builder::new(unit, &mut body);
     let zero = b.float(real, 0.0);
     let (op, region) = b.for_(n, &[zero]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let (i, sum) = (
         b.body.region_params(region)[0],
         b.body.region_params(region)[1],
@@ -71,10 +71,10 @@ fn saxpy(unit: &mut Unit) -> FuncId {
     b.set_meta(store, writes);
     let load = b.body.def_op(old_x).expect("an op");
     b.set_meta(load, reads);
-    b.fast = Flags::FAST;
+    b.fast_math = Flags::FAST;
     let sum = b.fadd(sum, new);
     b.yield_(&[sum]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let result = b.body.result(op);
     b.return_(Some(result));
     function(unit, "saxpy", ty, body)
@@ -134,12 +134,12 @@ fn the_guard_of_a_for_is_the_test_that_its_number_of_runs_comes_from() {
     let count = b.binary(BinaryOp::Sub, to, from);
     let runs = b.select(some, count, zero);
     let (op, region) = b.for_(runs, &[zero]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let index = b.add(from, params[0]);
     let sum = b.add(params[1], index);
     b.yield_(&[sum]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let sum = b.body.result(op);
     let all = b.add(sum, runs);
     b.return_(Some(all));
@@ -165,7 +165,7 @@ fn a_for_that_says_so_is_not_vectorised() {
         let loops: Vec<Op> = body.walk(body.root()).collect();
         for op in loops {
             if matches!(body.kind(op), OpKind::For { .. }) {
-                body.ops[op].flags = body.ops[op].flags.with(Flags::SCALAR);
+                body.ops[op].flags = body.ops[op].flags.with(Flags::NO_VECTORIZE);
             }
         }
     }
@@ -225,7 +225,7 @@ fn new_globals_hold_bytes_and_addresses() {
         linkage: Linkage::Internal,
         align_bytes: 8,
         init: Some(Initializer { bytes, relocations }),
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: None,
     });

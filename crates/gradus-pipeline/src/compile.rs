@@ -6,7 +6,7 @@ use crate::wire::codec;
 use crate::wire::reply::{FunctionInfo, Output};
 use crate::worklist;
 use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task};
-use gradus_ir::externals::{Known, SystemFn, lookup};
+use gradus_ir::externals::{ExternalFn, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
             let known = lookup(name);
             matches!(
                 known,
-                Some(Known::System(SystemFn::Errno | SystemFn::Identity))
+                Some(ExternalFn::System(SystemFn::Errno | SystemFn::Identity))
             )
         };
         host.forget_constancy(&is_own);

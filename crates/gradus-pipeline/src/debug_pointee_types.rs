@@ -3,7 +3,7 @@
 //! Flow: import → the attribute [`POINTEE`] of parameters → type analysis. The attribute is the weakest
 //! type evidence: it counts only if nothing else determines the type of the memory.
 
-use gradus_ir::{Attr, AttrValue, FloatKind, FuncId, POINTEE, Type, Unit};
+use gradus_ir::{Attr, AttrValue, FloatKind, FuncId, POINTEE_ATTR, Type, Unit};
 use gradus_llvm::Host;
 
 /// Declares the pointee types of all functions with bodies.
@@ -35,7 +35,7 @@ fn of_function(host: &Host, unit: &mut Unit, func: FuncId) {
             attrs.params.resize(index + 1, Vec::new());
         }
         attrs.params[index].push(Attr {
-            name: POINTEE.into(),
+            name: POINTEE_ATTR.into(),
             value: AttrValue::Type(unit.types.float(kind)),
         });
         found = true;

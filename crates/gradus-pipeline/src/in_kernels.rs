@@ -7,7 +7,7 @@
 
 use gradus_ad::Variant;
 use gradus_analysis::Closure;
-use gradus_ir::externals::{GpuFn, Known, SHARED, SHARED_DYNAMIC};
+use gradus_ir::externals::{ExternalFn, GpuFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX};
 use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
 
 /// Returns true if code for this target runs in the threads of a GPU.
@@ -59,7 +59,7 @@ fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
     let speaks = |op: Op| {
         let callee = unit.callee(body, op)?;
         let what = match unit.known(callee) {
-            Some(Known::Kernel(of_kernel)) => spoken(of_kernel)?,
+            Some(ExternalFn::Kernel(of_kernel)) => spoken(of_kernel)?,
             _ => native(&unit.functions[callee].name)?,
         };
         Some((op, what.to_string()))
@@ -118,7 +118,7 @@ fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
             return None;
         };
         let name = &unit.globals[global].name;
-        let own = [SHARED_DYNAMIC, SHARED]
+        let own = [SHARED_DYNAMIC_PREFIX, SHARED_PREFIX]
             .iter()
             .find_map(|start| name.strip_prefix(start))?;
         Some((value, own.to_string()))

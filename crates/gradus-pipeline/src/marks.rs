@@ -5,7 +5,7 @@
 //! and accesses of inactive variables are outlined here, into functions then registered as inactive.
 
 use crate::registrations::Registrations;
-use gradus_ir::externals::{Mark, attribute_named, interface_word, metadata_named};
+use gradus_ir::externals::{AttributeMeaning, attribute_named, interface_keyword, metadata_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(crate) struct Marks {
 
 /// Refuses a word by name.
 pub(crate) fn refused(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
-    Diagnostic::error(Code::UnknownWord, format!("`{word}` {why}"))
+    Diagnostic::error(Code::UnsupportedKeyword, format!("`{word}` {why}"))
         .at(span, "here")
         .help("leave the word out; `docs/interface-words.md` lists the words that are honoured")
 }
@@ -44,7 +44,7 @@ impl Marks {
             // Not an error: the annotation is not a word of the interface.
             return;
         };
-        let Some(rest) = interface_word(text) else {
+        let Some(rest) = interface_keyword(text) else {
             // Not an error: the annotation is not a word of the interface.
             return;
         };
@@ -83,39 +83,47 @@ impl Marks {
         });
         let named = functions.next_back();
         let why = match (meaning, mark.bearer, named) {
-            (Mark::Hint, ..) => return,
-            (Mark::Unsupported, ..) => NOT_SUPPORTED,
-            (Mark::Inactive, Bearer::Function(name), _) => {
+            (AttributeMeaning::Hint, ..) => return,
+            (AttributeMeaning::Unsupported, ..) => NOT_SUPPORTED,
+            (AttributeMeaning::Inactive, Bearer::Function(name), _) => {
                 into.add_inactive(name);
                 return;
             }
-            (Mark::Inactive, Bearer::Variable(name), _) => {
+            (AttributeMeaning::Inactive, Bearer::Variable(name), _) => {
                 self.inactive_variables.insert(name);
                 return;
             }
-            (Mark::Inactive | Mark::InactiveInstruction, Bearer::Instruction(number), _) => {
+            (
+                AttributeMeaning::Inactive | AttributeMeaning::InactiveInstruction,
+                Bearer::Instruction(number),
+                _,
+            ) => {
                 self.apart.push((number, word, mark.span));
                 return;
             }
-            (Mark::Like, Bearer::Function(name), _) => {
+            (AttributeMeaning::Like, Bearer::Function(name), _) => {
                 into.add_like(name, mark.text);
                 return;
             }
-            (Mark::Augmented, Bearer::Function(name), Some(sweep)) => {
+            (AttributeMeaning::Augmented, Bearer::Function(name), Some(sweep)) => {
                 self.gradients.entry(name).or_default()[0] = Some(sweep);
                 return;
             }
-            (Mark::Gradient, Bearer::Function(name), Some(sweep)) => {
+            (AttributeMeaning::Gradient, Bearer::Function(name), Some(sweep)) => {
                 self.gradients.entry(name).or_default()[1] = Some(sweep);
                 return;
             }
-            (Mark::Derivative, Bearer::Function(name), Some(derivative)) => {
+            (AttributeMeaning::Derivative, Bearer::Function(name), Some(derivative)) => {
                 into.add_derivative(name, derivative);
                 return;
             }
-            (Mark::Augmented | Mark::Gradient | Mark::Derivative, Bearer::Function(_), None) => {
-                "does not name a function"
-            }
+            (
+                AttributeMeaning::Augmented
+                | AttributeMeaning::Gradient
+                | AttributeMeaning::Derivative,
+                Bearer::Function(_),
+                None,
+            ) => "does not name a function",
             _ => NOT_HERE,
         };
         self.findings.push(refused(&word, why, mark.span));
@@ -149,7 +157,7 @@ impl Marks {
             let message = format!("the address of the inactive variable `{name}` is handed on");
             let help = "only loads and stores of an `enzyme_inactive` variable itself are seen as inactive: mark the \
                         function that works on it instead";
-            let finding = Diagnostic::error(Code::UnknownWord, message);
+            let finding = Diagnostic::error(Code::UnsupportedKeyword, message);
             self.findings.push(finding.at(span, "here").help(help));
         }
         let (mut wanted, mut bad) = (Vec::new(), Vec::new());

@@ -11,9 +11,10 @@ use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::custom_derivatives::{Gradient, Rules};
 use gradus_ir::externals::{
-    CALLED, Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
+    CALL_SITE_PREFIX, Registration, differentiation_call, is_hook, is_reserved, lookup,
+    registration_named,
 };
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AttrSet, Body, Builder, Code, Diagnostic, FloatPredicate, FuncId, OpKind, SourceSpan, Type,
     Unit, Value,
@@ -65,9 +66,9 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     let mut found = Registrations::default();
     let mut marks = Marks::default();
     for variable in host.defined_variables() {
-        let lost = planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
+        let lost = is_planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
         let words = || host.words(&variable).unwrap_or_default();
-        if variable.starts_with(CALLED) {
+        if variable.starts_with(CALL_SITE_PREFIX) {
             // Gradus emitted the variable: the name of a device function defined in another file.
             continue;
         }
@@ -245,7 +246,7 @@ impl Registrations {
         let mut stated: Vec<FuncId> = Vec::new();
         for name in &self.inactive {
             if let Some(func) = unit.function(name) {
-                unit.state_inactive(func);
+                unit.declare_inactive(func);
                 stated.push(func);
             }
         }
@@ -258,7 +259,7 @@ impl Registrations {
             let Some(func) = unit.function(name) else {
                 continue;
             };
-            match unit.state_like(func, like) {
+            match unit.declare_equivalent(func, like) {
                 true => stated.push(func),
                 false => {
                     findings.push(about(unit, func, format!("is not of the type of `{like}`")))
@@ -275,7 +276,7 @@ impl Registrations {
             let gives = unit.result_type(ty).is_some_and(|ty| unit.types.is_ptr(ty));
             match sized && gives {
                 true => {
-                    unit.state_allocation(func, *size);
+                    unit.declare_allocator(func, *size);
                     stated.push(func);
                 }
                 false => findings.push(about(unit, func, "is no allocation of that form".into())),
@@ -370,7 +371,7 @@ fn let_matter(unit: &mut Unit, func: FuncId) {
             .map(|(p, _)| p)
             .collect();
         let mut build = Builder::new(unit, &mut body);
-        build.at_op(op);
+        build.set_insertion_before(op);
         let mut value = own;
         for number in numbers {
             let is_number = build.fcmp(FloatPredicate::Ord, number, number);
@@ -388,7 +389,7 @@ fn make_opaque(unit: &mut Unit, func: FuncId) -> Option<FuncId> {
         return None;
     }
     let (ty, name) = (unit.functions[func].ty, unit.functions[func].name.clone());
-    if unit.types.takes_further_args(ty) {
+    if unit.types.is_variadic(ty) {
         return None;
     }
     let params = unit.param_types(ty).to_vec();

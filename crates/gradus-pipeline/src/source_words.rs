@@ -6,7 +6,7 @@
 //! module then has each word, and [`crate::marks`] and [`crate::registrations`] honour or refuse it. The
 //! number of lines is unchanged.
 
-use gradus_ir::externals::{Use, WORDS, interface_word, registration_named};
+use gradus_ir::externals::{KEYWORDS, KeywordKind, interface_keyword, registration_named};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use std::collections::HashSet;
 
@@ -44,8 +44,8 @@ pub fn may_hold_words(source: &[u8]) -> bool {
 fn has_registration(source: &[u8]) -> bool {
     let starts = ["__enzyme_", "__gradus_"];
     let is_call = |rest: &[u8]| {
-        WORDS.iter().any(|row| match row.means {
-            Use::Call(_) => rest.starts_with(row.word.as_bytes()),
+        KEYWORDS.iter().any(|row| match row.kind {
+            KeywordKind::Call(_) => rest.starts_with(row.keyword.as_bytes()),
             _ => false,
         })
     };
@@ -247,7 +247,7 @@ fn between_underscores(name: &str) -> &str {
 /// Returns true if a name is a word of the interface with underscores on one side only.
 fn is_half_open(name: &str) -> bool {
     let inner = name.trim_matches('_');
-    inner != name && interface_word(inner).is_some()
+    inner != name && interface_keyword(inner).is_some()
 }
 
 /// Words at the start of a statement that declares nothing.
@@ -309,7 +309,7 @@ impl<'s> Keeper<'s, '_> {
             let name = if qualified { item + 2 } else { item };
             let written = between_underscores(self.text(name));
             let word = match (scope.is_empty(), between_underscores(self.text(item))) {
-                (true, _) => interface_word(written),
+                (true, _) => interface_keyword(written),
                 (false, "enzyme" | "gradus") if qualified => Some(written),
                 _ => None,
             };
@@ -495,7 +495,7 @@ impl<'s> Keeper<'s, '_> {
 
     fn refuse(&mut self, at: usize, why: &str) {
         let message = format!("`{}` {why}", self.text(at));
-        let finding = Diagnostic::error(Code::UnknownWord, message);
+        let finding = Diagnostic::error(Code::UnsupportedKeyword, message);
         let help = "`docs/interface-words.md` lists the words that are honoured";
         self.kept
             .findings

@@ -6,9 +6,9 @@
 //! the result.
 
 use gradus_edit::{combine, identity};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    AllocaPlace, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
+    AllocaStorage, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
 };
 
 /// A loop whose only accesses to a variable are updates.
@@ -23,7 +23,7 @@ struct Gathering {
 /// Turns atomic updates in the parallel loops of a body into reductions.
 pub(crate) fn raise(unit: &mut Unit, body: &mut Body) {
     let slot = |op: &Op| match body.kind(*op) {
-        OpKind::Alloca(info) => info.place == AllocaPlace::Frame,
+        OpKind::Alloca(info) => info.storage == AllocaStorage::Frame,
         _ => false,
     };
     let slots: Vec<Op> = body.walk(body.root()).filter(slot).collect();
@@ -47,7 +47,7 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
             OpKind::Store(_) => used.index == 1,
             OpKind::Call(_) => {
                 let known = unit.callee(body, used.op).and_then(|f| unit.known(f));
-                matches!(known, Some(Known::Marker(_)))
+                matches!(known, Some(ExternalFn::Marker(_)))
             }
             _ => false,
         };
@@ -88,7 +88,7 @@ fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
         body.owner(region)
     };
     std::iter::successors(around(&op), around)
-        .filter(|op| body.kind(*op).begins_strands())
+        .filter(|op| body.kind(*op).is_strand_op())
         .collect()
 }
 
@@ -126,7 +126,7 @@ impl Gathering {
         let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {
             unreachable!("a verified region has a terminator");
         };
-        b.at_op(first);
+        b.set_insertion_before(first);
         let Some(nothing) = identity(b, self.op, self.ty) else {
             unreachable!("no atomic update is a reduction of the program's own");
         };
@@ -134,11 +134,11 @@ impl Gathering {
         if let Some(op) = b.body.def_op(own)
             && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
         {
-            info.place = AllocaPlace::Private;
+            info.storage = AllocaStorage::Private;
         }
         b.store(nothing, own);
         for op in self.updates {
-            b.at_op(op);
+            b.set_insertion_before(op);
             let value = b.body.operand(op, 1);
             let before = b.load(self.ty, own);
             let after = match b.body.kind(op) {
@@ -149,10 +149,10 @@ impl Gathering {
             b.store(after, own);
             b.body.erase(op);
         }
-        b.at_op(end);
+        b.set_insertion_before(end);
         let gathered = b.load(self.ty, own);
         b.body.add_operand(end, gathered);
-        b.at_op(self.at);
+        b.set_insertion_before(self.at);
         let before = b.load(self.ty, self.variable);
         b.body.add_operand(self.at, before);
         let total = b.body.add_result(self.at, self.ty);

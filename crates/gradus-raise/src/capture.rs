@@ -3,7 +3,7 @@
 //! Uses of a parameter are followed through the callee's body and its callees. For functions without a body,
 //! the `captures(none)` attribute decides.
 
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -27,7 +27,10 @@ fn by_call(
     let Some(func) = unit.callee(body, op) else {
         return true;
     };
-    if matches!(unit.known(func), Some(Known::Memory(_) | Known::Marker(_))) {
+    if matches!(
+        unit.known(func),
+        Some(ExternalFn::Memory(_) | ExternalFn::Marker(_))
+    ) {
         return false;
     }
     let function = &unit.functions[func];
@@ -91,7 +94,7 @@ fn read_from(unit: &Unit, body: &Body, address: Value) -> Option<Vec<Value>> {
             OpKind::Call(_)
                 if unit
                     .callee(body, used.op)
-                    .is_some_and(|f| matches!(unit.known(f), Some(Known::Marker(_)))) => {}
+                    .is_some_and(|f| matches!(unit.known(f), Some(ExternalFn::Marker(_)))) => {}
             _ => return None,
         }
     }

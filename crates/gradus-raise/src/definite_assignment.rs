@@ -7,7 +7,7 @@
 
 use crate::Reason;
 use crate::openmp::{Step, reason};
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -201,7 +201,7 @@ impl Walk<'_> {
         }
         let may_be_left_out = match body.kind(op) {
             OpKind::For { .. } | OpKind::Single { .. } => true,
-            kind => kind.begins_strands(),
+            kind => kind.is_strand_op(),
         };
         if may_be_left_out || ends.is_empty() {
             return Ok(Some(before.clone()));
@@ -218,16 +218,16 @@ impl Walk<'_> {
             u64::try_from(body.as_int(unit, *value)?).ok()
         };
         match unit.callee(body, op).and_then(|func| unit.known(func)) {
-            Some(Known::Marker(MarkerFn::LifetimeStart)) => {
+            Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeStart)) => {
                 let begins = args.iter().any(|a| self.parts.get(a) == Some(&Some(0)));
                 written.add(0..if begins { self.size } else { 0 });
             }
-            Some(Known::Marker(MarkerFn::LifetimeEnd)) => {}
-            Some(Known::Memory(MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic)) => {
+            Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeEnd)) => {}
+            Some(ExternalFn::Memory(MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic)) => {
                 self.reads(op, args[1], length(2), written)?;
                 self.writes(args[0], length(2), written);
             }
-            Some(Known::Memory(MemoryFn::MemsetIntrinsic)) => {
+            Some(ExternalFn::Memory(MemoryFn::MemsetIntrinsic)) => {
                 self.writes(args[0], length(2), written);
             }
             _ => self.call_of_code(op, &args, written)?,

@@ -68,11 +68,11 @@ impl Clause {
     /// Clones a team into the arms of a branch; returns the clone with one rank.
     fn part(self, unit: &mut Unit, body: &mut Body, team: Op) -> Op {
         let mut b = Builder::new(unit, body);
-        b.at_op(team);
+        b.set_insertion_before(team);
         b.loc = b.body.ops[team].loc;
         let (_, yes, no) = b.if_(self.condition, &[]);
         let (several, one) = if self.holds { (yes, no) } else { (no, yes) };
-        b.at_end(one);
+        b.set_insertion_end(one);
         let copy = clone_op_within(team, &mut b, &mut ValueMap::new());
         let ty = b.body.ty(self.asked);
         let ranks = b.int(ty, 1);
@@ -81,7 +81,7 @@ impl Clause {
         b.body.detach(team);
         b.body.append(several, team);
         b.body.set_operand(team, 0, self.asked);
-        b.at_end(several);
+        b.set_insertion_end(several);
         b.yield_(&[]);
         copy
     }
@@ -121,7 +121,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
 /// Turns a worksharing loop into a `for`.
 fn run_through(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let trips = b.body.operand(op, 0);
     let (_, into) = b.for_(trips, &[]);

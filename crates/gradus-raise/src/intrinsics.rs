@@ -17,10 +17,10 @@ use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::{handlers, loop_bail_reason, task_scopes};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
-use gradus_ir::externals::{ForkFn, Known};
+use gradus_ir::externals::{ExternalFn, ParallelIntrinsic};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
 use gradus_ir::{
-    AllocaPlace, BinaryOp, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId,
+    AllocaStorage, BinaryOp, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId,
     Unit, Use, Value,
 };
 use std::collections::HashSet;
@@ -45,22 +45,22 @@ pub(crate) fn raise(unit: &mut Unit) -> Raised {
 }
 
 /// Returns the intrinsics of a body in program order, outer statements first.
-fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ForkFn)> {
+fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ParallelIntrinsic)> {
     let known = |op| match unit.known(unit.callee(body, op)?) {
-        Some(Known::Fork(id)) => Some((op, id)),
+        Some(ExternalFn::Fork(id)) => Some((op, id)),
         _ => None,
     };
     body.walk(body.root()).filter_map(known).collect()
 }
 
 /// Returns the source name of an intrinsic.
-fn word(id: ForkFn) -> &'static str {
+fn word(id: ParallelIntrinsic) -> &'static str {
     match id {
-        ForkFn::Spawning => "gr_spawn",
-        ForkFn::SpawningCall => "cilk_spawn",
-        ForkFn::Looping => "gr_for",
-        ForkFn::Scoping => "gr_scope",
-        ForkFn::Syncing => "gr_sync",
+        ParallelIntrinsic::Spawning => "gr_spawn",
+        ParallelIntrinsic::SpawningCall => "cilk_spawn",
+        ParallelIntrinsic::Looping => "gr_for",
+        ParallelIntrinsic::Scoping => "gr_scope",
+        ParallelIntrinsic::Syncing => "gr_sync",
     }
 }
 
@@ -70,11 +70,14 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     let mut records = Vec::new();
     let mut constructs = Vec::new();
     let mut open_scope = false;
-    let steps: [(&[ForkFn], bool); 4] = [
-        (&[ForkFn::Syncing], false),
-        (&[ForkFn::Looping], true),
-        (&[ForkFn::Scoping], false),
-        (&[ForkFn::Spawning, ForkFn::SpawningCall], false),
+    let steps: [(&[ParallelIntrinsic], bool); 4] = [
+        (&[ParallelIntrinsic::Syncing], false),
+        (&[ParallelIntrinsic::Looping], true),
+        (&[ParallelIntrinsic::Scoping], false),
+        (
+            &[ParallelIntrinsic::Spawning, ParallelIntrinsic::SpawningCall],
+            false,
+        ),
     ];
     for (ids, inner_first) in steps {
         loop {
@@ -87,7 +90,10 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
                 break;
             };
             let span = unit.span(body.ops[op].loc);
-            let spawns = matches!(id, ForkFn::Spawning | ForkFn::SpawningCall);
+            let spawns = matches!(
+                id,
+                ParallelIntrinsic::Spawning | ParallelIntrinsic::SpawningCall
+            );
             let why = match open_scope && spawns {
                 true => {
                     drop_marker(unit, body, op);
@@ -96,7 +102,7 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
                 }
                 false => statement(unit, body, op, id),
             };
-            open_scope |= id == ForkFn::Scoping && why.is_some();
+            open_scope |= id == ParallelIntrinsic::Scoping && why.is_some();
             if let Some((why, at)) = why {
                 records.push(RegionRecord {
                     function: name.to_string(),
@@ -132,7 +138,7 @@ type Why = (&'static str, Option<Op>);
 
 /// Raises the statement of an intrinsic and erases the intrinsic; returns the reason if the statement stays
 /// serial.
-fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<Why> {
+fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ParallelIntrinsic) -> Option<Why> {
     let (sides, mut why) = match sides(unit, body, marker) {
         Some(sides) => (sides, None),
         None => {
@@ -142,14 +148,14 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
     };
     for (branch, side) in sides {
         let raised = match id {
-            ForkFn::Syncing => Ok(()),
-            ForkFn::Looping => independent(unit, body, branch, side),
-            ForkFn::Scoping => scope(unit, body, branch, side),
-            ForkFn::Spawning => {
+            ParallelIntrinsic::Syncing => Ok(()),
+            ParallelIntrinsic::Looping => independent(unit, body, branch, side),
+            ParallelIntrinsic::Scoping => scope(unit, body, branch, side),
+            ParallelIntrinsic::Spawning => {
                 alike_first(unit, body, branch, side);
                 spawn(unit, body, branch, side)
             }
-            ForkFn::SpawningCall => {
+            ParallelIntrinsic::SpawningCall => {
                 // The other condition of the branch may guard the computation of the arguments.
                 if !asks_more(body, branch) {
                     arguments_first(unit, body, branch, side);
@@ -161,9 +167,9 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
         };
         why = why.or(raised.err());
     }
-    if id == ForkFn::Syncing {
+    if id == ParallelIntrinsic::Syncing {
         let mut b = Builder::new(unit, body);
-        b.at_op(marker);
+        b.set_insertion_before(marker);
         b.loc = b.body.ops[marker].loc;
         b.op(OpKind::Sync, &[], &[], 0);
     }
@@ -259,7 +265,7 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
     let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
     let marked = loops.iter().copied();
     let marked: Vec<Op> = marked
-        .filter(|op| body.ops[*op].flags.has(Flags::MARKED))
+        .filter(|op| body.ops[*op].flags.has(Flags::HAS_PARALLEL_INTRINSIC))
         .collect();
     let [only] = marked[..] else {
         return match (loops.is_empty(), marked.is_empty()) {
@@ -281,11 +287,15 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         return Err(why);
     }
     let flags = &mut body.ops[made].flags;
-    *flags = flags.without(Flags::MARKED).with(Flags::INDEPENDENT);
+    *flags = flags
+        .without(Flags::HAS_PARALLEL_INTRINSIC)
+        .with(Flags::INDEPENDENT);
     own_memory(body, region);
     let tasks = markers(unit, body).into_iter().any(|(op, id)| {
-        matches!(id, ForkFn::Spawning | ForkFn::SpawningCall)
-            && body.parent(op).is_some_and(|r| body.is_inside(r, region))
+        matches!(
+            id,
+            ParallelIntrinsic::Spawning | ParallelIntrinsic::SpawningCall
+        ) && body.parent(op).is_some_and(|r| body.is_inside(r, region))
     });
     let waits = body
         .walk(region)
@@ -329,13 +339,13 @@ fn own_memory(body: &mut Body, region: Region) {
         let address = body.result(*op);
         let used = body.has_uses(address) && body.uses(address).all(|u| inside.contains(&u.op));
         // Also private memory of an iteration, whose tasks are raised afterwards.
-        let given = matches!(info.place, AllocaPlace::Frame | AllocaPlace::Private);
+        let given = matches!(info.storage, AllocaStorage::Frame | AllocaStorage::Private);
         given && constant && used && !inside.contains(op)
     };
     let allocas: Vec<Op> = body.walk(body.root()).filter(own).collect();
     for op in allocas {
         if let OpKind::Alloca(info) = &mut body.ops[op].kind {
-            info.place = AllocaPlace::Private;
+            info.storage = AllocaStorage::Private;
         }
         body.detach(op);
         match body.first(region) {
@@ -352,7 +362,7 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let calls = |op: &Op| match body.kind(*op) {
         OpKind::Call(_) => {
             let known = unit.callee(body, *op).and_then(|func| unit.known(func));
-            !matches!(known, Some(Known::Marker(_)))
+            !matches!(known, Some(ExternalFn::Marker(_)))
         }
         kind => matches!(kind, OpKind::Invoke(_)),
     };
@@ -515,7 +525,7 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
     let results = b.body.results(branch).to_vec();
     let slots = slots(b, branch, &results);
     b.loc = b.body.ops[branch].loc;
-    b.at_op(branch);
+    b.set_insertion_before(branch);
     for (index, slot) in slots.iter().enumerate() {
         let old = before.as_ref().map(|values| values[index]);
         if let (Some(slot), Some(old)) = (*slot, old.filter(|v| is_defined(b, *v))) {
@@ -530,20 +540,20 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
         let is_first = b.body.op_regions(branch)[0] == side;
         (asked, if is_first { [yes, no] } else { [no, yes] })
     };
-    b.at_end(off);
+    b.set_insertion_end(off);
     b.yield_(&[]);
-    b.at_end(on);
+    b.set_insertion_end(on);
     let kind = OpKind::Spawn {
-        when: false,
-        serial: false,
+        has_condition: false,
+        has_final: false,
     };
     let task = b.op(kind, &[], &[], 1);
     b.yield_(&[]);
     let region = b.body.op_regions(task)[0];
-    b.at_end(region);
+    b.set_insertion_end(region);
     let end = b.yield_(&[]);
     let values = splice(b.body, side, end);
-    b.at_op(end);
+    b.set_insertion_before(end);
     for (slot, value) in slots.iter().zip(values) {
         if let Some(slot) = *slot {
             b.store(value, slot);
@@ -581,7 +591,7 @@ fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value
         .map(|v| b.body.has_uses(*v).then(|| b.body.ty(*v)))
         .collect();
     if let Some(first) = b.body.first(home) {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let mut slots = Vec::new();
     for ty in types {
@@ -592,7 +602,7 @@ fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value
             if let Some(op) = b.body.def_op(*slot)
                 && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
             {
-                info.place = AllocaPlace::Private;
+                info.storage = AllocaStorage::Private;
             }
         }
     }
@@ -621,7 +631,7 @@ fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
     let ty = b.body.ty(value);
     let uses: Vec<_> = b.body.uses(value).collect();
     for used in uses {
-        b.at_op(used.op);
+        b.set_insertion_before(used.op);
         if !is_waited_for(b.body, task, used.op) {
             b.op(OpKind::Sync, &[], &[], 0);
         }

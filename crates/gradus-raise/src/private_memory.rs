@@ -8,8 +8,8 @@ use crate::team_to_parallel_loop::Reach;
 use crate::thread_private;
 use crate::thread_private::Rank;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
 use std::collections::HashSet;
 
 /// An allocation privatised to every iteration of a loop.
@@ -25,7 +25,7 @@ impl Own {
         let inside: HashSet<Op> = body.walk(region).collect();
         let mut b = Builder::new(unit, body);
         if let Some(first) = b.body.first(region) {
-            b.at_op(first);
+            b.set_insertion_before(first);
         }
         let mut copies = ValueMap::new();
         for address in addresses(b.body, self.alloca) {
@@ -34,7 +34,7 @@ impl Own {
             };
             let copy = clone_op_within(made, &mut b, &mut copies);
             if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
-                info.place = AllocaPlace::Private;
+                info.storage = AllocaStorage::Private;
             }
             let new = b.body.result(copy);
             let uses: Vec<_> = b.body.uses(address).collect();
@@ -95,12 +95,12 @@ pub(crate) fn own_memory(
         let OpKind::Alloca(info) = body.kind(alloca) else {
             continue;
         };
-        if !gathered.contains(&alloca) && info.place != AllocaPlace::Shared {
+        if !gathered.contains(&alloca) && info.storage != AllocaStorage::Shared {
             slots.insert(alloca);
         }
         let users = users(body, alloca);
         let here = users.iter().any(|u| inside.contains(u));
-        if !here || gathered.contains(&alloca) || info.place == AllocaPlace::Shared {
+        if !here || gathered.contains(&alloca) || info.storage == AllocaStorage::Shared {
             continue;
         }
         let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
@@ -152,7 +152,7 @@ fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
         kind if kind.call_info().is_some() => unit
             .callee(body, other)
             .is_some_and(|func| unit.known(func).is_some()),
-        kind => !kind.begins_strands() && !matches!(kind, OpKind::Single { .. }),
+        kind => !kind.is_strand_op() && !matches!(kind, OpKind::Single { .. }),
     })
 }
 
@@ -230,9 +230,9 @@ fn shared_around(body: &Body, op: Op) -> Option<Op> {
     found
 }
 
-fn marker(unit: &Unit, body: &Body, op: Op) -> Option<MarkerFn> {
+fn marker(unit: &Unit, body: &Body, op: Op) -> Option<CompilerIntrinsic> {
     match unit.known(unit.callee(body, op)?) {
-        Some(Known::Marker(id)) => Some(id),
+        Some(ExternalFn::Marker(id)) => Some(id),
         _ => None,
     }
 }

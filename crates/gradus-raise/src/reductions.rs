@@ -11,7 +11,7 @@
 
 use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{MinMax, ValueMap, clone_op_within, integer_min_max, is_pure};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
 
@@ -111,7 +111,7 @@ pub(crate) fn is_all<'r>(
 
 fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(Known::Marker(_)))
+    matches!(known, Some(ExternalFn::Marker(_)))
 }
 
 /// Returns the reductions of a critical region: every store must be a reduction.
@@ -316,7 +316,7 @@ impl Reduction {
 
     /// Emits a load of the total before the loop.
     pub fn initial(&self, b: &mut Builder, op: Op) -> Value {
-        b.at_op(op);
+        b.set_insertion_before(op);
         let copy = clone_op_within(self.total, b, &mut ValueMap::new());
         b.body.result(copy)
     }
@@ -343,7 +343,7 @@ impl Reduction {
         };
         let inside: HashSet<Op> = b.body.walk(region).collect();
         if let Some(first) = b.body.first(region) {
-            b.at_op(first);
+            b.set_insertion_before(first);
         }
         let value = b.body.operand(self.neutral, 0);
         let ty = b.body.ty(value);
@@ -359,7 +359,7 @@ impl Reduction {
         for at in uses.into_iter().filter(|u| inside.contains(&u.op)) {
             b.body.set_operand(at.op, at.index as usize, own);
         }
-        b.at_op(end);
+        b.set_insertion_before(end);
         let gathered = b.load(ty, own);
         b.body.add_operand(end, gathered);
     }
@@ -394,7 +394,7 @@ impl Reduction {
                 false => [total, gathered],
             };
             let mut map = ValueMap::zip(&map, &[x, y]);
-            b.at_end(region);
+            b.set_insertion_end(region);
             for &op in &self.between {
                 clone_op_within(op, b, &mut map);
             }
@@ -402,7 +402,7 @@ impl Reduction {
             b.yield_(&[result]);
         }
         let result = b.body.results(op)[number];
-        b.at_op(self.write);
+        b.set_insertion_before(self.write);
         let write = clone_op_within(self.write, b, &mut ValueMap::new());
         b.body.detach(write);
         b.body.insert_after(op, write);

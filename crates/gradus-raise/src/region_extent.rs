@@ -21,9 +21,9 @@ pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     }
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[team].loc;
-    b.at_op(first);
+    b.set_insertion_before(first);
     let before = begin(&mut b);
-    b.at_op(end);
+    b.set_insertion_before(end);
     let finish = declared(&mut b, "gr_region_end", false);
     b.call(finish, &[before]);
 }

@@ -78,7 +78,7 @@ pub(crate) fn wrap_ops(b: &mut Builder, ops: &[Op], kind: OpKind) -> Op {
         .filter(|&v| b.body.uses(v).any(|u| !inside.contains(&u.op)))
         .collect();
     let types: Vec<TypeId> = leaving.iter().map(|v| b.body.ty(*v)).collect();
-    b.at_op(ops[0]);
+    b.set_insertion_before(ops[0]);
     b.loc = b.body.ops[ops[0]].loc;
     let op = b.op(kind, &[], &types, 1);
     let region = b.body.op_regions(op)[0];
@@ -92,7 +92,7 @@ pub(crate) fn wrap_ops(b: &mut Builder, ops: &[Op], kind: OpKind) -> Op {
             b.body.set_operand(at.op, at.index as usize, result);
         }
     }
-    b.at_end(region);
+    b.set_insertion_end(region);
     b.yield_(&leaving);
     op
 }

@@ -21,7 +21,7 @@ impl RegionRecord {
     pub(crate) fn remark(&self, message: String) -> Diagnostic {
         let finding = Diagnostic {
             severity: Severity::Note,
-            ..Diagnostic::warning(Code::ParallelKept, message)
+            ..Diagnostic::warning(Code::ParallelNotRaised, message)
         };
         let what = match self.outcome {
             Outcome::Serial(_) => "the statement",

@@ -27,9 +27,9 @@ use crate::region_extent;
 use crate::regions::splice;
 use crate::report::Reason;
 use gradus_edit::{is_pure, promote_slots, remove_dead_ops};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
-    AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
+    AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
     ReduceOp, Region, Schedule, SpmdKind, Type, Unit, Value,
 };
 use std::collections::HashSet;
@@ -331,7 +331,8 @@ fn done_by_each(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
 
 fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
     let known = unit.callee(body, call).and_then(|func| unit.known(func));
-    is_pure(unit, body, call) || matches!(known, Some(Known::Memory(_) | Known::Marker(_)))
+    is_pure(unit, body, call)
+        || matches!(known, Some(ExternalFn::Memory(_) | ExternalFn::Marker(_)))
 }
 
 /// Returns true if a comparison only selects code for rank 0, without an alternative for the other ranks.
@@ -359,7 +360,7 @@ fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
             OpKind::Barrier(_) | OpKind::Alloca(_) | OpKind::Load(_) | OpKind::Yield
         );
         let known = unit.callee(body, op).and_then(|func| unit.known(func));
-        plain || is_pure(unit, body, op) || matches!(known, Some(Known::Marker(_)))
+        plain || is_pure(unit, body, op) || matches!(known, Some(ExternalFn::Marker(_)))
     };
     body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
 }
@@ -476,16 +477,16 @@ pub(crate) fn dissolve(body: &mut Body, team: Op) {
 
 /// Moves an allocation of constant size to the strand around a team.
 pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
-    let home = body.strand_of(team);
+    let home = body.enclosing_strand(team);
     let place = match home == body.root() {
-        true => AllocaPlace::Frame,
-        false => AllocaPlace::Private,
+        true => AllocaStorage::Frame,
+        false => AllocaStorage::Private,
     };
     let fixed = body.operands(op).all(|v| body.as_const(v).is_some());
     if let OpKind::Alloca(info) = &mut body.ops[op].kind
         && fixed
     {
-        info.place = place;
+        info.storage = place;
         body.detach(op);
         match body.first(home) {
             Some(first) => body.insert_before(first, op),
@@ -559,7 +560,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
     let mut b = Builder::new(unit, body);
     let begin = |r: &Reduction| (r.op, r.initial(&mut b, op));
     let begun: Vec<_> = reductions.iter().map(begin).collect();
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let trips = b.body.operand(op, 0);
     let grain = grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1);
@@ -620,7 +621,7 @@ fn by_chunks(
     let none = b.icmp(IntPredicate::Eq, trips, zero);
     let chunks = b.select(none, zero, chunks);
     let (made, into) = b.par_for(chunks, begun, None);
-    b.at_end(into);
+    b.set_insertion_end(into);
     let number = b.body.region_params(into)[0];
     let start = b.mul(number, chunk);
     mark(b, start, fits);
@@ -635,7 +636,7 @@ fn by_chunks(
         *trip_max = stated.and_then(|n| u64::try_from(n).ok());
     }
     b.yield_(&[]);
-    b.at_end(rounds);
+    b.set_insertion_end(rounds);
     let step = b.body.region_params(rounds)[0];
     let index = b.add(start, step);
     mark(b, index, fits);

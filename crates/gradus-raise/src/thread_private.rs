@@ -7,7 +7,7 @@
 //! [`privates`]: crate::private_memory
 
 use crate::team_to_parallel_loop::Reach;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Use, Value};
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(crate) fn level(body: &Body, team: Region) -> Vec<Op> {
                 body.kind(op),
                 OpKind::Single { .. } | OpKind::ShareFor { .. }
             );
-            if !other && !body.kind(op).begins_strands() {
+            if !other && !body.kind(op).is_strand_op() {
                 open.extend(body.op_regions(op));
             }
         }
@@ -119,8 +119,8 @@ impl Rank<'_> {
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
                 let plain = match known {
-                    Some(Known::Marker(_)) => return None,
-                    Some(Known::Memory(m)) => m.allocation().is_none(),
+                    Some(ExternalFn::Marker(_)) => return None,
+                    Some(ExternalFn::Memory(m)) => m.allocation().is_none(),
                     _ => false,
                 };
                 ways.changed |= inside;
@@ -187,5 +187,5 @@ impl Rank<'_> {
 /// Returns true if `op` allocates heap memory.
 pub(crate) fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(Known::Memory(id)) if id.allocation().is_some())
+    matches!(known, Some(ExternalFn::Memory(id)) if id.allocation().is_some())
 }

@@ -19,12 +19,12 @@ fn nest(levels: usize) -> (Unit, Body) {
     for _ in 0..levels {
         let c = b.icmp(IntPredicate::Sgt, index, params[0]);
         let (_, yes, no) = b.if_(c, &[]);
-        let around = b.at_end(no);
+        let around = b.set_insertion_end(no);
         b.yield_(&[]);
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         let zero = b.float(f64, 0.0);
         let (op, region) = b.for_(params[0], &[zero]);
-        let inside = b.at_end(region);
+        let inside = b.set_insertion_end(region);
         let region_params = b.body.region_params(region).to_vec();
         index = region_params[0];
         open.push((around, inside, op, region_params[1]));
@@ -35,11 +35,11 @@ fn nest(levels: usize) -> (Unit, Body) {
         let old = b.load(f64, at);
         let sum = b.fadd(old, carried);
         b.yield_(&[sum]);
-        b.restore(inside);
+        b.restore_insertion_point(inside);
         let result = b.body.result(op);
         b.store(result, at);
         b.yield_(&[]);
-        b.restore(around);
+        b.restore_insertion_point(around);
     }
     b.return_(None);
     (unit, body)
@@ -59,9 +59,9 @@ fn row(length: usize) -> (Unit, Body) {
         let n = b.i64(n as i64 % 7);
         let c = b.icmp(IntPredicate::Sgt, params[0], n);
         let (_, yes, no) = b.if_(c, &[]);
-        let around = b.at_end(no);
+        let around = b.set_insertion_end(no);
         b.yield_(&[]);
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         let old = b.load(f64, slot);
         let p = b.addr(f64, params[2], n);
         let more = b.load(f64, p);
@@ -69,7 +69,7 @@ fn row(length: usize) -> (Unit, Body) {
         b.store(sum, slot);
         b.store(sum, p);
         b.yield_(&[]);
-        b.restore(around);
+        b.restore_insertion_point(around);
     }
     b.return_(None);
     (unit, body)

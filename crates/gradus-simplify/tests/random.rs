@@ -181,11 +181,11 @@ impl Maker<'_, '_> {
 
     fn arm(&mut self, scope: &Scope, region: Region, depth: usize) {
         let mut inner = scope.clone();
-        let place = self.b.at_end(region);
+        let place = self.b.set_insertion_end(region);
         self.block(&mut inner, depth + 1);
         let (n, x) = (self.int(&inner), self.float(&inner));
         self.b.yield_(&[n, x]);
-        self.b.restore(place);
+        self.b.restore_insertion_point(place);
     }
 
     fn keep(&mut self, scope: &mut Scope, op: gradus_ir::Op) {
@@ -241,13 +241,13 @@ impl Maker<'_, '_> {
         if self.dice.roll(2) == 0 {
             let c = self.b.icmp(IntPredicate::Slt, start, bound);
             let (op, yes, no) = self.b.if_(c, &[self.i64, self.f64]);
-            let place = self.b.at_end(no);
+            let place = self.b.set_insertion_end(no);
             self.b.yield_(&[k, x]);
-            self.b.at_end(yes);
+            self.b.set_insertion_end(yes);
             let inner = self.looping(scope, depth, (start, bound), (k, x));
             let results = self.b.body.results(inner).to_vec();
             self.b.yield_(&results);
-            self.b.restore(place);
+            self.b.restore_insertion_point(place);
             self.keep(scope, op);
         } else {
             let op = self.looping(scope, depth, (start, bound), (k, x));
@@ -268,7 +268,7 @@ impl Maker<'_, '_> {
         let mut inner = scope.clone();
         inner.ints.extend(&params[..2]);
         inner.floats.push(params[2]);
-        let place = self.b.at_end(region);
+        let place = self.b.set_insertion_end(region);
         self.block(&mut inner, depth + 1);
         let step = self.b.i64(step);
         let next = self.b.add(params[0], step);
@@ -283,7 +283,7 @@ impl Maker<'_, '_> {
         let (r, s) = (self.int(&inner), self.float(&inner));
         let r = self.dice.pick(&[r, n, next, params[0]]);
         self.b.repeat(again, &[next, n, y], &[r, s]);
-        self.b.restore(place);
+        self.b.restore_insertion_point(place);
         op
     }
 }

@@ -476,7 +476,7 @@ impl Session<'_> {
 
 /// Returns true unless a diagnostic is a note on a call deferred to the link.
 fn is_settled(finding: &Diagnostic) -> bool {
-    finding.severity != Severity::Note || finding.code == Code::UnknownWord
+    finding.severity != Severity::Note || finding.code == Code::UnsupportedKeyword
 }
 
 /// Returns true if files of a later link may resolve a refusal: the module's calls, with their diagnostics,
@@ -491,9 +491,9 @@ fn needs_other_files(reply: &Reply) -> bool {
             matches!(
                 d.code,
                 Code::UnknownCallee
-                    | Code::UnseenGlobal
+                    | Code::ExternalGlobal
                     | Code::ThreadLocalGlobal
-                    | Code::UnknownTarget
+                    | Code::UnknownIndirectTarget
             )
         })
 }

@@ -8,7 +8,7 @@ use crate::clang_jobs::Job;
 use crate::files::{self, Scratch};
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
-use gradus_ir::externals::{Use, WORDS, differentiation_call, registration_named};
+use gradus_ir::externals::{KEYWORDS, KeywordKind, differentiation_call, registration_named};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -162,8 +162,8 @@ fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
 
 /// Returns true if a module's symbol table has a differentiation call.
 pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
-    WORDS.iter().any(|row| match row.means {
-        Use::Call(_) => crate::driver::holds(bitcode, row.word.as_bytes()),
+    KEYWORDS.iter().any(|row| match row.kind {
+        KeywordKind::Call(_) => crate::driver::holds(bitcode, row.keyword.as_bytes()),
         _ => false,
     })
 }

@@ -146,7 +146,7 @@ fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
                 "the registration `{registration}` of {} comes too late: {} was differentiated without it",
                 candidate.name, other.name
             );
-            return Err(Diagnostic::error(Code::UnknownWord, message).help(
+            return Err(Diagnostic::error(Code::UnsupportedKeyword, message).help(
                 "write it into the file that defines the function, or into a header of that file",
             ));
         }

@@ -108,7 +108,7 @@ pub(crate) fn settle(
 
 fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
     let message = format!("the compiler drops the registration `{name}`");
-    Diagnostic::error(Code::UnknownWord, message)
+    Diagnostic::error(Code::UnsupportedKeyword, message)
         .at(Some(span.clone()), "registered here")
         .help("write it at file scope, outside templates, as an array of pointers with an initialiser")
 }
@@ -250,7 +250,7 @@ pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
             count => {
                 let option = args[at..at + count].join(" ");
                 let message = format!("`{option}` is left out: Gradus differentiates itself");
-                let mut note = Diagnostic::error(Code::UnknownWord, message);
+                let mut note = Diagnostic::error(Code::UnsupportedKeyword, message);
                 note.severity = Severity::Note;
                 notes.push(note);
                 at += count;

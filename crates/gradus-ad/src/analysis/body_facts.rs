@@ -270,7 +270,7 @@ impl Facts<'_> {
     pub fn unhandled_call(&self, unit: &Unit, op: Op) -> Diagnostic {
         let code = match unit.callee(self.body, op) {
             Some(_) => Code::UnknownCallee,
-            None => Code::UnknownTarget,
+            None => Code::UnknownIndirectTarget,
         };
         let what = self.describe(unit, op);
         Diagnostic::error(code, format!("the derivative of {what} is not known"))

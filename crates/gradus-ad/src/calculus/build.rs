@@ -350,11 +350,11 @@ pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: 
         _ => (c_function(b.unit, f, float, wide_int), false),
     };
     let ty = b.unit.types.func(result, types);
-    let attrs = AttrSet::of_pure(intrinsic);
+    let attrs = AttrSet::pure_function(intrinsic);
     let func = b.unit.declare(&name, ty, attrs);
     let call = b.call(func, args);
     let value = b.body.result(call);
-    b.set_flags(value, b.fast);
+    b.set_flags(value, b.fast_math);
     value
 }
 

@@ -67,7 +67,7 @@ fn body(unit: &mut Unit, double: TypeId) -> Body {
     let (zero, one) = (b.float(double, 0.0), b.float(double, 1.0));
     let negative = b.fcmp(FloatPredicate::Ole, a, zero);
     let (op, reflect, keep) = b.if_(negative, &[double, double]);
-    let place = b.at_end(reflect);
+    let place = b.set_insertion_end(reflect);
     let mirrored = b.fsub(one, a);
     let nearest = math_call(b, MathFn::Rint, &[a]);
     let distance = b.fsub(a, nearest);
@@ -77,9 +77,9 @@ fn body(unit: &mut Unit, double: TypeId) -> Body {
     let ratio = b.fdiv(pi, tangent);
     let correction = b.fneg(ratio);
     b.yield_(&[mirrored, correction]);
-    b.at_end(keep);
+    b.set_insertion_end(keep);
     b.yield_(&[a, zero]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let (z, start) = (b.body.results(op)[0], b.body.results(op)[1]);
     let (z, sum) = climb(b, double, z, start);
     let far = series(b, double, z);
@@ -99,7 +99,7 @@ fn climb(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value,
     let i64 = b.unit.types.int(64);
     let trips = b.cast(CastOp::FPToSI, missing, i64);
     let (op, region) = b.for_(trips, &[z, start]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let (z, sum) = (
         b.body.region_params(region)[1],
         b.body.region_params(region)[2],
@@ -108,7 +108,7 @@ fn climb(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value,
     let sum = b.fsub(sum, term);
     let z = b.fadd(z, one);
     b.yield_(&[z, sum]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     (b.body.results(op)[0], b.body.results(op)[1])
 }
 

@@ -4,7 +4,7 @@
 //! Emitted code is interpreted op by op.
 
 use crate::calculus::expr::{Formula, Node};
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, FloatPredicate, OpKind, Unit, Value};
 use std::collections::HashMap;
 
@@ -270,7 +270,7 @@ impl Machine<'_> {
             OpKind::Call(_) => {
                 let func = self.unit.callee(self.body, op).expect("a direct call");
                 match self.unit.known(func) {
-                    Some(Known::Math(f)) => math(f, x),
+                    Some(ExternalFn::Math(f)) => math(f, x),
                     _ => {
                         let body = self.unit.functions[func].body.as_ref().expect("a body");
                         let last = body.last(body.root()).expect("a return");

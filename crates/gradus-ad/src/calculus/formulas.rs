@@ -11,7 +11,7 @@ use super::complex;
 use crate::calculus::expr::E;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
 use gradus_ir::externals::{ComplexFn, MathFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 
 /// Float functions without a derivative.
@@ -75,11 +75,11 @@ impl Function {
             (Function::Add, _) => d,
             (Function::Sub, 0) => d,
             (Function::Sub, _) => -d,
-            (Function::Mul, 0) if planted(Mutant::ProductPartialsSwapped) => d * a,
+            (Function::Mul, 0) if is_planted(Mutant::ProductPartialsSwapped) => d * a,
             (Function::Mul, 0) => d * b,
             (Function::Mul, _) => d * a,
             (Function::Div, 0) => over(d, b),
-            (Function::Div, _) if planted(Mutant::QuotientSign) => over(d, b) * y,
+            (Function::Div, _) if is_planted(Mutant::QuotientSign) => over(d, b) * y,
             (Function::Div, _) if a.constant() == Some(1.0) => -(d * y * y),
             (Function::Div, _) => -(over(d, b) * y),
             (Function::Rem, _) => return math(MathFn::Fmod, i, g),
@@ -175,7 +175,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Atan2 => -(d * a) / (a * a + b * b),
         Sinh => d * a.call(Cosh),
         Cosh => d * a.call(Sinh),
-        Tanh if planted(Mutant::TanhPartial) => d * (1.0 + y * y),
+        Tanh if is_planted(Mutant::TanhPartial) => d * (1.0 + y * y),
         Tanh => d * (1.0 - y * y),
         Asinh => d / (a * a + 1.0).call(Sqrt),
         Acosh => d / ((a - 1.0) * (a + 1.0)).call(Sqrt), // 1: infinite

@@ -28,7 +28,7 @@ pub use formulas::GAPS;
 
 use crate::calculus::expr::{Formula, Node, Page};
 use formulas::{Function, Given, always_finite};
-use gradus_ir::externals::{ComplexFn, Known, MathFn, MathOutFn};
+use gradus_ir::externals::{ComplexFn, ExternalFn, MathFn, MultiResultMathFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
 };
@@ -206,15 +206,15 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
             Function::Discrete
         }
         OpKind::Call(_) => match unit.known(unit.callee(body, op)?)? {
-            Known::Math(f) => Function::Math(f),
-            Known::MathOut(MathOutFn::SincosPair) => Function::Sincos,
-            Known::MathOut(MathOutFn::SincospiPair) => Function::Sincospi,
-            Known::MathOut(MathOutFn::ModfPair) => Function::Modf,
-            Known::MathOut(MathOutFn::FrexpPair) => Function::Frexp,
-            Known::Complex(ComplexFn::Mul) => Function::ComplexMul,
-            Known::Complex(ComplexFn::Div) => Function::ComplexDiv,
-            Known::Complex(ComplexFn::Arg) => return None,
-            Known::Complex(f) => Function::Complex(f),
+            ExternalFn::Math(f) => Function::Math(f),
+            ExternalFn::MathOut(MultiResultMathFn::SincosPair) => Function::Sincos,
+            ExternalFn::MathOut(MultiResultMathFn::SincospiPair) => Function::Sincospi,
+            ExternalFn::MathOut(MultiResultMathFn::ModfPair) => Function::Modf,
+            ExternalFn::MathOut(MultiResultMathFn::FrexpPair) => Function::Frexp,
+            ExternalFn::Complex(ComplexFn::Mul) => Function::ComplexMul,
+            ExternalFn::Complex(ComplexFn::Div) => Function::ComplexDiv,
+            ExternalFn::Complex(ComplexFn::Arg) => return None,
+            ExternalFn::Complex(f) => Function::Complex(f),
             _ => return None,
         },
         _ => return None,

@@ -731,7 +731,7 @@ fn table_call(constant: bool) -> (Unit, Body) {
             bytes: vec![0; 32],
             relocations: relocations.collect(),
         }),
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: None,
     });

@@ -26,7 +26,7 @@ pub fn expand_by_value(unit: &mut Unit, func: FuncId, body: &mut Body) -> usize 
         let size = unit.layout.size_bytes(unit, ty);
         let memcpy = libc::memcpy_function(unit);
         let mut b = Builder::new(unit, body);
-        b.at_op(first);
+        b.set_insertion_before(first);
         let copy = b.alloca(ty);
         let bytes = b.i64(size as i64);
         let no = b.bool(false);

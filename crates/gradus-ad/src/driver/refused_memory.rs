@@ -7,7 +7,7 @@
 //! if growth fails, and leaves the requested number of bytes in its state.
 
 use crate::emit::libc;
-use gradus_ir::externals::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
+use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind,
     Symbol, Unit, Value,
@@ -57,13 +57,13 @@ fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
     }
-    let Known::Memory(function) = unit.known(unit.callee(body, op)?)? else {
+    let ExternalFn::Memory(function) = unit.known(unit.callee(body, op)?)? else {
         return None;
     };
     let allocation = function.allocation()?;
     match function {
         MemoryFn::TapePush => Some(Size::State),
-        _ if body.ops[op].name.as_deref() == Some(OWN_BLOCK) => {
+        _ if body.ops[op].name.as_deref() == Some(DERIVATIVE_BLOCK_NAME) => {
             Some(Size::Arguments(allocation.size))
         }
         _ => None,
@@ -79,7 +79,7 @@ fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Op
     let block = body.result(call);
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[call].loc;
-    b.at_op(next);
+    b.set_insertion_before(next);
     let ptr = b.body.ty(block);
     let null = b.zero(ptr);
     let mut is_refused = b.icmp(IntPredicate::Eq, block, null);
@@ -93,16 +93,16 @@ fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Op
         is_refused = b.binary(BinaryOp::And, is_refused, some);
     }
     let (_, yes, no) = b.if_(is_refused, &[]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     let bytes = bytes.unwrap_or_else(|| {
         let long = b.unit.types.int(64);
         b.load(long, args[0])
     });
     b.call(refused, &[bytes]);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     Some(refused)
 }
 
@@ -148,7 +148,7 @@ fn build(b: &mut Builder<'_>, name: &str, row: &str) {
     let bytes = b.body.params()[0];
     let (ptr, int) = (b.unit.types.ptr(), b.unit.types.int(32));
     let plain = b.unit.types.func(int, vec![int, ptr]);
-    let print_ty = b.unit.types.with_further_args(plain);
+    let print_ty = b.unit.types.with_varargs(plain);
     let print = b.unit.declare("dprintf", print_ty, AttrSet::default());
     // A program may define another function of the same name; the message is left out then.
     if b.unit.functions[print].ty == print_ty && !b.unit.functions[print].defined {
@@ -182,7 +182,7 @@ fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
         false => format!("; the tape keeps most of this: {}", row.replace('%', "%%")),
     };
     let text = format!("gradus: the system refused %llu bytes of memory to a derivative{row}\n\0");
-    unit.add_text(name, &text)
+    unit.add_string(name, &text)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::analysis::body_facts::{Facts, is_independent};
 use crate::analysis::program_facts::ClosureFacts;
 use crate::tape::plan::{Home, Plan};
 use crate::tape::remat::{Node, Source, home_region, source};
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
@@ -300,7 +300,7 @@ fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
                 body.operand(op, 0)
             }
             OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f))? {
-                Known::Integer(IntFn::Smax | IntFn::Umax) => {
+                ExternalFn::Integer(IntFn::Smax | IntFn::Umax) => {
                     constant(2)?;
                     body.operand(op, 1)
                 }
@@ -331,7 +331,7 @@ fn arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
             OpKind::FNeg => true,
             OpKind::Call(_) => matches!(
                 unit.callee(body, op).and_then(|f| unit.known(f)),
-                Some(Known::Math(_))
+                Some(ExternalFn::Math(_))
             ),
             _ => false,
         };

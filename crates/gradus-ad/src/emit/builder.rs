@@ -77,9 +77,9 @@ impl<'u> Out<'u> {
     /// Returns a builder at the insertion point.
     pub fn build(&mut self) -> Builder<'_> {
         let mut builder = Builder::new(self.unit, &mut self.body);
-        builder.restore(self.place);
+        builder.restore_insertion_point(self.place);
         builder.loc = self.loc;
-        builder.fast = self.fast;
+        builder.fast_math = self.fast;
         builder
     }
     /// Copies location and inheritable fast-math flags from a primal op.

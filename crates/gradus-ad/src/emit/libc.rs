@@ -2,8 +2,8 @@
 
 use crate::emit::builder::Out;
 use crate::tape::layout::widen;
-use gradus_ir::externals::{AllocationSize, OWN_BLOCK};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};
 
 /// Declares `malloc`.
@@ -52,7 +52,7 @@ pub fn block(b: &mut Builder<'_>, bytes: Value) -> Value {
 
 /// Allocates `bytes` bytes of zeroed heap memory that is private to the derivative.
 pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
-    if planted(Mutant::HeapShadowNotZeroed) {
+    if is_planted(Mutant::HeapShadowNotZeroed) {
         return block(&mut out.build(), bytes);
     }
     let calloc = calloc_function(out.unit);
@@ -63,7 +63,7 @@ pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
 
 /// Marks an allocation as the derivative's by the name [`OWN_BLOCK`].
 fn own(body: &mut Body, call: Op) -> Value {
-    body.ops[call].name = Some(OWN_BLOCK.into());
+    body.ops[call].name = Some(DERIVATIVE_BLOCK_NAME.into());
     body.result(call)
 }
 

@@ -1,6 +1,6 @@
 //! Operands of masked loads and stores, in LLVM's newer and older forms.
 
-use gradus_ir::externals::{Known, MaskedFn};
+use gradus_ir::externals::{ExternalFn, MaskedFn};
 use gradus_ir::{Body, Op, Unit, Value};
 
 /// A masked access.
@@ -23,7 +23,8 @@ pub struct MaskedAccess {
 /// Decomposes a call of a masked load or store. Loads are `ptr, [align,] mask, passthru`, stores are `value,
 /// ptr, [align,] mask`.
 pub fn masked_access(unit: &Unit, body: &Body, op: Op) -> Option<MaskedAccess> {
-    let Some(Known::Masked(function)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+    let Some(ExternalFn::Masked(function)) = unit.callee(body, op).and_then(|f| unit.known(f))
+    else {
         return None;
     };
     let args = unit.call_args(body, op);

@@ -7,7 +7,7 @@ use crate::emit::masked_ops::masked_access;
 use crate::shadow::indirect_calls;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole};
-use gradus_ir::externals::{Known, MarkerFn, MathFn, ReduceFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -16,20 +16,22 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let callee = self.out.unit.callee(body, op);
         let known = callee.and_then(|f| self.out.unit.known(f));
         match known {
-            Some(Known::Memory(function)) => self.memory_call(op, function),
-            Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {}
+            Some(ExternalFn::Memory(function)) => self.memory_call(op, function),
+            Some(ExternalFn::Marker(
+                CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
+            )) => {}
             // The reverse pass still accesses the stack memory.
-            Some(Known::Marker(MarkerFn::StackRestore)) if !self.forward_mode() => {}
-            Some(Known::Math(function)) => {
+            Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore)) if !self.forward_mode() => {}
+            Some(ExternalFn::Math(function)) => {
                 self.math(op, function);
                 self.beside(op);
             }
-            Some(Known::MathOut(_) | Known::Complex(_)) => {
+            Some(ExternalFn::MathOut(_) | ExternalFn::Complex(_)) => {
                 self.clone_plain(op);
                 self.beside(op);
             }
-            Some(Known::Masked(_)) => self.masked(op),
-            Some(Known::Reduce(_)) => {
+            Some(ExternalFn::Masked(_)) => self.masked(op),
+            Some(ExternalFn::Reduce(_)) => {
                 self.clone_plain(op);
                 self.reduce_beside(op);
             }
@@ -56,15 +58,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// function remains.
     fn math(&mut self, op: Op, function: MathFn) {
         let callee = self.out.unit.callee(self.facts.body, op);
-        let own = callee.is_some_and(|f| self.out.unit.is_stated(f));
-        if function.intrinsic().is_none() || own || self.out.unit.asks_for_errno() {
+        let own = callee.is_some_and(|f| self.out.unit.is_user_declared(f));
+        if function.intrinsic().is_none() || own || self.out.unit.takes_errno_address() {
             self.clone_plain(op);
             return;
         }
         let actual = self.out.unit.call_args(self.facts.body, op);
         let args: Vec<Value> = actual.iter().map(|v| self.value(*v)).collect();
         let mut builder = self.out.build();
-        builder.fast = self.facts.body.ops[op].flags;
+        builder.fast_math = self.facts.body.ops[op].flags;
         let ty = self.facts.body.ty(self.facts.body.result(op));
         let value = math_call_giving(&mut builder, function, &args, ty);
         self.values
@@ -150,10 +152,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             if !self.has_companion(result) {
                 continue;
             }
-            let lanes = if matches!(known, Some(Known::Marker(m)) if m.gives_its_argument()) {
+            let lanes = if matches!(known, Some(ExternalFn::Marker(m)) if m.returns_argument()) {
                 let viewed = body.operand(op, 1);
                 self.companion(viewed)
-            } else if known == Some(Known::Marker(MarkerFn::ThreadlocalAddress)) {
+            } else if known == Some(ExternalFn::Marker(CompilerIntrinsic::ThreadlocalAddress)) {
                 self.thread_local_shadow(op)
             } else {
                 if !self.facts.shadow_may_be_primal(result) {
@@ -188,7 +190,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let callee = self.out.unit.callee(body, op);
-        let sum = callee.filter(|f| self.out.unit.known(*f) == Some(Known::Reduce(ReduceFn::Fadd)));
+        let sum =
+            callee.filter(|f| self.out.unit.known(*f) == Some(ExternalFn::Reduce(ReduceFn::Fadd)));
         let Some(func) = sum.filter(|_| self.facts.active(result)) else {
             return self.tangent(op);
         };
@@ -262,7 +265,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         };
         let stated = info.attrs.map(|id| self.out.unit.attrs(id).clone());
-        let reading = stated.unwrap_or_default().reading();
+        let reading = stated.unwrap_or_default().restricted_to_reads();
         info.attrs = Some(self.out.unit.intern_attrs(reading));
     }
 

@@ -8,7 +8,7 @@ use crate::shadow::typed_copy::Numbers;
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::MemoryFn;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -58,7 +58,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let count = self.value(self.facts.body.operand(op, 0));
         let ptr = self.facts.body.ty(self.facts.body.result(op));
         let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
-        if !planted(Mutant::StackShadowNotZeroed) {
+        if !is_planted(Mutant::StackShadowNotZeroed) {
             self.out.clear(shadow, bytes, Space::Shadow);
         }
         shadow
@@ -75,10 +75,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return self.ice(Some(op), "no store");
         };
         let stores_pointer = self.facts.holds_pointer(self.out.unit, value)
-            && !planted(Mutant::ShadowPointerNotStored);
+            && !is_planted(Mutant::ShadowPointerNotStored);
         let stores_tangent = self.forward_mode()
             && self.facts.holds_float(self.out.unit, value)
-            && !planted(Mutant::TangentNotStored);
+            && !is_planted(Mutant::TangentNotStored);
         if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent) {
             return;
         }
@@ -119,7 +119,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
     /// required.
     pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
-        if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
+        if !self.facts.shadow_may_be_primal(ptr) || is_planted(Mutant::RuntimeActivityCheckMissing)
+        {
             return None;
         }
         let start = self.facts.start_of(ptr);

@@ -6,7 +6,7 @@ use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES, TapeArray};
 use crate::tape::remat::Node;
 use crate::tape::segments::choose;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 use std::collections::HashMap;
 
@@ -108,7 +108,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
                     return self.findings.push(crate::reverse::restore::fault(node));
                 };
-                if planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
+                if is_planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
                     let (first, second) = (numbers[0].0, numbers[1].0);
                     (numbers[0].0, numbers[1].0) = (second, first);
                 }

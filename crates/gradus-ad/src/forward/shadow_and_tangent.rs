@@ -4,7 +4,7 @@ use super::ForwardSweep;
 use crate::calculus;
 use crate::emit::builder::{Lanes, Space};
 use crate::shadow::{indirect_calls, tangent_ops};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -19,7 +19,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         match body.kind(op) {
-            OpKind::Addr { .. } if planted(Mutant::CompanionForgotten) => {}
+            OpKind::Addr { .. } if is_planted(Mutant::ShadowAddressMissing) => {}
             OpKind::Addr { .. } => self.moved(op, &[0]),
             OpKind::Select => self.moved(op, &[1, 2]),
             OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {

@@ -11,7 +11,7 @@ use crate::emit::libc;
 use crate::tape::layout::widen;
 use crate::tape::remat::{Node, address_chain};
 use gradus_analysis::Affine;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Region, Value};
 
 /// Limit in bytes below which a copy is made at once.
@@ -286,7 +286,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let runs = self.all_run(loops);
             let lowest = self.choice(IntPredicate::Slt, low, first);
             let highest = self.choice(IntPredicate::Sgt, high, end);
-            let (first, end) = match planted(Mutant::SnapshotOfLastLoop) {
+            let (first, end) = match is_planted(Mutant::SnapshotOfLastLoop) {
                 true => (first, end),
                 false => (
                     self.out.build().select(any, lowest, first),

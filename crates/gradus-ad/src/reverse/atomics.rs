@@ -12,7 +12,7 @@ use crate::analysis::body_facts::{is_independent, is_of_iteration};
 use crate::driver::report::ParallelLoop;
 use crate::emit::builder::Space;
 use crate::reverse::reverse_pass::ReturnSweep;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     Access, Atomicity, Body, Builder, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId,
     Unit, Value,
@@ -20,7 +20,7 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Flags that the reversal inherits from a parallel loop.
-const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::SHARING.0);
+const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::ALLOWS_EQUAL_WRITES.0);
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// Returns true if the insertion point lies in a reversed loop whose iterations may run concurrently.
@@ -55,7 +55,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Returns the enclosing concurrent loops whose iterations may write equal values to one location.
     fn sharing(&self) -> impl Iterator<Item = Op> {
         let open = self.loops.iter().filter(|open| {
-            let shares = self.out.body.ops[open.mirror].flags.has(Flags::SHARING);
+            let shares = self.out.body.ops[open.mirror]
+                .flags
+                .has(Flags::ALLOWS_EQUAL_WRITES);
             shares && is_independent(&self.out.body, open.mirror)
         });
         open.map(|open| open.op)
@@ -182,8 +184,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|func| self.out.unit.known(func)) {
-            Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_)) => true,
-            Some(Known::Memory(function)) => {
+            Some(ExternalFn::Math(_) | ExternalFn::Marker(_) | ExternalFn::Integer(_)) => true,
+            Some(ExternalFn::Memory(function)) => {
                 function.allocation().is_some() || function.frees() || self.is_own_memory(op)
             }
             Some(_) => false,
@@ -219,7 +221,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// derivative itself runs concurrently.
     fn mark_between(&mut self, old: Value) {
         if !self.variant.concurrent {
-            self.out.build().set_flags(old, Flags::BETWEEN);
+            self.out
+                .build()
+                .set_flags(old, Flags::ATOMIC_ACROSS_ITERATIONS);
         }
     }
 

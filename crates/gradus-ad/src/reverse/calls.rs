@@ -5,7 +5,7 @@ use crate::reverse::reverse_pass::ReturnSweep;
 use crate::shadow::indirect_calls;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
-use gradus_ir::externals::{Known, ReduceFn};
+use gradus_ir::externals::{ExternalFn, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
 
@@ -13,10 +13,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     pub(super) fn undo_call(&mut self, op: Op) {
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|f| self.out.unit.known(f)) {
-            Some(Known::Memory(function)) => self.undo_memory_call(op, function),
-            Some(Known::Math(_) | Known::MathOut(_) | Known::Complex(_)) => self.undo_by_rule(op),
-            Some(Known::Masked(_)) => self.undo_masked(op),
-            Some(Known::Reduce(function)) => self.undo_reduce(op, function),
+            Some(ExternalFn::Memory(function)) => self.undo_memory_call(op, function),
+            Some(ExternalFn::Math(_) | ExternalFn::MathOut(_) | ExternalFn::Complex(_)) => {
+                self.undo_by_rule(op)
+            }
+            Some(ExternalFn::Masked(_)) => self.undo_masked(op),
+            Some(ExternalFn::Reduce(function)) => self.undo_reduce(op, function),
             _ if self.facts.pointer_targets(op).is_some() => self.undo_pointer_call(op),
             _ => {
                 if let Some(callee) = callee.filter(|_| self.facts.is_active_call(op)) {

@@ -9,7 +9,7 @@ use crate::emit::builder::Lanes;
 use crate::reverse::restore::Recall;
 use crate::reverse::reverse_pass::ReturnSweep;
 use crate::tape::remat::Node;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -70,7 +70,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = self.out.body.ty(after);
         let mut b = self.out.build();
         match kind {
-            _ if planted(Mutant::StepNotTakenAway) => after,
+            _ if is_planted(Mutant::InductionNotInverted) => after,
             OpKind::Binary(BinaryOp::Add) => b.sub(after, by),
             OpKind::Binary(BinaryOp::Sub) => b.add(after, by),
             OpKind::Binary(op) => b.binary(op, after, by),

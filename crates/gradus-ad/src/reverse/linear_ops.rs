@@ -3,7 +3,7 @@
 use crate::emit::builder::Lanes;
 use crate::reverse::reverse_pass::ReturnSweep;
 use crate::shadow::tangent_ops;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -72,7 +72,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.facts.body.operand(op, 0),
             self.facts.body.operand(op, 1),
         );
-        let index = match planted(Mutant::ExtractedLaneZero) {
+        let index = match is_planted(Mutant::ExtractedLaneZero) {
             true => self.out.build().i64(0),
             false => self.primal(index),
         };
@@ -99,7 +99,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let mut b = self.out.build();
             of_element.push(b.value(OpKind::ExtractElement, &[seed, index], scalar));
             let zero = b.zero(scalar);
-            of_vector.push(match planted(Mutant::InsertKeepsLane) {
+            of_vector.push(match is_planted(Mutant::InsertKeepsElementAdjoint) {
                 true => seed,
                 false => b.value(OpKind::InsertElement, &[seed, zero, index], ty),
             });
@@ -133,14 +133,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     takers[(from - base) as usize].push(lane as i32);
                 }
             }
-            let rounds = match planted(Mutant::ShuffleTakenOnce) {
+            let rounds = match is_planted(Mutant::DuplicatedLaneOnce) {
                 true => 1,
                 false => takers.iter().map(Vec::len).max().unwrap_or(0),
             };
             if let Some(lane) = spread_lane(&takers, mask.len())
                 && self.out.unit.types.float_kind(elem).is_some()
                 && !scalable
-                && !planted(Mutant::ShuffleTakenOnce)
+                && !is_planted(Mutant::DuplicatedLaneOnce)
             {
                 let sums = seeds.iter().map(|&seed| self.sum_in_lane(seed, ty, lane));
                 let sums = sums.collect();
@@ -226,11 +226,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::Binary(shift) => {
                 let by = self.primal(body.operand(op, 1));
-                let back = if (shift == BinaryOp::Shl) != planted(Mutant::LanesShiftedOn) {
-                    BinaryOp::LShr
-                } else {
-                    BinaryOp::Shl
-                };
+                let back =
+                    if (shift == BinaryOp::Shl) != is_planted(Mutant::BitRangeShiftedWrongWay) {
+                        BinaryOp::LShr
+                    } else {
+                        BinaryOp::Shl
+                    };
                 let lanes = seeds
                     .iter()
                     .map(|&seed| self.out.build().binary(back, seed, by));

@@ -11,7 +11,7 @@ use crate::tape::layout::widen;
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::{MaskedFn, MemoryFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -38,7 +38,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     return None;
                 }
                 let old = sweep.shadow_load(op, ty, shadow);
-                let sum = match planted(Mutant::LoadReplacesAdjoint) {
+                let sum = match is_planted(Mutant::LoadReplacesAdjoint) {
                     true => seed,
                     false => {
                         tangent_ops::accumulate_in_memory(sweep.out, sweep.facts, result, old, seed)
@@ -68,7 +68,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 }
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 let zero = sweep.out.build().zero(ty);
-                if !planted(Mutant::StoreKeepsAdjoint) {
+                if !is_planted(Mutant::StoreKeepsAdjoint) {
                     sweep.shadow_store(op, zero, shadow);
                 }
                 Some(adjoint)
@@ -132,7 +132,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
     /// required.
     fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
-        if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
+        if !self.facts.shadow_may_be_primal(ptr) || is_planted(Mutant::RuntimeActivityCheckMissing)
+        {
             return None;
         }
         let start = self.facts.start_of(ptr);
@@ -180,7 +181,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         };
         let free = libc::free_function(self.out.unit);
-        let frees = !self.facts.is_left(op) && !planted(Mutant::ShadowNotFreed);
+        let frees = !self.facts.is_left(op) && !is_planted(Mutant::ShadowNotFreed);
         if self.facts.has_shadow(result) && frees {
             for shadow in self.shadows(result) {
                 self.out.build().call(free, &[shadow]);
@@ -216,7 +217,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if function.allocation().is_some() {
             let deferred = self.facts.deferred_free_of(op);
             self.free_block(op, false);
-            if let Some(free) = deferred.filter(|_| !planted(Mutant::DeferredFreeLost)) {
+            if let Some(free) = deferred.filter(|_| !is_planted(Mutant::DeferredFreeLost)) {
                 self.free_now(op, free);
             }
             return;
@@ -321,7 +322,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         {
             return;
         }
-        if planted(Mutant::FillKeepsAdjoints) {
+        if is_planted(Mutant::FillKeepsAdjoints) {
             return;
         }
         let length = if args.len() > 2 { args[2] } else { args[1] };
@@ -400,7 +401,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let zero = self.out.build().zero(body.ty(result));
             otherwise.push(self.out.build().select(mask, zero, seed));
         }
-        if !planted(Mutant::MaskedOthersLost) {
+        if !is_planted(Mutant::MaskedPassThroughLost) {
             self.contribute(access.data, otherwise);
         }
     }

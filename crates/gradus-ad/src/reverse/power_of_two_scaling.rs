@@ -10,7 +10,7 @@
 
 use crate::calculus;
 use crate::reverse::reverse_pass::ReturnSweep;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Value};
 
 /// Upper bound of the moved powers of two; the lower bound is its reciprocal.
@@ -48,7 +48,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     && self.is_made_here(other)
                     && operands.iter().any(once) =>
             {
-                let twice = planted(Mutant::PowerTakenTwice);
+                let twice = is_planted(Mutant::PowerOfTwoAppliedTwice);
                 self.regrouped(seed, power, if twice { factor } else { other })
             }
             _ => part,

@@ -19,8 +19,8 @@ use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES};
 use crate::tape::remat::{
     Node, Source, address_chain, home_region, merge_choices, shadow_inputs, shadow_operands, source,
 };
-use gradus_ir::externals::Known;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::ExternalFn;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -295,7 +295,7 @@ impl Replay<'_> {
                     let kind = facts.body.kind(found.addr).clone();
                     let base = self.one(Node::Primal(found.base))?;
                     let mut index = self.one(Node::Primal(found.index))?;
-                    if planted(Mutant::CarriedReadOneOn) {
+                    if is_planted(Mutant::CarriedReloadOffByOne) {
                         let mut b = out.build();
                         let one = b.i64(1);
                         index = b.add(index, one);
@@ -431,12 +431,12 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
     let data = &facts.body.ops[op];
     let ty = facts.body.ty(facts.body.result(op));
     let callee = out.unit.callee(facts.body, op);
-    if let Some(Known::Math(function)) = callee.and_then(|f| out.unit.known(f))
+    if let Some(ExternalFn::Math(function)) = callee.and_then(|f| out.unit.known(f))
         && function.intrinsic().is_some()
-        && !callee.is_some_and(|f| out.unit.is_stated(f))
+        && !callee.is_some_and(|f| out.unit.is_user_declared(f))
     {
         let mut builder = out.build();
-        builder.fast = data.flags;
+        builder.fast_math = data.flags;
         return math_call_giving(&mut builder, function, &operands[1..], ty);
     }
     let value = out.build().value(data.kind.clone(), operands, ty);

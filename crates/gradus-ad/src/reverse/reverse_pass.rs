@@ -15,7 +15,7 @@ use crate::reverse::select_guards::Guards;
 use crate::shadow::tangent_ops;
 use crate::tape::remat::Node;
 use crate::variant::Variant;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 
@@ -217,7 +217,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 let finding = self.facts.unhandled_structure(self.out.unit, op);
                 self.findings.push(finding);
             }
-            OpKind::Binary(_) if planted(Mutant::UndoForgotten) => {}
+            OpKind::Binary(_) if is_planted(Mutant::AdjointNotEmitted) => {}
             _ => self.undo_by_rule(op),
         }
         if self.facts.body.op_regions(op).is_empty() {

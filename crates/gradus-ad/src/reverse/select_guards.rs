@@ -10,8 +10,8 @@ use crate::calculus;
 use crate::emit::masked_ops::masked_access;
 use crate::reverse::reverse_pass::ReturnSweep;
 use crate::reverse::undef_lanes::Absent;
-use gradus_ir::externals::{Known, MaskedFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{ExternalFn, MaskedFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Type, Use, Value};
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ const LONGEST: usize = 4;
 impl ReturnSweep<'_, '_, '_, '_> {
     /// Emits the guard of a value with the given adjoint; `None` if the value is unguarded.
     pub(super) fn guard(&mut self, value: Value, seed: Value) -> Option<Value> {
-        if planted(Mutant::GuardLost) {
+        if is_planted(Mutant::GuardLost) {
             return None;
         }
         let guards = self.guards_of(value);
@@ -168,7 +168,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             OpKind::Select if at.index > 0 => match of_result()?.as_slice() {
                 [] | [Guard::Carried] => Some(vec![Guard::Condition {
                     condition: body.operand(at.op, 0),
-                    when: at.index == 1 || planted(Mutant::GuardNotNegated),
+                    when: at.index == 1 || is_planted(Mutant::GuardNotNegated),
                 }]),
                 _ => Some(vec![Guard::Adjoint]),
             },
@@ -226,7 +226,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             OpKind::Call(_) => {
                 let known = self.out.unit.callee(body, op);
                 let known = known.and_then(|f| self.out.unit.known(f));
-                matches!(known, Some(Known::Math(_)))
+                matches!(known, Some(ExternalFn::Math(_)))
             }
             _ => false,
         }

@@ -15,7 +15,7 @@ use crate::forward::Entry;
 use crate::reverse::reverse_pass::{ReturnSweep, Task};
 use crate::tape::remat::Node;
 use crate::tape::segments::choose;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` under reversal.
@@ -121,7 +121,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             outer,
             incoming,
         });
-        if !planted(Mutant::MergeLeftOpen) {
+        if !is_planted(Mutant::MergeLeftOpen) {
             self.tasks.push(Task::EndMerge);
         }
         for arm in (0..arms).rev() {
@@ -157,7 +157,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let arm = body.op_regions(open.op)[number];
         let mirrors = self.out.body.op_regions(open.mirror);
-        let mirror = match planted(Mutant::ArmsSwapped) && mirrors.len() == 2 {
+        let mirror = match is_planted(Mutant::ArmsSwapped) && mirrors.len() == 2 {
             true => mirrors[1 - number],
             false => mirrors[number],
         };
@@ -304,7 +304,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.primal(self.facts.body.operand(op, 0));
         }
         let count = self.recall(Node::Count(op))[0];
-        if !planted(Mutant::IterationLost) {
+        if !is_planted(Mutant::IterationLost) {
             return count;
         }
         let ty = self.out.body.ty(count);
@@ -333,7 +333,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = self.out.body.ty(trips);
         let one = self.out.build().int(ty, 1);
         let last = self.out.build().sub(trips, one);
-        let index = match planted(Mutant::IndexNotReversed) {
+        let index = match is_planted(Mutant::IndexNotReversed) {
             true => reversed,
             false => self.out.build().sub(last, reversed),
         };
@@ -363,7 +363,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let ty = self.out.body.ty(self.out.body.region_params(self.region())
                 [1 + (open.carried.len() + i) * self.facts.width]);
             let zero = self.out.build().zero(ty);
-            if planted(Mutant::ResultInEveryIteration) {
+            if is_planted(Mutant::ResultInEveryIteration) {
                 let at = 1 + (open.carried.len() + i) * self.facts.width;
                 let params = self.out.body.region_params(self.region());
                 next.extend(&params[at..at + self.facts.width]);
@@ -406,7 +406,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let outer = lanes.split_off(open.carried.len() + open.results);
         lanes.truncate(open.carried.len());
         for (value, lanes) in open.outer.iter().zip(outer) {
-            if !planted(Mutant::OuterAdjointLost) {
+            if !is_planted(Mutant::OuterAdjointLost) {
                 self.adjoints.insert(*value, lanes);
             }
         }
@@ -414,7 +414,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.adjoints.remove(result);
         }
         for (&i, lanes) in open.carried.iter().zip(lanes) {
-            if !planted(Mutant::InitialAdjointLost) {
+            if !is_planted(Mutant::InitialAdjointLost) {
                 self.contribute(parts.initial[i], lanes);
             }
         }

@@ -11,7 +11,7 @@
 //! scalar has one lane. A result of a branch is undefined if the value of any arm is. Loaded values and
 //! members of structs count as defined. Vectors of more than 64 lanes are treated as a whole.
 
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, ConstId, ConstKind, Definition, OpKind, Type, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -127,7 +127,7 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 3]> {
         OpKind::ExtractElement | OpKind::ExtractValue(_) => 1,
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|f| unit.known(f));
-            let math = matches!(known, Some(Known::Math(_)));
+            let math = matches!(known, Some(ExternalFn::Math(_)));
             return match math {
                 true => unit.call_args(body, op).into_iter().collect(),
                 false => SmallVec::new(),

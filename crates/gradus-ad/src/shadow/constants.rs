@@ -123,7 +123,7 @@ fn declare(unit: &mut Unit, global: GlobalId, kind: &str, lane: usize) -> (Globa
             bytes: vec![0; bytes],
             relocations: Vec::new(),
         }),
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: Some(global),
         ..primal

@@ -12,7 +12,7 @@ use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
     carries_float,
 };
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, Type, TypeId, Unit,
     Value,
@@ -179,12 +179,12 @@ pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
     let stop = stop_saying(out.unit, text);
     let mut b = out.build();
     let (_, yes, no) = b.if_(fine, &[]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.call(stop, &[]);
     b.yield_(&[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 /// Returns the message for an unknown callee address.
@@ -214,14 +214,14 @@ impl Maker<'_> {
         for &(func, active) in targets {
             // Library functions with a rule of their own: `calculus::call_by_name` compares the address with
             // them beforehand.
-            if (self.b.unit.known(func)).is_some_and(Known::is_called_by_name) {
+            if (self.b.unit.known(func)).is_some_and(ExternalFn::needs_direct_call) {
                 continue;
             }
             let other = self.b.func(func);
             let same = self.b.icmp(IntPredicate::Eq, address, other);
             let results: Vec<TypeId> = self.given.into_iter().collect();
             let (op, yes, no) = self.b.if_(same, &results);
-            let outside = self.b.at_end(yes);
+            let outside = self.b.set_insertion_end(yes);
             let value = match (active, variants.as_slice().first()) {
                 (true, Some(variant)) => {
                     variants.next();
@@ -230,12 +230,12 @@ impl Maker<'_> {
                 _ => self.as_it_is(func),
             };
             self.b.yield_(value.as_slice());
-            self.b.at_end(no);
+            self.b.set_insertion_end(no);
             open.push((op, outside));
         }
         leads_elsewhere(&mut self.b, &self.message);
         while let Some((op, outside)) = open.pop() {
-            self.b.restore(outside);
+            self.b.restore_insertion_point(outside);
             let value = self.b.body.results(op).first().copied();
             match open.is_empty() {
                 true => self.b.return_(value),
@@ -314,7 +314,7 @@ fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
 fn text(b: &mut Builder<'_>, message: &str) -> Value {
     let unit = &mut *b.unit;
     let name = unit.fresh_name("__gradus1_message");
-    let global = unit.add_text(name, message);
+    let global = unit.add_string(name, message);
     let ptr = unit.types.ptr();
     let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
     b.constant(id)

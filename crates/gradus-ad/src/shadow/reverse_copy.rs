@@ -7,7 +7,7 @@
 
 use crate::emit::libc;
 use crate::shadow::tangent_ops::SUM_IN_MEMORY;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value,
 };
@@ -36,7 +36,7 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
     let size = b.unit.layout.size_bytes(b.unit, number);
     let size = b.i64(size as i64);
     let count = b.binary(BinaryOp::UDiv, bytes, size);
-    if !overlap || planted(Mutant::OverlapForgotten) {
+    if !overlap || is_planted(Mutant::OverlappingCopyElementwise) {
         each(b, count, |b, i| {
             let taken = take(b, number, to, i);
             give(b, number, from, i, taken);
@@ -61,18 +61,18 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
 
 fn each(b: &mut Builder<'_>, count: Value, make: impl FnOnce(&mut Builder<'_>, Value)) {
     let (_, region): (_, Region) = b.for_(count, &[]);
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let index = b.body.region_params(region)[0];
     make(b, index);
     b.yield_(&[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 fn take(b: &mut Builder<'_>, number: TypeId, to: Value, i: Value) -> Value {
     let at = b.addr(number, to, i);
     let taken = b.load(number, at);
     let zero = b.zero(number);
-    if !planted(Mutant::CopyKeepsAdjoints) {
+    if !is_planted(Mutant::CopyKeepsAdjoints) {
         b.store(zero, at);
     }
     taken
@@ -81,12 +81,12 @@ fn take(b: &mut Builder<'_>, number: TypeId, to: Value, i: Value) -> Value {
 fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value) {
     let at = b.addr(number, from, i);
     let old = b.load(number, at);
-    let sum = match planted(Mutant::CopyReplacesAdjoints) {
+    let sum = match is_planted(Mutant::CopyReplacesAdjoints) {
         true => taken,
         false => {
-            b.fast = SUM_IN_MEMORY;
+            b.fast_math = SUM_IN_MEMORY;
             let sum = b.fadd(old, taken);
-            b.fast = Flags::NONE;
+            b.fast_math = Flags::NONE;
             sum
         }
     };

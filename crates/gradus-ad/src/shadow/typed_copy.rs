@@ -11,7 +11,7 @@ use crate::emit::builder::{Out, Space};
 use crate::shadow::tangent_ops;
 use crate::tape::layout::widen;
 use gradus_analysis::{CopiedWord, LaneKind, Period};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
 
 /// The memory cells of a copy.
@@ -120,7 +120,7 @@ impl WordCopy {
     }
 
     fn overlaps(&self) -> bool {
-        self.overlap && !planted(Mutant::OverlapForgotten)
+        self.overlap && !is_planted(Mutant::OverlappingCopyElementwise)
     }
 
     /// Runs `make` for the head and for each period, in the direction for a copy or, with `backwards`, for

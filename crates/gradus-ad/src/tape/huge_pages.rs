@@ -37,7 +37,7 @@ pub fn advise(unit: &mut Unit) {
     if let Some((call, next)) = call.and_then(|call| Some((call, body.next(call)?))) {
         let (total, segment) = (unit.call_args(&body, call)[0], body.result(call));
         let mut b = Builder::new(unit, &mut body);
-        b.at_op(next);
+        b.set_insertion_before(next);
         let least = b.i64(LONG_BYTES);
         let is_long = b.icmp(IntPredicate::Uge, total, least);
         choose(&mut b, is_long, &[], |b, is_long| {

@@ -22,7 +22,7 @@ use crate::analysis::body_facts::snapshots::Extent;
 use crate::analysis::body_facts::{Facts, Length, is_independent};
 use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
 use crate::tape::remat::{Node, Source, cost_of_op, home_region, source};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -539,11 +539,12 @@ impl Planner<'_, '_> {
         let Some(region) = home_region(self.facts, node) else {
             return self.facts.varying_loops(node);
         };
-        let mut loops = match self.options.variance_cost || planted(Mutant::KeptWithoutInnermost) {
-            true => self.facts.varying_loops(node),
-            false => self.facts.loops_around(region),
-        };
-        if planted(Mutant::KeptWithoutInnermost) {
+        let mut loops =
+            match self.options.variance_cost || is_planted(Mutant::TapeIndexWithoutInnermost) {
+                true => self.facts.varying_loops(node),
+                false => self.facts.loops_around(region),
+            };
+        if is_planted(Mutant::TapeIndexWithoutInnermost) {
             loops.pop();
             return self.facts.within_replay(region, loops);
         }

@@ -4,7 +4,7 @@
 //! returns the possibilities; the tape plan chooses.
 
 use crate::analysis::body_facts::Facts;
-use gradus_ir::externals::{Known, MathFn, MathOutFn};
+use gradus_ir::externals::{ExternalFn, MathFn, MultiResultMathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -137,10 +137,10 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
         kind if kind.is_arithmetic() => Some(1),
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
         OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
-            Some(Known::Math(function)) => Some(math_cost(function)),
-            Some(Known::MathOut(MathOutFn::SincosPair)) => Some(60),
-            Some(Known::Integer(_)) => Some(2),
-            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(0),
+            Some(ExternalFn::Math(function)) => Some(math_cost(function)),
+            Some(ExternalFn::MathOut(MultiResultMathFn::SincosPair)) => Some(60),
+            Some(ExternalFn::Integer(_)) => Some(2),
+            Some(ExternalFn::Marker(marker)) if marker.returns_argument() => Some(0),
             _ => None,
         },
         _ => None,
@@ -240,7 +240,7 @@ pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'stat
     use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
     match body.kind(op) {
         OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f)) {
-            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(&[1]),
+            Some(ExternalFn::Marker(marker)) if marker.returns_argument() => Some(&[1]),
             _ => None,
         },
         OpKind::Addr { .. } | OpKind::Load(_) => Some(&[0]),

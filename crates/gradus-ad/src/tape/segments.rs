@@ -115,10 +115,10 @@ pub(crate) fn choose(
 ) -> Option<Value> {
     let (op, yes, no) = b.if_(condition, result);
     for (region, arm) in [(yes, true), (no, false)] {
-        let back: (Region, _) = b.at_end(region);
+        let back: (Region, _) = b.set_insertion_end(region);
         let value = make(b, arm);
         b.yield_(value.as_slice());
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
     b.body.results(op).first().copied()
 }
@@ -254,7 +254,7 @@ fn build_shrink(b: &mut Builder<'_>) {
     let free_ty = b.unit.types.func(void, vec![ptr]);
     let free = b.unit.declare("free", free_ty, AttrSet::default());
     let (_, region) = b.loop_(&[], &[]);
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let segment = load_word(b, state, 2);
     let header = b.i64(HEADER_BYTES);
     let first = b.addr(byte, segment, header);
@@ -282,7 +282,7 @@ fn build_shrink(b: &mut Builder<'_>) {
     if let Some(again) = again {
         b.repeat(again, &[], &[]);
     }
-    b.restore(back);
+    b.restore_insertion_point(back);
     b.return_(None);
 }
 

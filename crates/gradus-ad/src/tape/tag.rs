@@ -65,12 +65,12 @@ pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
 pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
     let misfit = misfit_function(b.unit);
     let (_, yes, no) = b.if_(wrong, &[]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     b.call(misfit, &[]);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 fn misfit_function(unit: &mut Unit) -> FuncId {
@@ -113,5 +113,5 @@ fn message(unit: &mut Unit) -> gradus_ir::GlobalId {
     if let Some(Symbol::Global(known)) = unit.symbol(&name) {
         return known;
     }
-    unit.add_text(name, MESSAGE)
+    unit.add_string(name, MESSAGE)
 }

@@ -170,7 +170,7 @@ impl Variant {
             .types
             .func(result_ty, params.iter().map(|(_, ty)| *ty).collect());
         if self.takes_further_args(unit) {
-            ty = unit.types.with_further_args(ty);
+            ty = unit.types.with_varargs(ty);
         }
         Signature {
             params,
@@ -181,7 +181,7 @@ impl Variant {
 
     /// Returns true if the derivative takes the primal's variadic arguments: if it has a forward pass.
     pub(crate) fn takes_further_args(&self, unit: &Unit) -> bool {
-        unit.types.takes_further_args(unit.functions[self.func].ty) && self.mode != Mode::Return
+        unit.types.is_variadic(unit.functions[self.func].ty) && self.mode != Mode::Return
     }
 
     /// Returns true if the derivative may begin with a run-time check that chooses between two versions.

@@ -9,7 +9,7 @@ use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
 use crate::activity::memory::Facts;
 use crate::call_graph::Callee;
-use gradus_ir::externals::{ExceptionFn, Known};
+use gradus_ir::externals::{ExceptionFn, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 
 /// Returns true if a call allocates an exception object that only receives values without derivatives.
@@ -89,7 +89,7 @@ fn used_only(body: &Body, start: Value, is_fine: impl Fn(Op, Value) -> bool) -> 
 fn known(facts: Facts<'_>, body: &Body, op: Op) -> Option<ExceptionFn> {
     match facts.closure.callee(facts.unit, body, op)? {
         Callee::Outside(func) => match facts.unit.known(func)? {
-            Known::Exception(id) => Some(id),
+            ExternalFn::Exception(id) => Some(id),
             _ => None,
         },
         _ => None,

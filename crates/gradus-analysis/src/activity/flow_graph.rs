@@ -13,7 +13,7 @@ use crate::call_graph::Callee;
 use crate::cfg::value_copies;
 use crate::points_to::alias_sets::ClassId;
 use crate::type_analysis::whole_float_moves;
-use gradus_ir::externals::{Effects, Known, MaskedFn, MathOutFn};
+use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MultiResultMathFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
 use std::collections::HashMap;
 
@@ -72,26 +72,28 @@ pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(Va
             let args = unit.call_args(body, op);
             match (known, args.as_slice()) {
                 (
-                    Known::Masked(MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad),
+                    ExternalFn::Masked(MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad),
                     [ptr, ..],
                 ) => touch(ValueAccess::Load {
                     ptr: *ptr,
                     value: body.result(op),
                 }),
-                (Known::Masked(_), [value, ptr, ..]) => touch(ValueAccess::Store {
+                (ExternalFn::Masked(_), [value, ptr, ..]) => touch(ValueAccess::Store {
                     ptr: *ptr,
                     value: *value,
                 }),
-                (Known::MathOut(MathOutFn::Sincos), [value, a, b]) => {
+                (ExternalFn::MathOut(MultiResultMathFn::Sincos), [value, a, b]) => {
                     for ptr in [*a, *b] {
                         let value = *value;
                         touch(ValueAccess::Store { ptr, value });
                     }
                 }
-                (Known::MathOut(MathOutFn::Modf), [value, ptr]) => touch(ValueAccess::Store {
-                    ptr: *ptr,
-                    value: *value,
-                }),
+                (ExternalFn::MathOut(MultiResultMathFn::Modf), [value, ptr]) => {
+                    touch(ValueAccess::Store {
+                        ptr: *ptr,
+                        value: *value,
+                    })
+                }
                 _ => {}
             }
         }
@@ -385,7 +387,7 @@ impl Maker<'_, '_> {
         let facts = self.facts;
         let args = facts.unit.call_args(body, op);
         if let Some(to) = call_result(body, op)
-            && let Some(Known::Integer(_)) = facts
+            && let Some(ExternalFn::Integer(_)) = facts
                 .unit
                 .callee(body, op)
                 .and_then(|f| facts.unit.known(f))
@@ -441,7 +443,8 @@ impl Maker<'_, '_> {
     /// memory behind its pointers.
     fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
         let unit = self.facts.unit;
-        if let (Some(Known::Integer(_)), Some(result)) = (unit.known(callee), call_result(body, op))
+        if let (Some(ExternalFn::Integer(_)), Some(result)) =
+            (unit.known(callee), call_result(body, op))
         {
             for &arg in args {
                 if self.is_integer(body, arg) {
@@ -450,7 +453,7 @@ impl Maker<'_, '_> {
             }
         }
         let effects = match unit.known(callee) {
-            Some(Known::Memory(_) | Known::Masked(_) | Known::MathOut(_)) => return,
+            Some(ExternalFn::Memory(_) | ExternalFn::Masked(_) | ExternalFn::MathOut(_)) => return,
             _ => unit.known_effects(callee).unwrap_or(Effects::UNKNOWN),
         };
         if effects.inactive || effects.is_pure() {

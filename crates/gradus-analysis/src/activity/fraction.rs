@@ -19,7 +19,7 @@ use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
 use crate::types::lattice;
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,
     Unit, Value,
@@ -351,10 +351,10 @@ impl Graph<'_> {
                     .callee(body, op)
                     .and_then(|f| facts.unit.known(f));
                 let change = match known {
-                    Some(Known::Integer(IntFn::Smax | IntFn::Smin | IntFn::Umax | IntFn::Umin)) => {
-                        Change::Kept(u128::MAX)
-                    }
-                    Some(Known::Integer(_)) => {
+                    Some(ExternalFn::Integer(
+                        IntFn::Smax | IntFn::Smin | IntFn::Umax | IntFn::Umin,
+                    )) => Change::Kept(u128::MAX),
+                    Some(ExternalFn::Integer(_)) => {
                         Change::Mixed(low_bits(self.width(body, result).unwrap_or(128)))
                     }
                     _ => return,

@@ -13,7 +13,7 @@ use crate::activity::partial_floats::{FloatBits, is_piece};
 use crate::call_graph::{Callee, Closure};
 use crate::points_to::alias_sets::{Class, ClassId, Memory, Origin};
 use crate::type_analysis::type_map::Words;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
     Value,
@@ -443,7 +443,7 @@ impl ClassFacts {
                 continue;
             }
             let is_note = self.only_written.contains(&ClassId::from_index(index));
-            if is_note && !planted(Mutant::NotesFollowed) {
+            if is_note && !is_planted(Mutant::WriteOnlyBlocksShadowed) {
                 continue;
             }
             self.states[index] = sources[index].state();
@@ -501,7 +501,7 @@ fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
     let changes = !variable.constant || addresses.next().is_some();
-    variable.defined && variable.unread.is_empty() && changes
+    variable.defined && variable.unparsed_symbols.is_empty() && changes
 }
 
 /// Returns the alias sets written by a store of the call graph.

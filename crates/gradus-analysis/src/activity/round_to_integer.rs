@@ -6,7 +6,7 @@
 //! 2^k or 3 · 2^k and leaves fewer than half of the significand bits for the fraction. No program adds and
 //! subtracts such a constant for another purpose.
 
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, FloatKind, Op, OpKind, Type, Unit, Value};
 
 /// Returns true if an op subtracts the rounding constant that an earlier op added.
@@ -30,7 +30,7 @@ pub(crate) fn is_shifted(unit: &Unit, body: &Body, value: Value) -> bool {
 fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     if let OpKind::Call(_) = body.kind(op) {
         let fused = unit.callee(body, op).and_then(|f| unit.known(f));
-        let Some(Known::Math(MathFn::Fma | MathFn::Fmuladd)) = fused else {
+        let Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)) = fused else {
             return None;
         };
         let args = unit.call_args(body, op);

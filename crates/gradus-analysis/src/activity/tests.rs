@@ -102,14 +102,14 @@ fn a_sum_of_squares_is_active_and_its_index_is_not() {
     let f = program.define("f", &[ptr, word], double, |b, p| {
         let zero = b.float(double, 0.0);
         let (op, region) = b.for_(p[1], &[zero]);
-        let outside = b.at_end(region);
+        let outside = b.set_insertion_end(region);
         let params = b.body.region_params(region).to_vec();
         let at = b.addr(double, p[0], params[0]);
         let x = b.load(double, at);
         let square = b.fmul(x, x);
         let sum = b.fadd(params[1], square);
         b.yield_(&[sum]);
-        b.restore(outside);
+        b.restore_insertion_point(outside);
         seen = vec![x, square, sum, params[1], params[0], at];
         Some(b.body.result(op))
     });
@@ -130,13 +130,13 @@ fn buffers_that_swap_in_a_loop_are_one_active_class() {
     let mut seen = Vec::new();
     let f = program.define("f", &[ptr, ptr, word], void, |b, p| {
         let (_, region) = b.for_(p[2], &[p[0], p[1]]);
-        let outside = b.at_end(region);
+        let outside = b.set_insertion_end(region);
         let params = b.body.region_params(region).to_vec();
         let x = b.load(double, params[1]);
         let y = b.fmul(x, x);
         b.store(y, params[2]);
         b.yield_(&[params[2], params[1]]);
-        b.restore(outside);
+        b.restore_insertion_point(outside);
         seen = vec![params[1], params[2], y];
         None
     });
@@ -163,7 +163,7 @@ fn a_list_is_walked_through_its_shadow() {
     let f = program.define("f", &[ptr], double, |b, p| {
         let zero = b.float(double, 0.0);
         let (op, region) = b.loop_(&[p[0], zero], &[double]);
-        let outside = b.at_end(region);
+        let outside = b.set_insertion_end(region);
         let params = b.body.region_params(region).to_vec();
         let x = b.load(double, params[0]);
         let sum = b.fadd(params[1], x);
@@ -173,7 +173,7 @@ fn a_list_is_walked_through_its_shadow() {
         let null = b.zero(ptr);
         let more = b.icmp(gradus_ir::IntPredicate::Ne, next, null);
         b.repeat(more, &[next, sum], &[sum]);
-        b.restore(outside);
+        b.restore_insertion_point(outside);
         seen = vec![next, sum, x];
         Some(b.body.result(op))
     });
@@ -280,7 +280,7 @@ fn recursion_and_globals_reach_a_fixed_point() {
         linkage: gradus_ir::Linkage::Internal,
         align_bytes: 8,
         init: None,
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: None,
     });
@@ -319,7 +319,7 @@ fn recursion_and_globals_reach_a_fixed_point() {
     assert_eq!(study.classes.findings()[0].code, Code::ThreadLocalGlobal);
     barred.unit.globals[total].thread_local = false;
     let study = barred.study(f, &[Out], true);
-    assert_eq!(study.classes.findings()[0].code, Code::UnseenGlobal);
+    assert_eq!(study.classes.findings()[0].code, Code::ExternalGlobal);
 }
 
 #[test]
@@ -600,7 +600,7 @@ fn a_table_of_functions_says_what_is_called() {
             bytes: vec![0; 16],
             relocations: vec![relocation(0), relocation(8)],
         }),
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: None,
     });

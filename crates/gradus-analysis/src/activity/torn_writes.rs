@@ -14,7 +14,7 @@ use crate::call_graph::Callee;
 use crate::cfg::nesting::Nest;
 use crate::memory::effects::Effects;
 use crate::points_to::alias_sets::{ClassId, Origin};
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, FuncId, Op, OpKind};
 use std::collections::HashSet;
 
@@ -148,7 +148,7 @@ fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op:
         return false;
     };
     match facts.unit.known(callee) {
-        Some(Known::Memory(memory)) if frees_or_makes(memory) => return false,
+        Some(ExternalFn::Memory(memory)) if frees_or_makes(memory) => return false,
         Some(known) if known.effects().inactive => return false,
         _ => {}
     }

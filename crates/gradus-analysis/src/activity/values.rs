@@ -16,7 +16,7 @@ use crate::activity::memory::{ArgActivity, ClassFacts, ClassState, Facts, Shadow
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
 use crate::points_to::alias_sets::{ClassId, Origin};
-use gradus_ir::externals::{Effects, Known};
+use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{
     Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
 };
@@ -578,7 +578,12 @@ impl Solver<'_> {
 fn writes_memory(unit: &Unit, func: FuncId, effects: Effects) -> bool {
     let handled = matches!(
         unit.known(func),
-        Some(Known::Masked(_) | Known::MathOut(_) | Known::Memory(_) | Known::Marker(_))
+        Some(
+            ExternalFn::Masked(_)
+                | ExternalFn::MathOut(_)
+                | ExternalFn::Memory(_)
+                | ExternalFn::Marker(_)
+        )
     );
     !handled && (effects.writes.any || effects.writes.arguments != 0)
 }

@@ -5,7 +5,7 @@
 //! derivative, unless it only formats the arguments (`vprintf` and related functions).
 
 use crate::call_graph::Closure;
-use gradus_ir::externals::{Known, MarkerFn, SystemFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -16,7 +16,8 @@ pub(crate) fn are_printed(unit: &Unit, closure: &Closure, func: FuncId) -> bool 
     };
     body.walk(body.root()).all(|op| {
         let callee = unit.callee(body, op).and_then(|f| unit.known(f));
-        callee != Some(Known::Marker(MarkerFn::VaStart)) || is_printed(unit, closure, (func, op))
+        callee != Some(ExternalFn::Marker(CompilerIntrinsic::VaStart))
+            || is_printed(unit, closure, (func, op))
     })
 }
 
@@ -70,16 +71,16 @@ impl Lists<'_> {
         };
         let args = unit.call_args(body, op);
         match unit.known(callee) {
-            Some(Known::System(SystemFn::Print | SystemFn::PrintToMemory)) => true,
-            Some(Known::Marker(MarkerFn::VaCopy)) => {
+            Some(ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)) => true,
+            Some(ExternalFn::Marker(CompilerIntrinsic::VaCopy)) => {
                 let to = args.first().map(|to| origin(body, *to));
                 to.is_some_and(|to| self.end_in_text(func, body, to))
             }
-            Some(Known::Marker(
-                MarkerFn::VaStart
-                | MarkerFn::VaEnd
-                | MarkerFn::LifetimeStart
-                | MarkerFn::LifetimeEnd,
+            Some(ExternalFn::Marker(
+                CompilerIntrinsic::VaStart
+                | CompilerIntrinsic::VaEnd
+                | CompilerIntrinsic::LifetimeStart
+                | CompilerIntrinsic::LifetimeEnd,
             )) => true,
             Some(_) => false,
             None if closure.contains(callee) => {

@@ -2,7 +2,7 @@
 //! ([`gradus_ir::Unit::state_last`]). Their effects are invisible outside the function, and no derivative
 //! passes through them.
 
-use gradus_ir::externals::{ExceptionFn, Known};
+use gradus_ir::externals::{ExceptionFn, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ impl Lost {
 
 fn is_last_call(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op).and_then(|func| unit.known(func));
-    callee == Some(Known::Exception(ExceptionFn::Last))
+    callee == Some(ExternalFn::Exception(ExceptionFn::NoReturn))
 }
 
 /// Returns true if an op is the last in its region, apart from `unreachable`.

@@ -21,7 +21,9 @@ use crate::type_analysis::bit_ranges;
 use crate::type_analysis::type_map::{CopyKind, Lane, LaneKind};
 use crate::type_analysis::whole_float_moves;
 use crate::types::lattice;
-use gradus_ir::externals::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::externals::{
+    CompilerIntrinsic, Effects, ExternalFn, GpuFn, IntFn, MemoryFn, SystemFn,
+};
 use gradus_ir::{
     AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
     OpKind, RmwOp, Type, TypeId, Unit, Value,
@@ -420,7 +422,7 @@ impl Finder<'_> {
         }
         let known = self.facts.unit.callee(self.body, op);
         let known = known.and_then(|f| self.facts.unit.known(f));
-        let masked = matches!(known, Some(Known::Masked(_)));
+        let masked = matches!(known, Some(ExternalFn::Masked(_)));
         if words.hides_floats(self.facts.unit, self.body, self.func, value)
             && (masked || !words.floats_are_even(self.func, value))
         {
@@ -536,14 +538,17 @@ impl Finder<'_> {
         if callees.is_empty() {
             let message = "an indirect call works on active values, and no function is known that it could lead to";
             let help = "compile the file that defines what is called together with this one";
-            return self.refuse(op, Code::UnknownTarget, message, help);
+            return self.refuse(op, Code::UnknownIndirectTarget, message, help);
         }
         for &callee in callees {
             let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
             // A plain call is preceded by a test of its pointer against these functions.
             let asked = matches!(self.body.kind(op), OpKind::Call(info)
                 if info.bundles.is_empty() && info.signature == unit.functions[callee].ty);
-            let by_name = asked && unit.known(callee).is_some_and(Known::is_called_by_name);
+            let by_name = asked
+                && unit
+                    .known(callee)
+                    .is_some_and(ExternalFn::needs_direct_call);
             if unit.functions[callee].body.is_none() && !known && !by_name {
                 self.underivable(op, callee);
             }
@@ -555,13 +560,13 @@ impl Finder<'_> {
         if args.iter().any(|v| in_bits(&v)) {
             let message = "a call through a pointer passes active numbers or pointers as integers";
             let help = "pass them by their own type, or call the function by its name";
-            self.refuse(op, Code::UnknownTarget, message, help);
+            self.refuse(op, Code::UnknownIndirectTarget, message, help);
         }
     }
     /// Refuses variadic arguments that are used for more than printing.
     fn further_args(&mut self, op: Op, marker: FuncId) {
         let (unit, closure) = (self.facts.unit, self.facts.closure);
-        if unit.known(marker) == Some(Known::Marker(MarkerFn::VaStart))
+        if unit.known(marker) == Some(ExternalFn::Marker(CompilerIntrinsic::VaStart))
             && !varargs::is_printed(unit, closure, (self.func, op))
         {
             let message = "a function that works on active values reads its variadic arguments";
@@ -576,43 +581,45 @@ impl Finder<'_> {
         };
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
         match known {
-            Known::Memory(memory) => return self.memory(op, memory),
-            Known::Masked(_) => {
+            ExternalFn::Memory(memory) => return self.memory(op, memory),
+            ExternalFn::Masked(_) => {
                 let args = unit.call_args(self.body, op);
                 return self.masked(op, &args);
             }
-            Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
-            Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
-            Known::Reduce(_) | Known::Integer(_) => return,
-            Known::Marker(MarkerFn::VaStart | MarkerFn::VaEnd | MarkerFn::VaCopy) => {
+            ExternalFn::Math(_) | ExternalFn::MathOut(_) | ExternalFn::Complex(_) => return,
+            ExternalFn::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
+            ExternalFn::Reduce(_) | ExternalFn::Integer(_) => return,
+            ExternalFn::Marker(
+                CompilerIntrinsic::VaStart | CompilerIntrinsic::VaEnd | CompilerIntrinsic::VaCopy,
+            ) => {
                 return self.further_args(op, func);
             }
-            Known::OpenMp(_) | Known::Fork(_) if varied || shadowed => {
+            ExternalFn::OpenMp(_) | ExternalFn::Fork(_) if varied || shadowed => {
                 let help = "leave out what keeps this region with OpenMP's library, which a note on it names, or build without -fopenmp";
                 return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
             }
-            Known::Mpi if varied || shadowed => {
+            ExternalFn::Mpi if varied || shadowed => {
                 let help = "keep communication out of the function that is differentiated";
                 return self.refuse(op, Code::Mpi, "MPI on an active path", help);
             }
-            Known::Kernel(GpuFn::Reset) => {
+            ExternalFn::Kernel(GpuFn::Reset) => {
                 let help = "reset the device outside the function that is differentiated";
                 let message = "the device's memory goes while a derivative still reads it";
                 return self.refuse(op, Code::Gpu, message, help);
             }
-            Known::Gpu if varied || shadowed => {
+            ExternalFn::Gpu if varied || shadowed => {
                 let help =
                     "launch kernels of the same file, by their names, and copy by `cudaMemcpy`";
                 return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
             }
-            Known::System(SystemFn::Print | SystemFn::PrintToMemory)
+            ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)
                 if printf_formats::counts(unit, self.body, op) =>
             {
                 let message = "`%n` writes to memory what is not followed";
                 let help = "take the number of characters from the function's result";
                 return self.refuse(op, Code::UnknownCallee, message, help);
             }
-            Known::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
+            ExternalFn::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
                 let message = "`setjmp` or `longjmp` in a function that is differentiated";
                 let help = "leave loops by `break` or `return`";
                 return self.refuse(op, Code::UnsupportedControl, message, help);
@@ -651,7 +658,7 @@ impl Finder<'_> {
             let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
             return self.refuse(op, Code::UnsupportedControl, message, help);
         }
-        if let Some(Known::System(SystemFn::Qsort | SystemFn::Bsearch)) =
+        if let Some(ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch)) =
             self.facts.unit.known(func)
         {
             let message = format!("`{name}` calls a comparison that works on active values");
@@ -662,7 +669,7 @@ impl Finder<'_> {
         if let Some(help) = flang_advice::remedy(&self.facts.unit.functions[func].name) {
             return self.refuse(op, Code::UnknownCallee, message, &help);
         }
-        let or = match gradus_ir::externals::may_be_of_the_program(
+        let or = match gradus_ir::externals::may_be_user_defined(
             &self.facts.unit.functions[func].name,
         ) {
             true => "include <math.h> where the C library's is meant",

@@ -5,7 +5,7 @@
 
 use crate::activity::memory::Facts;
 use crate::call_graph::Callee;
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Code, Diagnostic};
 
 /// Returns a diagnostic for each such query.
@@ -17,7 +17,8 @@ pub(crate) fn findings(facts: Facts<'_>) -> Vec<Diagnostic> {
             let Some(Callee::Outside(callee)) = facts.closure.callee(unit, body, op) else {
                 continue;
             };
-            let Some(Known::OpenMp(OpenMpFn::InFinal | OpenMpFn::OfLevel)) = unit.known(callee)
+            let Some(ExternalFn::OpenMp(OpenMpFn::InFinal | OpenMpFn::AncestorInfo)) =
+                unit.known(callee)
             else {
                 continue;
             };

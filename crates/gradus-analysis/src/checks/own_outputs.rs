@@ -11,7 +11,7 @@
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
 use crate::activity::memory::{ClassFacts, Facts};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
 fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
     let is_allocation = |op: &Op| {
         let known = unit.callee(body, *op).and_then(|callee| unit.known(callee));
-        matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+        matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
     };
     let calls = body.walk(body.root()).filter(is_allocation);
     calls.filter_map(|op| flow_graph::given(body, op)).collect()

@@ -84,12 +84,16 @@ impl Kept {
                 continue;
             };
             let active = |class: &ClassId| classes.holds_active_floats(*class);
-            if !facts.unit.globals[global].unread.is_empty() {
+            if !facts.unit.globals[global].unparsed_symbols.is_empty() {
                 let lent = reached.iter().filter(|class| active(class));
                 self.lent.extend(lent.map(|class| (*class, global)));
             }
-            let how = facts.unit.given_away(global);
-            if how.is_some_and(|how| how.set_by.iter().any(|by| is_outside(facts, *by))) {
+            let how = facts.unit.address_escapes(global);
+            if how.is_some_and(|how| {
+                how.pointers_stored_by
+                    .iter()
+                    .any(|by| is_outside(facts, *by))
+            }) {
                 self.set
                     .extend(reached.iter().map(|class| (*class, global)));
             }
@@ -100,12 +104,12 @@ impl Kept {
     /// read.
     fn named(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
         let given = facts.closure.globals().iter().filter(|global| {
-            let how = facts.unit.given_away(**global);
+            let how = facts.unit.address_escapes(**global);
             // External code may have copied the initial value of a variable.
             let gives = |by: &Option<Symbol>| {
                 matches!(by, Some(Symbol::Global(_))) || is_outside(facts, *by)
             };
-            how.is_some_and(|how| how.by.iter().any(gives))
+            how.is_some_and(|how| how.stored_by.iter().any(gives))
         });
         let named: BTreeMap<ClassId, GlobalId> = given
             .filter_map(|global| Some((facts.memory.global(*global)?.class, *global)))
@@ -294,7 +298,7 @@ fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
 impl Holder {
     /// Returns true if no other pointer from before the call reaches the block.
     fn is_alone(self, unit: &Unit) -> bool {
-        self.direct && unit.has_own_blocks(self.global)
+        self.direct && unit.holds_only_fresh_blocks(self.global)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::call_graph::Callee;
 use crate::points_to::alias_sets::{ClassId, MemoryPlace, Origin};
 use crate::type_analysis::bit_ranges::kind_bytes;
 use crate::type_analysis::type_map::{Lane, LaneKind};
-use gradus_ir::externals::{Effects, Known};
+use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
 
@@ -109,7 +109,7 @@ impl Stored {
             Some(Callee::Outside(callee))
                 if matches!(
                     unit.known(callee),
-                    Some(Known::Memory(_) | Known::Marker(_))
+                    Some(ExternalFn::Memory(_) | ExternalFn::Marker(_))
                 ) =>
             {
                 return;

@@ -7,7 +7,7 @@
 use crate::activity::memory::Facts;
 use crate::call_graph::Callee;
 use crate::points_to::alias_sets::ClassId;
-use gradus_ir::externals::{Known, MarkerFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{FuncId, Value};
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> Has
             let callees = (facts.memory.callees(func, site.op).iter().copied()).chain(direct);
             for callee in callees {
                 let ty = unit.functions[callee].ty;
-                if !unit.types.takes_further_args(ty) {
+                if !unit.types.is_variadic(ty) {
                     continue;
                 }
                 let named = unit.param_types(ty).len();
@@ -37,7 +37,7 @@ pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> Has
     }
     let mut lists = HashSet::new();
     for &func in &begun {
-        lists.extend(lists_of(facts, func, MarkerFn::VaStart).map(|ends| ends.0));
+        lists.extend(lists_of(facts, func, CompilerIntrinsic::VaStart).map(|ends| ends.0));
     }
     follow_copies(facts, &mut lists);
     lists
@@ -47,14 +47,14 @@ pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> Has
 fn lists_of<'a>(
     facts: Facts<'a>,
     func: FuncId,
-    marker: MarkerFn,
+    marker: CompilerIntrinsic,
 ) -> impl Iterator<Item = (ClassId, ClassId)> + 'a {
     let unit = facts.unit;
     let sites = facts.closure.calls_in(func).iter();
     sites.filter_map(move |site| {
         let body = unit.functions[func].body.as_deref()?;
         let known = unit.callee(body, site.op).and_then(|f| unit.known(f));
-        if known != Some(Known::Marker(marker)) {
+        if known != Some(ExternalFn::Marker(marker)) {
             return None;
         }
         let args = unit.call_args(body, site.op);
@@ -68,7 +68,7 @@ fn follow_copies(facts: Facts<'_>, lists: &mut HashSet<ClassId>) {
         return;
     }
     let functions = facts.closure.functions().iter();
-    let copied = functions.flat_map(|func| lists_of(facts, *func, MarkerFn::VaCopy));
+    let copied = functions.flat_map(|func| lists_of(facts, *func, CompilerIntrinsic::VaCopy));
     let bytes = facts.memory.copies().iter();
     let bytes = bytes.map(|copy| (copy.to.class, copy.from.class));
     let copies: Vec<(ClassId, ClassId)> = copied.chain(bytes).collect();

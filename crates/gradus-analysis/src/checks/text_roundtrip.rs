@@ -21,8 +21,8 @@ use crate::call_graph::Callee;
 use crate::checks::{text_digits, text_in_lists};
 use crate::points_to::alias_sets::{ClassId, Origin};
 use gradus_ir::externals::{
-    Effects, Known, SystemFn, TextFn, follows_addresses, is_stream_variable, is_string_stream,
-    is_text_object,
+    Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function, is_stream_variable,
+    is_string_stream, reads_address_lists,
 };
 use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
@@ -119,7 +119,9 @@ impl<'u> Ways<'u> {
         }
         match callee {
             Some(Callee::Outside(callee)) => self.call(facts, classes, site, callee),
-            Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
+            Some(Callee::Inside(callee))
+                if is_cpp_text_function(&facts.unit.functions[callee].name) =>
+            {
                 self.call(facts, classes, site, callee);
             }
             // libstdc++ calls `strtod` indirectly.
@@ -140,17 +142,17 @@ impl<'u> Ways<'u> {
             None if unit.functions[callee].body.is_none() => {
                 self.unknown(facts, classes, site, matters);
             }
-            Some(Known::System(
-                known @ (SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send),
+            Some(ExternalFn::System(
+                known @ (SystemFn::PrintToMemory | SystemFn::Print | SystemFn::WriteDescriptor),
             )) => self.write(facts, classes, site, (callee, known)),
-            Some(Known::System(SystemFn::Read)) => self.read(facts, classes, site, callee),
-            Some(Known::System(SystemFn::Map)) => self.map(facts, classes, site),
-            Some(Known::System(SystemFn::MemoryStream)) => self.memory_stream = true,
-            Some(Known::Text(TextFn::ToFloat | TextFn::ToInt)) if matters => {
+            Some(ExternalFn::System(SystemFn::Read)) => self.read(facts, classes, site, callee),
+            Some(ExternalFn::System(SystemFn::Map)) => self.map(facts, classes, site),
+            Some(ExternalFn::System(SystemFn::MemoryStream)) => self.memory_stream = true,
+            Some(ExternalFn::Text(TextFn::ToFloat | TextFn::ToInt)) if matters => {
                 self.wanted.push(site);
             }
-            Some(Known::Text(TextFn::ToInt)) => self.digits.push(site),
-            Some(Known::Text(
+            Some(ExternalFn::Text(TextFn::ToInt)) => self.digits.push(site),
+            Some(ExternalFn::Text(
                 TextFn::Strcpy | TextFn::Strncpy | TextFn::Strcat | TextFn::Strncat,
             )) => {
                 let args = unit.call_args(body, op);
@@ -192,7 +194,7 @@ impl<'u> Ways<'u> {
         let unit = facts.unit;
         let args = unit.call_args(body, op);
         let name = unit.functions[callee].name.as_str();
-        let is_object = is_text_object(name);
+        let is_object = is_cpp_text_function(name);
         let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
         let written: Vec<ClassId> = (args.iter().enumerate())
             .filter(|(index, _)| effects.writes.argument(*index))
@@ -210,7 +212,7 @@ impl<'u> Ways<'u> {
             let class = facts.memory.class(func, *arg);
             varies(facts, classes, func, *arg)
                 || class.is_some_and(|class| self.active_lists.contains(&class))
-                || follows_addresses(name)
+                || reads_address_lists(name)
                     && leads_to(facts, func, *arg, Depth::Any, |class| {
                         classes.is_varied(class)
                     })
@@ -223,7 +225,7 @@ impl<'u> Ways<'u> {
                 self.to_memory.push(site);
                 self.text.extend(&written);
             }
-            false if known == SystemFn::Send || effects.writes.arguments != 0 => {
+            false if known == SystemFn::WriteDescriptor || effects.writes.arguments != 0 => {
                 self.to_stream.push(site);
                 self.streams.extend(&written);
             }
@@ -240,7 +242,7 @@ impl<'u> Ways<'u> {
         let (func, body, op) = site;
         self.from_stream = true;
         self.digits.push(site);
-        let depth = match follows_addresses(&facts.unit.functions[callee].name) {
+        let depth = match reads_address_lists(&facts.unit.functions[callee].name) {
             true => Depth::Any,
             false => Depth::Near,
         };
@@ -308,7 +310,7 @@ impl<'u> Ways<'u> {
             let callee = facts.unit.callee(site.1, site.2);
             let known = callee.and_then(|f| facts.unit.known(f));
             match known {
-                Some(Known::System(_)) => !self.to_stream.is_empty(),
+                Some(ExternalFn::System(_)) => !self.to_stream.is_empty(),
                 _ => texts.may_reach(facts, **site),
             }
         });
@@ -374,7 +376,7 @@ fn is_terminal_output(unit: &Unit, body: &Body, known: SystemFn, args: &[Value])
     let number = args.first().and_then(|arg| body.as_int(unit, *arg));
     match (known, number) {
         // File descriptors of the standard output and the standard error.
-        (SystemFn::Send | SystemFn::Print, Some(1 | 2)) => true,
+        (SystemFn::WriteDescriptor | SystemFn::Print, Some(1 | 2)) => true,
         (SystemFn::PrintToMemory, _) => false,
         _ => args.iter().any(|arg| is_terminal(unit, body, *arg)),
     }
@@ -474,7 +476,7 @@ impl Texts {
     /// Returns true if a read may see text written by the call graph.
     fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
         let callee = facts.unit.callee(body, op);
-        if let Some(Known::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
+        if let Some(ExternalFn::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
             return true;
         }
         let args = facts.unit.call_args(body, op);

@@ -145,7 +145,7 @@ fn stored(
             ))
         } else {
             let message = format!("`{name}` of another file takes active values");
-            at(unit, func, body, op, Code::UnseenGlobal, message).help(format!(
+            at(unit, func, body, op, Code::ExternalGlobal, message).help(format!(
                 "compile the file that defines `{name}` together with this one"
             ))
         };
@@ -214,7 +214,7 @@ fn from_allocator(
             )
         }
         _ => (
-            Code::UnknownTarget,
+            Code::UnknownIndirectTarget,
             "active values are stored in memory from a call through a pointer, and no function is known that it could lead to".into(),
             "compile the file that defines what is called together with this one, or call by its name an allocator that is registered with `__enzyme_allocation_like`".into(),
         ),

@@ -16,7 +16,7 @@ use crate::loops::trip_counts::Availability;
 use crate::memory::alias::Alias;
 use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::scev::poly::{Linear, Root};
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -618,7 +618,7 @@ impl Finder<'_> {
     fn call(&mut self, op: Op) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let known = unit.callee(body, op).and_then(|func| unit.known(func));
-        let Some(Known::Integer(of @ (IntFn::Smax | IntFn::Smin))) = known else {
+        let Some(ExternalFn::Integer(of @ (IntFn::Smax | IntFn::Smin))) = known else {
             return None;
         };
         let ((a, b), (c, d)) = (self.operand(op, 1)?, self.operand(op, 2)?);

@@ -2,7 +2,7 @@
 
 use crate::memory::clobbers::Clobbers;
 use crate::scev::poly::Root;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -140,7 +140,7 @@ impl<'a> Availability<'a> {
             OpKind::Call(info) => {
                 let known = unit.callee(body, op).and_then(|func| unit.known(func));
                 info.bundles.is_empty()
-                    && matches!(known, Some(Known::Integer(_) | Known::Math(_)))
+                    && matches!(known, Some(ExternalFn::Integer(_) | ExternalFn::Math(_)))
                     && unit
                         .callee(body, op)
                         .and_then(|func| unit.known_effects(func))

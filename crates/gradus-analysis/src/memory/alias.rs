@@ -14,8 +14,8 @@ use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::memory::local_points_to::{Object, ObjectId, PointsTo, Targets, UNKNOWN, never_changes};
 use crate::memory::tbaa;
 use crate::scev::poly::{Linear, LinearForms, Root};
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
 use std::collections::HashSet;
 
@@ -107,7 +107,7 @@ impl<'a> Alias<'a> {
         let scopes_vary = body.walk(body.root()).any(|op| {
             nest.loop_depth(op) > 0
                 && unit.callee(body, op).and_then(|func| unit.known(func))
-                    == Some(Known::Marker(MarkerFn::NoaliasScopeDecl))
+                    == Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl))
         });
         Alias {
             unit,
@@ -234,7 +234,7 @@ impl<'a> Alias<'a> {
     }
 
     fn stranger_meets_local(&self, stranger: Object, local: ObjectId) -> bool {
-        let known_apart = planted(Mutant::EscapeForgotten);
+        let known_apart = is_planted(Mutant::EscapeForgotten);
         stranger == Object::Unknown
             && !known_apart
             && (self.points_to.escaped(local) || !self.options.escape)
@@ -242,7 +242,7 @@ impl<'a> Alias<'a> {
 
     fn strangers_meet(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
         let of_argument = |object| matches!(object, Object::Param(_));
-        if planted(Mutant::ArgumentsNeverMeet) && (of_argument(x) || of_argument(y)) {
+        if is_planted(Mutant::ArgumentsNeverAlias) && (of_argument(x) || of_argument(y)) {
             return false;
         }
         match (x, y) {
@@ -470,7 +470,7 @@ impl<'a> Alias<'a> {
             return false;
         };
         let distance = distance::Distance::between(self, (a.op, &x), (b.op, &y), frame);
-        planted(Mutant::OffsetsApart)
+        is_planted(Mutant::UnknownOffsetsDisjoint)
             || distance.excludes(size_a, size_b)
             || self.options.ranges && distance.excludes_by_ranges(self, size_a, size_b)
     }

@@ -10,8 +10,8 @@ use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::memory::local_points_to::{Object, ObjectId, Target};
 use crate::memory::sync_points::{Seen, Waits};
 use crate::scev::poly::Root;
-use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AllocaPlace, MetaId, Op, OpKind};
+use gradus_ir::mutant::{Mutant, is_planted};
+use gradus_ir::{AllocaStorage, MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximal number of writes inspected per query.
@@ -313,7 +313,7 @@ impl<'a> Clobbers<'a> {
     /// Returns a range of positions that covers all ops that can run after an op.
     fn later(&self, op: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
-        if planted(Mutant::LoopsNotUnioned) {
+        if is_planted(Mutant::BackEdgeClobbersMissed) {
             return (nest.order(op), u32::MAX);
         }
         (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
@@ -550,7 +550,7 @@ impl<'a> Clobbers<'a> {
     fn maker(&self, op: Op) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.alias.body);
         match body.kind(op) {
-            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => {
+            OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => {
                 let is_spmd = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
                 nest.loops_of(op).find(is_spmd)
             }
@@ -650,7 +650,7 @@ impl<'a> Clobbers<'a> {
 
     fn changed_after_end(&self, read: &MemoryAccess) -> bool {
         let after = &self.after_end;
-        if planted(Mutant::AfterEndForgotten) {
+        if is_planted(Mutant::AfterEndForgotten) {
             return false;
         }
         let Some(objects) = self.alias.objects(read) else {

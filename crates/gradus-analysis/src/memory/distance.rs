@@ -7,7 +7,7 @@
 
 use crate::memory::alias::Alias;
 use crate::scev::poly::{Linear, Monomial};
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
 /// The access to which a symbol's value belongs.
@@ -276,7 +276,7 @@ fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
         OpKind::Select => Some([body.operand(op, 1), body.operand(op, 2)]),
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|func| unit.known(func));
-            let largest = matches!(known, Some(Known::Integer(IntFn::Smax)));
+            let largest = matches!(known, Some(ExternalFn::Integer(IntFn::Smax)));
             let args = unit.call_args(body, op);
             largest.then(|| <[Value; 2]>::try_from(args).ok()).flatten()
         }

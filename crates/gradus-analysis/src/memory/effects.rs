@@ -8,7 +8,7 @@
 use crate::call_graph::Closure;
 use crate::memory::external_effects;
 use crate::memory::summaries;
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn, SystemFn, is_stream_variable};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
     Access, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
 };
@@ -211,7 +211,7 @@ impl FunctionEffects {
             OpKind::Load(access) => !access.is_plain(),
             OpKind::Store(access)
             | OpKind::AtomicRmw(_, access)
-            | OpKind::CmpXchg { access, .. } => access.orders(),
+            | OpKind::CmpXchg { access, .. } => access.is_ordering(),
             OpKind::Fence { .. } | OpKind::Foreign(_) => true,
             _ => false,
         }
@@ -325,7 +325,7 @@ impl Effects {
             }
         }
         let callee = unit.callee(body, op).and_then(|func| unit.known(func));
-        if callee == Some(Known::System(SystemFn::Print)) {
+        if callee == Some(ExternalFn::System(SystemFn::Print)) {
             let args = unit.call_args(body, op).into_iter();
             for (param, arg) in found.params.iter_mut().zip(args) {
                 if is_standard_stream(unit, body, arg) {
@@ -411,11 +411,13 @@ impl Effects {
             .callee(list.body, list.op)
             .and_then(|func| list.unit.known(func));
         match known {
-            Some(Known::Memory(id)) if list.copies_or_fills(id) => return,
-            Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {
+            Some(ExternalFn::Memory(id)) if list.copies_or_fills(id) => return,
+            Some(ExternalFn::Marker(
+                CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
+            )) => {
                 return list.lifetime();
             }
-            Some(Known::Marker(MarkerFn::StackRestore)) => {
+            Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore)) => {
                 return list.place(AccessKind::Free, Place::Frame);
             }
             _ => {}
@@ -477,7 +479,7 @@ impl AccessList<'_> {
         if access.volatile {
             self.place(AccessKind::Write, Place::Inaccessible);
         }
-        if access.orders() {
+        if access.is_ordering() {
             self.place(AccessKind::Write, Place::Reachable);
         }
     }

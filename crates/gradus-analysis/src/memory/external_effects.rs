@@ -5,7 +5,7 @@
 //! result below four bits for all other captures.
 
 use crate::memory::effects::{Extent, FunctionEffects, ParamEffects, Touch};
-use gradus_ir::externals::{self, Known, MemoryFn};
+use gradus_ir::externals::{self, ExternalFn, MemoryFn};
 use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
 
 /// Bits of `captures` that capture more than the address.
@@ -34,7 +34,7 @@ pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
 }
 
 /// Converts a row of the table of known functions.
-fn from_table(id: Known, row: externals::Effects, params: usize) -> FunctionEffects {
+fn from_table(id: ExternalFn, row: externals::Effects, params: usize) -> FunctionEffects {
     let mut found = FunctionEffects {
         other: Touch {
             reads: row.reads.any,
@@ -48,19 +48,19 @@ fn from_table(id: Known, row: externals::Effects, params: usize) -> FunctionEffe
             reads: row.reads.inaccessible,
             writes: row.writes.inaccessible,
         },
-        frees_other: row.calls_back,
+        frees_other: row.has_callbacks,
         returns_fresh: row.allocates,
         fresh_holds_pointers: matches!(
             id,
-            Known::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
+            ExternalFn::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
         ),
         returns_other: !row.allocates && row.returns_argument.is_none(),
         may_throw: row.may_throw,
-        may_not_return: !row.returns,
-        calls_unknown: row.calls_back,
+        may_not_return: !row.always_returns,
+        calls_unknown: row.has_callbacks,
         ..FunctionEffects::default()
     };
-    if row.calls_back {
+    if row.has_callbacks {
         return FunctionEffects {
             may_throw: row.may_throw,
             ..FunctionEffects::unknown()

@@ -12,7 +12,7 @@
 
 use crate::cfg::nesting::{Nest, is_loop};
 use crate::memory::effects::{Effects, FunctionEffects};
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{
     Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Linkage, Op, OpKind,
     Region, Type, Unit, Value,
@@ -705,11 +705,13 @@ impl Solver<'_> {
             .callee(self.body, op)
             .and_then(|func| self.unit.known(func));
         let (to, from) = match known {
-            Some(Known::Memory(
+            Some(ExternalFn::Memory(
                 Memcpy | MemcpyIntrinsic | Memmove | MemmoveIntrinsic | Mempcpy,
             )) => (0, 1),
-            Some(Known::Memory(Bcopy)) => (1, 0),
-            Some(Known::Memory(Memset | MemsetIntrinsic | Bzero | Free | Delete | RustDealloc)) => {
+            Some(ExternalFn::Memory(Bcopy)) => (1, 0),
+            Some(ExternalFn::Memory(
+                Memset | MemsetIntrinsic | Bzero | Free | Delete | RustDealloc,
+            )) => {
                 return true;
             }
             _ => return false,

@@ -142,7 +142,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
         found.other = touches.fold(found.other, Touch::or);
     }
     // A function without variadic parameters cannot access further arguments.
-    if unit.types.takes_further_args(unit.functions[func].ty) {
+    if unit.types.is_variadic(unit.functions[func].ty) {
         found.further = ParamEffects {
             captures: true,
             reads: Extent::Object,

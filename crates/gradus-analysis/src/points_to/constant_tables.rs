@@ -4,7 +4,7 @@
 use crate::points_to::alias_sets::Origin;
 use crate::points_to::constraints::Solver;
 use crate::points_to::union_find::{Content, Target};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};
 
 /// Size of a pointer in bytes.
@@ -52,7 +52,7 @@ impl Solver<'_> {
                 let body = self.unit.functions[func].body.as_deref();
                 let callee = body.and_then(|body| self.unit.callee(body, op));
                 let known = callee.and_then(|callee| self.unit.known(callee));
-                matches!(known, Some(Known::Memory(_)))
+                matches!(known, Some(ExternalFn::Memory(_)))
             }
             Origin::Global(global) => self.is_own_variable(global),
             _ => false,
@@ -68,9 +68,14 @@ impl Solver<'_> {
             Some(Symbol::Func(func)) => !self.closure.contains(*func),
             _ => true,
         };
-        let how = self.unit.given_away(global);
-        let given = how.is_some_and(|how| how.set_by.iter().chain(&how.by).any(by_others));
-        variable.defined && variable.unread.is_empty() && closed && !given
+        let how = self.unit.address_escapes(global);
+        let given = how.is_some_and(|how| {
+            how.pointers_stored_by
+                .iter()
+                .chain(&how.stored_by)
+                .any(by_others)
+        });
+        variable.defined && variable.unparsed_symbols.is_empty() && closed && !given
     }
     /// Returns true if a constant holds null in every cell that may be `at`. Constants beyond `SIZE_MAX`
     /// bytes are not searched.

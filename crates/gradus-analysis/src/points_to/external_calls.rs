@@ -5,7 +5,7 @@
 
 use crate::points_to::alias_sets::Origin;
 use crate::points_to::constraints::{Copy, Reader, Solver};
-use gradus_ir::externals::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
+use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 
 impl Solver<'_> {
@@ -41,16 +41,16 @@ impl Reader<'_, '_> {
         }
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
         match known {
-            Known::Memory(memory) => self.memory(op, memory, &args),
-            Known::Masked(masked) => return self.masked(op, masked, &args),
-            Known::MathOut(math) => self.math_out(op, math, &args),
-            Known::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
-            Known::OpenMp(_) | Known::Fork(_) | Known::Mpi | Known::Gpu => {
+            ExternalFn::Memory(memory) => self.memory(op, memory, &args),
+            ExternalFn::Masked(masked) => return self.masked(op, masked, &args),
+            ExternalFn::MathOut(math) => self.math_out(op, math, &args),
+            ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
+            ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Mpi | ExternalFn::Gpu => {
                 return self.anything(op, 1);
             }
             _ => {}
         }
-        if effects.captures != 0 || effects.calls_back {
+        if effects.captures != 0 || effects.has_callbacks {
             self.keep(&args, effects);
         }
         self.give(op, known, &args, effects);
@@ -114,10 +114,10 @@ impl Reader<'_, '_> {
     }
 
     /// Records the float types that a math function writes through its pointer arguments.
-    fn math_out(&mut self, op: Op, math: MathOutFn, args: &[Value]) {
+    fn math_out(&mut self, op: Op, math: MultiResultMathFn, args: &[Value]) {
         let behind = match (math, args) {
-            (MathOutFn::Sincos, [_, a, b]) => [Some(*a), Some(*b)],
-            (MathOutFn::Modf, [_, a]) => [Some(*a), None],
+            (MultiResultMathFn::Sincos, [_, a, b]) => [Some(*a), Some(*b)],
+            (MultiResultMathFn::Modf, [_, a]) => [Some(*a), None],
             _ => return,
         };
         let ty = self.body.ty(self.solver.unit.call_args(self.body, op)[0]);
@@ -176,7 +176,7 @@ impl Reader<'_, '_> {
     /// Lets pointers escape that a known function captures or passes to a callback.
     fn keep(&mut self, args: &[Value], effects: Effects) {
         for (index, &value) in args.iter().enumerate() {
-            if index < 16 && effects.captures >> index & 1 == 0 && !effects.calls_back {
+            if index < 16 && effects.captures >> index & 1 == 0 && !effects.has_callbacks {
                 continue;
             }
             self.lose(value);
@@ -191,7 +191,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds the constraints of a known function's result.
-    fn give(&mut self, op: Op, known: Known, args: &[Value], effects: Effects) {
+    fn give(&mut self, op: Op, known: ExternalFn, args: &[Value], effects: Effects) {
         let Some(result) = self.call_result(op) else {
             // Not an error: the call has no result.
             return;
@@ -200,7 +200,7 @@ impl Reader<'_, '_> {
             return;
         }
         let replaced = match known {
-            Known::Memory(memory) => memory.allocation().and_then(|a| a.replaces),
+            ExternalFn::Memory(memory) => memory.allocation().and_then(|a| a.replaces),
             _ => None,
         };
         let given = effects.returns_argument.or(replaced);
@@ -210,7 +210,10 @@ impl Reader<'_, '_> {
         }
         match given.and_then(|i| args.get(usize::from(i))) {
             Some(&value) => {
-                let inside = matches!(known, Known::Text(_) | Known::Memory(MemoryFn::Mempcpy));
+                let inside = matches!(
+                    known,
+                    ExternalFn::Text(_) | ExternalFn::Memory(MemoryFn::Mempcpy)
+                );
                 if let (true, Some(target)) = (inside, self.target(value)) {
                     self.solver.classes.step(target, 1);
                 }

@@ -27,8 +27,8 @@ impl Solver<'_> {
                 self.classes.unify(points, target.plus(relocation.addend));
                 self.note(word, Seen::POINTER);
             }
-            if !variable.unread.is_empty() {
-                self.unread(start, &variable.unread);
+            if !variable.unparsed_symbols.is_empty() {
+                self.unread(start, &variable.unparsed_symbols);
             }
         }
     }
@@ -38,8 +38,9 @@ impl Solver<'_> {
             Some(Symbol::Func(func)) => !self.closure.contains(*func),
             _ => true,
         };
-        let how = self.unit.given_away(global);
-        !self.unit.globals[global].constant && how.is_some_and(|how| how.set_by.iter().any(outside))
+        let how = self.unit.address_escapes(global);
+        !self.unit.globals[global].constant
+            && how.is_some_and(|how| how.pointers_stored_by.iter().any(outside))
     }
     /// Returns true if a symbol is a function or a constant table of functions. If external code may set
     /// the pointer, its initial value does not bound the callees: any function of the type is possible.
@@ -48,7 +49,10 @@ impl Solver<'_> {
             Symbol::Func(_) => true,
             Symbol::Global(table) => {
                 let table = &self.unit.globals[table];
-                table.constant && table.named().any(|named| matches!(named, Symbol::Func(_)))
+                table.constant
+                    && table
+                        .initial_symbols()
+                        .any(|named| matches!(named, Symbol::Func(_)))
             }
         }
     }

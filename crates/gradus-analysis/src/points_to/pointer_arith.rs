@@ -7,7 +7,7 @@ use crate::points_to::alias_sets::Origin;
 use crate::points_to::constraints::{Reader, Solver, Unknown};
 use crate::points_to::union_find::{Target, gcd};
 use crate::scev::poly;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
 use std::collections::HashSet;
 
@@ -314,7 +314,7 @@ impl Reader<'_, '_> {
                     OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
                         let callee = self.unit().callee(self.body, at.op);
                         let known = callee.and_then(|func| self.unit().known(func));
-                        matches!(known, Some(Known::Memory(_)))
+                        matches!(known, Some(ExternalFn::Memory(_)))
                     }
                     _ => false,
                 };

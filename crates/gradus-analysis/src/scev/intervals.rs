@@ -4,9 +4,9 @@
 //! unbounded, a loop index stays below its trip count, and a region result is the hull of its yields. Other
 //! analyses use the intervals to prove that narrow arithmetic does not wrap.
 
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, Entity, Flags, MOST_THREADS, Op, OpKind, SpmdKind, Unit, Value,
+    BinaryOp, Body, CastOp, Entity, Flags, MAX_BLOCK_THREADS, Op, OpKind, SpmdKind, Unit, Value,
 };
 
 /// Smallest and largest possible value.
@@ -101,7 +101,7 @@ impl Intervals {
             let (low, mut high) = self.of(unit, body, extent);
             let constant = body.as_int(unit, extent).is_some();
             if kind == SpmdKind::Block && !constant {
-                high = high.min(MOST_THREADS.into());
+                high = high.min(MAX_BLOCK_THREADS.into());
             } else if low < 0 {
                 continue;
             }
@@ -145,7 +145,7 @@ impl Intervals {
             OpKind::Freeze => None,
             OpKind::Call(_) => {
                 let callee = unit.callee(body, op).and_then(|func| unit.known(func));
-                let Some(Known::Integer(function)) = callee else {
+                let Some(ExternalFn::Integer(function)) = callee else {
                     return None;
                 };
                 let args = unit.call_args(body, op);

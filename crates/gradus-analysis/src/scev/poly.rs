@@ -444,6 +444,6 @@ pub(crate) fn is_bare_address(unit: &Unit, body: &Body, value: Value) -> bool {
     let kind = body.as_const(value).map(|id| &unit.constant(id).kind);
     matches!(
         kind,
-        Some(ConstKind::Zero | ConstKind::NoObject(_) | ConstKind::Foreign(_))
+        Some(ConstKind::Zero | ConstKind::DanglingAddress(_) | ConstKind::Foreign(_))
     )
 }

@@ -13,7 +13,7 @@ use crate::type_analysis::type_map::{Lane, LaneKind};
 use crate::type_analysis::whole_float_moves::{member_bit, movements, resizes_vector, runs};
 use crate::types::lattice;
 use crate::types::lattice::Seen;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, FloatKind, FuncId, Op, OpKind,
     Type, TypeId, Unit, Value,
@@ -370,7 +370,9 @@ impl Reader<'_> {
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
-                if known.is_some_and(|k| !matches!(k, Known::Masked(_) | Known::Marker(_))) {
+                if known
+                    .is_some_and(|k| !matches!(k, ExternalFn::Masked(_) | ExternalFn::Marker(_)))
+                {
                     self.unit
                         .call_args(body, op)
                         .into_iter()

@@ -30,7 +30,7 @@ pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatK
         .iter()
         .copied()
         .find(is_it)
-        .filter(|_| location.span.is_of_system())?;
+        .filter(|_| location.span.is_in_system_code())?;
     let types = location.function.strip_prefix(begun)?.strip_suffix('>')?;
     let kind = |name: &str| match name {
         "double" => Some(FloatKind::F64),

@@ -14,10 +14,10 @@ use crate::type_analysis::bit_ranges::{Equation, Node, Nodes, StoredConstant};
 use crate::type_analysis::block_layout;
 use crate::type_analysis::block_layout::{lane_kinds, seen_of};
 use crate::types::lattice::Seen;
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{
-    AttrValue, Body, ConstKind, CopiedMember, Entity, FloatKind, FuncId, Initializer, Op, POINTEE,
-    Unit, Value,
+    AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE_ATTR,
+    TbaaStructMember, Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -156,7 +156,7 @@ impl Words {
         for (func, body) in closure.bodies(unit) {
             let attrs = unit.attrs(unit.functions[func].attrs);
             for (index, &param) in body.params().iter().enumerate() {
-                let Some(AttrValue::Type(ty)) = attrs.param(index, POINTEE) else {
+                let Some(AttrValue::Type(ty)) = attrs.param(index, POINTEE_ATTR) else {
                     continue;
                 };
                 let (Some(place), Some(kind)) =
@@ -281,7 +281,7 @@ impl Words {
             }
             let members = body.ops[op]
                 .meta
-                .map_or(&[][..], |id| &unit.meta(id).copied);
+                .map_or(&[][..], |id| &unit.meta(id).tbaa_struct);
             if let Some(named) = self.named(unit, memory, members, copy) {
                 return named;
             }
@@ -301,7 +301,7 @@ impl Words {
         &self,
         unit: &Unit,
         memory: &Memory,
-        members: &[CopiedMember],
+        members: &[TbaaStructMember],
         copy: &CopyBytes,
     ) -> Option<CopyKind> {
         let mut list = Vec::new();
@@ -344,7 +344,8 @@ impl Words {
         func: FuncId,
         op: Op,
     ) -> CopyKind {
-        let Some(Known::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+        let Some(ExternalFn::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f))
+        else {
             return CopyKind::Nothing;
         };
         let args = unit.call_args(body, op);
@@ -733,7 +734,7 @@ fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
 
 /// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
 fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
-    let Some(Known::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+    let Some(ExternalFn::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
         return false;
     };
     let source = unit

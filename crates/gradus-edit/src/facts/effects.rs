@@ -2,7 +2,7 @@
 //!
 //! Conservative: a callee without a table entry and without attributes may have every effect.
 
-use gradus_ir::externals::{Effects, Known};
+use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{
     Atomicity, AttrValue, BinaryOp, Body, ConstKind, FuncId, Op, OpKind, Region, Unit,
 };
@@ -28,7 +28,7 @@ pub fn is_removable(unit: &Unit, body: &Body, op: Op) -> bool {
         }
         OpKind::Alloca(info) => !info.inalloca,
         OpKind::Call(info) => {
-            let reads = info.attrs.is_some_and(|id| unit.attrs(id).only_reads());
+            let reads = info.attrs.is_some_and(|id| unit.attrs(id).is_read_only());
             reads && info.bundles.is_empty() || is_pure(unit, body, op)
         }
         _ => is_pure(unit, body, op),
@@ -47,7 +47,7 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
                     let known = unit.known(func);
                     matches!(
                         known,
-                        Some(Known::Math(_) | Known::Integer(_) | Known::Reduce(_))
+                        Some(ExternalFn::Math(_) | ExternalFn::Integer(_) | ExternalFn::Reduce(_))
                     ) || has_attribute(unit, func, "speculatable")
                 })
         }
@@ -152,7 +152,9 @@ fn call_returns(unit: &Unit, body: &Body, op: Op) -> bool {
     };
     match unit.known_effects(func) {
         Some(Effects {
-            returns, may_throw, ..
+            always_returns: returns,
+            may_throw,
+            ..
         }) => returns && !may_throw,
         None => has_attribute(unit, func, "willreturn") && has_attribute(unit, func, "nounwind"),
     }

@@ -301,7 +301,7 @@ fn extension_source(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, V
 /// Returns an unsigned lower bound of a value: the constant operand of an unsigned maximum or of a
 /// non-wrapping sum.
 fn unsigned_min(unit: &Unit, body: &Body, value: Value) -> u128 {
-    use gradus_ir::externals::{IntFn, Known};
+    use gradus_ir::externals::{ExternalFn, IntFn};
     let Some(op) = body.def_op(value) else {
         return 0;
     };
@@ -315,7 +315,7 @@ fn unsigned_min(unit: &Unit, body: &Body, value: Value) -> u128 {
     let constant =
         (1..body.operand_count(op)).find_map(|i| int_value(unit, body, body.operand(op, i)));
     match (unit.known(func), constant) {
-        (Some(Known::Integer(IntFn::Umax)), Some((c, _))) => c,
+        (Some(ExternalFn::Integer(IntFn::Umax)), Some((c, _))) => c,
         _ => 0,
     }
 }

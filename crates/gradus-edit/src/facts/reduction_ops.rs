@@ -62,7 +62,7 @@ fn call_math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     };
     let name = f.intrinsic_symbol(b.unit, stem, &types, types[0]);
     let ty = b.unit.types.func(types[0], types.to_vec());
-    let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));
+    let func = b.unit.declare(&name, ty, AttrSet::pure_function(true));
     let call = b.call(func, &[a, x]);
     b.body.result(call)
 }

@@ -74,12 +74,12 @@ pub(crate) fn fold_guard(
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
     if !zero_without {
-        b.at_op(op);
+        b.set_insertion_before(op);
         let runs = b.body.operand(op, 0);
         let runs = emit_select(&mut b, condition, truth, runs, none.right);
         b.body.set_operand(op, 0, runs);
     }
-    b.at_op(around);
+    b.set_insertion_before(around);
     for (index, (&a, &e)) in taken.iter().zip(&skipped).enumerate() {
         let result = b.body.results(around)[index];
         if b.body.has_uses(result) {

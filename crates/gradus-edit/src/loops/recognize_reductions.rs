@@ -7,7 +7,7 @@
 //! computes the contribution of an iteration.
 
 use crate::facts::reduction_ops::{MinMax, identity, integer_min_max};
-use gradus_ir::externals::{IntFn, Known, MathFn};
+use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, Definition, Flags, FloatKind, FloatPredicate, Op, OpKind, ReduceOp,
     Unit, Use, Value,
@@ -92,11 +92,11 @@ impl ReductionKind {
         } else {
             (given, total)
         };
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let test = b.fcmp(predicate, first, second);
         let chosen = b.select(test, first, second);
         b.yield_(&[chosen]);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
 }
 
@@ -332,18 +332,18 @@ impl<'a> Chain<'a> {
         let callee = self.unit.callee(self.body, op)?;
         Some(match self.unit.known(callee)? {
             // `s + x * y`, rounded once or twice.
-            Known::Math(MathFn::Fmuladd | MathFn::Fma) => {
+            ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma) => {
                 let args = self.unit.call_args(self.body, op);
                 (args.get(2) == Some(&carried)).then_some(ReduceOp::FAdd)?
             }
-            Known::Integer(IntFn::Smax) => ReduceOp::Max,
-            Known::Integer(IntFn::Smin) => ReduceOp::Min,
-            Known::Integer(IntFn::Umax) => ReduceOp::UMax,
-            Known::Integer(IntFn::Umin) => ReduceOp::UMin,
-            Known::Math(MathFn::Maxnum) => ReduceOp::FMax,
-            Known::Math(MathFn::Minnum) => ReduceOp::FMin,
-            Known::Math(MathFn::Maximum) => ReduceOp::FMaximum,
-            Known::Math(MathFn::Minimum) => ReduceOp::FMinimum,
+            ExternalFn::Integer(IntFn::Smax) => ReduceOp::Max,
+            ExternalFn::Integer(IntFn::Smin) => ReduceOp::Min,
+            ExternalFn::Integer(IntFn::Umax) => ReduceOp::UMax,
+            ExternalFn::Integer(IntFn::Umin) => ReduceOp::UMin,
+            ExternalFn::Math(MathFn::Maxnum) => ReduceOp::FMax,
+            ExternalFn::Math(MathFn::Minnum) => ReduceOp::FMin,
+            ExternalFn::Math(MathFn::Maximum) => ReduceOp::FMaximum,
+            ExternalFn::Math(MathFn::Minimum) => ReduceOp::FMinimum,
             _ => return None,
         })
     }

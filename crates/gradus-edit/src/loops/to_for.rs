@@ -23,7 +23,7 @@ use crate::loops::trip_count_ops::{TestPosition, TripCount, emit_trip_count};
 use crate::loops::while_to_for;
 use crate::rewrite::trivial_dce::remove_dead_defs;
 use gradus_ir::integers::{int_value, signed};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Converts all counted loops of a body to `for` ops, inner loops first; returns their number.
@@ -76,7 +76,7 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
 /// Marks a `for` whose trip count is a quotient and folds its guard.
 fn finish_for(unit: &mut Unit, body: &mut Body, made: &ConvertedLoop) -> Op {
     if made.trips.is_quotient {
-        body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::ROLLED);
+        body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::NO_RUNTIME_UNROLL);
     }
     fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op)
 }
@@ -152,7 +152,7 @@ fn convert_bottom_tested(
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let trips = match test {
         Some(test) => emit_trip_count(&mut b, &test, TestPosition::Bottom, outside, leaves)?,
         None => strided::trips(&mut b, (scope, &found), again, outside, positive)?,
@@ -164,7 +164,7 @@ fn convert_bottom_tested(
     b.body.move_ops(region, inner);
     shape.replace_params(&mut b, region, trips);
     let loose = repeat_to_yield(&mut b, inner, repeat, &shape, &extras);
-    b.at_op(op);
+    b.set_insertion_before(op);
     let after = AfterLoop {
         found: &found,
         trips,
@@ -253,7 +253,7 @@ fn repeat_to_yield(
         .collect();
     yields.extend(extras.iter().map(|&at| old[at]));
     b.body.erase(repeat);
-    b.at_end(inner);
+    b.set_insertion_end(inner);
     b.yield_(&yields);
     old
 }
@@ -313,7 +313,7 @@ impl NewFor {
     pub fn replace_params(&self, b: &mut Builder, old: Region, trips: TripCount) {
         let index = b.body.region_params(self.region)[0];
         if let Some(first) = b.body.first(self.region) {
-            b.at_op(first);
+            b.set_insertion_before(first);
         }
         for (k, param) in b.body.region_params(old).to_vec().into_iter().enumerate() {
             if !b.body.has_uses(param) {
@@ -370,7 +370,7 @@ fn value_in_iteration(b: &mut Builder, induction: &Induction, run: Value, max: u
             let flags = Flags::NSW;
             let start = integers::fold_or_cast(b, CastOp::SExt, induction.start, long);
             let moved = times(b, run, &induction.step, 64, flags);
-            let whole = match planted(Mutant::InductionFromZero) {
+            let whole = match is_planted(Mutant::InductionFromZero) {
                 true => moved,
                 false => sum_with_flags(b, start, moved, flags),
             };
@@ -382,7 +382,7 @@ fn value_in_iteration(b: &mut Builder, induction: &Induction, run: Value, max: u
             let flags = wrap_flags(b, induction, bits, max);
             let run = truncated_iteration(b, run, bits, max);
             let moved = times(b, run, &induction.step, bits, flags);
-            match planted(Mutant::InductionFromZero) {
+            match is_planted(Mutant::InductionFromZero) {
                 true => moved,
                 false => sum_with_flags(b, induction.start, moved, flags),
             }

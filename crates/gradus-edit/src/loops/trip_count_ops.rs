@@ -18,7 +18,7 @@ use crate::facts::implied_conditions::{Comparison, ImpliedBy, implied_by};
 use crate::facts::integers;
 use crate::loops::induction::Test;
 use gradus_ir::integers::{int_value, mask, signed};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -347,7 +347,7 @@ fn emit_count(b: &mut Builder, test: &Test, shape: Approach, first: Value) -> Op
             let steps = integers::fold_or_binary(b, BinaryOp::UDiv, gap, by);
             (steps, gap_max / u128::from(distance))
         }
-        Approach::Strict if distance == 1 && planted(Mutant::CountedOnceLess) => {
+        Approach::Strict if distance == 1 && is_planted(Mutant::TripCountOffByOne) => {
             let one = b.i64(1);
             (
                 integers::fold_or_binary(b, BinaryOp::Sub, gap, one),

@@ -167,7 +167,7 @@ pub(crate) fn convert(
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let trips = emit_trip_count(&mut b, &test, TestPosition::Top, outside, leaves)?;
     let shape = NewFor::new(&mut b, op, trips.value, &found, &[]);
     let after = AfterLoop {
@@ -251,7 +251,7 @@ fn move_into_for(
     if let Some(last) = last {
         b.body.erase(last);
     }
-    b.at_end(inner);
+    b.set_insertion_end(inner);
     b.yield_(&yields);
     remove_dead_defs(b.unit, b.body, loose);
 }
@@ -305,7 +305,7 @@ fn extra_exit_bound(unit: &mut Unit, body: &mut Body, op: Op) -> Option<u64> {
             continue;
         };
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         let Some(trips) = emit_trip_count(&mut b, &test, place, outside, true) else {
             continue;
         };

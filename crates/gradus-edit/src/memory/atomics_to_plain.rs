@@ -14,7 +14,7 @@ pub fn atomic_to_plain(b: &mut Builder<'_>, op: Op) {
         b.body.result(op),
     );
     let ty = b.body.ty(old);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let meta = b.body.ops[op].meta;
     let plain = Access::plain(access.align_bytes);

@@ -4,7 +4,7 @@
 //! AD attaches a shadow to an allocation through the value that represents the allocation. Rust's allocator
 //! and Eigen request aligned memory with `posix_memalign`.
 
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, OpKind, Unit};
 
 /// Return code of `posix_memalign` if memory is exhausted (POSIX; Linux's number).
@@ -29,7 +29,7 @@ pub fn memalign_to_aligned_alloc(unit: &mut Unit, body: &mut Body) -> usize {
 
 fn is_valid_memalign_call(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    if known != Some(Known::Memory(MemoryFn::PosixMemalign))
+    if known != Some(ExternalFn::Memory(MemoryFn::PosixMemalign))
         || !matches!(body.kind(op), OpKind::Call(_))
     {
         return false;
@@ -45,7 +45,7 @@ pub fn declare_aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long, long]);
     let func = unit.declare("aligned_alloc", ty, AttrSet::default());
-    let known = unit.known(func) == Some(Known::Memory(MemoryFn::AlignedAlloc));
+    let known = unit.known(func) == Some(ExternalFn::Memory(MemoryFn::AlignedAlloc));
     (known && unit.functions[func].ty == ty).then_some(func)
 }
 
@@ -56,18 +56,18 @@ fn rewrite_call(unit: &mut Unit, body: &mut Body, call: Op, allocate: FuncId) {
     let loc = body.ops[call].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(call);
+    b.set_insertion_before(call);
     let block = b.call(allocate, &args[1..3]);
     let block = b.body.result(block);
     let null = b.zero(ptr);
     let failed = b.icmp(IntPredicate::Eq, block, null);
     let (_, yes, no) = b.if_(failed, &[]);
-    let outside = b.at_end(yes);
+    let outside = b.set_insertion_end(yes);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.store(block, place);
     b.yield_(&[]);
-    b.restore(outside);
+    b.restore_insertion_point(outside);
     let (none, done) = (b.int(code, ENOMEM), b.int(code, 0));
     let told = b.select(failed, none, done);
     body.replace_uses(result, told);

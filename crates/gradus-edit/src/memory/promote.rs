@@ -7,7 +7,7 @@
 
 use crate::memory::slots;
 use crate::memory::slots::{Slot, is_bitcastable};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -150,7 +150,7 @@ impl Walk {
         op: Op,
         role: SlotAccess,
     ) {
-        b.at_op(op);
+        b.set_insertion_before(op);
         match role {
             SlotAccess::Alloca(n) => {
                 let undef = b.unit.consts.intern(found[n].ty, ConstKind::Undef);
@@ -243,7 +243,7 @@ impl Walk {
         for &(n, value) in &done.before {
             self.current[n] = Some(match last {
                 true => b.body.add_result(owner, found[n].ty),
-                false if planted(Mutant::PromotedArmLeaks) => self.current[n].unwrap_or(value),
+                false if is_planted(Mutant::PromotedArmLeaks) => self.current[n].unwrap_or(value),
                 false => value,
             });
         }

@@ -1,7 +1,7 @@
 //! Non-escaping stack slots: all loads and stores of an alloca with their constant offsets.
 
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::{AllocaPlace, Body, Op, OpKind, TypeId, Unit};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::{AllocaStorage, Body, Op, OpKind, TypeId, Unit};
 use std::collections::HashSet;
 
 /// Plain (not volatile, not atomic) load or store of a slot.
@@ -30,7 +30,7 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
     let OpKind::Alloca(info) = body.kind(alloca) else {
         return None;
     };
-    let shared = info.place == AllocaPlace::Shared;
+    let shared = info.storage == AllocaStorage::Shared;
     if shared || info.inalloca || body.as_int(unit, body.operand(alloca, 0)) != Some(1) {
         return None;
     }
@@ -73,8 +73,8 @@ pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(
         known,
-        Some(Known::Marker(
-            MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+        Some(ExternalFn::Marker(
+            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
         ))
     )
 }

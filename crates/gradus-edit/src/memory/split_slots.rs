@@ -59,7 +59,7 @@ fn replace_by_fragments(
     };
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[alloca].loc;
-    b.at_op(alloca);
+    b.set_insertion_before(alloca);
     let (one, ptr) = (b.body.operand(alloca, 0), b.body.ty(b.body.result(alloca)));
     for (offset, accesses) in pieces {
         let ty = accesses[0].ty;

@@ -111,18 +111,18 @@ impl OpData {
 fn clone_from_source(source: Source, op: Op, to: &mut Builder, map: &mut ValueMap) -> Op {
     let mut open: Vec<(Region, Region)> = Vec::new();
     let copy = clone_op_only(source, op, to, map, &mut open);
-    let place = to.at_op(copy);
+    let place = to.set_insertion_before(copy);
     while let Some((from, into)) = open.pop() {
         let ops: Vec<Op> = match source {
             Source::Other(body) => body.ops_in(from).collect(),
             Source::Same => to.body.ops_in(from).collect(),
         };
-        to.at_end(into);
+        to.set_insertion_end(into);
         for inner in ops {
             clone_op_only(source, inner, to, map, &mut open);
         }
     }
-    to.restore(place);
+    to.restore_insertion_point(place);
     copy
 }
 

@@ -10,9 +10,9 @@
 //!   callee's return.
 
 use crate::rewrite::clone::{ValueMap, clone_op};
-use gradus_ir::externals::{Known, MarkerFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{
-    AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,
+    AllocaStorage, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,
     Type, Unit, Value,
 };
 use std::collections::HashMap;
@@ -104,7 +104,7 @@ pub fn can_inline_region_body(unit: &Unit, func: FuncId, callee: &Body) -> Resul
     check_code(unit, func, callee)?;
     let saves = |op: Op| saves_stack(unit, callee, op);
     let is_foreign =
-        |op: Op| is_in_place_alloca(callee, op) && callee.strand_of(op) != callee.root();
+        |op: Op| is_in_place_alloca(callee, op) && callee.enclosing_strand(op) != callee.root();
     match callee.walk(callee.root()).any(is_foreign) && !callee.walk(callee.root()).any(saves) {
         true => Err(NotInlined::Allocations),
         false => Ok(()),
@@ -123,7 +123,7 @@ fn allocas_live_until_return(unit: &Unit, callee: &Body) -> bool {
 
 fn saves_stack(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    known == Some(Known::Marker(MarkerFn::StackSave))
+    known == Some(ExternalFn::Marker(CompilerIntrinsic::StackSave))
 }
 
 /// Declares `llvm.stacksave` and `llvm.stackrestore`.
@@ -144,7 +144,7 @@ fn is_in_place_alloca(body: &Body, op: Op) -> bool {
         return false;
     }
     // A private alloca at the start of a task, iteration or rank is copied with its region.
-    let at_start = body.parent(op) == Some(body.strand_of(op));
+    let at_start = body.parent(op) == Some(body.enclosing_strand(op));
     !at_start || body.as_const(body.operand(op, 0)).is_none()
 }
 
@@ -165,13 +165,13 @@ fn inline_body(
         locs: HashMap::new(),
         scopes: HashMap::new(),
     };
-    let home = caller.strand_of(call);
+    let home = caller.enclosing_strand(call);
     let private = home != caller.root();
     let first = caller.first(home);
     let mut b = Builder::new(unit, caller);
     let mut returned = None;
     let saved = given_back.map(|(save, restore)| {
-        b.at_op(call);
+        b.set_insertion_before(call);
         let saved = b.call(save, &[]);
         (b.body.result(saved), restore)
     });
@@ -183,25 +183,25 @@ fn inline_body(
                 continue;
             }
             OpKind::Alloca(_) if !is_in_place_alloca(callee, op) => match first {
-                Some(first) => b.at_op(first),
-                None => b.at_op(call),
+                Some(first) => b.set_insertion_before(first),
+                None => b.set_insertion_before(call),
             },
-            _ => b.at_op(call),
+            _ => b.set_insertion_before(call),
         };
         let copy = clone_op(callee, op, &mut b, &mut map);
         let inside = b.body.op_regions(copy).iter().flat_map(|r| b.body.walk(*r));
         let copied: Vec<Op> = std::iter::once(copy).chain(inside).collect();
         for op in copied.into_iter().filter(|_| private) {
             if let OpKind::Alloca(info) = &mut b.body.ops[op].kind
-                && info.place == AllocaPlace::Frame
+                && info.storage == AllocaStorage::Frame
             {
-                info.place = AllocaPlace::Private;
+                info.storage = AllocaStorage::Private;
             }
         }
         copies.update_op(&mut b, copy);
     }
     if let Some((saved, restore)) = saved {
-        b.at_op(call);
+        b.set_insertion_before(call);
         b.call(restore, &[saved]);
     }
     if let (Some(&result), Some(value)) = (caller.results(call).first(), returned) {

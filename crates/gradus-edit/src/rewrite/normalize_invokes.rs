@@ -13,7 +13,7 @@
 //! inwards moves every op at most once.
 
 use crate::rewrite::outline::inline_region;
-use gradus_ir::externals::{ExceptionFn, Known, lookup};
+use gradus_ir::externals::{ExceptionFn, ExternalFn, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Normalises every invoke of a body; returns whether any invoke changed.
@@ -58,7 +58,7 @@ pub fn invokes_to_calls(
             .collect();
         let operands: Vec<Value> = body.operands(op).collect();
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let call = b.op(OpKind::Call(info), &operands, &types, 0);
         let results = b.body.results(call).to_vec();
@@ -77,7 +77,7 @@ pub fn handler_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
     let ends = |op: Op| {
         let func = unit.callee(body, op);
         let known = func.and_then(|func| lookup(&unit.functions[func].name));
-        known == Some(Known::Exception(ExceptionFn::Terminate))
+        known == Some(ExternalFn::Exception(ExceptionFn::Terminate))
     };
     let before = |op: &Op| {
         matches!(
@@ -150,7 +150,7 @@ fn emit_same_invoke(
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let new = b.op(kind, &operands, &types, 2);
     (body.ops[new].flags, body.ops[new].meta, body.ops[new].name) = data;
     let regions = [body.op_regions(new)[0], body.op_regions(new)[1]];
@@ -194,7 +194,7 @@ fn move_code_after(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         }
     }
     let mut b = Builder::new(unit, body);
-    b.at_end(first);
+    b.set_insertion_end(first);
     b.yield_(param.as_slice());
     body.erase(op);
     true
@@ -216,12 +216,12 @@ fn branch_after(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     body.append(second, pad);
     let types: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
     let mut b = Builder::new(unit, body);
-    b.at_end(first);
+    b.set_insertion_end(first);
     let (yes, nothing) = (b.bool(true), b.poison(caught));
     let mut given: Vec<Value> = param.into_iter().collect();
     given.extend([yes, nothing]);
     b.yield_(&given);
-    b.at_end(second);
+    b.set_insertion_end(second);
     let no = b.bool(false);
     let mut thrown: Vec<Value> = Vec::new();
     if let Some(param) = param {
@@ -230,7 +230,7 @@ fn branch_after(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     }
     thrown.extend([no, exception]);
     b.yield_(&thrown);
-    b.at_op(op);
+    b.set_insertion_before(op);
     let (branch, then, otherwise) = b.if_(came_back, &types);
     body.move_ops(normal, then);
     body.move_ops(unwind, otherwise);

@@ -3,7 +3,7 @@
 //! An outlined region receives captured values as arguments, or through a block of memory if the function
 //! needs a fixed signature. Per-iteration allocations of the region move to the function's entry.
 
-use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
+use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns the non-constant values that a region uses but does not define, in order of first use.
@@ -65,30 +65,30 @@ pub fn load_fields(b: &mut Builder<'_>, block: TypeId, base: Value) -> Vec<Value
 /// Emits an alloca of one `ty` at the function's entry and restores the builder's insertion point.
 pub fn entry_alloca(b: &mut Builder<'_>, ty: TypeId) -> Value {
     let first = b.body.first(b.body.root());
-    let back = first.map(|first| b.at_op(first));
+    let back = first.map(|first| b.set_insertion_before(first));
     let slot = b.alloca(ty);
     if let Some(back) = back {
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
     slot
 }
 
 /// Emits an alloca of one `ty`, private to each execution of the task, iteration or rank that encloses `at`.
 pub fn strand_alloca(b: &mut Builder<'_>, at: Op, ty: TypeId) -> Value {
-    let strand = b.body.strand_of(at);
+    let strand = b.body.enclosing_strand(at);
     if strand == b.body.root() {
         return entry_alloca(b, ty);
     }
     let back = match b.body.first(strand) {
-        Some(first) => b.at_op(first),
-        None => b.at_end(strand),
+        Some(first) => b.set_insertion_before(first),
+        None => b.set_insertion_end(strand),
     };
     let slot = b.alloca(ty);
-    b.restore(back);
+    b.restore_insertion_point(back);
     if let Some(op) = b.body.def_op(slot)
         && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
     {
-        info.place = AllocaPlace::Private;
+        info.storage = AllocaStorage::Private;
     }
     slot
 }
@@ -103,14 +103,14 @@ pub fn hoist_private_allocas(body: &mut Body) {
     let is_private = |op: &Op| match body.kind(*op) {
         OpKind::Alloca(info) => {
             let constant = body.as_const(body.operand(*op, 0)).is_some();
-            info.place == AllocaPlace::Private && constant && !is_in_strand(body, *op)
+            info.storage == AllocaStorage::Private && constant && !is_in_strand(body, *op)
         }
         _ => false,
     };
     let allocas: Vec<Op> = body.walk(root).filter(is_private).collect();
     for op in allocas {
         if let OpKind::Alloca(info) = &mut body.ops[op].kind {
-            info.place = AllocaPlace::Frame;
+            info.storage = AllocaStorage::Frame;
         }
         body.detach(op);
         match body.first(root) {
@@ -123,7 +123,7 @@ pub fn hoist_private_allocas(body: &mut Body) {
 /// Returns whether several threads may execute the region of `op` concurrently.
 fn is_in_strand(body: &Body, op: Op) -> bool {
     let around = |op: &Op| body.owner(body.parent(*op)?);
-    std::iter::successors(around(&op), around).any(|op| body.kind(op).begins_strands())
+    std::iter::successors(around(&op), around).any(|op| body.kind(op).is_strand_op())
 }
 
 /// Moves an op and its regions to the end of region `to`.
@@ -152,7 +152,7 @@ pub fn inline_region(b: &mut Builder<'_>, op: Op, region: Region, params: &[Valu
         b.body.detach(inner);
         b.body.insert_before(op, inner);
     }
-    b.at_op(op);
+    b.set_insertion_before(op);
     let results = b.body.results(op).to_vec();
     for (index, result) in results.into_iter().enumerate() {
         let ty = b.body.ty(result);

@@ -17,9 +17,9 @@
 
 use crate::memory::slots::{Slot, slot};
 use crate::{ValueMap, clone_op};
-use gradus_ir::externals::{Effects, Known};
+use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, Attr, AttrSet, AttrValue, Body, Builder, Definition, Entity, Flags,
+    AllocaInfo, AllocaStorage, Attr, AttrSet, AttrValue, Body, Builder, Definition, Entity, Flags,
     FuncId, Linkage, Op, OpKind, Region, TailKind, Type, TypeId, Unit, Value,
 };
 use std::collections::HashMap;
@@ -181,7 +181,7 @@ fn call_can_move(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = callee.and_then(|func| unit.known(func));
     let effects = callee.and_then(|func| unit.known_effects(func));
     let of_this_frame = match known {
-        Some(Known::Marker(_)) => true,
+        Some(ExternalFn::Marker(_)) => true,
         Some(_) => effects.is_some_and(|e: Effects| e.returns_twice),
         None => callee.is_some_and(|func| unit.functions[func].name.starts_with("llvm.")),
     };
@@ -214,7 +214,7 @@ fn drop_independence(body: &mut Body, region: Region) {
     let mut at = body.owner(region);
     while let Some(op) = at {
         let flags = body.ops[op].flags;
-        body.ops[op].flags = flags.without(Flags::INDEPENDENT.with(Flags::SHARING));
+        body.ops[op].flags = flags.without(Flags::INDEPENDENT.with(Flags::ALLOWS_EQUAL_WRITES));
         at = body.parent(op).and_then(|outer| body.owner(outer));
     }
 }
@@ -353,14 +353,14 @@ impl<'h> FrameLayout<'h> {
     fn emit(&self, unit: &mut Unit, body: &mut Body, runs: &mut [Run]) -> Value {
         let mut b = Builder::new(unit, body);
         if let Some(first) = b.body.first(b.body.root()) {
-            b.at_op(first);
+            b.set_insertion_before(first);
         }
         let byte = b.unit.types.int(8);
         let (ptr, one) = (b.unit.types.ptr(), b.i64(1));
         let info = AllocaInfo {
             ty: b.unit.types.array(byte, self.bytes),
             align_bytes: self.align_bytes as u32,
-            place: AllocaPlace::Frame,
+            storage: AllocaStorage::Frame,
             inalloca: false,
         };
         let frame = b.value(OpKind::Alloca(info), &[one], ptr);
@@ -406,7 +406,7 @@ impl<'h> FrameLayout<'h> {
         let Some(first) = first.min_by_key(|op| self.positions[op.index()]) else {
             unreachable!("uses of a value stand in the region that it is made in");
         };
-        b.at_op(first);
+        b.set_insertion_before(first);
         let address = self.address(b, frame, value);
         let here = match self.slots.contains_key(&value) {
             true => address,
@@ -440,7 +440,7 @@ impl<'h> FrameLayout<'h> {
                 "a terminator stands behind what makes a value, and constants need no place"
             );
         };
-        b.at_op(next);
+        b.set_insertion_before(next);
         let address = self.address(b, frame, value);
         let store = b.store(value, address);
         if let Some((after, piece)) = after.and_then(|op| Some((op, self.homes.of(op)?)))
@@ -461,7 +461,7 @@ impl<'h> FrameLayout<'h> {
             b.body.erase(op);
         }
         if let Some(op) = b.body.def_op(value) {
-            b.at_op(op);
+            b.set_insertion_before(op);
             let address = self.address(b, frame, value);
             b.body.replace_uses(value, address);
             b.body.erase(op);
@@ -516,7 +516,7 @@ fn outline_run(
     unit.functions[made].span = unit.functions[func].span.clone();
     let mut b = Builder::new(unit, body);
     b.loc = ops.iter().find_map(|op| b.body.ops[*op].loc);
-    b.at_op(run.first);
+    b.set_insertion_before(run.first);
     b.call(made, &[frame]);
     for op in ops.into_iter().rev() {
         body.erase(op);

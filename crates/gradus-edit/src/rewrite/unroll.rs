@@ -33,7 +33,7 @@ pub fn unroll_for(unit: &mut Unit, body: &mut Body, op: Op, max_runs: u64, max_o
     let next: Vec<Value> = body.operands(end).collect();
     let index_type = body.ty(params[0]);
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     for run in 0..runs {
         let mut map = ValueMap::zip(&params[1..], &carried);
         let index = b.int(index_type, i128::from(run));

@@ -12,7 +12,8 @@
 use crate::host_launches::Launch;
 use gradus_analysis::{Alias, MemoryAccess, Place, Root};
 use gradus_ir::{
-    BinaryOp, CastOp, Definition, Flags, IntPredicate, MOST_THREADS, Op, OpKind, SpmdKind, Value,
+    BinaryOp, CastOp, Definition, Flags, IntPredicate, MAX_BLOCK_THREADS, Op, OpKind, SpmdKind,
+    Value,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -372,10 +373,10 @@ impl<'a> Places<'a> {
                             left.remove(at);
                             (0, MOST)
                         }
-                        None => (0, MOST_THREADS.into()),
+                        None => (0, MAX_BLOCK_THREADS.into()),
                     }
                 }
-                Atom::Thread(_) => (0, MOST_THREADS.into()),
+                Atom::Thread(_) => (0, MAX_BLOCK_THREADS.into()),
                 Atom::Common(value) | Atom::Own(value) => {
                     let alias = self.alias;
                     let (low, high) = alias.forms.intervals.of(alias.unit, alias.body, value);

@@ -12,7 +12,7 @@
 use crate::fission::skeleton::Spine;
 use crate::fission::uniformity::Levels;
 use gradus_analysis::{Alias, Linear, MemoryAccess, Monomial, Object, Place, Root};
-use gradus_ir::{AllocaPlace, Definition, MOST_THREADS, Op, OpKind, Value};
+use gradus_ir::{AllocaStorage, Definition, MAX_BLOCK_THREADS, Op, OpKind, Value};
 
 /// Accesses of the threads of a block.
 pub(crate) struct Cells<'a> {
@@ -79,7 +79,7 @@ impl Cells<'_> {
         op != self.spine.block && self.alias.nest.contains(self.spine.block, op)
     }
     fn is_shared(&self, op: Op) -> bool {
-        matches!(self.alias.body.kind(op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared)
+        matches!(self.alias.body.kind(op), OpKind::Alloca(info) if info.storage == AllocaStorage::Shared)
     }
 
     // ---- cells -----------------------------------------------------------------------------
@@ -219,7 +219,7 @@ impl Cells<'_> {
         let mut range = cell.bytes;
         for step in &cell.steps {
             step.by.is_empty().then_some(())?;
-            let most = self.extent(step.dim).unwrap_or(MOST_THREADS.into()) - 1;
+            let most = self.extent(step.dim).unwrap_or(MAX_BLOCK_THREADS.into()) - 1;
             let end = step.bytes.checked_mul(most)?;
             range = (range.0 + end.min(0), range.1 + end.max(0));
         }

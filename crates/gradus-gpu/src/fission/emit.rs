@@ -12,7 +12,7 @@ use crate::fission::thread_storage::{Homes, count};
 use crate::fission::uniformity::Levels;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
-    AllocaPlace, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
+    AllocaStorage, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     let op = plan.spine.block;
     let threads = Threads::of(unit, body, op, plan.options);
     let b = &mut Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let sizes: Vec<Value> = threads.extents().collect();
     let map = ValueMap::zip(&threads.sizes, &sizes);
@@ -182,7 +182,7 @@ impl Cut<'_> {
     /// Runs an op once per block.
     fn common(&mut self, b: &mut Builder<'_>, op: Op) {
         match b.body.kind(op) {
-            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => {
+            OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => {
                 let memory = of_block(b, op, self.plan.options);
                 self.map.set(b.body.result(op), memory);
             }
@@ -279,9 +279,9 @@ impl Cut<'_> {
         let mut made = Vec::new();
         for (&(arm, mask), any) in ways.iter().zip(any) {
             let (_, some, none) = b.if_(any, &[]);
-            let place = b.at_end(none);
+            let place = b.set_insertion_end(none);
             b.yield_(&[]);
-            b.restore(place);
+            b.restore_insertion_point(place);
             made.push((arm, mask, some));
         }
         for (arm, mask, into) in made.into_iter().rev() {
@@ -338,12 +338,12 @@ impl Cut<'_> {
                 mask,
                 pending: Vec::new(),
             };
-            let back = b.at_end(into);
+            let back = b.set_insertion_end(into);
             let mut outs = Outs::default();
             outs.masks
                 .push((active, Test::Below(fresh[0], operands[0])));
             self.flush(b, &mut inside, outs);
-            b.restore(back);
+            b.restore_insertion_point(back);
             mask = Some(active);
         }
         self.open.push(frame);
@@ -547,8 +547,8 @@ fn is_dead_end(body: &Body, end: Op) -> bool {
 
 fn go_to(b: &mut Builder<'_>, place: Place) {
     match place {
-        Place::Before(op) => b.at_op(op),
-        Place::End(region) => b.at_end(region),
+        Place::Before(op) => b.set_insertion_before(op),
+        Place::End(region) => b.set_insertion_end(region),
     };
 }
 

@@ -1,8 +1,8 @@
 //! Normalises a block before the split: moves shared allocations to the block's start and erases lifetime
 //! markers.
 
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::{AllocaPlace, Body, Code, Diagnostic, Op, OpKind, Unit};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::{AllocaStorage, Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Normalises a block.
 ///
@@ -15,7 +15,7 @@ pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec
     let mut markers = Vec::new();
     for op in ops {
         match body.kind(op) {
-            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => shared.push(op),
+            OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => shared.push(op),
             OpKind::Call(_) if is_lifetime(unit, body, op) => markers.push(op),
             _ => {}
         }
@@ -49,8 +49,8 @@ fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(
         known,
-        Some(Known::Marker(
-            MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+        Some(ExternalFn::Marker(
+            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
         ))
     )
 }

@@ -6,7 +6,7 @@ use crate::fission::thread_loops::{Run, Slot, Thread};
 use crate::fission::thread_storage::is_cheap;
 use gradus_edit::{ValueMap, clone_op_within, is_removable};
 use gradus_ir::{
-    AllocaPlace, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, TypeId, Value,
+    AllocaStorage, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, TypeId, Value,
 };
 use std::collections::HashSet;
 
@@ -287,13 +287,13 @@ impl Segment<'_> {
                 let here = mask.load(b, thread);
                 let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
                 let (choice, yes, no) = b.if_(here, &types);
-                let place = b.at_end(yes);
+                let place = b.set_insertion_end(yes);
                 let given = self.active(b, thread);
                 b.yield_(&given);
-                b.at_end(no);
+                b.set_insertion_end(no);
                 let initial = self.initial(b);
                 b.yield_(&initial);
-                b.restore(place);
+                b.restore_insertion_point(place);
                 b.body.results(choice).to_vec()
             }
         };
@@ -398,7 +398,7 @@ impl Segment<'_> {
         }
         let copy = clone_op_within(op, b, local);
         if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
-            info.place = AllocaPlace::Private;
+            info.storage = AllocaStorage::Private;
         }
     }
 }

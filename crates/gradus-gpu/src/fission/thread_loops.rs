@@ -3,7 +3,7 @@
 
 use crate::Options;
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op,
+    AllocaInfo, AllocaStorage, AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op,
     OpKind, ReduceOp, SpmdKind, TypeId, Unit, Value,
 };
 
@@ -92,7 +92,7 @@ impl Threads {
                     .collect();
                 let (nest, region) = b.par_for(extent, &reductions, None);
                 ranks.push(b.body.region_params(region)[0]);
-                loops.push((nest, b.at_end(region)));
+                loops.push((nest, b.set_insertion_end(region)));
                 continue;
             }
             let (nest, region) = b.for_(extent, &carried);
@@ -102,7 +102,7 @@ impl Threads {
             let params = b.body.region_params(region).to_vec();
             ranks.push(params[0]);
             carried = params[1..].to_vec();
-            loops.push((nest, b.at_end(region)));
+            loops.push((nest, b.set_insertion_end(region)));
         }
         ranks.reverse();
         let number = self.number(b, &ranks);
@@ -110,7 +110,7 @@ impl Threads {
         let mut results = fill(b, &thread, &carried);
         for (nest, place) in loops.into_iter().rev() {
             b.yield_(&results);
-            b.restore(place);
+            b.restore_insertion_point(place);
             results = b.body.results(nest).to_vec();
         }
         results
@@ -204,9 +204,9 @@ impl Slot {
         }
         let region = b.body.parent(block);
         let first = region.and_then(|region| b.body.first(region));
-        let back = b.at_op(first.unwrap_or(block));
+        let back = b.set_insertion_before(first.unwrap_or(block));
         let slot = Slot::new(b, threads, ty);
-        b.restore(back);
+        b.restore_insertion_point(back);
         slot
     }
     /// Returns whether both slots are the same memory.
@@ -274,7 +274,7 @@ pub(crate) fn private(
     let info = AllocaInfo {
         ty,
         align_bytes: align_bytes.unwrap_or(natural).max(natural).max(LINE),
-        place: AllocaPlace::Private,
+        storage: AllocaStorage::Private,
         inalloca: false,
     };
     let (one, ptr) = (b.i64(1), b.unit.types.ptr());
@@ -286,7 +286,7 @@ pub(crate) fn private(
 fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -> Value {
     let (extent, _) = threads.extents[0];
     let number = b.body.def_op(extent).and_then(|op| b.body.next(op));
-    let back = b.at_op(number.unwrap_or(team));
+    let back = b.set_insertion_before(number.unwrap_or(team));
     let bytes = b.unit.layout.size_bytes(b.unit, element).max(1);
     let (line, bytes) = (i64::from(LINE), b.i64(bytes as i64));
     let ranks = wide(b, extent);
@@ -310,9 +310,9 @@ fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -
     let Some(behind) = b.body.next(team) else {
         unreachable!("a terminator stands behind a team");
     };
-    b.at_op(behind);
+    b.set_insertion_before(behind);
     b.call(free, &[base]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     base
 }
 

@@ -11,7 +11,7 @@ use crate::fission::skeleton::Spine;
 use crate::fission::uniformity::Levels;
 use crate::min_cut::Network;
 use gradus_edit::is_pure;
-use gradus_ir::externals::{IntFn, Known, MathFn};
+use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -242,8 +242,8 @@ fn is_short_call(unit: &Unit, body: &Body, op: Op) -> bool {
     let short = matches!(
         known,
         Some(
-            Known::Integer(Smax | Smin | Umax | Umin | Abs)
-                | Known::Math(MathFn::Fabs | MathFn::Copysign)
+            ExternalFn::Integer(Smax | Smin | Umax | Umin | Abs)
+                | ExternalFn::Math(MathFn::Fabs | MathFn::Copysign)
         )
     );
     short && is_pure(unit, body, op)

@@ -13,7 +13,7 @@ use crate::addresses::kernel_reads::Reads;
 use crate::fission::skeleton::Spine;
 use crate::fission::sync_ops::Split;
 use gradus_edit::is_pure;
-use gradus_ir::{AllocaPlace, Body, EffectClass, Op, OpKind, Unit, Value};
+use gradus_ir::{AllocaStorage, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Uniformity of a block's values and ops.
@@ -95,7 +95,7 @@ impl Find<'_> {
         let body = self.body;
         let steady = |op: Op| reads.steady.contains(&op);
         let quiet = |op: Op| match body.kind(op) {
-            OpKind::Alloca(info) => info.place == AllocaPlace::Shared,
+            OpKind::Alloca(info) => info.storage == AllocaStorage::Shared,
             OpKind::Load(_) => steady(op) || reads.is_early(self.spine, op),
             OpKind::Call(_) => steady(op) || is_pure(self.unit, body, op),
             OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. } => true,

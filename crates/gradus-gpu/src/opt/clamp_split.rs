@@ -20,10 +20,10 @@ use crate::fission::skeleton::Spine;
 use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Linear, Root};
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
-    Access, AllocaInfo, AllocaPlace, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Unit,
-    Value,
+    Access, AllocaInfo, AllocaStorage, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind,
+    Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -161,7 +161,7 @@ impl Find<'_> {
         let OpKind::Alloca(info) = *body.kind(op) else {
             return None;
         };
-        let usual = info.place == AllocaPlace::Shared && u64::from(info.align_bytes) <= MARGIN;
+        let usual = info.storage == AllocaStorage::Shared && u64::from(info.align_bytes) <= MARGIN;
         let count = u64::try_from(body.as_int(unit, body.operand(op, 0))?).ok()?;
         let bytes = unit.layout.size_bytes(unit, info.ty).checked_mul(count)?;
         (usual && bytes < 1 << 30).then_some(Array { op, bytes })
@@ -177,8 +177,8 @@ impl Find<'_> {
         }
         let known = unit.callee(body, op).and_then(|func| unit.known(func));
         let upper = match known {
-            Some(Known::Integer(IntFn::Smin)) => true,
-            Some(Known::Integer(IntFn::Smax)) => false,
+            Some(ExternalFn::Integer(IntFn::Smin)) => true,
+            Some(ExternalFn::Integer(IntFn::Smax)) => false,
             _ => return None,
         };
         let args = unit.call_args(body, op);
@@ -245,13 +245,13 @@ impl Find<'_> {
 /// Replaces an array by an array padded at both ends; returns the start of the original part.
 fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
     let b = &mut Builder::new(unit, body);
-    b.at_op(array.op);
+    b.set_insertion_before(array.op);
     b.loc = b.body.ops[array.op].loc;
     let byte = b.unit.types.int(8);
     let info = AllocaInfo {
         ty: b.unit.types.array(byte, array.bytes + 2 * MARGIN),
         align_bytes: MARGIN as u32,
-        place: AllocaPlace::Shared,
+        storage: AllocaStorage::Shared,
         inalloca: false,
     };
     let (one, ptr, margin) = (b.i64(1), b.unit.types.ptr(), b.i64(MARGIN as i64));
@@ -266,7 +266,7 @@ fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
 /// Emits both loads and a select.
 fn part(unit: &mut Unit, body: &mut Body, read: &Clamped, array: Value) {
     let b = &mut Builder::new(unit, body);
-    b.at_op(read.anchor);
+    b.set_insertion_before(read.anchor);
     b.loc = b.body.ops[read.load].loc;
     let loaded = b.body.result(read.load);
     let ty = b.body.ty(loaded);
@@ -286,7 +286,7 @@ fn part(unit: &mut Unit, body: &mut Body, read: &Clamped, array: Value) {
     let at = b.byte_addr(array, offset);
     let at_limit = b.load(ty, at);
 
-    b.at_op(read.load);
+    b.set_insertion_before(read.load);
     let mut operands: Vec<Value> = b.body.operands(read.addr).collect();
     let index = b.body.ty(operands[read.operand]);
     operands[read.operand] = b.cast(CastOp::SExt, read.place, index);

@@ -94,16 +94,16 @@ fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[stride.lp].loc;
     let ty = b.body.ty(param);
-    b.at_op(first);
+    b.set_insertion_before(first);
     // Existing uses are redirected to the sum; uses created below refer to the counter.
     let place = b.binary(BinaryOp::Add, initial, initial);
     b.body.replace_uses(param, place);
     if let Some(sum) = b.body.def_op(place) {
-        b.at_op(sum);
+        b.set_insertion_before(sum);
         let far = b.mul(param, stride.by);
         b.body.set_operand(sum, 1, far);
     }
-    b.at_op(end);
+    b.set_insertion_before(end);
     let one = b.int(ty, 1);
     let next = b.add(param, one);
     b.body.set_operand(end, stride.index + 1, next);

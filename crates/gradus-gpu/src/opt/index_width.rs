@@ -17,7 +17,7 @@
 use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Intervals};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
 
@@ -99,7 +99,8 @@ impl Plan {
                 (fits && bits(from) == Some(LONG)).then_some(How::From(from))
             }
             OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
-                if (body.ops[op].flags.has(Flags::NSW) || planted(Mutant::WrappingMadeLong))
+                if (body.ops[op].flags.has(Flags::NSW)
+                    || is_planted(Mutant::WrappingIndexWidened))
                     && body.operands(op).any(|v| self.known.contains_key(&v)) =>
             {
                 let variable = |v: &Value| body.as_const(*v).is_none();
@@ -178,7 +179,7 @@ impl Plan {
 
     /// Emits the operation on wide operands, at the narrow operation.
     fn again(&self, b: &mut Builder<'_>, op: Op, long: TypeId) -> Value {
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let OpKind::Binary(binary) = *b.body.kind(op) else {
             return b.body.result(op);

@@ -26,7 +26,7 @@ use crate::host_launches::{BEGIN, Launch, is_call_of};
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, AliasOptions, MemoryAccess, Place, Root};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AttrSet, BarrierScope, BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, SpmdKind,
     TypeId, Unit, Value,
@@ -227,7 +227,7 @@ impl Find<'_> {
         let mut apart = chain.apart.clone();
         for other in &chain.links {
             let reads_before = self.reads_before(&other.launch, &link.between);
-            if !reads_before && !planted(Mutant::LoadsPassLaunches) {
+            if !reads_before && !is_planted(Mutant::HostLoadMovedOverLaunch) {
                 return None;
             }
             for pair in self.told_apart(&other.launch, &link.launch)? {
@@ -292,7 +292,8 @@ impl Find<'_> {
                     continue;
                 }
                 if let (Some(a), Some(b)) = (a, b)
-                    && (before.one_thread_makes_both(a, b) || planted(Mutant::ThreadsMeetUnseen))
+                    && (before.one_thread_makes_both(a, b)
+                        || is_planted(Mutant::FusedThreadConflictMissed))
                 {
                     continue;
                 }
@@ -300,7 +301,7 @@ impl Find<'_> {
                 if p == q {
                     return None;
                 }
-                if planted(Mutant::LaunchesMeetUnasked) {
+                if is_planted(Mutant::LaunchFusionUnchecked) {
                     continue;
                 }
                 apart.push((p, q));
@@ -320,16 +321,16 @@ fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
         body.insert_before(first.branch, op);
     }
     let b = &mut Builder::new(unit, body);
-    b.at_op(first.branch);
+    b.set_insertion_before(first.branch);
     b.loc = b.body.ops[first.branch].loc;
     let together = condition(b, chain);
     let (_, fused, apart) = b.if_(together, &[]);
-    b.at_end(fused);
+    b.set_insertion_end(fused);
     let block = one_grid(b, chain);
     let mut map = ValueMap::new();
     clone_op_within(first.end, b, &mut map);
     b.yield_(&[]);
-    b.at_end(apart);
+    b.set_insertion_end(apart);
     let end = b.yield_(&[]);
     for (index, link) in chain.links.iter().enumerate() {
         let launch = &link.launch;
@@ -400,7 +401,7 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
     }
     let grids: Vec<Op> = launches.iter().map(|launch| launch.grid).collect();
     let (grid, inside) = spmd(b, &grids, SpmdKind::Grid, &mut map);
-    let place = b.at_end(inside);
+    let place = b.set_insertion_end(inside);
     let of_grid: Vec<Op> = launches
         .iter()
         .flat_map(|l| l.ops_of_grid(b.body))
@@ -411,7 +412,7 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
     let blocks: Vec<Op> = launches.iter().map(|launch| launch.block).collect();
     let (block, code) = spmd(b, &blocks, SpmdKind::Block, &mut map);
     b.yield_(&[]);
-    b.at_end(code);
+    b.set_insertion_end(code);
     let apart = launches.iter().any(|launch| has_barriers(b.body, launch));
     for (index, launch) in launches.iter().enumerate() {
         if index > 0 && apart {
@@ -421,7 +422,7 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
         clone_ops_within(from, b, &mut map);
     }
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     b.body.ops[grid].loc = b.body.ops[launches[0].grid].loc;
     block
 }

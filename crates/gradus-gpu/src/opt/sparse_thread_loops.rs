@@ -17,7 +17,7 @@
 
 use crate::{Facts, Findings, Options};
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -166,7 +166,7 @@ fn apart(
 fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     let lp = sparse.lp;
     let b = &mut Builder::new(unit, body);
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     b.loc = b.body.ops[lp].loc;
     let trips = b.body.operand(lp, 0);
     let ty = b.body.ty(trips);
@@ -178,7 +178,7 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
             // Freezes both values: with a trip count of zero the original loop never evaluates the test.
             let [plus, mask] = [plus, mask].map(|v| b.value(OpKind::Freeze, &[v], narrow));
             let minus = b.sub(zero, plus);
-            let first = match planted(Mutant::MultiplesFromZero) {
+            let first = match is_planted(Mutant::SparseLoopFromZero) {
                 true => zero,
                 false => b.binary(BinaryOp::And, minus, mask),
             };
@@ -204,13 +204,13 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
         }
     };
     let (_, yes, no) = b.if_(far, &[]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     let some = b.icmp(IntPredicate::Ult, first, trips);
     let (one, zero) = (b.int(ty, 1), b.zero(ty));
     let rest = b.sub(trips, first);
     let before = b.sub(rest, one);
     let whole = b.binary(BinaryOp::UDiv, before, step);
-    let count = match planted(Mutant::LastMultipleLost) {
+    let count = match is_planted(Mutant::SparseLoopLastLost) {
         true => whole,
         false => b.add(whole, one),
     };
@@ -218,20 +218,20 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     let (made, into) = b.for_(count, &[]);
     b.body.ops[made].flags = b.body.ops[lp].flags;
     let number = b.body.region_params(into)[0];
-    b.at_end(into);
+    b.set_insertion_end(into);
     let far = b.mul(number, step);
     let rank = b.add(first, far);
     let region = b.body.op_regions(lp)[0];
     let mut local = ValueMap::zip(b.body.region_params(region), &[rank]);
     clone_ops_within(region, b, &mut local);
     b.yield_(&[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     b.yield_(&[]);
     let end = {
-        b.at_end(no);
+        b.set_insertion_end(no);
         b.yield_(&[])
     };
-    b.restore(back);
+    b.restore_insertion_point(back);
     b.body.detach(lp);
     b.body.insert_before(end, lp);
 }

@@ -20,7 +20,7 @@ use crate::fission::emit::reached_end;
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, Root};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -262,38 +262,38 @@ fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Optio
 /// Emits the speculative loop before the search, and starts the search at its result.
 fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
     let b = &mut Builder::new(unit, body);
-    b.at_op(search.lp);
+    b.set_insertion_before(search.lp);
     b.loc = b.body.ops[search.lp].loc;
     let first = b.body.operand(search.lp, 0);
     let place = b.body.region_params(b.body.op_regions(search.lp)[0])[0];
     let (ty, truth) = (b.body.ty(first), b.unit.types.int(1));
     let (made, region) = b.loop_(&[first], &[ty]);
     let from = b.body.region_params(region)[0];
-    b.at_end(region);
+    b.set_insertion_end(region);
     let below = b.icmp(search.predicate, from, search.limit);
     let rest = b.sub(search.limit, from);
     let elements = b.int(ty, search.elements.into());
     let long = b.icmp(IntPredicate::Uge, rest, elements);
     let fits = b.binary(BinaryOp::And, below, long);
     let (choice, yes, no) = b.if_(fits, &[truth]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     let none = b.bool(false);
     b.yield_(&[none]);
-    b.at_end(yes);
-    let whole = match planted(Mutant::StretchAnywhere) {
+    b.set_insertion_end(yes);
+    let whole = match is_planted(Mutant::SearchRangeUnaligned) {
         true => b.bool(true),
         false => starts_stretch(b, search, place, from),
     };
     let (inner, yes, no) = b.if_(whole, &[truth]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[none]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let goes_on = stretch(b, search, (place, ty), from);
     b.yield_(&[goes_on]);
-    b.at_end(b.body.op_regions(choice)[0]);
+    b.set_insertion_end(b.body.op_regions(choice)[0]);
     let all = b.body.result(inner);
     b.yield_(&[all]);
-    b.at_end(region);
+    b.set_insertion_end(region);
     let all = b.body.result(choice);
     let zero = b.zero(ty);
     let by = b.select(all, elements, zero);
@@ -330,7 +330,7 @@ fn stretch(
     let &[index, so_far] = b.body.region_params(region) else {
         return yes;
     };
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let here = b.add(from, index);
     let mut local = ValueMap::zip(&[place], &[here]);
     for &op in &search.slice {
@@ -340,11 +340,11 @@ fn stretch(
     }
     let (again, truth) = (local.get_or_same(search.again), b.unit.types.int(1));
     let again = b.value(OpKind::Freeze, &[again], truth);
-    let all = match planted(Mutant::StretchBySome) {
+    let all = match is_planted(Mutant::SearchTestsLastOnly) {
         true => again,
         false => b.binary(BinaryOp::And, so_far, again),
     };
     b.yield_(&[all]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     b.body.result(each)
 }

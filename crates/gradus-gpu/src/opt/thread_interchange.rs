@@ -25,9 +25,9 @@
 
 use crate::fission::emit::reached_end;
 use gradus_edit::is_pure;
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{
-    AllocaPlace, BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value,
+    AllocaStorage, BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -334,7 +334,7 @@ impl<'a> Steps<'a> {
         while let Some(op) = body.def_op(address) {
             match body.kind(op) {
                 OpKind::Addr { .. } => address = body.operand(op, 0),
-                OpKind::Alloca(info) => return info.place != AllocaPlace::Shared,
+                OpKind::Alloca(info) => return info.storage != AllocaStorage::Shared,
                 _ => return false,
             }
         }
@@ -346,8 +346,8 @@ impl<'a> Steps<'a> {
 fn is_vector_call(unit: &Unit, body: &Body, op: Op) -> bool {
     use MathFn::{Ceil, Copysign, Fabs, Floor, Fma, Sqrt};
     match unit.callee(body, op).and_then(|func| unit.known(func)) {
-        Some(Known::Integer(_)) => true,
-        Some(Known::Math(f)) => matches!(f, Ceil | Copysign | Fabs | Floor | Fma | Sqrt),
+        Some(ExternalFn::Integer(_)) => true,
+        Some(ExternalFn::Math(f)) => matches!(f, Ceil | Copysign | Fabs | Floor | Fma | Sqrt),
         _ => false,
     }
 }

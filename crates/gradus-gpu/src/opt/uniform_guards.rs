@@ -375,7 +375,7 @@ fn used(body: &Body, op: Op) -> Vec<Value> {
 fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<Op>) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[group.loops[0]].loc;
-    b.at_op(group.before);
+    b.set_insertion_before(group.before);
     let any = any_thread(b, group);
     let given: Vec<Value> = group
         .loops
@@ -384,14 +384,14 @@ fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<
         .collect();
     let types: Vec<TypeId> = given.iter().map(|v| b.body.ty(*v)).collect();
     let (choice, yes, no) = b.if_(any, &types);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let mut map = sizes(b.body, group.home);
     for &op in group.ops.values().filter(|op| !gone.contains(*op)) {
         clone_op_within(op, b, &mut map);
     }
     let results: Vec<Value> = given.iter().map(|v| map.get_or_same(*v)).collect();
     b.yield_(&results);
-    b.at_end(no);
+    b.set_insertion_end(no);
     let zeros: Vec<Value> = types.iter().map(|ty| b.zero(*ty)).collect();
     b.yield_(&zeros);
     let results = b.body.results(choice).to_vec();
@@ -444,9 +444,9 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let truth = b.unit.types.int(1);
     let some = b.icmp(IntPredicate::Ne, total, none);
     let (choice, yes, no) = b.if_(some, &[truth]);
-    let place = b.at_end(yes);
+    let place = b.set_insertion_end(yes);
     let (search, turn) = b.loop_(&[none], &[truth]);
-    b.at_end(turn);
+    b.set_insertion_end(turn);
     let number = b.body.region_params(turn)[0];
     let mut map = sizes(b.body, group.home);
     let mut left = number;
@@ -466,13 +466,13 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let not = b.binary(BinaryOp::Xor, comes, always);
     let again = b.binary(BinaryOp::And, not, more);
     b.repeat(again, &[next], &[comes]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let found = b.body.result(search);
     b.yield_(&[found]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     let never = b.bool(false);
     b.yield_(&[never]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     b.body.result(choice)
 }
 
@@ -509,15 +509,15 @@ fn comes(b: &mut Builder<'_>, group: &Group, map: &mut ValueMap) -> Value {
         given = Test::way(b.body, *op, condition, *index).value(b, &ValueMap::new());
         if number + 1 < group.ways.len() {
             let (choice, yes, no) = b.if_(given, &[truth]);
-            open.push((choice, no, b.at_end(yes)));
+            open.push((choice, no, b.set_insertion_end(yes)));
         }
     }
     for (choice, no, place) in open.into_iter().rev() {
         b.yield_(&[given]);
-        b.at_end(no);
+        b.set_insertion_end(no);
         let not = b.bool(false);
         b.yield_(&[not]);
-        b.restore(place);
+        b.restore_insertion_point(place);
         given = b.body.result(choice);
     }
     given

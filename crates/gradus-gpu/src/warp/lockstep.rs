@@ -17,8 +17,8 @@
 
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Object};
-use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Op, OpKind, Unit};
+use gradus_ir::mutant::{Mutant, is_planted};
+use gradus_ir::{AllocaStorage, BarrierScope, Body, Builder, Op, OpKind, Unit};
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
@@ -53,7 +53,7 @@ fn is_to_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let is_shared = |object: &Object| match object {
         Object::Stack(op) => {
-            matches!(body.kind(*op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared)
+            matches!(body.kind(*op), OpKind::Alloca(info) if info.storage == AllocaStorage::Shared)
         }
         _ => false,
     };
@@ -68,14 +68,14 @@ fn meet_around(unit: &mut Unit, body: &mut Body, store: Op) {
         op.is_some_and(|op| matches!(body.kind(op), OpKind::Barrier(_)))
     };
     let (before, after) = (body.prev(store), body.next(store));
-    let met = is_barrier(body, before) || planted(Mutant::StepsMeetLate);
-    let meet = is_barrier(body, after) || planted(Mutant::StepsMeetEarly);
+    let met = is_barrier(body, before) || is_planted(Mutant::LockstepBarrierOnlyAfter);
+    let meet = is_barrier(body, after) || is_planted(Mutant::LockstepBarrierOnlyBefore);
     let loc = body.ops[store].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     for (at, there) in [(Some(store), met), (after, meet)] {
         if let Some(at) = at.filter(|_| !there) {
-            b.at_op(at);
+            b.set_insertion_before(at);
             b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
         }
     }

@@ -22,7 +22,7 @@ use crate::fission::skeleton::Spine;
 use crate::fission::uniformity::Levels;
 use gradus_analysis::{LinearForms, Monomial, Root};
 use gradus_ir::{
-    AllocaPlace, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,
+    AllocaStorage, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,
     Region, Unit, Value,
 };
 
@@ -130,7 +130,7 @@ impl Look<'_> {
             return None;
         };
         let array = self.body.def_op(root)?;
-        let shared = matches!(self.body.kind(array), OpKind::Alloca(info) if info.place == AllocaPlace::Shared);
+        let shared = matches!(self.body.kind(array), OpKind::Alloca(info) if info.storage == AllocaStorage::Shared);
         shared.then_some((op, array))
     }
 

@@ -5,7 +5,7 @@
 
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
 };
@@ -38,7 +38,7 @@ pub(crate) struct Code {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callee {
     Func(FuncId),
-    Known(Known, FuncId),
+    Known(ExternalFn, FuncId),
     Value(Reg),
 }
 

@@ -459,7 +459,7 @@ pub(crate) fn constant(unit: &Unit, symbols: &Symbols, id: ConstId) -> Result<Va
             let base = symbols.globals[global.index()].0;
             Value::Bits(base.wrapping_add(*offset as u64))
         }
-        ConstKind::NoObject(n) => Value::Bits(u64::from(*n)),
+        ConstKind::DanglingAddress(n) => Value::Bits(u64::from(*n)),
         ConstKind::Foreign(_) => return Err("a constant that only the host understands".into()),
     })
 }

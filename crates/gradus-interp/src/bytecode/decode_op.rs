@@ -4,7 +4,7 @@ use crate::bytecode::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr
 use crate::bytecode::decode::{Decoder, Unfit, constant};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
-use gradus_ir::{AllocaPlace, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
+use gradus_ir::{AllocaStorage, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
 
 impl Decoder<'_> {
     /// Emits the instructions of one op.
@@ -172,7 +172,7 @@ impl Decoder<'_> {
                 stride: self.unit.layout.size_bytes(self.unit, info.ty),
                 align: u64::from(info.align_bytes),
                 count: operands[0],
-                shared: info.place == AllocaPlace::Shared,
+                shared: info.storage == AllocaStorage::Shared,
                 dst: self.result(op),
             },
             OpKind::Load(access) => {
@@ -361,7 +361,7 @@ impl Decoder<'_> {
     ) -> Result<Vec<Reg>, Unfit> {
         let marker = matches!(
             callee,
-            Callee::Known(gradus_ir::externals::Known::Marker(_), _)
+            Callee::Known(gradus_ir::externals::ExternalFn::Marker(_), _)
         );
         values
             .iter()

@@ -75,7 +75,10 @@ impl Decoder<'_> {
     pub(crate) fn strands(&mut self, op: Op) -> Result<(), Unfit> {
         let event = match self.body.kind(op) {
             OpKind::Scope => Strands::Scope,
-            OpKind::Spawn { when, serial } => {
+            OpKind::Spawn {
+                has_condition: when,
+                has_final: serial,
+            } => {
                 let operands = self.srcs(self.body.operands(op))?;
                 Strands::Task {
                     beside: operands.first().copied().filter(|_| *when),

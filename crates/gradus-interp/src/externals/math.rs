@@ -11,7 +11,7 @@ use crate::values::float::{from_f64, to_f64};
 use crate::values::value::Value;
 use crate::values::value_layout::{Num, Shape};
 use gradus_ir::FloatKind;
-use gradus_ir::externals::{MathFn, MathOutFn};
+use gradus_ir::externals::{MathFn, MultiResultMathFn};
 
 impl Machine<'_> {
     pub(crate) fn math(&mut self, id: MathFn, site: &CallSite, args: &[Value]) -> Eval<Outcome> {
@@ -45,11 +45,11 @@ impl Machine<'_> {
 
     pub(crate) fn math_out(
         &mut self,
-        id: MathOutFn,
+        id: MultiResultMathFn,
         site: &CallSite,
         args: &[Value],
     ) -> Eval<Outcome> {
-        use MathOutFn::*;
+        use MultiResultMathFn::*;
         let shape = site.arg_shapes.first().and_then(|s| s.as_ref());
         let Some(Shape::Num(Num::Float(kind))) = shape else {
             return fault(TrapKind::Unsupported, "two results of a vector's lanes");

@@ -13,7 +13,7 @@ impl Machine<'_> {
         use MemoryFn::*;
         match id {
             Malloc | Calloc | Realloc | AlignedAlloc | New | NewNothrow | NewAligned
-            | NewAlignedNothrow | RustAlloc | RustAllocZeroed | RustRealloc | Own(_) => {
+            | NewAlignedNothrow | RustAlloc | RustAllocZeroed | RustRealloc | UserAllocator(_) => {
                 self.allocate(id, args)
             }
             Strdup => {

@@ -11,7 +11,7 @@ use crate::bytecode::code::CallSite;
 use crate::run::machine::Machine;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::values::value::Value;
-use gradus_ir::externals::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExceptionFn, ExternalFn, SystemFn, TextFn};
 use gradus_ir::{FuncId, Type};
 
 /// The outcome of a call of an external function.
@@ -39,29 +39,29 @@ impl Machine<'_> {
     /// Executes an external function.
     pub(crate) fn known(
         &mut self,
-        known: Known,
+        known: ExternalFn,
         func: FuncId,
         site: &CallSite,
         args: &[Value],
     ) -> Eval<Outcome> {
         match known {
-            Known::Math(id) => self.math(id, site, args),
-            Known::MathOut(id) => self.math_out(id, site, args),
-            Known::Integer(id) => self.integer(id, site, args),
-            Known::Reduce(id) => self.reduce(id, site, args),
-            Known::Masked(id) => self.masked(id, site, args),
-            Known::Memory(id) => self.memory_fn(id, args),
-            Known::Text(id) => self.text(id, func, args),
-            Known::Marker(id) => self.marker(id, func, args),
-            Known::System(id) => self.system(id, func, site, args),
-            Known::Exception(id) => self.exception(id, func, site, args),
-            Known::OpenMp(id) => self.openmp(id, func, args),
-            Known::Complex(_)
-            | Known::Fork(_)
-            | Known::Mpi
-            | Known::Gpu
-            | Known::Kernel(_)
-            | Known::Inactive => self.refused(func),
+            ExternalFn::Math(id) => self.math(id, site, args),
+            ExternalFn::MathOut(id) => self.math_out(id, site, args),
+            ExternalFn::Integer(id) => self.integer(id, site, args),
+            ExternalFn::Reduce(id) => self.reduce(id, site, args),
+            ExternalFn::Masked(id) => self.masked(id, site, args),
+            ExternalFn::Memory(id) => self.memory_fn(id, args),
+            ExternalFn::Text(id) => self.text(id, func, args),
+            ExternalFn::Marker(id) => self.marker(id, func, args),
+            ExternalFn::System(id) => self.system(id, func, site, args),
+            ExternalFn::Exception(id) => self.exception(id, func, site, args),
+            ExternalFn::OpenMp(id) => self.openmp(id, func, args),
+            ExternalFn::Complex(_)
+            | ExternalFn::Fork(_)
+            | ExternalFn::Mpi
+            | ExternalFn::Gpu
+            | ExternalFn::Kernel(_)
+            | ExternalFn::Inactive => self.refused(func),
         }
     }
 
@@ -74,8 +74,8 @@ impl Machine<'_> {
         )
     }
 
-    fn marker(&mut self, id: MarkerFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
-        use MarkerFn::*;
+    fn marker(&mut self, id: CompilerIntrinsic, func: FuncId, args: &[Value]) -> Eval<Outcome> {
+        use CompilerIntrinsic::*;
         match id {
             LifetimeStart | LifetimeEnd => {
                 let pointer = number(args, args.len().saturating_sub(1))?;
@@ -323,7 +323,7 @@ impl Machine<'_> {
                 fault(TrapKind::Uncaught, "the C++ library throws an exception")
             }
             ExceptionFn::Panic => fault(TrapKind::Abort, "the program panics"),
-            ExceptionFn::Last => fault(TrapKind::Abort, "the program ends"),
+            ExceptionFn::NoReturn => fault(TrapKind::Abort, "the program ends"),
             ExceptionFn::Personality => self.refused(func),
         }
     }

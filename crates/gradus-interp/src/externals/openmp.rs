@@ -12,17 +12,17 @@ impl Machine<'_> {
     pub(crate) fn openmp(&mut self, id: OpenMpFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let (rank, size) = self.strand.rank.unwrap_or((0, 1));
         let answer = match id {
-            OpenMpFn::Rank => rank,
-            OpenMpFn::Size => size,
+            OpenMpFn::ThreadNum => rank,
+            OpenMpFn::NumThreads => size,
             OpenMpFn::MaxThreads => self.options.team.max(1),
-            OpenMpFn::Ranks => match number(args, 0)? {
+            OpenMpFn::RequestedTeamSize => match number(args, 0)? {
                 0 => self.options.team.max(1),
                 wanted => wanted,
             },
             OpenMpFn::InParallel => u64::from(size > 1),
             OpenMpFn::Level => self.groups.len() as u64,
-            OpenMpFn::InRegion | OpenMpFn::Region => 0,
-            OpenMpFn::RegionEnd => return Ok(Outcome::Nothing),
+            OpenMpFn::InRegion | OpenMpFn::BeginRegion => 0,
+            OpenMpFn::EndRegion => return Ok(Outcome::Nothing),
             _ => return self.refused(func),
         };
         Ok(Outcome::Value(Value::Bits(answer)))

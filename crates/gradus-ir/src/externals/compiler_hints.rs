@@ -1,10 +1,10 @@
 //! Compiler hints and queries: intrinsics without computation of the program.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// A hint to the compiler or a query of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MarkerFn {
+pub enum CompilerIntrinsic {
     /// `(size,) ptr`: start of the memory's lifetime.
     LifetimeStart,
     /// `(size,) ptr`: end of the memory's lifetime.
@@ -69,15 +69,17 @@ pub enum MarkerFn {
 
 /// Replaces `llvm.threadlocal.address` in programs with parallel code during compilation: the address of the
 /// calling thread's copy of a variable. Each thread must compute the address anew.
-pub const OWN_ADDRESS: &str = "gradus.own.address";
+pub const THREAD_LOCAL_ADDRESS: &str = "gradus.own.address";
 
-impl MarkerFn {
+impl CompilerIntrinsic {
     /// Returns whether the result is the first argument. Compiler queries (`llvm.is.constant`,
     /// `llvm.objectsize`) are excluded: the result may differ between program points.
-    pub fn gives_its_argument(self) -> bool {
+    pub fn returns_argument(self) -> bool {
         matches!(
             self,
-            MarkerFn::Expect | MarkerFn::InvariantGroup | MarkerFn::Annotation
+            CompilerIntrinsic::Expect
+                | CompilerIntrinsic::InvariantGroup
+                | CompilerIntrinsic::Annotation
         )
     }
 }
@@ -88,45 +90,53 @@ const NOTHING: Effects = Effects::PURE.inactive();
 pub(super) const ROWS: &[Row] = &[
     row(
         &["llvm.lifetime.start"],
-        MarkerFn::LifetimeStart,
+        CompilerIntrinsic::LifetimeStart,
         NOTHING.writing(&[0, 1]),
     ),
     row(
         &["llvm.lifetime.end"],
-        MarkerFn::LifetimeEnd,
+        CompilerIntrinsic::LifetimeEnd,
         NOTHING.writing(&[0, 1]),
     ),
     row(
         &["llvm.invariant.start"],
-        MarkerFn::InvariantStart,
-        NOTHING.hidden(),
+        CompilerIntrinsic::InvariantStart,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.invariant.end"],
-        MarkerFn::InvariantEnd,
-        NOTHING.hidden(),
+        CompilerIntrinsic::InvariantEnd,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.launder.invariant.group", "llvm.strip.invariant.group"],
-        MarkerFn::InvariantGroup,
-        Effects::PURE.giving(0),
+        CompilerIntrinsic::InvariantGroup,
+        Effects::PURE.returning_argument(0),
     ),
     row(
         &["llvm.assume", "llvm.experimental.guard"],
-        MarkerFn::Assume,
-        NOTHING.hidden(),
+        CompilerIntrinsic::Assume,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.expect", "llvm.expect.with.probability"],
-        MarkerFn::Expect,
+        CompilerIntrinsic::Expect,
         Effects::PURE,
     ),
-    row(&["llvm.prefetch"], MarkerFn::Prefetch, NOTHING.hidden()),
-    row(&["llvm.stacksave"], MarkerFn::StackSave, NOTHING.hidden()),
+    row(
+        &["llvm.prefetch"],
+        CompilerIntrinsic::Prefetch,
+        NOTHING.inaccessible(),
+    ),
+    row(
+        &["llvm.stacksave"],
+        CompilerIntrinsic::StackSave,
+        NOTHING.inaccessible(),
+    ),
     row(
         &["llvm.stackrestore"],
-        MarkerFn::StackRestore,
-        NOTHING.hidden(),
+        CompilerIntrinsic::StackRestore,
+        NOTHING.inaccessible(),
     ),
     row(
         &[
@@ -136,34 +146,46 @@ pub(super) const ROWS: &[Row] = &[
             "llvm.dbg.label",
             "llvm.pseudoprobe",
         ],
-        MarkerFn::Debug,
+        CompilerIntrinsic::Debug,
         NOTHING,
     ),
-    row(&["llvm.objectsize"], MarkerFn::ObjectSize, NOTHING),
-    row(&["llvm.is.constant"], MarkerFn::IsConstant, NOTHING),
+    row(&["llvm.objectsize"], CompilerIntrinsic::ObjectSize, NOTHING),
+    row(
+        &["llvm.is.constant"],
+        CompilerIntrinsic::IsConstant,
+        NOTHING,
+    ),
     row(
         &["llvm.experimental.noalias.scope.decl"],
-        MarkerFn::NoaliasScopeDecl,
-        NOTHING.hidden(),
+        CompilerIntrinsic::NoaliasScopeDecl,
+        NOTHING.inaccessible(),
     ),
-    row(&["llvm.sideeffect"], MarkerFn::SideEffect, NOTHING.hidden()),
-    row(&["llvm.donothing"], MarkerFn::DoNothing, NOTHING),
+    row(
+        &["llvm.sideeffect"],
+        CompilerIntrinsic::SideEffect,
+        NOTHING.inaccessible(),
+    ),
+    row(&["llvm.donothing"], CompilerIntrinsic::DoNothing, NOTHING),
     row(
         &["llvm.annotation", "llvm.ptr.annotation"],
-        MarkerFn::Annotation,
-        Effects::PURE.giving(0),
+        CompilerIntrinsic::Annotation,
+        Effects::PURE.returning_argument(0),
     ),
     row(
         &["llvm.var.annotation", "llvm.codeview.annotation"],
-        MarkerFn::VarAnnotation,
-        NOTHING.hidden(),
+        CompilerIntrinsic::VarAnnotation,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.trap", "llvm.ubsantrap"],
-        MarkerFn::Trap,
-        NOTHING.hidden().leaving(),
+        CompilerIntrinsic::Trap,
+        NOTHING.inaccessible().no_return(),
     ),
-    row(&["llvm.debugtrap"], MarkerFn::DebugTrap, NOTHING.hidden()),
+    row(
+        &["llvm.debugtrap"],
+        CompilerIntrinsic::DebugTrap,
+        NOTHING.inaccessible(),
+    ),
     row(
         &[
             "llvm.frameaddress",
@@ -171,31 +193,35 @@ pub(super) const ROWS: &[Row] = &[
             "llvm.addressofreturnaddress",
             "llvm.sponentry",
         ],
-        MarkerFn::Frame,
+        CompilerIntrinsic::Frame,
         NOTHING,
     ),
     row(
         &["llvm.readcyclecounter", "llvm.readsteadycounter"],
-        MarkerFn::Counter,
-        NOTHING.hidden(),
+        CompilerIntrinsic::Counter,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.threadlocal.address"],
-        MarkerFn::ThreadlocalAddress,
-        Effects::PURE.giving(0),
+        CompilerIntrinsic::ThreadlocalAddress,
+        Effects::PURE.returning_argument(0),
     ),
     // The hint above, for code that may later run on another thread.
     row(
-        &[OWN_ADDRESS],
-        MarkerFn::ThreadlocalAddress,
-        Effects::PURE.hidden().giving(0),
+        &[THREAD_LOCAL_ADDRESS],
+        CompilerIntrinsic::ThreadlocalAddress,
+        Effects::PURE.inaccessible().returning_argument(0),
     ),
-    row(&["llvm.eh.typeid.for"], MarkerFn::TypeId, NOTHING),
-    row(&["llvm.fake.use"], MarkerFn::FakeUse, NOTHING.hidden()),
+    row(&["llvm.eh.typeid.for"], CompilerIntrinsic::TypeId, NOTHING),
+    row(
+        &["llvm.fake.use"],
+        CompilerIntrinsic::FakeUse,
+        NOTHING.inaccessible(),
+    ),
     row(
         &["llvm.allow.runtime.check", "llvm.allow.ubsan.check"],
-        MarkerFn::RuntimeCheck,
-        NOTHING.hidden(),
+        CompilerIntrinsic::RuntimeCheck,
+        NOTHING.inaccessible(),
     ),
     row(
         &[
@@ -209,30 +235,30 @@ pub(super) const ROWS: &[Row] = &[
             "feenableexcept",
             "fedisableexcept",
         ],
-        MarkerFn::FloatEnvironment,
-        NOTHING.hidden(),
+        CompilerIntrinsic::FloatEnvironment,
+        NOTHING.inaccessible(),
     ),
     row(
         &["llvm.va_start"],
-        MarkerFn::VaStart,
-        Effects::PURE.writing(&[0]).hidden(),
+        CompilerIntrinsic::VaStart,
+        Effects::PURE.writing(&[0]).inaccessible(),
     ),
     row(
         &["llvm.va_end"],
-        MarkerFn::VaEnd,
-        Effects::PURE.writing(&[0]).hidden(),
+        CompilerIntrinsic::VaEnd,
+        Effects::PURE.writing(&[0]).inaccessible(),
     ),
     row(
         &["llvm.va_copy"],
-        MarkerFn::VaCopy,
-        Effects::PURE.reading(&[1]).writing(&[0]).hidden(),
+        CompilerIntrinsic::VaCopy,
+        Effects::PURE.reading(&[1]).writing(&[0]).inaccessible(),
     ),
 ];
 
-const fn row(names: &'static [&'static str], id: MarkerFn, effects: Effects) -> Row {
+const fn row(names: &'static [&'static str], id: CompilerIntrinsic, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Marker(id),
+        known: ExternalFn::Marker(id),
         effects,
     }
 }

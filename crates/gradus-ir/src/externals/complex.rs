@@ -1,7 +1,7 @@
 //! Complex functions of the C library and of compiler runtimes. The calling convention passes the parts one
 //! by one, in a vector or behind a pointer.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// A complex function.
 #[allow(missing_docs)]
@@ -32,7 +32,9 @@ impl ComplexFn {
     /// Returns the C function for binary64 with the parts passed one by one; `None` if only the compiler's
     /// runtime has such a function.
     pub fn c_name(self) -> Option<&'static str> {
-        let row = ROWS.iter().find(|row| row.known == Known::Complex(self))?;
+        let row = ROWS
+            .iter()
+            .find(|row| row.known == ExternalFn::Complex(self))?;
         row.names
             .first()
             .copied()
@@ -86,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
 const fn row(names: &'static [&'static str], id: ComplexFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Complex(id),
+        known: ExternalFn::Complex(id),
         effects,
     }
 }

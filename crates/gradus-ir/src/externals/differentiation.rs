@@ -1,7 +1,7 @@
 //! Differentiation requests: calls recognised by a substring of the callee's name, in Fortran by the whole
 //! name.
 
-use super::words::{Use, WORDS};
+use super::words::{KEYWORDS, KeywordKind};
 
 /// The mode of a differentiation request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,8 +44,8 @@ const FORTRAN: [(&str, EntryMode); 2] = [
 
 /// Returns the request made by a call of function `name`; `None` for other functions.
 pub fn differentiation_call(name: &str) -> Option<Entry> {
-    let mut rows = WORDS.iter().filter_map(|row| match row.means {
-        Use::Call(mode) if name.contains(row.word) => Some((row.word, mode)),
+    let mut rows = KEYWORDS.iter().filter_map(|row| match row.kind {
+        KeywordKind::Call(mode) if name.contains(row.keyword) => Some((row.keyword, mode)),
         _ => None,
     });
     let mut whole = FORTRAN.iter().copied().filter(|(key, _)| name == *key);

@@ -2,7 +2,7 @@
 
 /// Classes of memory that a function reads or writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Places {
+pub struct MemoryClasses {
     /// Bit `i`: memory that pointer argument `i` points into, at any offset.
     pub arguments: u16,
     /// `errno` and similar integers set by math functions (`signgam`).
@@ -14,16 +14,16 @@ pub struct Places {
     pub any: bool,
 }
 
-impl Places {
+impl MemoryClasses {
     /// No memory.
-    pub const NONE: Places = Places {
+    pub const NONE: MemoryClasses = MemoryClasses {
         arguments: 0,
         errno: false,
         inaccessible: false,
         any: false,
     };
     /// All memory.
-    pub const ALL: Places = Places {
+    pub const ALL: MemoryClasses = MemoryClasses {
         arguments: u16::MAX,
         errno: true,
         inaccessible: true,
@@ -39,8 +39,8 @@ impl Places {
     }
     /// Returns the union.
     #[must_use]
-    pub const fn or(self, other: Places) -> Places {
-        Places {
+    pub const fn or(self, other: MemoryClasses) -> MemoryClasses {
+        MemoryClasses {
             arguments: self.arguments | other.arguments,
             errno: self.errno || other.errno,
             inaccessible: self.inaccessible || other.inaccessible,
@@ -53,9 +53,9 @@ impl Places {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Effects {
     /// Memory possibly read.
-    pub reads: Places,
+    pub reads: MemoryClasses,
     /// Memory possibly written.
-    pub writes: Places,
+    pub writes: MemoryClasses,
     /// True if the result is null or the address of fresh memory.
     pub allocates: bool,
     /// The argument whose memory is freed.
@@ -67,14 +67,14 @@ pub struct Effects {
     /// True if an exception may leave the function.
     pub may_throw: bool,
     /// True if the function always returns.
-    pub returns: bool,
+    pub always_returns: bool,
     /// True if the function may return more than once.
     pub returns_twice: bool,
     /// True if the function calls function pointers from its arguments.
-    pub calls_back: bool,
+    pub has_callbacks: bool,
     /// True if the function may wait for another thread, through a file, a pipe or a lock, for an unbounded
     /// time.
-    pub waits: bool,
+    pub may_block: bool,
     /// True if the result carries no derivative and no written memory can carry one.
     pub inactive: bool,
 }
@@ -92,34 +92,34 @@ pub(super) const fn args(list: &[u8]) -> u16 {
 impl Effects {
     /// A function of the argument values alone.
     pub const PURE: Effects = Effects {
-        reads: Places::NONE,
-        writes: Places::NONE,
+        reads: MemoryClasses::NONE,
+        writes: MemoryClasses::NONE,
         allocates: false,
         frees: None,
         returns_argument: None,
         captures: 0,
         may_throw: false,
-        returns: true,
+        always_returns: true,
         returns_twice: false,
-        calls_back: false,
-        waits: false,
+        has_callbacks: false,
+        may_block: false,
         inactive: false,
     };
     /// The effects of an unknown callee: arbitrary.
     pub const UNKNOWN: Effects = Effects {
-        reads: Places::ALL,
-        writes: Places::ALL,
+        reads: MemoryClasses::ALL,
+        writes: MemoryClasses::ALL,
         captures: u16::MAX,
         may_throw: true,
-        returns: false,
-        calls_back: true,
-        waits: true,
+        always_returns: false,
+        has_callbacks: true,
+        may_block: true,
         ..Effects::PURE
     };
 
     /// Returns whether the function accesses no memory and always returns.
     pub const fn is_pure(self) -> bool {
-        self.reads.is_none() && self.writes.is_none() && self.returns && !self.may_throw
+        self.reads.is_none() && self.writes.is_none() && self.always_returns && !self.may_throw
     }
     /// Returns the join of both effects: any effect of either function is possible.
     #[must_use]
@@ -133,10 +133,10 @@ impl Effects {
             returns_argument: same(self.returns_argument, other.returns_argument),
             captures: self.captures | other.captures,
             may_throw: self.may_throw || other.may_throw,
-            returns: self.returns && other.returns,
+            always_returns: self.always_returns && other.always_returns,
             returns_twice: self.returns_twice || other.returns_twice,
-            calls_back: self.calls_back || other.calls_back,
-            waits: self.waits || other.waits,
+            has_callbacks: self.has_callbacks || other.has_callbacks,
+            may_block: self.may_block || other.may_block,
             inactive: self.inactive && other.inactive,
         }
     }
@@ -161,33 +161,33 @@ impl Effects {
     }
     /// Adds reads and writes of inaccessible memory.
     #[must_use]
-    pub(super) const fn hidden(mut self) -> Effects {
+    pub(super) const fn inaccessible(mut self) -> Effects {
         self.reads.inaccessible = true;
         self.writes.inaccessible = true;
         self
     }
     /// Adds a result that is fresh memory.
     #[must_use]
-    pub(super) const fn fresh(mut self) -> Effects {
+    pub(super) const fn allocating(mut self) -> Effects {
         self.allocates = true;
-        self.hidden()
+        self.inaccessible()
     }
     /// Adds a free of the memory behind an argument.
     #[must_use]
     pub(super) const fn freeing(mut self, argument: u8) -> Effects {
         self.frees = Some(argument);
         self.writes.arguments |= 1 << argument;
-        self.hidden()
+        self.inaccessible()
     }
     /// Sets the argument that the result equals or points into.
     #[must_use]
-    pub(super) const fn giving(mut self, argument: u8) -> Effects {
+    pub(super) const fn returning_argument(mut self, argument: u8) -> Effects {
         self.returns_argument = Some(argument);
         self
     }
     /// Adds captures of pointer arguments.
     #[must_use]
-    pub(super) const fn keeping(mut self, list: &[u8]) -> Effects {
+    pub(super) const fn capturing(mut self, list: &[u8]) -> Effects {
         self.captures |= args(list);
         self
     }
@@ -199,14 +199,14 @@ impl Effects {
     }
     /// Adds a possible failure to return.
     #[must_use]
-    pub(super) const fn leaving(mut self) -> Effects {
-        self.returns = false;
+    pub(super) const fn no_return(mut self) -> Effects {
+        self.always_returns = false;
         self
     }
     /// Adds a possible wait for another thread.
     #[must_use]
-    pub(super) const fn waiting(mut self) -> Effects {
-        self.waits = true;
+    pub(super) const fn blocking(mut self) -> Effects {
+        self.may_block = true;
         self
     }
     /// Marks the function as inactive.

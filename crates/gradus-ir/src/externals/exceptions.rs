@@ -1,6 +1,6 @@
 //! The runtime of C++ exceptions, guards of static variables, and Rust panics.
 
-use super::{Effects, Found, Known, Row};
+use super::{Effects, ExternalFn, ExternalInfo, Row};
 
 /// A function of the exception runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,25 +28,25 @@ pub enum ExceptionFn {
     /// A Rust panic.
     Panic,
     /// A no-return function of the program ([`crate::Unit::state_last`]).
-    Last,
+    NoReturn,
 }
 
 /// A throw writes the runtime's memory only; a handler may read any memory.
 const THROW: Effects = Effects {
-    reads: super::Places::ALL,
+    reads: super::MemoryClasses::ALL,
     captures: u16::MAX,
     may_throw: true,
-    returns: false,
-    ..Effects::PURE.hidden()
+    always_returns: false,
+    ..Effects::PURE.inaccessible()
 };
-const END: Effects = Effects::PURE.hidden().leaving().inactive();
+const NO_RETURN: Effects = Effects::PURE.inaccessible().no_return().inactive();
 
 // table
 pub(super) const ROWS: &[Row] = &[
     row(
         &["__cxa_allocate_exception"],
         ExceptionFn::Allocate,
-        Effects::PURE.fresh(),
+        Effects::PURE.allocating(),
     ),
     row(
         &["__cxa_free_exception"],
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["__cxa_begin_catch", "__cxa_get_exception_ptr"],
         ExceptionFn::BeginCatch,
-        Effects::PURE.hidden().giving(0),
+        Effects::PURE.inaccessible().returning_argument(0),
     ),
     row(
         &["__cxa_end_catch"],
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
             "__cxa_deleted_virtual",
         ],
         ExceptionFn::Terminate,
-        END,
+        NO_RETURN,
     ),
     row(
         &[
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         Effects::PURE
             .reading(&[0])
             .writing(&[0])
-            .hidden()
+            .inaccessible()
             .inactive(),
     ),
     row(
@@ -102,14 +102,14 @@ pub(super) const ROWS: &[Row] = &[
 const fn row(names: &'static [&'static str], id: ExceptionFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Exception(id),
+        known: ExternalFn::Exception(id),
         effects,
     }
 }
 
 /// Recognises libstdc++'s `std::__throw_…`, the throws of casts and `typeid`, and Rust's
 /// `core::panicking::…`, in any mangling.
-pub(super) fn by_pattern(name: &str) -> Option<Found> {
+pub(super) fn by_pattern(name: &str) -> Option<ExternalInfo> {
     let throws_itself = ["__cxa_bad_cast", "__cxa_bad_typeid"].contains(&name);
     let id = if throws_itself || name.starts_with("_ZSt") && name.contains("__throw_") {
         ExceptionFn::LibraryThrow
@@ -121,20 +121,20 @@ pub(super) fn by_pattern(name: &str) -> Option<Found> {
     } else {
         return None;
     };
-    Some(last(id))
+    Some(no_return_entry(id))
 }
 
 /// Functions without a row: recognised by prefix, or stated by the program.
 pub(super) const WITHOUT_ROW: [ExceptionFn; 3] = [
     ExceptionFn::LibraryThrow,
     ExceptionFn::Panic,
-    ExceptionFn::Last,
+    ExceptionFn::NoReturn,
 ];
 
 /// Returns the entry of a no-return function: inactive, but the function may read any memory.
-pub(super) const fn last(id: ExceptionFn) -> Found {
-    Found {
-        known: Known::Exception(id),
+pub(super) const fn no_return_entry(id: ExceptionFn) -> ExternalInfo {
+    ExternalInfo {
+        known: ExternalFn::Exception(id),
         effects: Effects {
             inactive: true,
             ..THROW

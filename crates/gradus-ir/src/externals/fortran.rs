@@ -4,36 +4,36 @@
 //! written to a character variable (an internal unit) may reach the variable in any of the calls. The handle
 //! therefore counts as an address of the variable.
 
-use super::system::{DIE, SystemFn, TALK, TELL};
-use super::{Effects, Found, Known, Places};
+use super::system::{INACTIVE_IO, NO_RETURN, READS_ARGUMENTS, SystemFn};
+use super::{Effects, ExternalFn, ExternalInfo, MemoryClasses};
 
 /// Recognises a function of the runtime by name.
-pub(super) fn by_pattern(name: &str) -> Option<Found> {
+pub(super) fn by_pattern(name: &str) -> Option<ExternalInfo> {
     let rest = name.strip_prefix("_FortranA")?;
     let (known, effects) = match rest.strip_prefix("io") {
         Some(call) => statement(call),
         None => program(rest)?,
     };
-    Some(Found {
-        known: Known::System(known),
+    Some(ExternalInfo {
+        known: ExternalFn::System(known),
         effects,
         shape: None,
     })
 }
 
 fn statement(call: &str) -> (SystemFn, Effects) {
-    let handle = TELL.writing(&[0]);
+    let handle = READS_ARGUMENTS.writing(&[0]);
     if call.starts_with("BeginInternal") {
-        return (SystemFn::Stream, TELL.giving(0));
+        return (SystemFn::Stream, READS_ARGUMENTS.returning_argument(0));
     }
     if call.starts_with("Begin") {
-        return (SystemFn::Stream, TELL);
+        return (SystemFn::Stream, READS_ARGUMENTS);
     }
     if call.starts_with("Input") {
         let read = Effects {
-            writes: Places::ALL,
+            writes: MemoryClasses::ALL,
             inactive: false,
-            ..TELL
+            ..READS_ARGUMENTS
         };
         return (SystemFn::Read, read);
     }
@@ -56,9 +56,9 @@ fn program(rest: &str) -> Option<(SystemFn, Effects)> {
     ];
     match rest {
         "CpuTime" | "SystemClockCount" | "SystemClockCountRate" | "SystemClockCountMax" => {
-            Some((SystemFn::Clock, TALK))
+            Some((SystemFn::Clock, INACTIVE_IO))
         }
-        _ if ENDS.contains(&rest) => Some((SystemFn::Exit, DIE.reading(&[0]))),
+        _ if ENDS.contains(&rest) => Some((SystemFn::Exit, NO_RETURN.reading(&[0]))),
         _ => None,
     }
 }

@@ -1,30 +1,30 @@
 //! GPU functions: thread indices, barriers, warp functions and launches, under the names that the merge of
 //! host and device modules assigns; and the prefixes of the merge's own symbols.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// Prefix of a kernel, an internal function of the merged module.
-pub const KERNEL: &str = "__gr_kernel.";
+pub const KERNEL_PREFIX: &str = "__gr_kernel.";
 /// Prefix of a shared-memory variable of a block.
-pub const SHARED: &str = "__gr_shared.";
+pub const SHARED_PREFIX: &str = "__gr_shared.";
 /// Prefix of dynamic shared memory of a block; the launch sets the size.
-pub const SHARED_DYNAMIC: &str = "__gr_shared_dyn.";
+pub const SHARED_DYNAMIC_PREFIX: &str = "__gr_shared_dyn.";
 /// Prefix of a device variable.
-pub const VARIABLE: &str = "__gr_variable.";
+pub const VARIABLE_PREFIX: &str = "__gr_variable.";
 /// Prefix of a device function that other translation units may call.
-pub const DEVICE: &str = "__gr_device.";
+pub const DEVICE_PREFIX: &str = "__gr_device.";
 /// Prefix of a variable for a device function that only kernels of its own translation unit can call. The
 /// variable tells the linker driver the location of the function's definition.
-pub const TOGETHER: &str = "__gr_together.";
+pub const LOCAL_DEVICE_PREFIX: &str = "__gr_together.";
 /// Prefix of a variable that states the location of a call to a device function of another translation unit.
-pub const CALLED: &str = "__gr_called.";
+pub const CALL_SITE_PREFIX: &str = "__gr_called.";
 /// Prefix of a declared function whose call is a launch of the kernel named after the prefix. Parameters:
 /// grid and block size (x, y, z each), the bytes of shared memory, and the kernel's arguments.
-pub const LAUNCH: &str = "__gr_launch.";
+pub const LAUNCH_PREFIX: &str = "__gr_launch.";
 /// Prefix of the function that runs a kernel with any sizes; parameters as for [`LAUNCH`].
-pub const RUN: &str = "__gr_run.";
+pub const RUN_PREFIX: &str = "__gr_run.";
 /// Prefix of the function that launches a kernel with the arguments behind pointers.
-pub const ENTRY: &str = "__gr_entry.";
+pub const ENTRY_PREFIX: &str = "__gr_entry.";
 
 /// A GPU function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub enum GpuFn {
 
 impl GpuFn {
     /// Returns whether the result depends on the calling thread; such calls occur in kernels only.
-    pub fn is_of_thread(self) -> bool {
+    pub fn depends_on_thread(self) -> bool {
         !matches!(
             self,
             GpuFn::Launch
@@ -89,24 +89,24 @@ impl GpuFn {
     }
 }
 
-const TALK: Effects = Effects::PURE.hidden().inactive();
-const ASK: Effects = Effects::PURE.inactive();
+const INACTIVE_SERVICE: Effects = Effects::PURE.inaccessible().inactive();
+const PURE_QUERY: Effects = Effects::PURE.inactive();
 
 // table
 pub(super) const ROWS: &[Row] = &[
-    row(&["__gr_tid_x"], GpuFn::Thread(0), ASK),
-    row(&["__gr_tid_y"], GpuFn::Thread(1), ASK),
-    row(&["__gr_tid_z"], GpuFn::Thread(2), ASK),
-    row(&["__gr_ntid_x"], GpuFn::BlockSize(0), ASK),
-    row(&["__gr_ntid_y"], GpuFn::BlockSize(1), ASK),
-    row(&["__gr_ntid_z"], GpuFn::BlockSize(2), ASK),
-    row(&["__gr_ctaid_x"], GpuFn::Block(0), ASK),
-    row(&["__gr_ctaid_y"], GpuFn::Block(1), ASK),
-    row(&["__gr_ctaid_z"], GpuFn::Block(2), ASK),
-    row(&["__gr_nctaid_x"], GpuFn::GridSize(0), ASK),
-    row(&["__gr_nctaid_y"], GpuFn::GridSize(1), ASK),
-    row(&["__gr_nctaid_z"], GpuFn::GridSize(2), ASK),
-    row(&["__gr_laneid"], GpuFn::Lane, ASK),
+    row(&["__gr_tid_x"], GpuFn::Thread(0), PURE_QUERY),
+    row(&["__gr_tid_y"], GpuFn::Thread(1), PURE_QUERY),
+    row(&["__gr_tid_z"], GpuFn::Thread(2), PURE_QUERY),
+    row(&["__gr_ntid_x"], GpuFn::BlockSize(0), PURE_QUERY),
+    row(&["__gr_ntid_y"], GpuFn::BlockSize(1), PURE_QUERY),
+    row(&["__gr_ntid_z"], GpuFn::BlockSize(2), PURE_QUERY),
+    row(&["__gr_ctaid_x"], GpuFn::Block(0), PURE_QUERY),
+    row(&["__gr_ctaid_y"], GpuFn::Block(1), PURE_QUERY),
+    row(&["__gr_ctaid_z"], GpuFn::Block(2), PURE_QUERY),
+    row(&["__gr_nctaid_x"], GpuFn::GridSize(0), PURE_QUERY),
+    row(&["__gr_nctaid_y"], GpuFn::GridSize(1), PURE_QUERY),
+    row(&["__gr_nctaid_z"], GpuFn::GridSize(2), PURE_QUERY),
+    row(&["__gr_laneid"], GpuFn::Lane, PURE_QUERY),
     row(&["__gr_barrier"], GpuFn::Barrier, Effects::UNKNOWN),
     row(&["__gr_grid_barrier"], GpuFn::GridBarrier, Effects::UNKNOWN),
     row(
@@ -158,7 +158,7 @@ pub(super) const ROWS: &[Row] = &[
             "cudaProfilerStop",
         ],
         GpuFn::Service,
-        TALK,
+        INACTIVE_SERVICE,
     ),
     row(
         &[
@@ -176,19 +176,27 @@ pub(super) const ROWS: &[Row] = &[
             "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
         ],
         GpuFn::Service,
-        TALK.writing(&[0]),
+        INACTIVE_SERVICE.writing(&[0]),
     ),
-    row(&["cudaMemGetInfo"], GpuFn::Service, TALK.writing(&[0, 1])),
+    row(
+        &["cudaMemGetInfo"],
+        GpuFn::Service,
+        INACTIVE_SERVICE.writing(&[0, 1]),
+    ),
     row(
         &["cudaDeviceReset", "cudaThreadExit"],
         GpuFn::Reset,
         Effects::UNKNOWN,
     ),
-    row(&["__gr_vprintf"], GpuFn::Print, TALK.reading(&[0, 1])),
+    row(
+        &["__gr_vprintf"],
+        GpuFn::Print,
+        INACTIVE_SERVICE.reading(&[0, 1]),
+    ),
     row(
         &["__gr_assertfail"],
         GpuFn::Assert,
-        TALK.reading(&[0, 1, 3]).leaving(),
+        INACTIVE_SERVICE.reading(&[0, 1, 3]).no_return(),
     ),
     row(
         &[
@@ -198,23 +206,23 @@ pub(super) const ROWS: &[Row] = &[
             "__gr_nanosleep",
         ],
         GpuFn::Clock,
-        TALK,
+        INACTIVE_SERVICE,
     ),
 ];
 
 const fn row(names: &'static [&'static str], id: GpuFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Kernel(id),
+        known: ExternalFn::Kernel(id),
         effects,
     }
 }
 
 /// Families of functions recognised by prefix.
 // table
-pub(super) const PREFIXES: &[(&str, Known)] = &[
-    (LAUNCH, Known::Kernel(GpuFn::Launch)),
-    ("__gr_shfl_", Known::Kernel(GpuFn::Shuffle)),
-    ("__gr_vote_", Known::Kernel(GpuFn::Vote)),
-    ("__gr_match_", Known::Kernel(GpuFn::Match)),
+pub(super) const PREFIXES: &[(&str, ExternalFn)] = &[
+    (LAUNCH_PREFIX, ExternalFn::Kernel(GpuFn::Launch)),
+    ("__gr_shfl_", ExternalFn::Kernel(GpuFn::Shuffle)),
+    ("__gr_vote_", ExternalFn::Kernel(GpuFn::Vote)),
+    ("__gr_match_", ExternalFn::Kernel(GpuFn::Match)),
 ];

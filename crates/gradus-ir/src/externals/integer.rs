@@ -1,6 +1,6 @@
 //! Integer arithmetic: LLVM intrinsics and C library functions.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// Integer arithmetic; element-wise on vectors.
 #[allow(missing_docs)]
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
 const fn row(names: &'static [&'static str], id: IntFn) -> Row {
     Row {
         names,
-        known: Known::Integer(id),
+        known: ExternalFn::Integer(id),
         effects: Effects::PURE.inactive(),
     }
 }
@@ -106,7 +106,7 @@ const fn row(names: &'static [&'static str], id: IntFn) -> Row {
 const fn pointer(names: &'static [&'static str], id: IntFn) -> Row {
     Row {
         names,
-        known: Known::Integer(id),
-        effects: Effects::PURE.giving(0),
+        known: ExternalFn::Integer(id),
+        effects: Effects::PURE.returning_argument(0),
     }
 }

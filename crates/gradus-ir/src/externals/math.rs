@@ -1,6 +1,6 @@
 //! Math functions: the C math library, GNU and CUDA names, LLVM intrinsics.
 
-use super::{Effects, Found, Index, Known, Row, Shape};
+use super::{Effects, ExternalFn, ExternalInfo, Index, Row, Shape};
 
 macro_rules! math {
     ($($(#[$doc:meta])* $id:ident $shape:literal $result:literal
@@ -257,8 +257,8 @@ pub(super) fn is_unreserved(name: &str, id: MathFn) -> bool {
 /// Adds all names of all rows to the index: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.
 pub(super) fn add_rows(index: &mut Index) {
     for row in ROWS {
-        let known = Known::Math(row.id);
-        let found = |intrinsic| Found {
+        let known = ExternalFn::Math(row.id);
+        let found = |intrinsic| ExternalInfo {
             known,
             effects: row.effects(intrinsic),
             shape: Some(row.shape),
@@ -285,7 +285,7 @@ pub(super) fn add_rows(index: &mut Index) {
 
 /// Math functions with two results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MathOutFn {
+pub enum MultiResultMathFn {
     /// `a, *sin, *cos`.
     Sincos,
     /// `a → {sin, cos}`.
@@ -310,23 +310,31 @@ pub enum MathOutFn {
 pub(super) const OUT_ROWS: &[Row] = &[
     out(
         &["sincos", "sincosf", "sincosl"],
-        MathOutFn::Sincos,
+        MultiResultMathFn::Sincos,
         Effects::PURE.writing(&[1, 2]).errno(),
     ),
-    out(&["llvm.sincos"], MathOutFn::SincosPair, Effects::PURE),
-    out(&["llvm.sincospi"], MathOutFn::SincospiPair, Effects::PURE),
+    out(
+        &["llvm.sincos"],
+        MultiResultMathFn::SincosPair,
+        Effects::PURE,
+    ),
+    out(
+        &["llvm.sincospi"],
+        MultiResultMathFn::SincospiPair,
+        Effects::PURE,
+    ),
     out(
         &["modf", "modff", "modfl"],
-        MathOutFn::Modf,
+        MultiResultMathFn::Modf,
         Effects::PURE.writing(&[1]),
     ),
-    out(&["llvm.modf"], MathOutFn::ModfPair, Effects::PURE),
+    out(&["llvm.modf"], MultiResultMathFn::ModfPair, Effects::PURE),
     out(
         &["frexp", "frexpf", "frexpl"],
-        MathOutFn::Frexp,
+        MultiResultMathFn::Frexp,
         Effects::PURE.writing(&[1]),
     ),
-    out(&["llvm.frexp"], MathOutFn::FrexpPair, Effects::PURE),
+    out(&["llvm.frexp"], MultiResultMathFn::FrexpPair, Effects::PURE),
     out(
         &[
             "lgamma_r",
@@ -335,20 +343,20 @@ pub(super) const OUT_ROWS: &[Row] = &[
             "__lgamma_r_finite",
             "__lgammaf_r_finite",
         ],
-        MathOutFn::LgammaR,
+        MultiResultMathFn::LgammaR,
         Effects::PURE.writing(&[1]).errno(),
     ),
     out(
         &["remquo", "remquof", "remquol"],
-        MathOutFn::Remquo,
+        MultiResultMathFn::Remquo,
         Effects::PURE.writing(&[2]).errno(),
     ),
 ];
 
-const fn out(names: &'static [&'static str], id: MathOutFn, effects: Effects) -> Row {
+const fn out(names: &'static [&'static str], id: MultiResultMathFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::MathOut(id),
+        known: ExternalFn::MathOut(id),
         effects,
     }
 }

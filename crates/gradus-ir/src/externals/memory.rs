@@ -1,13 +1,13 @@
 //! Memory functions: allocation, deallocation, copies and fills of C, C++ and Rust, and the two functions of
 //! a derivative's tape stack.
 
-use super::{Effects, Found, Known, Row};
+use super::{Effects, ExternalFn, ExternalInfo, Row};
 
 /// A memory function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryFn {
     /// `… → ptr`: an allocator of the program; the payload is the number of the size argument.
-    Own(u8),
+    UserAllocator(u8),
     /// `size → ptr`, null on failure.
     Malloc,
     /// `count, size → ptr` to zeros, null on failure.
@@ -73,7 +73,7 @@ pub const TAPE_RELEASE: &str = "__gradus1_tape_release";
 
 /// The op name of allocations that a derivative makes for itself. Allocations of the program never have the
 /// name.
-pub const OWN_BLOCK: &str = "gradus.block";
+pub const DERIVATIVE_BLOCK_NAME: &str = "gradus.block";
 
 /// The size of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub struct Allocation {
     /// True if failure returns null; otherwise failure throws.
     pub null_on_failure: bool,
     /// The matching deallocation function.
-    pub freed_by: MemoryFn,
+    pub deallocator: MemoryFn,
 }
 
 impl MemoryFn {
@@ -121,11 +121,11 @@ impl MemoryFn {
                 zeroed,
                 replaces,
                 null_on_failure,
-                freed_by,
+                deallocator: freed_by,
             })
         };
         match self {
-            Own(size) => block(Argument(size), None, false, None, true, Free),
+            UserAllocator(size) => block(Argument(size), None, false, None, true, Free),
             Malloc => block(Argument(0), None, false, None, true, Free),
             Calloc => block(Product(0, 1), None, true, None, true, Free),
             Realloc => block(Argument(1), None, false, Some(0), true, Free),
@@ -162,57 +162,61 @@ impl MemoryFn {
 
 const COPY: Effects = Effects::PURE.reading(&[1]).writing(&[0]);
 const FILL: Effects = Effects::PURE.writing(&[0]);
-const REPLACE: Effects = Effects::PURE.reading(&[0]).freeing(0).fresh();
+const REPLACE: Effects = Effects::PURE.reading(&[0]).freeing(0).allocating();
 
 // table
 pub(super) const ROWS: &[Row] = &[
     row(
         &["malloc", "valloc"],
         MemoryFn::Malloc,
-        Effects::PURE.fresh().errno(),
+        Effects::PURE.allocating().errno(),
     ),
     row(
         &["__gr_device_malloc"],
         MemoryFn::Malloc,
-        Effects::PURE.fresh().hidden(),
+        Effects::PURE.allocating().inaccessible(),
     ),
     row(
         &["__gr_device_free"],
         MemoryFn::Free,
-        Effects::PURE.freeing(0).hidden(),
+        Effects::PURE.freeing(0).inaccessible(),
     ),
-    row(&["calloc"], MemoryFn::Calloc, Effects::PURE.fresh().errno()),
+    row(
+        &["calloc"],
+        MemoryFn::Calloc,
+        Effects::PURE.allocating().errno(),
+    ),
     row(&["realloc"], MemoryFn::Realloc, REPLACE.errno()),
     row(&["free", "cfree"], MemoryFn::Free, Effects::PURE.freeing(0)),
     row(
         &["posix_memalign"],
         MemoryFn::PosixMemalign,
-        Effects::PURE.writing(&[0]).hidden(),
+        Effects::PURE.writing(&[0]).inaccessible(),
     ),
     row(
         &["aligned_alloc", "memalign"],
         MemoryFn::AlignedAlloc,
-        Effects::PURE.fresh().errno(),
+        Effects::PURE.allocating().errno(),
     ),
     row(
         &["strdup", "__strdup", "strndup"],
         MemoryFn::Strdup,
-        Effects::PURE.reading(&[0]).fresh().errno(),
+        Effects::PURE.reading(&[0]).allocating().errno(),
     ),
     row(
         &["_Znwm", "_Znam", "_Znwj", "_Znaj"],
         MemoryFn::New,
-        Effects::PURE.fresh().throwing(),
+        Effects::PURE.allocating().throwing(),
     ),
     row(
         &["_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"],
         MemoryFn::NewNothrow,
-        Effects::PURE.fresh(),
+        Effects::PURE.allocating(),
     ),
     row(
         &["_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"],
         MemoryFn::NewAligned,
-        Effects::PURE.fresh().throwing(),
+        Effects::PURE.allocating().throwing(),
     ),
     row(
         &[
@@ -220,7 +224,7 @@ pub(super) const ROWS: &[Row] = &[
             "_ZnamSt11align_val_tRKSt9nothrow_t",
         ],
         MemoryFn::NewAlignedNothrow,
-        Effects::PURE.fresh(),
+        Effects::PURE.allocating(),
     ),
     row(
         &[
@@ -245,12 +249,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["__rust_alloc"],
         MemoryFn::RustAlloc,
-        Effects::PURE.fresh(),
+        Effects::PURE.allocating(),
     ),
     row(
         &["__rust_alloc_zeroed"],
         MemoryFn::RustAllocZeroed,
-        Effects::PURE.fresh(),
+        Effects::PURE.allocating(),
     ),
     row(&["__rust_realloc"], MemoryFn::RustRealloc, REPLACE),
     row(
@@ -261,7 +265,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["memcpy", "__memcpy_chk"],
         MemoryFn::Memcpy,
-        COPY.giving(0),
+        COPY.returning_argument(0),
     ),
     row(
         &["llvm.memcpy", "llvm.memcpy.inline"],
@@ -271,13 +275,13 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["memmove", "__memmove_chk"],
         MemoryFn::Memmove,
-        COPY.giving(0),
+        COPY.returning_argument(0),
     ),
     row(&["llvm.memmove"], MemoryFn::MemmoveIntrinsic, COPY),
     row(
         &["memset", "__memset_chk"],
         MemoryFn::Memset,
-        FILL.giving(0),
+        FILL.returning_argument(0),
     ),
     row(
         &["llvm.memset", "llvm.memset.inline"],
@@ -288,7 +292,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["mempcpy", "__mempcpy_chk"],
         MemoryFn::Mempcpy,
-        COPY.giving(0),
+        COPY.returning_argument(0),
     ),
     row(
         &["bcopy"],
@@ -298,12 +302,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["malloc_usable_size"],
         MemoryFn::UsableSize,
-        Effects::PURE.hidden().inactive(),
+        Effects::PURE.inaccessible().inactive(),
     ),
     row(
         &[TAPE_PUSH],
         MemoryFn::TapePush,
-        Effects::PURE.reading(&[0]).writing(&[0]).fresh(),
+        Effects::PURE.reading(&[0]).writing(&[0]).allocating(),
     ),
     row(
         &[TAPE_RELEASE],
@@ -315,21 +319,21 @@ pub(super) const ROWS: &[Row] = &[
 const fn row(names: &'static [&'static str], id: MemoryFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Memory(id),
+        known: ExternalFn::Memory(id),
         effects,
     }
 }
 
 /// Recognises Rust's allocator under the mangled names of newer compilers:
 /// `_RNvCs…_7___rustc12___rust_alloc`.
-pub(super) fn by_pattern(name: &str) -> Option<Found> {
+pub(super) fn by_pattern(name: &str) -> Option<ExternalInfo> {
     let tail = name.strip_prefix("_RNvC").and_then(|rest| {
         let at = rest.find("7___rustc")?;
         Some(rest[at + "7___rustc".len()..].trim_start_matches(|c: char| c.is_ascii_digit()))
     })?;
     let plain = tail.strip_prefix('_')?;
     let row = ROWS.iter().find(|r| r.names == [plain])?;
-    Some(Found {
+    Some(ExternalInfo {
         known: row.known,
         effects: row.effects,
         shape: None,

@@ -35,27 +35,32 @@ mod user_declared;
 mod vector;
 mod words;
 
-pub use crate::externals::compiler_hints::{MarkerFn, OWN_ADDRESS};
-pub use crate::externals::parallel_intrinsics::ForkFn;
+pub use crate::externals::compiler_hints::{CompilerIntrinsic, THREAD_LOCAL_ADDRESS};
+pub use crate::externals::parallel_intrinsics::ParallelIntrinsic;
 pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};
-pub use effects::{Effects, Places};
+pub use effects::{Effects, MemoryClasses};
 pub use exceptions::ExceptionFn;
 pub use gpu::{
-    CALLED, DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, TOGETHER, VARIABLE,
+    CALL_SITE_PREFIX, DEVICE_PREFIX, ENTRY_PREFIX, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX,
+    LOCAL_DEVICE_PREFIX, RUN_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX,
 };
 pub use integer::IntFn;
-pub use math::{MathFn, MathOutFn};
-pub use memory::{Allocation, AllocationSize, MemoryFn, OWN_BLOCK, TAPE_PUSH, TAPE_RELEASE};
+pub use math::{MathFn, MultiResultMathFn};
+pub use memory::{
+    Allocation, AllocationSize, DERIVATIVE_BLOCK_NAME, MemoryFn, TAPE_PUSH, TAPE_RELEASE,
+};
 pub use openmp::OpenMpFn;
 pub use system::{
-    QUESTION, SystemFn, follows_addresses, is_stream_variable, is_string_stream, is_text_object,
+    QUERY_SYMBOL, SystemFn, is_cpp_text_function, is_stream_variable, is_string_stream,
+    reads_address_lists,
 };
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
 pub use words::{
-    Mark, Marker, Registration, Standing, Use, WORDS, Word, attribute_named, interface_word,
-    is_hook, is_reserved, marker_named, metadata_named, registration_named, registration_part,
+    AttributeMeaning, KEYWORDS, Keyword, KeywordKind, Marker, Registration, Support,
+    attribute_named, interface_keyword, is_hook, is_reserved, marker_named, metadata_named,
+    registration_named, registration_part,
 };
 
 use crate::{FuncId, Type, TypeId, Unit};
@@ -64,11 +69,11 @@ use std::sync::LazyLock;
 
 /// An external function with known semantics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Known {
+pub enum ExternalFn {
     /// A math function with one result.
     Math(MathFn),
     /// A math function with two results: behind pointers (libm) or as a structure (LLVM).
-    MathOut(MathOutFn),
+    MathOut(MultiResultMathFn),
     /// A complex function.
     Complex(ComplexFn),
     /// Integer arithmetic.
@@ -82,7 +87,7 @@ pub enum Known {
     /// String and byte functions, and conversions of text to numbers.
     Text(TextFn),
     /// Compiler hints and queries; no computation.
-    Marker(MarkerFn),
+    Marker(CompilerIntrinsic),
     /// Input, output, process, clock, random numbers, environment.
     System(SystemFn),
     /// The runtime of C++ exceptions and of Rust panics.
@@ -90,7 +95,7 @@ pub enum Known {
     /// The OpenMP runtime.
     OpenMp(OpenMpFn),
     /// Fork-join parallelism: the parallel intrinsics of `gradus/parallel.h`.
-    Fork(ForkFn),
+    Fork(ParallelIntrinsic),
     /// MPI.
     Mpi,
     /// CUDA and HIP runtime functions without a row.
@@ -108,7 +113,7 @@ const TAPE: &str = "__gradus1_tape_";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     names: &'static [&'static str],
-    known: Known,
+    known: ExternalFn,
     effects: Effects,
 }
 
@@ -121,17 +126,17 @@ struct Shape {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    known: Known,
+pub(crate) struct ExternalInfo {
+    known: ExternalFn,
     effects: Effects,
     shape: Option<Shape>,
 }
 
 /// Rows indexed by name (`llvm.` intrinsics by stem) and by id.
 struct Index {
-    symbols: HashMap<String, Found>,
-    intrinsics: HashMap<&'static str, Found>,
-    effects: HashMap<Known, Effects>,
+    symbols: HashMap<String, ExternalInfo>,
+    intrinsics: HashMap<&'static str, ExternalInfo>,
+    effects: HashMap<ExternalFn, Effects>,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
@@ -147,16 +152,16 @@ impl Index {
             index.add_row(row);
         }
         math::add_rows(&mut index);
-        index.add_effects(Known::Inactive, user_declared::INACTIVE);
+        index.add_effects(ExternalFn::Inactive, user_declared::INACTIVE);
         for id in exceptions::WITHOUT_ROW {
-            let found = exceptions::last(id);
+            let found = exceptions::no_return_entry(id);
             index.add_effects(found.known, found.effects);
         }
         index
     }
     fn add_row(&mut self, row: &Row) {
         for name in row.names {
-            let found = Found {
+            let found = ExternalInfo {
                 known: row.known,
                 effects: row.effects,
                 shape: None,
@@ -173,13 +178,13 @@ impl Index {
         self.add_effects(row.known, row.effects);
     }
     /// Merges the effects of an id: an id with several rows has the join of all effects.
-    fn add_effects(&mut self, known: Known, effects: Effects) {
+    fn add_effects(&mut self, known: ExternalFn, effects: Effects) {
         self.effects
             .entry(known)
             .and_modify(|e| *e = e.or(effects))
             .or_insert(effects);
     }
-    fn find(&self, name: &str) -> Option<Found> {
+    fn find(&self, name: &str) -> Option<ExternalInfo> {
         if let Some(rest) = name.strip_prefix("llvm.") {
             return intrinsic::stems(rest).find_map(|stem| self.intrinsics.get(stem).copied());
         }
@@ -212,27 +217,27 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 /// Recognises families of functions by prefix or pattern.
-fn by_prefix(name: &str) -> Option<Found> {
+fn by_prefix(name: &str) -> Option<ExternalInfo> {
     // table
-    const PREFIXES: &[(&str, Known)] = &[
-        ("__kmpc_", Known::OpenMp(OpenMpFn::Other)),
-        ("__tgt_", Known::OpenMp(OpenMpFn::Target)),
-        ("omp_", Known::OpenMp(OpenMpFn::Other)),
-        ("GOMP_", Known::OpenMp(OpenMpFn::Other)),
-        ("MPI_", Known::Mpi),
-        ("PMPI_", Known::Mpi),
-        ("mpi_", Known::Mpi),
-        ("cuda", Known::Gpu),
-        ("cuLaunch", Known::Gpu),
-        ("cuMem", Known::Gpu),
-        ("__cuda", Known::Gpu),
-        ("hip", Known::Gpu),
-        ("__hip", Known::Gpu),
-        ("__nvvm_", Known::Gpu),
+    const PREFIXES: &[(&str, ExternalFn)] = &[
+        ("__kmpc_", ExternalFn::OpenMp(OpenMpFn::Other)),
+        ("__tgt_", ExternalFn::OpenMp(OpenMpFn::Target)),
+        ("omp_", ExternalFn::OpenMp(OpenMpFn::Other)),
+        ("GOMP_", ExternalFn::OpenMp(OpenMpFn::Other)),
+        ("MPI_", ExternalFn::Mpi),
+        ("PMPI_", ExternalFn::Mpi),
+        ("mpi_", ExternalFn::Mpi),
+        ("cuda", ExternalFn::Gpu),
+        ("cuLaunch", ExternalFn::Gpu),
+        ("cuMem", ExternalFn::Gpu),
+        ("__cuda", ExternalFn::Gpu),
+        ("hip", ExternalFn::Gpu),
+        ("__hip", ExternalFn::Gpu),
+        ("__nvvm_", ExternalFn::Gpu),
     ];
     let mut prefixes = PREFIXES.iter().chain(gpu::PREFIXES);
     if let Some(&(_, known)) = prefixes.find(|(p, _)| name.starts_with(p)) {
-        return Some(Found {
+        return Some(ExternalInfo {
             known,
             effects: Effects::UNKNOWN,
             shape: None,
@@ -241,18 +246,18 @@ fn by_prefix(name: &str) -> Option<Found> {
     exceptions::by_pattern(name)
         .or_else(|| memory::by_pattern(name))
         .or_else(|| system::by_pattern(name))
-        .or_else(|| system::sanitizer(name))
+        .or_else(|| system::ubsan_handler(name))
         .or_else(|| fortran::by_pattern(name))
 }
 
 /// Returns the id of the external function `name`; `None` for an unknown callee.
-pub fn lookup(name: &str) -> Option<Known> {
+pub fn lookup(name: &str) -> Option<ExternalFn> {
     INDEX.find(name).map(|found| found.known)
 }
 
 /// Returns whether a program may define a function with a table name: a name that ISO C does not reserve.
-pub fn may_be_of_the_program(name: &str) -> bool {
-    matches!(lookup(name), Some(Known::Math(id)) if math::is_unreserved(name, id))
+pub fn may_be_user_defined(name: &str) -> bool {
+    matches!(lookup(name), Some(ExternalFn::Math(id)) if math::is_unreserved(name, id))
 }
 
 /// Returns the effects of the external function `name`. The result is finer than [`Known::effects`]: LLVM
@@ -261,7 +266,7 @@ pub fn effects(name: &str) -> Option<Effects> {
     INDEX.find(name).map(|found| found.effects)
 }
 
-impl Known {
+impl ExternalFn {
     /// Returns the effects of the id: the join over all names.
     pub fn effects(self) -> Effects {
         let known = INDEX.effects.get(&self).copied();
@@ -270,11 +275,11 @@ impl Known {
 
     /// Returns whether programs take the function's address and the function has a derivative rule instead of
     /// a derivative. gradus-ad first rewrites indirect calls of such a function to direct calls.
-    pub fn is_called_by_name(self) -> bool {
+    pub fn needs_direct_call(self) -> bool {
         use MemoryFn::{Calloc, Free, Malloc, Realloc};
         matches!(
             self,
-            Known::Math(_) | Known::Memory(Malloc | Calloc | Realloc | Free)
+            ExternalFn::Math(_) | ExternalFn::Memory(Malloc | Calloc | Realloc | Free)
         )
     }
 }
@@ -282,32 +287,34 @@ impl Known {
 impl Unit {
     /// Returns the external function behind `func`: declared only, with a table name and a matching
     /// signature. Tape-stack functions are recognised with bodies, too ([`MemoryFn::is_tape`]).
-    pub fn known(&self, func: FuncId) -> Option<Known> {
+    pub fn known(&self, func: FuncId) -> Option<ExternalFn> {
         self.find_known(func).map(|found| found.known)
     }
     /// Returns the effects of the external function behind `func`.
     pub fn known_effects(&self, func: FuncId) -> Option<Effects> {
         self.find_known(func).map(|found| found.effects)
     }
-    fn find_known(&self, func: FuncId) -> Option<Found> {
-        if let Some(stated) = self.stated.get(&func) {
+    fn find_known(&self, func: FuncId) -> Option<ExternalInfo> {
+        if let Some(stated) = self.user_declared.get(&func) {
             return Some(*stated);
         }
-        if self.own.contains(&func) {
+        if self.user_defined.contains(&func) {
             return None;
         }
         let function = &self.functions[func];
-        let seen = function.defined && !is_text_object(&function.name);
+        let seen = function.defined && !is_cpp_text_function(&function.name);
         let has_body = seen || function.body.is_some();
         if has_body && !function.name.starts_with(TAPE) {
             return None;
         }
         let found = INDEX.find(&function.name)?;
-        let fits = found.shape.is_none_or(|s| self.fits(s, function.ty));
+        let fits = found
+            .shape
+            .is_none_or(|s| self.matches_signature(s, function.ty));
         fits.then_some(found)
     }
     /// Returns whether a function of the unit may take the address of `errno`.
-    pub fn asks_for_errno(&self) -> bool {
+    pub fn takes_errno_address(&self) -> bool {
         system::ERRNO
             .iter()
             .any(|name| self.function(name).is_some())
@@ -315,17 +322,17 @@ impl Unit {
     /// Returns whether `func` operates on the tape stack of a derivative.
     pub fn is_tape_function(&self, func: FuncId) -> bool {
         self.functions[func].name.starts_with(TAPE)
-            && matches!(self.known(func), Some(Known::Memory(m)) if m.is_tape())
+            && matches!(self.known(func), Some(ExternalFn::Memory(m)) if m.is_tape())
     }
-    fn fits(&self, shape: Shape, ty: TypeId) -> bool {
+    fn matches_signature(&self, shape: Shape, ty: TypeId) -> bool {
         let Type::Func { result, params, .. } = self.types.get(ty) else {
             return false;
         };
         params.len() == shape.params.len()
-            && self.is_a(shape.result, *result)
-            && (shape.params.chars().zip(params)).all(|(c, ty)| self.is_a(c, *ty))
+            && self.matches_type_class(shape.result, *result)
+            && (shape.params.chars().zip(params)).all(|(c, ty)| self.matches_type_class(c, *ty))
     }
-    fn is_a(&self, class: char, ty: TypeId) -> bool {
+    fn matches_type_class(&self, class: char, ty: TypeId) -> bool {
         match self.types.get(self.types.scalar(ty)) {
             Type::Float(_) => class == 'f',
             Type::Int(_) => class == 'i',

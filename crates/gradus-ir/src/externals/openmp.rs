@@ -1,6 +1,6 @@
 //! The OpenMP runtime: compiler-generated calls (`__kmpc_…`) and API calls (`omp_…`).
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// A function of the OpenMP runtime. The first arguments of most functions are a source location and the
 /// thread number.
@@ -83,14 +83,14 @@ pub enum OpenMpFn {
     /// `…, task, if, &lower, &upper, stride, nogroup, kind, value(, strict), duplicate`.
     TaskLoop,
     /// `→ i32`: the thread number in the team.
-    Rank,
+    ThreadNum,
     /// `→ i32`: the number of threads in the team.
-    Size,
+    NumThreads,
     /// `→ i32`: the maximum number of threads of a new team.
     MaxThreads,
     /// `requested → i32`: the number of ranks of a team started here with the requested size; a function of
     /// Gradus's runtime.
-    Ranks,
+    RequestedTeamSize,
     /// `→ i32`: whether more than one thread runs in the region.
     InParallel,
     /// `→ i32`: whether the caller runs inside a region, so that other threads may run spawned tasks; a
@@ -98,13 +98,13 @@ pub enum OpenMpFn {
     InRegion,
     /// `→ i32`: begins a region without ranks. The result is the argument of [`OpenMpFn::RegionEnd`]; a
     /// function of Gradus's runtime.
-    Region,
+    BeginRegion,
     /// `before`: ends a region without ranks.
-    RegionEnd,
+    EndRegion,
     /// `→ i32`: the nesting level of parallel regions.
     Level,
     /// `level → i32`: an ancestor's thread number or team size.
-    OfLevel,
+    AncestorInfo,
     /// `→ i32`: whether the caller runs in a final task.
     InFinal,
     /// Any other query without effect on the team.
@@ -134,8 +134,8 @@ pub enum OpenMpFn {
 impl OpenMpFn {
     /// Returns whether a call states nothing about the enclosing team: the call begins another team, or only
     /// queries or sets.
-    pub fn is_of_no_team(self) -> bool {
-        self.is_question()
+    pub fn is_team_independent(self) -> bool {
+        self.is_query_or_setting()
             || matches!(
                 self,
                 OpenMpFn::Fork
@@ -149,19 +149,19 @@ impl OpenMpFn {
     }
 
     /// Returns whether a call only queries or sets something.
-    pub fn is_question(self) -> bool {
+    pub fn is_query_or_setting(self) -> bool {
         matches!(
             self,
-            OpenMpFn::Rank
-                | OpenMpFn::Size
+            OpenMpFn::ThreadNum
+                | OpenMpFn::NumThreads
                 | OpenMpFn::MaxThreads
                 | OpenMpFn::InParallel
                 | OpenMpFn::Level
-                | OpenMpFn::OfLevel
+                | OpenMpFn::AncestorInfo
                 | OpenMpFn::InFinal
                 | OpenMpFn::InRegion
-                | OpenMpFn::Region
-                | OpenMpFn::RegionEnd
+                | OpenMpFn::BeginRegion
+                | OpenMpFn::EndRegion
                 | OpenMpFn::Query
                 | OpenMpFn::Setting
                 | OpenMpFn::Clock
@@ -169,7 +169,7 @@ impl OpenMpFn {
     }
 }
 
-const TALK: Effects = Effects::PURE.hidden().inactive();
+const INACTIVE_SERVICE: Effects = Effects::PURE.inaccessible().inactive();
 
 // table
 pub(super) const ROWS: &[Row] = &[
@@ -250,39 +250,39 @@ pub(super) const ROWS: &[Row] = &[
         &["__kmpc_taskloop", "__kmpc_taskloop_5"],
         OpenMpFn::TaskLoop,
     ),
-    asks(
+    query(
         &["omp_get_thread_num", "omp_get_thread_num_"],
-        OpenMpFn::Rank,
+        OpenMpFn::ThreadNum,
     ),
-    asks(
+    query(
         &["omp_get_num_threads", "omp_get_num_threads_"],
-        OpenMpFn::Size,
+        OpenMpFn::NumThreads,
     ),
-    asks(
+    query(
         &["omp_get_max_threads", "omp_get_max_threads_"],
         OpenMpFn::MaxThreads,
     ),
-    asks(&["gr_ranks"], OpenMpFn::Ranks),
-    asks(&["gr_in_region"], OpenMpFn::InRegion),
-    asks(&["gr_region"], OpenMpFn::Region),
-    asks(&["gr_region_end"], OpenMpFn::RegionEnd),
-    asks(
+    query(&["gr_ranks"], OpenMpFn::RequestedTeamSize),
+    query(&["gr_in_region"], OpenMpFn::InRegion),
+    query(&["gr_region"], OpenMpFn::BeginRegion),
+    query(&["gr_region_end"], OpenMpFn::EndRegion),
+    query(
         &["omp_in_parallel", "omp_in_parallel_"],
         OpenMpFn::InParallel,
     ),
-    asks(
+    query(
         &["omp_get_level", "omp_get_level_", "omp_get_active_level"],
         OpenMpFn::Level,
     ),
     row(
         &["omp_get_ancestor_thread_num", "omp_get_team_size"],
-        OpenMpFn::OfLevel,
+        OpenMpFn::AncestorInfo,
     ),
     row(
         &["omp_in_final", "omp_in_final_", "gr_in_final"],
         OpenMpFn::InFinal,
     ),
-    asks(
+    query(
         &[
             "omp_get_num_procs",
             "omp_get_dynamic",
@@ -312,10 +312,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row {
         names: &["omp_get_schedule", "omp_get_schedule_"],
-        known: Known::OpenMp(OpenMpFn::Query),
-        effects: TALK.writing(&[0, 1]),
+        known: ExternalFn::OpenMp(OpenMpFn::Query),
+        effects: INACTIVE_SERVICE.writing(&[0, 1]),
     },
-    asks(
+    query(
         &[
             "omp_set_num_threads",
             "omp_set_dynamic",
@@ -334,10 +334,10 @@ pub(super) const ROWS: &[Row] = &[
             "omp_set_max_active_levels_",
             "omp_set_schedule_",
         ],
-        known: Known::OpenMp(OpenMpFn::Setting),
-        effects: TALK.reading(&[0, 1]),
+        known: ExternalFn::OpenMp(OpenMpFn::Setting),
+        effects: INACTIVE_SERVICE.reading(&[0, 1]),
     },
-    asks(
+    query(
         &[
             "omp_get_wtime",
             "omp_get_wtick",
@@ -426,15 +426,15 @@ pub(super) const ROWS: &[Row] = &[
 const fn row(names: &'static [&'static str], id: OpenMpFn) -> Row {
     Row {
         names,
-        known: Known::OpenMp(id),
+        known: ExternalFn::OpenMp(id),
         effects: Effects::UNKNOWN,
     }
 }
 
-const fn asks(names: &'static [&'static str], id: OpenMpFn) -> Row {
+const fn query(names: &'static [&'static str], id: OpenMpFn) -> Row {
     Row {
         names,
-        known: Known::OpenMp(id),
-        effects: TALK,
+        known: ExternalFn::OpenMp(id),
+        effects: INACTIVE_SERVICE,
     }
 }

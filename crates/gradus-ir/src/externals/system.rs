@@ -1,6 +1,6 @@
 //! System functions: input, output, process, clock, random numbers, environment.
 
-use super::{Effects, Found, Known, Row};
+use super::{Effects, ExternalFn, ExternalInfo, Row};
 
 /// A system function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub enum SystemFn {
     /// Flushes, opens, closes or seeks a stream.
     Stream,
     /// Writes raw memory to a file descriptor: a file, a pipe, a socket.
-    Send,
+    WriteDescriptor,
     /// Reads a stream or file descriptor into memory.
     Read,
     /// Maps a file or shared memory.
@@ -48,14 +48,14 @@ pub enum SystemFn {
     /// Character operations of flang's runtime, on memory of the program.
     Text,
     /// Type and association queries of flang's runtime.
-    Question,
+    Query,
 }
 
 /// The symbol of runtime functions that only query and may end the program.
-pub const QUESTION: &str = "__gr_question";
+pub const QUERY_SYMBOL: &str = "__gr_question";
 
-pub(super) const TALK: Effects = Effects::PURE.hidden().errno().inactive();
-pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
+pub(super) const INACTIVE_IO: Effects = Effects::PURE.inaccessible().errno().inactive();
+pub(super) const NO_RETURN: Effects = Effects::PURE.inaccessible().no_return().inactive();
 /// Returns whether a variable of the C library holds a standard output stream.
 pub fn is_stream_variable(name: &str) -> bool {
     matches!(name, "stdout" | "stderr" | "__stdoutp" | "__stderrp")
@@ -63,7 +63,7 @@ pub fn is_stream_variable(name: &str) -> bool {
 
 /// Returns whether an I/O function follows addresses stored in the argument memory: buffer lists, Fortran
 /// descriptors.
-pub fn follows_addresses(name: &str) -> bool {
+pub fn reads_address_lists(name: &str) -> bool {
     // table
     const LISTS: &[&str] = &[
         "writev",
@@ -93,19 +93,19 @@ pub fn is_string_stream(name: &str) -> bool {
 }
 
 /// Reads through all arguments: `printf` may read memory for `%s`.
-pub(super) const TELL: Effects =
-    TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+pub(super) const READS_ARGUMENTS: Effects =
+    INACTIVE_IO.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 
 /// Recognises the handlers of UndefinedBehaviorSanitizer. Handlers report; handlers named `…_abort` end the
 /// program.
-pub(super) fn sanitizer(name: &str) -> Option<Found> {
+pub(super) fn ubsan_handler(name: &str) -> Option<ExternalInfo> {
     let rest = name.strip_prefix("__ubsan_handle_")?;
     let (known, effects) = match rest.ends_with("_abort") || rest == "builtin_unreachable" {
-        true => (SystemFn::AssertFail, DIE),
-        false => (SystemFn::Print, TALK),
+        true => (SystemFn::AssertFail, NO_RETURN),
+        false => (SystemFn::Print, INACTIVE_IO),
     };
-    Some(Found {
-        known: Known::System(known),
+    Some(ExternalInfo {
+        known: ExternalFn::System(known),
         effects,
         shape: None,
     })
@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
             "perror",
         ],
         SystemFn::Print,
-        TELL,
+        READS_ARGUMENTS,
     ),
     row(
         &[
@@ -141,17 +141,17 @@ pub(super) const ROWS: &[Row] = &[
             "__vdprintf_chk",
         ],
         SystemFn::Print,
-        TELL.writing(&[0]),
+        READS_ARGUMENTS.writing(&[0]),
     ),
     row(
         &["fputs", "fputs_unlocked", "fputc", "putc", "_IO_putc"],
         SystemFn::Print,
-        TELL.writing(&[1]),
+        READS_ARGUMENTS.writing(&[1]),
     ),
     row(
         &["fwrite", "fwrite_unlocked"],
         SystemFn::Print,
-        TELL.writing(&[3]),
+        READS_ARGUMENTS.writing(&[3]),
     ),
     row(
         &[
@@ -167,8 +167,8 @@ pub(super) const ROWS: &[Row] = &[
             "mq_send",
             "msgsnd",
         ],
-        SystemFn::Send,
-        TELL.waiting(),
+        SystemFn::WriteDescriptor,
+        READS_ARGUMENTS.blocking(),
     ),
     row(
         &[
@@ -182,19 +182,19 @@ pub(super) const ROWS: &[Row] = &[
             "__vsprintf_chk",
         ],
         SystemFn::PrintToMemory,
-        TELL.writing(&[0]),
+        READS_ARGUMENTS.writing(&[0]),
     ),
     row(
         &["fflush", "fopen", "fopen64", "fclose"],
         SystemFn::Stream,
-        TELL.writing(&[0]).keeping(&[1]).waiting(),
+        READS_ARGUMENTS.writing(&[0]).capturing(&[1]).blocking(),
     ),
     row(
         &[
             "fseek", "ftell", "rewind", "feof", "ferror", "fileno", "setvbuf", "setbuf", "unlink",
         ],
         SystemFn::Stream,
-        TELL.writing(&[0]).keeping(&[1]),
+        READS_ARGUMENTS.writing(&[0]).capturing(&[1]),
     ),
     row(
         &[
@@ -246,7 +246,7 @@ pub(super) const ROWS: &[Row] = &[
             "__fgets_unlocked_chk",
         ],
         SystemFn::Read,
-        READING.waiting(),
+        READING.blocking(),
     ),
     row(
         &[
@@ -265,7 +265,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["fmemopen", "open_memstream", "open_wmemstream"],
         SystemFn::MemoryStream,
-        READING.keeping(&[0, 1]),
+        READING.capturing(&[0, 1]),
     ),
     row(
         &[
@@ -278,7 +278,7 @@ pub(super) const ROWS: &[Row] = &[
             "__chk_fail",
         ],
         SystemFn::Exit,
-        DIE,
+        NO_RETURN,
     ),
     row(
         &[
@@ -288,14 +288,14 @@ pub(super) const ROWS: &[Row] = &[
             "__assert_perror_fail",
         ],
         SystemFn::AssertFail,
-        DIE,
+        NO_RETURN,
     ),
     row(
         &["qsort", "qsort_r"],
         SystemFn::Qsort,
         Effects {
             captures: 0,
-            waits: false,
+            may_block: false,
             ..Effects::UNKNOWN
         },
     ),
@@ -304,7 +304,7 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Bsearch,
         Effects {
             captures: 0,
-            waits: false,
+            may_block: false,
             ..Effects::UNKNOWN
         },
     ),
@@ -321,7 +321,7 @@ pub(super) const ROWS: &[Row] = &[
             "arc4random",
         ],
         SystemFn::Random,
-        Effects::PURE.hidden().inactive(),
+        Effects::PURE.inaccessible().inactive(),
     ),
     row(
         &["rand_r", "erand48", "nrand48"],
@@ -331,7 +331,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["clock", "time", "ftime", "difftime"],
         SystemFn::Clock,
-        TALK.writing(&[0]),
+        INACTIVE_IO.writing(&[0]),
     ),
     row(
         &[
@@ -342,15 +342,19 @@ pub(super) const ROWS: &[Row] = &[
             "timespec_get",
         ],
         SystemFn::Clock,
-        TALK.writing(&[0, 1]),
+        INACTIVE_IO.writing(&[0, 1]),
     ),
     row(
         &["getenv", "secure_getenv", "sysconf", "isatty"],
         SystemFn::Environment,
-        TALK.reading(&[0]),
+        INACTIVE_IO.reading(&[0]),
     ),
     // Each thread has a separate errno: a call must not move to another thread.
-    row(ERRNO, SystemFn::Errno, Effects::PURE.hidden().inactive()),
+    row(
+        ERRNO,
+        SystemFn::Errno,
+        Effects::PURE.inaccessible().inactive(),
+    ),
     row(
         &[
             "setjmp",
@@ -373,12 +377,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["atexit", "__cxa_atexit", "on_exit"],
         SystemFn::AtExit,
-        TALK.keeping(&[0, 1]),
+        INACTIVE_IO.capturing(&[0, 1]),
     ),
     row(
         &["sleep", "usleep", "nanosleep", "sched_yield"],
         SystemFn::Sleep,
-        TALK.reading(&[0]).writing(&[1]).waiting(),
+        INACTIVE_IO.reading(&[0]).writing(&[1]).blocking(),
     ),
     row(
         &[
@@ -390,7 +394,7 @@ pub(super) const ROWS: &[Row] = &[
             "__h_errno_location",
         ],
         SystemFn::Identity,
-        TALK,
+        INACTIVE_IO,
     ),
     row(
         &[
@@ -398,10 +402,10 @@ pub(super) const ROWS: &[Row] = &[
             "_FortranAClassIs",
             "_FortranASameTypeAs",
             "_FortranAExtendsTypeOf",
-            QUESTION,
+            QUERY_SYMBOL,
         ],
-        SystemFn::Question,
-        TALK.reading(&[0, 1]),
+        SystemFn::Query,
+        INACTIVE_IO.reading(&[0, 1]),
     ),
     row(
         &[
@@ -412,30 +416,30 @@ pub(super) const ROWS: &[Row] = &[
             "_FortranACharacterConcatenate",
         ],
         SystemFn::Text,
-        TALK.reading(&[0, 1, 2, 3]).writing(&[0]),
+        INACTIVE_IO.reading(&[0, 1, 2, 3]).writing(&[0]),
     ),
 ];
 
 const READING: Effects = Effects {
     writes: ALL_REACHABLE,
     inactive: false,
-    ..TELL
+    ..READS_ARGUMENTS
 };
 
 /// Any reachable memory, errno and inaccessible memory.
-const ALL_REACHABLE: super::Places = super::Places::ALL;
+const ALL_REACHABLE: super::MemoryClasses = super::MemoryClasses::ALL;
 
 const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::System(id),
+        known: ExternalFn::System(id),
         effects,
     }
 }
 
 /// Recognises C++ streams and strings in the manglings of libstdc++ and libc++, and the reports of
 /// sanitizers.
-pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
+pub(super) fn by_pattern(name: &str) -> Option<super::ExternalInfo> {
     // table
     const STREAMS: &[&str] = &[
         "_ZNSolsE",
@@ -463,8 +467,8 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
         "_ZNSt3__113basic_istreamIcNS_11char_traitsIcEEE4readE",
     ];
     let known = |id, effects| {
-        Some(super::Found {
-            known: Known::System(id),
+        Some(super::ExternalInfo {
+            known: ExternalFn::System(id),
             effects,
             shape: None,
         })
@@ -472,7 +476,7 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
     if READERS.iter().any(|prefix| name.starts_with(prefix)) {
         let effects = Effects {
             may_throw: true,
-            ..READING.giving(0)
+            ..READING.returning_argument(0)
         };
         return known(SystemFn::Read, effects);
     }
@@ -481,27 +485,27 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
     let talk = Effects {
         reads: ALL_REACHABLE,
         may_throw: true,
-        ..TALK.writing(&[0])
+        ..INACTIVE_IO.writing(&[0])
     };
     // table
     const CHECKS: &[&str] = &["__ubsan_handle_", "__asan_", "__sanitizer_"];
     if CHECKS.iter().any(|prefix| name.starts_with(prefix)) {
         return found(Effects {
             reads: ALL_REACHABLE,
-            ..TALK
+            ..INACTIVE_IO
         });
     }
     if STREAMS.iter().any(|prefix| name.starts_with(prefix)) {
-        return found(talk.giving(0));
+        return found(talk.returning_argument(0));
     }
-    is_text_object(name)
+    is_cpp_text_function(name)
         .then(|| found(talk.writing(&[0, 1])))
         .flatten()
 }
 
 /// Returns whether a function is a C++ text function: members of `std::string` and of string streams, and
 /// conversions of numbers to strings. Such functions are recognised even with a visible body.
-pub fn is_text_object(name: &str) -> bool {
+pub fn is_cpp_text_function(name: &str) -> bool {
     // table
     const PREFIXES: &[&str] = &[
         "_ZNSt7__cxx1112basic_stringIc",

@@ -4,7 +4,7 @@ use super::*;
 use crate::{AttrSet, Unit};
 
 #[test]
-fn every_name_leads_to_its_row() {
+fn every_name_resolves_to_its_row() {
     for row in rows() {
         for name in row.names {
             assert_eq!(lookup(name), Some(row.known), "{name}");
@@ -18,13 +18,13 @@ fn every_name_leads_to_its_row() {
         .into_iter()
         .flatten()
         {
-            assert_eq!(lookup(&name), Some(Known::Math(id)), "{name}");
+            assert_eq!(lookup(&name), Some(ExternalFn::Math(id)), "{name}");
         }
     }
 }
 
 #[test]
-fn no_name_stands_twice() {
+fn names_are_unique() {
     let mut seen = std::collections::HashSet::new();
     for row in rows() {
         for name in row.names {
@@ -41,7 +41,7 @@ fn no_name_stands_twice() {
 }
 
 #[test]
-fn what_is_inactive_writes_nothing_wide() {
+fn inactive_functions_do_not_write_any() {
     for row in rows().filter(|row| row.effects.inactive) {
         assert!(
             !row.effects.writes.any || row.effects.may_throw,
@@ -65,32 +65,32 @@ fn variants_of_a_name_are_found() {
         ("__nv_tanh", MathFn::Tanh),
         ("llvm.maxnum.f32", MathFn::Maxnum),
     ] {
-        assert_eq!(lookup(name), Some(Known::Math(id)), "{name}");
+        assert_eq!(lookup(name), Some(ExternalFn::Math(id)), "{name}");
     }
     for (name, known) in [
         (
             "llvm.memcpy.p0.p0.i64",
-            Known::Memory(MemoryFn::MemcpyIntrinsic),
+            ExternalFn::Memory(MemoryFn::MemcpyIntrinsic),
         ),
         (
             "llvm.vector.reduce.fadd.v4f64",
-            Known::Reduce(ReduceFn::Fadd),
+            ExternalFn::Reduce(ReduceFn::Fadd),
         ),
         (
             "llvm.sadd.with.overflow.i32",
-            Known::Integer(IntFn::SaddOverflow),
+            ExternalFn::Integer(IntFn::SaddOverflow),
         ),
         (
             "_RNvCs691rhTbG0Ee_7___rustc12___rust_alloc",
-            Known::Memory(MemoryFn::RustAlloc),
+            ExternalFn::Memory(MemoryFn::RustAlloc),
         ),
-        ("__kmpc_fork_call", Known::OpenMp(OpenMpFn::Fork)),
-        ("__kmpc_fork_call_if", Known::OpenMp(OpenMpFn::ForkIf)),
-        ("MPI_Send", Known::Mpi),
-        ("cudaMalloc", Known::Gpu),
+        ("__kmpc_fork_call", ExternalFn::OpenMp(OpenMpFn::Fork)),
+        ("__kmpc_fork_call_if", ExternalFn::OpenMp(OpenMpFn::ForkIf)),
+        ("MPI_Send", ExternalFn::Mpi),
+        ("cudaMalloc", ExternalFn::Gpu),
         (
             "_ZSt20__throw_length_errorPKc",
-            Known::Exception(ExceptionFn::LibraryThrow),
+            ExternalFn::Exception(ExceptionFn::LibraryThrow),
         ),
     ] {
         assert_eq!(lookup(name), Some(known), "{name}");
@@ -109,18 +109,18 @@ fn variants_of_a_name_are_found() {
 fn only_the_c_function_sets_errno() {
     assert!(effects("sin").is_some_and(|e| e.writes.errno));
     assert!(effects("llvm.sin.f64").is_some_and(|e| e.is_pure()));
-    assert!(Known::Math(MathFn::Sin).effects().writes.errno);
-    assert!(Known::Mpi.effects().writes.any);
+    assert!(ExternalFn::Math(MathFn::Sin).effects().writes.errno);
+    assert!(ExternalFn::Mpi.effects().writes.any);
 }
 
 #[test]
-fn a_function_of_the_same_name_but_another_signature_is_unknown() {
+fn mismatched_signatures_are_unknown() {
     let mut unit = Unit::default();
     let (f64, i64) = (unit.types.f64(), unit.types.int(64));
     let right = unit.types.func(f64, vec![f64]);
     let wrong = unit.types.func(i64, vec![f64, i64]);
     let y1 = unit.declare("y1", right, AttrSet::default());
-    assert_eq!(unit.known(y1), Some(Known::Math(MathFn::Y1)));
+    assert_eq!(unit.known(y1), Some(ExternalFn::Math(MathFn::Y1)));
     let y0 = unit.declare("y0", wrong, AttrSet::default());
     assert_eq!(unit.known(y0), None);
     unit.functions[y1].defined = true;
@@ -142,7 +142,7 @@ fn derivative_requests_are_found_by_substring() {
 }
 
 #[test]
-fn words_are_found_in_mangled_names() {
+fn keywords_resolve_in_mangled_names() {
     assert_eq!(marker_named("enzyme_dup"), Some(Marker::Dup));
     assert_eq!(marker_named("_ZN1a2bc10enzyme_dupE"), Some(Marker::Dup));
     assert_eq!(marker_named("_ZNL10enzyme_dupE"), Some(Marker::Dup));
@@ -169,7 +169,7 @@ fn words_are_found_in_mangled_names() {
 }
 
 /// Returns the manual's page of interface keywords.
-fn page_of_words() -> String {
+fn keyword_page() -> String {
     let mut text = String::from(
         "# The words of the call interface\n\n\
          Every word that Gradus knows, and its answer: *honoured*; *a hint*, on which no derivative depends; or \
@@ -177,23 +177,39 @@ fn page_of_words() -> String {
          not listed are refused, too. All words of calls, markers, registrations and attributes exist under both \
          prefixes, `enzyme_` and `gradus_`, unless the table says which.\n",
     );
-    let kinds: [(&str, fn(Use) -> bool, &str); 6] = [
-        ("Calls", |u| matches!(u, Use::Call(_)), ""),
-        ("Markers", |u| matches!(u, Use::Marker(_)), "enzyme_"),
+    let kinds: [(&str, fn(KeywordKind) -> bool, &str); 6] = [
+        ("Calls", |u| matches!(u, KeywordKind::Call(_)), ""),
+        (
+            "Markers",
+            |u| matches!(u, KeywordKind::Marker(_)),
+            "enzyme_",
+        ),
         (
             "Registrations",
-            |u| matches!(u, Use::Registration(_)),
+            |u| matches!(u, KeywordKind::Registration(_)),
             "__enzyme_",
         ),
-        ("Attributes", |u| matches!(u, Use::Attribute(_)), "enzyme_"),
+        (
+            "Attributes",
+            |u| matches!(u, KeywordKind::Attribute(_)),
+            "enzyme_",
+        ),
         (
             "Metadata of LLVM's IR",
-            |u| matches!(u, Use::Metadata(_)),
+            |u| matches!(u, KeywordKind::Metadata(_)),
             "!enzyme_",
         ),
         (
             "Hooks, headers, options",
-            |u| matches!(u, Use::Hook | Use::Header | Use::Macro | Use::Option),
+            |u| {
+                matches!(
+                    u,
+                    KeywordKind::Hook
+                        | KeywordKind::Header
+                        | KeywordKind::Macro
+                        | KeywordKind::Option
+                )
+            },
             "",
         ),
     ];
@@ -201,15 +217,15 @@ fn page_of_words() -> String {
         text.push_str(&format!(
             "\n## {title}\n\n| word | answer | |\n|---|---|---|\n"
         ));
-        for row in WORDS.iter().filter(|row| is_kind(row.means)) {
-            let answer = match row.standing() {
-                Standing::Honoured => "honoured",
-                Standing::Hint => "hint",
-                Standing::Refused => "refused",
+        for row in KEYWORDS.iter().filter(|row| is_kind(row.kind)) {
+            let answer = match row.support() {
+                Support::Honoured => "honoured",
+                Support::Hint => "hint",
+                Support::Refused => "refused",
             };
             text.push_str(&format!(
                 "| `{prefix}{}` | {answer} | {} |\n",
-                row.word, row.says
+                row.keyword, row.description
             ));
         }
     }
@@ -217,9 +233,9 @@ fn page_of_words() -> String {
 }
 
 #[test]
-fn the_page_of_words_is_up_to_date() {
+fn keyword_page_is_up_to_date() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface-words.md");
-    let now = page_of_words();
+    let now = keyword_page();
     if std::env::var_os("GRADUS_BLESS").is_some() {
         std::fs::write(file, &now).expect("the page can be written");
     }

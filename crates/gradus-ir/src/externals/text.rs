@@ -1,7 +1,7 @@
 //! Text functions: strings, bytes, conversions of text to numbers, and the bucket policy of hashed
 //! containers. No text function carries a derivative.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// A string or byte function.
 #[allow(missing_docs)]
@@ -40,14 +40,14 @@ const ONE: Effects = Effects::PURE.reading(&[0]).inactive();
 const COPY: Effects = Effects::PURE
     .reading(&[0, 1])
     .writing(&[0])
-    .giving(0)
+    .returning_argument(0)
     .inactive();
 const PARSE: Effects = Effects::PURE
     .reading(&[0])
     .writing(&[1])
     .errno()
-    .hidden()
-    .keeping(&[0])
+    .inaccessible()
+    .capturing(&[0])
     .inactive();
 
 // table
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["memchr", "memrchr", "rawmemchr"],
         TextFn::Memchr,
-        ONE.giving(0),
+        ONE.returning_argument(0),
     ),
     row(
         &["_ZSt11_Hash_bytesPKvmm", "_ZSt15_Fnv_hash_bytesPKvmm"],
@@ -75,11 +75,19 @@ pub(super) const ROWS: &[Row] = &[
     row(&["strnlen"], TextFn::Strnlen, ONE),
     row(&["strcmp", "strcasecmp", "strcoll"], TextFn::Strcmp, TWO),
     row(&["strncmp", "strncasecmp"], TextFn::Strncmp, TWO),
-    row(&["strchr", "strchrnul"], TextFn::Strchr, ONE.giving(0)),
-    row(&["strrchr"], TextFn::Strrchr, ONE.giving(0)),
-    row(&["strstr", "strcasestr"], TextFn::Strstr, TWO.giving(0)),
+    row(
+        &["strchr", "strchrnul"],
+        TextFn::Strchr,
+        ONE.returning_argument(0),
+    ),
+    row(&["strrchr"], TextFn::Strrchr, ONE.returning_argument(0)),
+    row(
+        &["strstr", "strcasestr"],
+        TextFn::Strstr,
+        TWO.returning_argument(0),
+    ),
     row(&["strspn", "strcspn"], TextFn::Span, TWO),
-    row(&["strpbrk"], TextFn::Strstr, TWO.giving(0)),
+    row(&["strpbrk"], TextFn::Strstr, TWO.returning_argument(0)),
     row(&["strcpy", "__strcpy_chk"], TextFn::Strcpy, COPY),
     row(&["stpcpy", "__stpcpy_chk"], TextFn::Strcpy, COPY),
     row(
@@ -95,12 +103,12 @@ pub(super) const ROWS: &[Row] = &[
         Effects::PURE
             .reading(&[0, 1, 2])
             .writing(&[0, 2])
-            .hidden()
-            .keeping(&[0])
+            .inaccessible()
+            .capturing(&[0])
             .inactive(),
     ),
     row(&["strtod", "strtof", "strtold"], TextFn::ToFloat, PARSE),
-    row(&["atof"], TextFn::ToFloat, ONE.hidden()),
+    row(&["atof"], TextFn::ToFloat, ONE.inaccessible()),
     row(
         &[
             "strtol",
@@ -117,18 +125,22 @@ pub(super) const ROWS: &[Row] = &[
         TextFn::ToInt,
         PARSE,
     ),
-    row(&["atoi", "atol", "atoll"], TextFn::ToInt, ONE.hidden()),
+    row(
+        &["atoi", "atol", "atoll"],
+        TextFn::ToInt,
+        ONE.inaccessible(),
+    ),
     row(
         &["strerror"],
         TextFn::Strerror,
-        Effects::PURE.hidden().inactive(),
+        Effects::PURE.inaccessible().inactive(),
     ),
 ];
 
 const fn row(names: &'static [&'static str], id: TextFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Text(id),
+        known: ExternalFn::Text(id),
         effects,
     }
 }

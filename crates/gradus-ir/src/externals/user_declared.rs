@@ -3,8 +3,8 @@
 //! A function with a statement is treated as an external function; no analysis reads the body. The caller of
 //! a `state_…` method removes the body from the unit.
 
-use super::{Effects, ExceptionFn, Found, INDEX, Known, MemoryFn, exceptions};
-use crate::{FuncId, GivenAway, GlobalId, Unit};
+use super::{Effects, ExceptionFn, ExternalFn, ExternalInfo, INDEX, MemoryFn, exceptions};
+use crate::{AddressEscapes, FuncId, GlobalId, Unit};
 
 /// An inactive function has arbitrary effects, except on memory that carries derivatives.
 pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
@@ -12,65 +12,65 @@ pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
 impl Unit {
     /// States that `func` computes the external function `name`. Returns whether the table has `name` with a
     /// matching signature.
-    pub fn state_like(&mut self, func: FuncId, name: &str) -> bool {
+    pub fn declare_equivalent(&mut self, func: FuncId, name: &str) -> bool {
         let Some(found) = INDEX.find(name) else {
             return false;
         };
         let fits = found
             .shape
-            .is_none_or(|shape| self.fits(shape, self.functions[func].ty));
+            .is_none_or(|shape| self.matches_signature(shape, self.functions[func].ty));
         if fits {
-            self.stated.insert(func, found);
+            self.user_declared.insert(func, found);
         }
         fits
     }
     /// States that neither the result of `func` nor any written memory carries a derivative.
-    pub fn state_inactive(&mut self, func: FuncId) {
-        let found = Found {
-            known: Known::Inactive,
+    pub fn declare_inactive(&mut self, func: FuncId) {
+        let found = ExternalInfo {
+            known: ExternalFn::Inactive,
             effects: INACTIVE,
             shape: None,
         };
-        self.stated.insert(func, found);
+        self.user_declared.insert(func, found);
     }
     /// States that `func` never returns and never unwinds to a handler that continues. The function's effects
     /// are irrelevant for derivatives.
-    pub fn state_last(&mut self, func: FuncId) {
-        let found = exceptions::last(ExceptionFn::Last);
-        self.stated.insert(func, found);
+    pub fn declare_no_return(&mut self, func: FuncId) {
+        let found = exceptions::no_return_entry(ExceptionFn::NoReturn);
+        self.user_declared.insert(func, found);
     }
     /// States that a pointer variable holds only null and fresh blocks in the whole program, and that the
     /// variable's address does not escape.
-    pub fn state_own_blocks(&mut self, global: GlobalId) {
-        self.own_blocks.insert(global);
+    pub fn declare_fresh_block_pointer(&mut self, global: GlobalId) {
+        self.fresh_block_pointers.insert(global);
     }
     /// Returns whether a pointer variable holds only null and fresh blocks.
-    pub fn has_own_blocks(&self, global: GlobalId) -> bool {
-        self.own_blocks.contains(&global)
+    pub fn holds_only_fresh_blocks(&self, global: GlobalId) -> bool {
+        self.fresh_block_pointers.contains(&global)
     }
     /// Sets the escape summary of a variable.
-    pub fn state_given_away(&mut self, global: GlobalId, how: GivenAway) {
-        self.given_away.insert(global, how);
+    pub fn set_address_escapes(&mut self, global: GlobalId, how: AddressEscapes) {
+        self.address_escapes.insert(global, how);
     }
     /// Returns the escape summary of a variable; `None` if nothing escapes.
-    pub fn given_away(&self, global: GlobalId) -> Option<&GivenAway> {
-        self.given_away.get(&global)
+    pub fn address_escapes(&self, global: GlobalId) -> Option<&AddressEscapes> {
+        self.address_escapes.get(&global)
     }
     /// States that `func` returns fresh memory; argument `size` is the size in bytes.
-    pub fn state_allocation(&mut self, func: FuncId, size: u8) {
-        let found = Found {
-            known: Known::Memory(MemoryFn::Own(size)),
-            effects: Effects::PURE.fresh(),
+    pub fn declare_allocator(&mut self, func: FuncId, size: u8) {
+        let found = ExternalInfo {
+            known: ExternalFn::Memory(MemoryFn::UserAllocator(size)),
+            effects: Effects::PURE.allocating(),
             shape: None,
         };
-        self.stated.insert(func, found);
+        self.user_declared.insert(func, found);
     }
     /// States that `func` is a function of the program regardless of the name: an unknown callee.
-    pub fn state_own(&mut self, func: FuncId) {
-        self.own.insert(func);
+    pub fn declare_user_defined(&mut self, func: FuncId) {
+        self.user_defined.insert(func);
     }
     /// Returns whether a statement about `func` exists.
-    pub fn is_stated(&self, func: FuncId) -> bool {
-        self.stated.contains_key(&func)
+    pub fn is_user_declared(&self, func: FuncId) -> bool {
+        self.user_declared.contains_key(&func)
     }
 }

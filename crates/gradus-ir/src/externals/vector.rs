@@ -1,6 +1,6 @@
 //! Vector intrinsics: lane reductions, and masked loads and stores.
 
-use super::{Effects, Known, Row};
+use super::{Effects, ExternalFn, Row};
 
 /// A reduction of a vector's lanes to a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,21 +109,21 @@ pub(super) const ROWS: &[Row] = &[
 const fn float(names: &'static [&'static str], id: ReduceFn) -> Row {
     Row {
         names,
-        known: Known::Reduce(id),
+        known: ExternalFn::Reduce(id),
         effects: Effects::PURE,
     }
 }
 const fn int(names: &'static [&'static str], id: ReduceFn) -> Row {
     Row {
         names,
-        known: Known::Reduce(id),
+        known: ExternalFn::Reduce(id),
         effects: Effects::PURE.inactive(),
     }
 }
 const fn masked(names: &'static [&'static str], id: MaskedFn, effects: Effects) -> Row {
     Row {
         names,
-        known: Known::Masked(id),
+        known: ExternalFn::Masked(id),
         effects,
     }
 }

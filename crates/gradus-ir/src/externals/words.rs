@@ -87,7 +87,7 @@ pub enum Registration {
 
 /// The meaning of an attribute of a function, variable or call, or of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mark {
+pub enum AttributeMeaning {
     /// The function, variable or call carries no derivative.
     Inactive,
     /// Neither the instruction nor its result carries a derivative.
@@ -108,7 +108,7 @@ pub enum Mark {
 
 /// The kind of a keyword, with the meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Use {
+pub enum KeywordKind {
     /// A call, recognised by a substring of the callee's name.
     Call(EntryMode),
     /// A global variable, recognised by a substring of the name.
@@ -116,9 +116,9 @@ pub enum Use {
     /// A marker.
     Marker(Marker),
     /// An attribute: `annotate` in C and C++, or a string attribute in LLVM IR.
-    Attribute(Mark),
+    Attribute(AttributeMeaning),
     /// Metadata in LLVM IR.
-    Metadata(Mark),
+    Metadata(AttributeMeaning),
     /// A function defined by the program and called by Enzyme.
     Hook,
     /// A header.
@@ -131,7 +131,7 @@ pub enum Use {
 
 /// The compiler's support of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum Support {
     /// The compiler implements the keyword.
     Honoured,
     /// A hint: no derivative depends on the keyword.
@@ -142,64 +142,68 @@ pub enum Standing {
 
 /// A keyword of the interface.
 #[derive(Clone, Copy, Debug)]
-pub struct Word {
+pub struct Keyword {
     /// The keyword, as users write it.
-    pub word: &'static str,
+    pub keyword: &'static str,
     /// The kind and meaning.
-    pub means: Use,
+    pub kind: KeywordKind,
     /// One line for the manual.
-    pub says: &'static str,
+    pub description: &'static str,
 }
 
-impl Word {
+impl Keyword {
     /// Returns the support of the keyword.
-    pub fn standing(&self) -> Standing {
+    pub fn support(&self) -> Support {
         use EntryMode::*;
-        match self.means {
-            Use::Call(VirtualReverse | Batch | ForwardSplit | Other) => Standing::Refused,
-            Use::Call(_) => Standing::Honoured,
-            Use::Registration(Registration::Unsupported) => Standing::Refused,
-            Use::Registration(Registration::Hint) => Standing::Hint,
-            Use::Registration(_) => Standing::Honoured,
-            Use::Marker(Marker::Unsupported(_)) => Standing::Refused,
-            Use::Marker(Marker::NoEffect) => Standing::Hint,
-            Use::Marker(_) => Standing::Honoured,
-            Use::Attribute(Mark::Unsupported) | Use::Metadata(Mark::Unsupported) => {
-                Standing::Refused
-            }
-            Use::Attribute(Mark::Hint) | Use::Metadata(Mark::Hint) => Standing::Hint,
-            Use::Attribute(_) | Use::Metadata(_) => Standing::Honoured,
-            Use::Hook | Use::Header | Use::Macro => Standing::Refused,
-            Use::Option => Standing::Hint,
+        match self.kind {
+            KeywordKind::Call(VirtualReverse | Batch | ForwardSplit | Other) => Support::Refused,
+            KeywordKind::Call(_) => Support::Honoured,
+            KeywordKind::Registration(Registration::Unsupported) => Support::Refused,
+            KeywordKind::Registration(Registration::Hint) => Support::Hint,
+            KeywordKind::Registration(_) => Support::Honoured,
+            KeywordKind::Marker(Marker::Unsupported(_)) => Support::Refused,
+            KeywordKind::Marker(Marker::NoEffect) => Support::Hint,
+            KeywordKind::Marker(_) => Support::Honoured,
+            KeywordKind::Attribute(AttributeMeaning::Unsupported)
+            | KeywordKind::Metadata(AttributeMeaning::Unsupported) => Support::Refused,
+            KeywordKind::Attribute(AttributeMeaning::Hint)
+            | KeywordKind::Metadata(AttributeMeaning::Hint) => Support::Hint,
+            KeywordKind::Attribute(_) | KeywordKind::Metadata(_) => Support::Honoured,
+            KeywordKind::Hook | KeywordKind::Header | KeywordKind::Macro => Support::Refused,
+            KeywordKind::Option => Support::Hint,
         }
     }
 }
 
-const fn word(word: &'static str, means: Use, says: &'static str) -> Word {
-    Word { word, means, says }
+const fn word(word: &'static str, means: KeywordKind, says: &'static str) -> Keyword {
+    Keyword {
+        keyword: word,
+        kind: means,
+        description: says,
+    }
 }
-const fn call(name: &'static str, mode: EntryMode, says: &'static str) -> Word {
-    word(name, Use::Call(mode), says)
+const fn call(name: &'static str, mode: EntryMode, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Call(mode), says)
 }
-const fn marker(name: &'static str, meaning: Marker, says: &'static str) -> Word {
-    word(name, Use::Marker(meaning), says)
+const fn marker(name: &'static str, meaning: Marker, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Marker(meaning), says)
 }
-const fn no_marker(name: &'static str, says: &'static str) -> Word {
-    word(name, Use::Marker(Marker::Unsupported(name)), says)
+const fn no_marker(name: &'static str, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Marker(Marker::Unsupported(name)), says)
 }
-const fn registration(name: &'static str, meaning: Registration, says: &'static str) -> Word {
-    word(name, Use::Registration(meaning), says)
+const fn registration(name: &'static str, meaning: Registration, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Registration(meaning), says)
 }
-const fn attribute(name: &'static str, meaning: Mark, says: &'static str) -> Word {
-    word(name, Use::Attribute(meaning), says)
+const fn attribute(name: &'static str, meaning: AttributeMeaning, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Attribute(meaning), says)
 }
-const fn metadata(name: &'static str, meaning: Mark, says: &'static str) -> Word {
-    word(name, Use::Metadata(meaning), says)
+const fn metadata(name: &'static str, meaning: AttributeMeaning, says: &'static str) -> Keyword {
+    word(name, KeywordKind::Metadata(meaning), says)
 }
 
 /// All keywords of the interface. If one call's name is a prefix of another, the first match counts.
 // table
-pub const WORDS: &[Word] = &[
+pub const KEYWORDS: &[Keyword] = &[
     call(
         "__enzyme_autodiff",
         EntryMode::Reverse,
@@ -526,152 +530,184 @@ pub const WORDS: &[Word] = &[
     no_marker("fp_control", "fixed points"),
     attribute(
         "inactive",
-        Mark::Inactive,
+        AttributeMeaning::Inactive,
         "on a function, a variable, or a call of LLVM's IR: no derivative",
     ),
     attribute(
         "function_like",
-        Mark::Like,
+        AttributeMeaning::Like,
         "the derivative of the function that the text names",
     ),
-    attribute("math", Mark::Like, "the same, as an attribute of LLVM's IR"),
-    attribute("nofree", Mark::Hint, "the function does not free"),
+    attribute(
+        "math",
+        AttributeMeaning::Like,
+        "the same, as an attribute of LLVM's IR",
+    ),
+    attribute(
+        "nofree",
+        AttributeMeaning::Hint,
+        "the function does not free",
+    ),
     attribute(
         "shouldrecompute",
-        Mark::Hint,
+        AttributeMeaning::Hint,
         "the function is better run again",
     ),
     attribute(
         "notypeanalysis",
-        Mark::Hint,
+        AttributeMeaning::Hint,
         "the function's types need not be followed",
     ),
     attribute(
         "no_escaping_allocation",
-        Mark::Hint,
+        AttributeMeaning::Hint,
         "the function lets no allocation out",
     ),
-    attribute("type", Mark::Hint, "the type of memory"),
-    attribute("sparse_accumulate", Mark::Unsupported, "sparse derivatives"),
+    attribute("type", AttributeMeaning::Hint, "the type of memory"),
+    attribute(
+        "sparse_accumulate",
+        AttributeMeaning::Unsupported,
+        "sparse derivatives",
+    ),
     attribute(
         "shadow",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "the shadow of a variable: pass the variable as an argument instead",
     ),
-    attribute("active", Mark::Unsupported, "activity is found by Gradus"),
+    attribute(
+        "active",
+        AttributeMeaning::Unsupported,
+        "activity is found by Gradus",
+    ),
     attribute(
         "inactive_noblock",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`enzyme_inactive` does that on a function",
     ),
     attribute(
         "checkpointing_enable",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "loops with checkpoints",
     ),
     attribute(
         "allocator",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`__enzyme_allocation_like` registers allocators",
     ),
     attribute(
         "deallocator",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`__enzyme_allocation_like` registers allocators",
     ),
     attribute(
         "augment",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`__enzyme_register_gradient`, or metadata",
     ),
     attribute(
         "gradient",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`__enzyme_register_gradient`, or metadata",
     ),
     attribute(
         "derivative",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "`__enzyme_register_derivative`, or metadata",
     ),
     attribute(
         "splitderivative",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "forward mode with a tape",
     ),
     attribute(
         "inactive_inst",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "as metadata of an instruction",
     ),
     attribute(
         "inactive_val",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "as metadata of an instruction",
     ),
     metadata(
         "inactive",
-        Mark::Inactive,
+        AttributeMeaning::Inactive,
         "on a function, a variable or a call: no derivative",
     ),
     metadata(
         "inactive_inst",
-        Mark::InactiveInstruction,
+        AttributeMeaning::InactiveInstruction,
         "on an instruction that writes no memory: no derivative",
     ),
     metadata(
         "inactive_val",
-        Mark::InactiveInstruction,
+        AttributeMeaning::InactiveInstruction,
         "on an instruction that writes no memory: no derivative",
     ),
     metadata(
         "augment",
-        Mark::Augmented,
+        AttributeMeaning::Augmented,
         "the augmented run of a function, with `enzyme_gradient`",
     ),
     metadata(
         "gradient",
-        Mark::Gradient,
+        AttributeMeaning::Gradient,
         "the return sweep of a function, with `enzyme_augment`",
     ),
     metadata(
         "derivative",
-        Mark::Derivative,
+        AttributeMeaning::Derivative,
         "the derivative of forward mode",
     ),
     metadata(
         "splitderivative",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "forward mode with a tape",
     ),
     metadata(
         "shadow",
-        Mark::Unsupported,
+        AttributeMeaning::Unsupported,
         "the shadow of a variable: pass the variable as an argument instead",
     ),
-    metadata("active", Mark::Unsupported, "activity is found by Gradus"),
-    metadata("type", Mark::Hint, "the type of memory"),
-    word("enzymeLogError", Use::Hook, "of `__enzyme_error_estimate`"),
-    word("enzyme_logError", Use::Hook, "of `__enzyme_error_estimate`"),
-    word("enzymeLogGrad", Use::Hook, "called for each derivative"),
+    metadata(
+        "active",
+        AttributeMeaning::Unsupported,
+        "activity is found by Gradus",
+    ),
+    metadata("type", AttributeMeaning::Hint, "the type of memory"),
+    word(
+        "enzymeLogError",
+        KeywordKind::Hook,
+        "of `__enzyme_error_estimate`",
+    ),
+    word(
+        "enzyme_logError",
+        KeywordKind::Hook,
+        "of `__enzyme_error_estimate`",
+    ),
+    word(
+        "enzymeLogGrad",
+        KeywordKind::Hook,
+        "called for each derivative",
+    ),
     word(
         "<enzyme/…>",
-        Use::Header,
+        KeywordKind::Header,
         "headers of the other compiler; clang says that it has none",
     ),
     word(
         "ENZYME_VERSION_MAJOR",
-        Use::Macro,
+        KeywordKind::Macro,
         "versions of the other compiler; not defined",
     ),
     word(
         "-fpass-plugin=…",
-        Use::Option,
+        KeywordKind::Option,
         "the other compiler's plug-in (also `-fplugin=`, `-load`): not loaded, with a note",
     ),
     word(
         "-mllvm -enzyme-…",
-        Use::Option,
+        KeywordKind::Option,
         "the other compiler's options: not taken, with a note",
     ),
 ];
@@ -679,15 +715,15 @@ pub const WORDS: &[Word] = &[
 /// The prefixes of the interface's names. A keyword of [`WORDS`] follows.
 pub const PREFIXES: [&str; 2] = ["enzyme_", "gradus_"];
 
-fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
-    let row = (WORDS.iter()).find(|row| row.word == word && wanted(row.means))?;
-    Some(row.means)
+fn find(word: &str, wanted: impl Fn(KeywordKind) -> bool) -> Option<KeywordKind> {
+    let row = (KEYWORDS.iter()).find(|row| row.keyword == word && wanted(row.kind))?;
+    Some(row.kind)
 }
 
 /// Returns the keyword after an interface prefix, in a name or in the last component of a C++ name.
-pub fn interface_word(name: &str) -> Option<&str> {
+pub fn interface_keyword(name: &str) -> Option<&str> {
     // Variables of device code have a prefix in the host module.
-    let name = last_part(name.strip_prefix(super::VARIABLE).unwrap_or(name));
+    let name = last_part(name.strip_prefix(super::VARIABLE_PREFIX).unwrap_or(name));
     let mut words = PREFIXES
         .iter()
         .filter_map(|prefix| name.strip_prefix(prefix));
@@ -716,26 +752,26 @@ fn last_part(symbol: &str) -> &str {
 
 /// Returns the marker called `name`, under either prefix.
 pub fn marker_named(name: &str) -> Option<Marker> {
-    match find(interface_word(name)?, |means| {
-        matches!(means, Use::Marker(_))
+    match find(interface_keyword(name)?, |means| {
+        matches!(means, KeywordKind::Marker(_))
     })? {
-        Use::Marker(marker) => Some(marker),
+        KeywordKind::Marker(marker) => Some(marker),
         _ => None,
     }
 }
 
 /// Returns the meaning of an attribute, by the keyword after the prefix.
-pub fn attribute_named(word: &str) -> Option<Mark> {
-    match find(word, |means| matches!(means, Use::Attribute(_)))? {
-        Use::Attribute(mark) => Some(mark),
+pub fn attribute_named(word: &str) -> Option<AttributeMeaning> {
+    match find(word, |means| matches!(means, KeywordKind::Attribute(_)))? {
+        KeywordKind::Attribute(mark) => Some(mark),
         _ => None,
     }
 }
 
 /// Returns the meaning of metadata, by the keyword after the prefix.
-pub fn metadata_named(word: &str) -> Option<Mark> {
-    match find(word, |means| matches!(means, Use::Metadata(_)))? {
-        Use::Metadata(mark) => Some(mark),
+pub fn metadata_named(word: &str) -> Option<AttributeMeaning> {
+    match find(word, |means| matches!(means, KeywordKind::Metadata(_)))? {
+        KeywordKind::Metadata(mark) => Some(mark),
         _ => None,
     }
 }
@@ -757,8 +793,8 @@ pub fn registration_part(variable: &str) -> Option<&str> {
 /// Returns the registration of a variable: `None` for other variables, `Some(None)` for an unknown keyword.
 pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
     let part = registration_part(variable)?;
-    let row = WORDS.iter().find_map(|row| match row.means {
-        Use::Registration(meaning) if part.starts_with(row.word) => Some(meaning),
+    let row = KEYWORDS.iter().find_map(|row| match row.kind {
+        KeywordKind::Registration(meaning) if part.starts_with(row.keyword) => Some(meaning),
         _ => None,
     });
     Some(row)
@@ -766,31 +802,31 @@ pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
 
 /// Returns whether a symbol belongs to the interface by name alone, even with an unknown keyword.
 pub fn is_reserved(name: &str) -> bool {
-    name.contains("__enzyme_") || is_other_spelling(name)
+    name.contains("__enzyme_") || is_gradus_call(name)
 }
 
 /// Returns whether a symbol is a call of the table under the prefix `__gradus_`, alone or with a suffix. The
 /// runtime library also has symbols with the prefix.
-fn is_other_spelling(symbol: &str) -> bool {
+fn is_gradus_call(symbol: &str) -> bool {
     let Some((_, rest)) = symbol.split_once("__gradus_") else {
         // Not an error: the symbol has no prefix of the interface.
         return false;
     };
-    let is_word = |row: &Word| {
-        let word = row.word.strip_prefix("__enzyme_");
+    let is_word = |row: &Keyword| {
+        let word = row.keyword.strip_prefix("__enzyme_");
         let tail = word.and_then(|word| rest.strip_prefix(word));
         let ends = tail.is_some_and(|tail| !tail.starts_with(char::is_lowercase));
-        matches!(row.means, Use::Call(_)) && ends
+        matches!(row.kind, KeywordKind::Call(_)) && ends
     };
-    WORDS.iter().any(is_word)
+    KEYWORDS.iter().any(is_word)
 }
 
 /// Returns whether a function of the program is a hook called by Enzyme.
 pub fn is_hook(name: &str) -> bool {
-    let hooks = WORDS.iter().filter(|row| row.means == Use::Hook);
+    let hooks = KEYWORDS.iter().filter(|row| row.kind == KeywordKind::Hook);
     hooks
         .clone()
-        .any(|row| row.word == name || is_mangled(name, row.word))
+        .any(|row| row.keyword == name || is_mangled(name, row.keyword))
 }
 
 /// Returns whether a C++ symbol is the mangled name of a file-scope function `name`.

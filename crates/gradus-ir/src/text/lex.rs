@@ -56,7 +56,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, TextError> {
     let mut list = Vec::with_capacity(text.len() / 4);
     let mut last_line = 0;
     loop {
-        lexer.skip_blanks();
+        lexer.skip_whitespace();
         let (line, column) = (lexer.line, lexer.column());
         let kind = lexer.token()?;
         let end = kind == TokenKind::End;
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
     fn peek(&self, ahead: usize) -> u8 {
         *self.text.as_bytes().get(self.at + ahead).unwrap_or(&0)
     }
-    fn skip_blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         while self.at < self.text.len() {
             match self.peek(0) {
                 b'\n' => {

@@ -25,7 +25,7 @@ impl Names {
             body,
             names: vec![None; body.values.len()],
             defined: 0,
-            taken: HashSet::new(),
+            used_names: HashSet::new(),
             suffixes: HashMap::new(),
             next: 0,
         };
@@ -57,7 +57,7 @@ struct Namer<'a> {
     body: &'a Body,
     names: Vec<Option<(Box<str>, u32)>>,
     defined: u32,
-    taken: HashSet<String>,
+    used_names: HashSet<String>,
     suffixes: HashMap<String, u32>,
     next: u32,
 }
@@ -100,7 +100,7 @@ impl Namer<'_> {
 
     fn unique(&mut self, name: &str) -> String {
         let mut text = name.to_string();
-        while !self.taken.insert(text.clone()) {
+        while !self.used_names.insert(text.clone()) {
             let suffix = self.suffixes.entry(name.to_string()).or_insert(0);
             *suffix += 1;
             text = format!("{name}.{suffix}");

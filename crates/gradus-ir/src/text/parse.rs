@@ -222,7 +222,7 @@ impl Parser {
         let word = self.word().unwrap_or_default().to_string();
         let known = ["layout", "type", "global", "func", "declare"];
         if !known.contains(&word.as_str()) {
-            return self.fact(&word);
+            return self.numbered_line(&word);
         }
         self.at += 1;
         match word.as_str() {
@@ -404,7 +404,7 @@ impl Parser {
             linkage: Linkage::External,
             align_bytes,
             init: None,
-            unread: Vec::new(),
+            unparsed_symbols: Vec::new(),
             room_bytes: 0,
             derived_from: None,
         });
@@ -436,7 +436,7 @@ impl Parser {
                     self.expect("(")?;
                     while !self.eat(")") {
                         let symbol = self.symbol()?;
-                        self.unit.globals[id].unread.push(symbol);
+                        self.unit.globals[id].unparsed_symbols.push(symbol);
                         self.eat(",");
                     }
                 }

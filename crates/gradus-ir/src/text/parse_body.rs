@@ -7,7 +7,7 @@ use super::TextError;
 use super::lex::{Token, TokenKind};
 use super::parse::{Param, Parser};
 use super::print_kind::{access_mut, accessed};
-use crate::op_table::{Count, UNSAID};
+use crate::op_table::{Count, INFERRED_DIMS};
 use crate::result_types::implied;
 use crate::{
     Body, CallInfo, ConstKind, Flags, Op, OpKind, Region, TailKind, Type, TypeId, Unit, Value,
@@ -20,13 +20,13 @@ pub(super) struct BodyParser<'a> {
     body: Body,
     values: HashMap<String, Value>,
     /// Operands with later definitions.
-    missing: Vec<(Op, usize, Token)>,
-    stack: Vec<Open>,
+    unresolved: Vec<(Op, usize, Token)>,
+    stack: Vec<OpenOp>,
     region: Region,
 }
 
 /// An op with regions still to parse.
-struct Open {
+struct OpenOp {
     op: Op,
     outside: Region,
     cases: Vec<u128>,
@@ -36,11 +36,11 @@ struct Open {
 enum Arg {
     Value(Value),
     /// The name token of a value that is not yet defined.
-    Later(Token),
+    Forward(Token),
 }
 
 /// The part of an op before the result types.
-struct Head {
+struct OpHead {
     kind: OpKind,
     flags: Flags,
     args: Vec<Arg>,
@@ -56,7 +56,7 @@ impl<'a> BodyParser<'a> {
             parser,
             body,
             values: HashMap::new(),
-            missing: Vec::new(),
+            unresolved: Vec::new(),
             stack: Vec::new(),
             region,
         }
@@ -80,7 +80,7 @@ impl<'a> BodyParser<'a> {
             };
             self.next_region(open)?;
         }
-        for (op, index, token) in std::mem::take(&mut self.missing) {
+        for (op, index, token) in std::mem::take(&mut self.unresolved) {
             match self.values.get(&key(&token)) {
                 Some(&value) => self.body.set_operand(op, index, value),
                 None => return self.parser.error_at(&token, "nothing defines this value"),
@@ -109,7 +109,7 @@ impl<'a> BodyParser<'a> {
     // ---- regions ---------------------------------------------------------------------------
 
     /// Enters the op's next region, if any; otherwise continues after the op.
-    fn next_region(&mut self, mut open: Open) -> Result<(), TextError> {
+    fn next_region(&mut self, mut open: OpenOp) -> Result<(), TextError> {
         let count = self.body.op_regions(open.op).len();
         let begins = match self.body.kind(open.op) {
             OpKind::Switch(_) => self.switch_label(&mut open)?,
@@ -142,7 +142,7 @@ impl<'a> BodyParser<'a> {
     }
 
     /// Parses `case n` and `default` labels; returns whether a region follows.
-    fn switch_label(&mut self, open: &mut Open) -> Result<bool, TextError> {
+    fn switch_label(&mut self, open: &mut OpenOp) -> Result<bool, TextError> {
         while self.parser.eat_word("case") {
             open.cases.push(self.parser.number()?);
             if self.parser.is_punct("{") {
@@ -171,7 +171,7 @@ impl<'a> BodyParser<'a> {
         let (loc, meta) = self.parser.op_facts()?;
         let mut kind = head.kind;
         fill_alignment(&self.parser.unit, &mut kind, &operand_types, &results);
-        let op = self.make(kind, &head.args, &results);
+        let op = self.create_op(kind, &head.args, &results);
         let data = &mut self.body.ops[op];
         data.flags = head.flags;
         data.loc = loc;
@@ -183,7 +183,7 @@ impl<'a> BodyParser<'a> {
         if self.body.kind(op).row().regions == Count::Exactly(0) {
             return Ok(());
         }
-        self.next_region(Open {
+        self.next_region(OpenOp {
             op,
             outside: self.region,
             cases: Vec::new(),
@@ -212,13 +212,13 @@ impl<'a> BodyParser<'a> {
         Ok(names)
     }
 
-    fn make(&mut self, kind: OpKind, args: &[Arg], results: &[TypeId]) -> Op {
+    fn create_op(&mut self, kind: OpKind, args: &[Arg], results: &[TypeId]) -> Op {
         let op = self.body.new_op(kind, &[], results, 0);
         for (index, arg) in args.iter().enumerate() {
             let value = match arg {
                 Arg::Value(value) => *value,
-                Arg::Later(token) => {
-                    self.missing.push((op, index, token.clone()));
+                Arg::Forward(token) => {
+                    self.unresolved.push((op, index, token.clone()));
                     self.placeholder()
                 }
             };
@@ -239,14 +239,14 @@ impl<'a> BodyParser<'a> {
     fn arg_type(&mut self, arg: &Arg) -> TypeId {
         match arg {
             Arg::Value(value) => self.body.ty(*value),
-            Arg::Later(_) => self.parser.unit.types.void(),
+            Arg::Forward(_) => self.parser.unit.types.void(),
         }
     }
 
     fn result_types(
         &mut self,
         start: &Token,
-        head: &Head,
+        head: &OpHead,
         operands: &[TypeId],
     ) -> Result<Vec<TypeId>, TextError> {
         if self.parser.eat("->") {
@@ -265,7 +265,7 @@ impl<'a> BodyParser<'a> {
         let Some(types) = implied(&self.parser.unit, &head.kind, operands) else {
             return Ok(Vec::new());
         };
-        if !types.is_empty() && head.args.iter().any(|a| matches!(a, Arg::Later(_))) {
+        if !types.is_empty() && head.args.iter().any(|a| matches!(a, Arg::Forward(_))) {
             let message = "an operand is defined later: the op needs `->` and its result types";
             return self.parser.error_at(start, message);
         }
@@ -281,14 +281,14 @@ impl<'a> BodyParser<'a> {
 
     // ---- heads -----------------------------------------------------------------------------
 
-    fn head(&mut self) -> Result<Head, TextError> {
+    fn head(&mut self) -> Result<OpHead, TextError> {
         let kind = match self.parser.word().map(|w| self.parser.mnemonics.get(w)) {
             Some(Some(kind)) => kind.clone(),
             Some(None) => return self.parser.error("there is no op of this name"),
             None => return self.parser.error("an op is missing here"),
         };
         self.parser.at += 1;
-        let mut head = Head {
+        let mut head = OpHead {
             kind,
             flags: self.flags(),
             args: Vec::new(),
@@ -299,7 +299,7 @@ impl<'a> BodyParser<'a> {
             return Ok(head);
         }
         self.parser.kind_data(&mut head.kind)?;
-        if self.has_usual_params(&head.kind) {
+        if self.has_standard_params(&head.kind) {
             self.loop_operands(&mut head)?;
         } else if matches!(head.kind, OpKind::Foreign(_)) {
             head.args = self.args()?;
@@ -310,10 +310,10 @@ impl<'a> BodyParser<'a> {
         match &mut head.kind {
             OpKind::ParFor {
                 dims, reductions, ..
-            } if *dims == UNSAID => {
+            } if *dims == INFERRED_DIMS => {
                 *dims = count.saturating_sub(reductions.len() as u32);
             }
-            OpKind::Spmd { dims, .. } if *dims == UNSAID => *dims = count,
+            OpKind::Spmd { dims, .. } if *dims == INFERRED_DIMS => *dims = count,
             _ => {}
         }
         Ok(head)
@@ -334,7 +334,7 @@ impl<'a> BodyParser<'a> {
     }
 
     /// Parses comma-separated operands, up to the end of the line or a token that begins no operand.
-    fn operands(&mut self, head: &mut Head) -> Result<(), TextError> {
+    fn operands(&mut self, head: &mut OpHead) -> Result<(), TextError> {
         let owns_regions = head.kind.row().regions != Count::Exactly(0);
         let token = self.parser.token();
         let ends = match &token.kind {
@@ -359,7 +359,7 @@ impl<'a> BodyParser<'a> {
             let token = self.parser.advance();
             return Ok(match self.values.get(&key(&token)) {
                 Some(value) => Arg::Value(*value),
-                None => Arg::Later(token),
+                None => Arg::Forward(token),
             });
         }
         let id = self.parser.constant()?;
@@ -381,7 +381,7 @@ impl<'a> BodyParser<'a> {
 
     // ---- loops -----------------------------------------------------------------------------
 
-    fn has_usual_params(&self, kind: &OpKind) -> bool {
+    fn has_standard_params(&self, kind: &OpKind) -> bool {
         let below = matches!(self.parser.peek(), TokenKind::Local(..))
             && *self.parser.peek_after(1) == TokenKind::Punct("<");
         match kind {
@@ -391,7 +391,7 @@ impl<'a> BodyParser<'a> {
         }
     }
 
-    fn below(&mut self, head: &mut Head) -> Result<(), TextError> {
+    fn index_bound(&mut self, head: &mut OpHead) -> Result<(), TextError> {
         let token = self.parser.advance();
         self.parser.expect("<")?;
         head.params.push((token, head.args.len()));
@@ -401,13 +401,13 @@ impl<'a> BodyParser<'a> {
     }
 
     /// Parses `%i < %n iter(%a = %x)` and the variants for the other loop ops.
-    fn loop_operands(&mut self, head: &mut Head) -> Result<(), TextError> {
+    fn loop_operands(&mut self, head: &mut OpHead) -> Result<(), TextError> {
         if !matches!(head.kind, OpKind::Loop { .. }) {
-            self.below(head)?;
+            self.index_bound(head)?;
         }
         if let OpKind::ParFor { .. } = head.kind {
             while self.parser.eat(",") {
-                self.below(head)?;
+                self.index_bound(head)?;
             }
             return self.reductions(head);
         }
@@ -436,7 +436,7 @@ impl<'a> BodyParser<'a> {
         self.parser.expect(")")
     }
 
-    fn reductions(&mut self, head: &mut Head) -> Result<(), TextError> {
+    fn reductions(&mut self, head: &mut OpHead) -> Result<(), TextError> {
         let mut ops = Vec::new();
         if self.parser.eat_word("reduce") {
             self.parser.expect("(")?;
@@ -459,7 +459,7 @@ impl<'a> BodyParser<'a> {
     // ---- calls -----------------------------------------------------------------------------
 
     /// Parses `tail cc 8 @f(arguments) bundle "tag"(operands) #attributes : type`.
-    fn call(&mut self, head: &mut Head) -> Result<(), TextError> {
+    fn call(&mut self, head: &mut OpHead) -> Result<(), TextError> {
         let start = self.parser.token().clone();
         let void = self.parser.unit.types.void();
         let mut info = CallInfo::plain(void);

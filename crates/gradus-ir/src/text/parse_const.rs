@@ -3,7 +3,7 @@
 use super::lex::TokenKind;
 use super::parse::Parser;
 use super::{MAX_NESTING, TextError};
-use crate::consts::{FIRST_OBJECT, float_bits};
+use crate::consts::{MIN_OBJECT_ADDRESS, float_bits};
 use crate::{ConstId, ConstKind, FloatKind, Symbol, Type, TypeId};
 
 /// The maximum number of elements of a `splat`.
@@ -73,7 +73,7 @@ impl Parser {
             }
             TokenKind::Punct("[") => {
                 let len = self.number()?;
-                self.times()?;
+                self.expect_x()?;
                 let elem = self.nested_type(depth + 1)?;
                 self.expect("]")?;
                 Type::Array { elem, len }
@@ -105,10 +105,10 @@ impl Parser {
     fn vector_type(&mut self, depth: u32) -> Result<Type, TextError> {
         let scalable = self.eat_word("vscale");
         if scalable {
-            self.times()?;
+            self.expect_x()?;
         }
         let len = self.number()?;
-        self.times()?;
+        self.expect_x()?;
         let elem = self.nested_type(depth + 1)?;
         self.expect(">")?;
         Ok(Type::Vector {
@@ -154,7 +154,7 @@ impl Parser {
         }
     }
 
-    fn times(&mut self) -> Result<(), TextError> {
+    fn expect_x(&mut self) -> Result<(), TextError> {
         match self.eat_word("x") {
             true => Ok(()),
             false => self.error("`x` is missing here"),
@@ -213,14 +213,14 @@ impl Parser {
         };
         let ty = match expected {
             Some(ty) => ty,
-            None => self.own_type()?,
+            None => self.literal_type()?,
         };
         let kind = self.literal(ty, depth)?;
         Ok(self.unit.consts.intern(ty, kind))
     }
 
     /// Returns the type of a literal without an explicit type.
-    fn own_type(&mut self) -> Result<TypeId, TextError> {
+    fn literal_type(&mut self) -> Result<TypeId, TextError> {
         let needs_type = ["zero", "undef", "poison", "splat", "no_object", "foreign"];
         let ty = match self.peek() {
             TokenKind::Int(_) => Type::Int(64),
@@ -281,13 +281,13 @@ impl Parser {
 
     fn no_object(&mut self, ty: TypeId) -> Result<ConstKind, TextError> {
         let number: u16 = self.number()?;
-        if number == 0 || number >= FIRST_OBJECT || !self.unit.types.is_ptr(ty) {
+        if number == 0 || number >= MIN_OBJECT_ADDRESS || !self.unit.types.is_ptr(ty) {
             return self.error(format!(
                 "an address without an object is one from 1 to {}",
-                FIRST_OBJECT - 1
+                MIN_OBJECT_ADDRESS - 1
             ));
         }
-        Ok(ConstKind::NoObject(number))
+        Ok(ConstKind::DanglingAddress(number))
     }
 
     fn splat(&mut self, ty: TypeId, depth: u32) -> Result<ConstKind, TextError> {

@@ -5,8 +5,8 @@ use super::TextError;
 use super::lex::TokenKind;
 use super::parse::{Parser, number_items};
 use crate::{
-    AliasScope, Attr, AttrSet, AttrValue, AttrsId, CopiedMember, LocId, Location, Meta, ScopeId,
-    TbaaTag, TbaaType, TbaaTypeId,
+    AliasScope, Attr, AttrSet, AttrValue, AttrsId, LocId, Location, Meta, ScopeId,
+    TbaaStructMember, TbaaTag, TbaaType, TbaaTypeId,
 };
 
 impl Parser {
@@ -36,7 +36,7 @@ impl Parser {
     }
 
     /// Parses one numbered line.
-    pub(super) fn fact(&mut self, word: &str) -> Result<(), TextError> {
+    pub(super) fn numbered_line(&mut self, word: &str) -> Result<(), TextError> {
         if !matches!(word, "loc" | "scope" | "tbaa" | "attrs") {
             return self.error(
                 "a unit holds `layout`, `type`, `tbaa`, `scope`, `loc`, `attrs`, `global`, \
@@ -209,7 +209,7 @@ impl Parser {
                     self.expect(")")?;
                 }
                 "tbaa" => meta.tbaa = Some(self.tbaa_tag()?),
-                "copied" => meta.copied = self.list("(", ")", Self::copied_member)?,
+                "copied" => meta.tbaa_struct = self.list("(", ")", Self::copied_member)?,
                 "scopes" => {
                     meta.alias_scopes = self.list("(", ")", Self::scope_id)?;
                     meta.alias_scopes.sort_unstable();
@@ -228,12 +228,12 @@ impl Parser {
         Ok((loc, meta))
     }
 
-    fn copied_member(&mut self) -> Result<CopiedMember, TextError> {
+    fn copied_member(&mut self) -> Result<TbaaStructMember, TextError> {
         let offset_bytes = self.number()?;
         self.expect(":")?;
         let size_bytes = self.number()?;
         let tag = self.tbaa_tag()?;
-        Ok(CopiedMember {
+        Ok(TbaaStructMember {
             offset_bytes,
             size_bytes,
             tag,

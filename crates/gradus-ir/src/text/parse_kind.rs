@@ -4,7 +4,7 @@ use super::TextError;
 use super::parse::Parser;
 use super::print_kind::access_mut;
 use crate::{
-    AllocaInfo, AllocaPlace, Atomicity, BarrierScope, FloatPredicate, IntPredicate, LandingPad,
+    AllocaInfo, AllocaStorage, Atomicity, BarrierScope, FloatPredicate, IntPredicate, LandingPad,
     OpKind, ReduceOp, RmwOp, Schedule, SpmdKind,
 };
 
@@ -15,8 +15,8 @@ impl Parser {
     pub(super) fn kind_data(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
         use OpKind::*;
         match kind {
-            ICmp(p) => *p = self.named("a comparison of integers", IntPredicate::from_name)?,
-            FCmp(p) => *p = self.named("a comparison of floats", FloatPredicate::from_name)?,
+            ICmp(p) => *p = self.keyword("a comparison of integers", IntPredicate::from_name)?,
+            FCmp(p) => *p = self.keyword("a comparison of floats", FloatPredicate::from_name)?,
             Shuffle(mask) => *mask = self.list("[", "]", Self::number)?.into(),
             ExtractValue(path) | InsertValue(path) => {
                 *path = self.list("[", "]", Self::number)?.into();
@@ -28,7 +28,7 @@ impl Parser {
                 self.expect(",")?;
             }
             AtomicRmw(op, _) => {
-                *op = self.named("a read-modify-write", RmwOp::from_name)?;
+                *op = self.keyword("a read-modify-write", RmwOp::from_name)?;
                 self.access(kind)?;
             }
             CmpXchg { weak, .. } => {
@@ -37,7 +37,7 @@ impl Parser {
                 self.failure_order(kind)?;
             }
             Fence { order, sync_scope } => {
-                *order = self.named("an order", Atomicity::from_name)?;
+                *order = self.keyword("an order", Atomicity::from_name)?;
                 if self.eat_word("syncscope") {
                     *sync_scope = self.number()?;
                 }
@@ -63,23 +63,26 @@ impl Parser {
                     *grain = Some(self.number()?);
                 }
             }
-            Spawn { when, serial } => {
+            Spawn {
+                has_condition: when,
+                has_final: serial,
+            } => {
                 *when = self.eat_word("when");
                 *serial = self.eat_word("serial");
             }
             Spmd { kind, dims } => {
-                *kind = self.named("a kind of spmd", SpmdKind::from_name)?;
+                *kind = self.keyword("a kind of spmd", SpmdKind::from_name)?;
                 if self.eat_word("dims") {
                     *dims = self.number()?;
                 }
             }
-            Barrier(scope) => *scope = self.named("who meets", BarrierScope::from_name)?,
+            Barrier(scope) => *scope = self.keyword("who meets", BarrierScope::from_name)?,
             ShareFor {
                 schedule,
                 chunked,
                 nowait,
             } => {
-                *schedule = self.named("a schedule", Schedule::from_name)?;
+                *schedule = self.keyword("a schedule", Schedule::from_name)?;
                 *chunked = self.eat_word("chunked");
                 *nowait = self.eat_word("nowait");
             }
@@ -96,7 +99,7 @@ impl Parser {
         Ok(())
     }
 
-    fn named<T>(&mut self, what: &str, find: fn(&str) -> Option<T>) -> Result<T, TextError> {
+    fn keyword<T>(&mut self, what: &str, find: fn(&str) -> Option<T>) -> Result<T, TextError> {
         match self.word().and_then(find) {
             Some(item) => {
                 self.at += 1;
@@ -108,20 +111,20 @@ impl Parser {
 
     /// Parses the keyword of a reduction operator.
     pub(super) fn reduction(&mut self) -> Result<ReduceOp, TextError> {
-        self.named("a reduction", ReduceOp::from_name)
+        self.keyword("a reduction", ReduceOp::from_name)
     }
 
     fn alloca_info(&mut self) -> Result<AllocaInfo, TextError> {
         let mut align = None;
-        let mut place = AllocaPlace::Frame;
+        let mut place = AllocaStorage::Frame;
         let mut inalloca = false;
         loop {
             if self.eat_word("align") {
                 align = Some(self.number()?);
             } else if self.eat_word("private") {
-                place = AllocaPlace::Private;
+                place = AllocaStorage::Private;
             } else if self.eat_word("shared") {
-                place = AllocaPlace::Shared;
+                place = AllocaStorage::Shared;
             } else if self.eat_word("inalloca") {
                 inalloca = true;
             } else {
@@ -134,7 +137,7 @@ impl Parser {
         Ok(AllocaInfo {
             ty,
             align_bytes: align.unwrap_or(natural),
-            place,
+            storage: place,
             inalloca,
         })
     }
@@ -168,7 +171,7 @@ impl Parser {
         if !self.eat_word("failure") {
             return self.error("`failure` and an order are missing here");
         }
-        let order = self.named("an order", Atomicity::from_name)?;
+        let order = self.keyword("an order", Atomicity::from_name)?;
         if let OpKind::CmpXchg { failure, .. } = kind {
             *failure = order;
         }

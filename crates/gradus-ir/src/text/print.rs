@@ -238,8 +238,8 @@ fn global_text(unit: &Unit, types: &TypePrinter, id: GlobalId) -> String {
         let name = sigil('@', &unit.globals[from].name);
         out.push_str(&format!(" from {name}"));
     }
-    if !global.unread.is_empty() {
-        let names: Vec<String> = (global.unread.iter())
+    if !global.unparsed_symbols.is_empty() {
+        let names: Vec<String> = (global.unparsed_symbols.iter())
             .map(|symbol| symbol_text(unit, *symbol))
             .collect();
         out.push_str(&format!(" unread({})", names.join(", ")));

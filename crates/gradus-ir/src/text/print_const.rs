@@ -18,7 +18,7 @@ pub(super) fn sigil(sign: char, name: &str) -> String {
 pub(super) struct TypePrinter<'a> {
     unit: &'a Unit,
     /// The numbers of structures that share a name with an earlier structure.
-    doubles: HashMap<TypeId, u32>,
+    duplicate_names: HashMap<TypeId, u32>,
 }
 
 /// Returns the keyword of a floating-point format.
@@ -37,7 +37,7 @@ pub(super) fn float_word(kind: FloatKind) -> &'static str {
 impl<'a> TypePrinter<'a> {
     pub fn new(unit: &'a Unit) -> Self {
         let mut seen: HashMap<&str, u32> = HashMap::new();
-        let mut doubles = HashMap::new();
+        let mut duplicate_names = HashMap::new();
         for (id, ty) in unit.types.iter() {
             if let Type::Struct {
                 name: Some(name), ..
@@ -45,12 +45,15 @@ impl<'a> TypePrinter<'a> {
             {
                 let number = seen.entry(name).or_insert(0);
                 if *number > 0 {
-                    doubles.insert(id, *number);
+                    duplicate_names.insert(id, *number);
                 }
                 *number += 1;
             }
         }
-        TypePrinter { unit, doubles }
+        TypePrinter {
+            unit,
+            duplicate_names,
+        }
     }
 
     /// Returns the text of a type.
@@ -87,7 +90,7 @@ impl<'a> TypePrinter<'a> {
                 name: Some(name), ..
             } => {
                 out.push_str(&sigil('$', name));
-                if let Some(number) = self.doubles.get(&id) {
+                if let Some(number) = self.duplicate_names.get(&id) {
                     push(out, format_args!("#{number}"));
                 }
             }
@@ -130,7 +133,7 @@ impl<'a> TypePrinter<'a> {
     /// Appends a constant in a context that does not imply the constant's type.
     pub fn write_const(&self, out: &mut String, id: ConstId) {
         let constant = self.unit.constant(id);
-        if !has_own_type(self.unit, constant) {
+        if !implies_type(self.unit, constant) {
             self.write(out, constant.ty);
             out.push(' ');
         }
@@ -162,7 +165,7 @@ impl<'a> TypePrinter<'a> {
                 out.push_str(&sigil('@', &self.unit.globals[*global].name));
                 out.push_str(&offset_text(*offset));
             }
-            ConstKind::NoObject(n) => push(out, format_args!("no_object {n}")),
+            ConstKind::DanglingAddress(n) => push(out, format_args!("no_object {n}")),
             ConstKind::Foreign(n) => push(out, format_args!("foreign {n}")),
         }
     }
@@ -209,7 +212,7 @@ fn push(out: &mut String, text: std::fmt::Arguments) {
 }
 
 /// Returns whether a constant's text determines the constant's type.
-fn has_own_type(unit: &Unit, constant: &Const) -> bool {
+fn implies_type(unit: &Unit, constant: &Const) -> bool {
     let ty = unit.types.get(constant.ty);
     match constant.kind {
         ConstKind::Int(n) => *ty == Type::Int(64) || (*ty == Type::Int(1) && n < 2),

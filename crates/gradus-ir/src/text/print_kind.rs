@@ -3,7 +3,7 @@
 use super::lex::quoted;
 use super::print_const::TypePrinter;
 use crate::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, LandingPad, OpKind, ReduceOp, TypeId, Unit,
+    Access, AllocaInfo, AllocaStorage, Atomicity, LandingPad, OpKind, ReduceOp, TypeId, Unit,
 };
 
 /// The context that an op's data refer to.
@@ -19,7 +19,7 @@ pub(super) struct KindPrinter<'a> {
 impl KindPrinter<'_> {
     /// Returns the keywords between flags and operands. Calls have a separate printer.
     // table
-    pub fn words(&self, kind: &OpKind) -> Vec<String> {
+    pub fn keywords(&self, kind: &OpKind) -> Vec<String> {
         use OpKind::*;
         match kind {
             ICmp(p) => vec![p.name().into()],
@@ -62,7 +62,10 @@ impl KindPrinter<'_> {
                 words.extend(grain.map(|n| format!("grain {n}")));
                 words
             }
-            Spawn { when, serial } => word_list(&[(*when, "when"), (*serial, "serial")]),
+            Spawn {
+                has_condition: when,
+                has_final: serial,
+            } => word_list(&[(*when, "when"), (*serial, "serial")]),
             Spmd { kind, dims } => {
                 let mut words = vec![kind.name().into()];
                 if *dims as usize != self.operands {
@@ -93,10 +96,10 @@ impl KindPrinter<'_> {
         if u64::from(info.align_bytes) != self.unit.layout.align_bytes(self.unit, info.ty) {
             words.push(format!("align {}", info.align_bytes));
         }
-        words.extend(match info.place {
-            AllocaPlace::Frame => None,
-            AllocaPlace::Private => Some("private".into()),
-            AllocaPlace::Shared => Some("shared".into()),
+        words.extend(match info.storage {
+            AllocaStorage::Frame => None,
+            AllocaStorage::Private => Some("private".into()),
+            AllocaStorage::Shared => Some("shared".into()),
         });
         words.extend(info.inalloca.then(|| "inalloca".into()));
         words.push(format!("{},", self.types.text(info.ty)));

@@ -126,7 +126,7 @@ impl<'a> OpPrinter<'a> {
         }
         out.push_str(" {");
         let params = self.body.region_params(region);
-        let shown = index == 0 && self.has_usual_params(op);
+        let shown = index == 0 && self.has_standard_params(op);
         if !params.is_empty() && !shown {
             let params: Vec<String> = params.iter().map(|p| self.param(*p)).collect();
             out.push_str(&format!(" |{}|", params.join(", ")));
@@ -145,7 +145,7 @@ impl<'a> OpPrinter<'a> {
 
     /// Returns whether the parameters of a loop's only region are the parameters implied by the operands.
     /// Such parameters are shown beside the operands.
-    fn has_usual_params(&self, op: Op) -> bool {
+    fn has_standard_params(&self, op: Op) -> bool {
         let Some(region) = self.body.op_regions(op).first() else {
             return false;
         };
@@ -188,7 +188,7 @@ impl<'a> OpPrinter<'a> {
         let result_types: Vec<TypeId> = results.iter().map(|v| self.body.ty(*v)).collect();
         match &data.kind {
             OpKind::Call(info) | OpKind::Invoke(info) => self.call(out, info, &operands),
-            _ if self.has_usual_params(op) => self.loop_operands(out, op, &operands),
+            _ if self.has_standard_params(op) => self.loop_operands(out, op, &operands),
             kind => {
                 let words = KindPrinter {
                     unit: self.unit,
@@ -196,7 +196,7 @@ impl<'a> OpPrinter<'a> {
                     accessed: accessed(kind, &operand_types, &result_types),
                     operands: operands.len(),
                 }
-                .words(kind);
+                .keywords(kind);
                 for word in words {
                     out.push(' ');
                     out.push_str(&word);
@@ -209,7 +209,7 @@ impl<'a> OpPrinter<'a> {
                 }
             }
         }
-        let forward = self.uses_later_value(op, &operands);
+        let forward = self.has_forward_reference(op, &operands);
         self.result_types(out, &data.kind, &operand_types, &result_types, forward);
         if let Some(id) = data.meta {
             out.push_str(&meta_text(self.unit.meta(id)));
@@ -241,7 +241,7 @@ impl<'a> OpPrinter<'a> {
     }
 
     /// Returns whether an operand is defined after the op (a rule violation that the text form can express).
-    fn uses_later_value(&self, op: Op, operands: &[Value]) -> bool {
+    fn has_forward_reference(&self, op: Op, operands: &[Value]) -> bool {
         let Some(&result) = self.body.results(op).first() else {
             return false;
         };
@@ -298,7 +298,7 @@ impl<'a> OpPrinter<'a> {
             accessed: None,
             operands: operands.len(),
         }
-        .words(kind)
+        .keywords(kind)
         .join(" ");
         if !words.is_empty() {
             words.insert(0, ' ');
@@ -403,8 +403,8 @@ fn meta_text(meta: &Meta) -> String {
     if let Some(tag) = &meta.tbaa {
         out.push_str(&format!(" !tbaa{}", tag_text(tag)));
     }
-    if !meta.copied.is_empty() {
-        let members: Vec<String> = (meta.copied.iter())
+    if !meta.tbaa_struct.is_empty() {
+        let members: Vec<String> = (meta.tbaa_struct.iter())
             .map(|m| format!("{}: {} {}", m.offset_bytes, m.size_bytes, tag_text(&m.tag)))
             .collect();
         out.push_str(&format!(" !copied({})", members.join(", ")));

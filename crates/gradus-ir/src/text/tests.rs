@@ -2,7 +2,7 @@
 
 use crate::op_table::prototypes;
 use crate::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, BinaryOp, Body, CallInfo, CastOp, Code, Const,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BinaryOp, Body, CallInfo, CastOp, Code, Const,
     ConstKind, Definition, Entity, Flags, FloatKind, FloatPredicate, IntPredicate, LandingPad,
     OpKind, ReduceOp, RmwOp, Schedule, SpmdKind, TailKind, Type, TypeId, Unit, Value, parse, print,
 };
@@ -15,7 +15,7 @@ fn read(text: &str) -> Unit {
 }
 
 /// Compares two texts; fails at the first differing line.
-fn same(a: &str, b: &str) {
+fn assert_same_text(a: &str, b: &str) {
     for (n, (a, b)) in std::iter::zip(a.lines(), b.lines()).enumerate() {
         assert_eq!(a, b, "line {}", n + 1);
     }
@@ -23,14 +23,14 @@ fn same(a: &str, b: &str) {
 }
 
 /// Asserts that canonical text is unchanged by parsing and printing.
-fn canonical(text: &str) {
-    same(&print(&read(text)), text);
+fn assert_canonical(text: &str) {
+    assert_same_text(&print(&read(text)), text);
 }
 
 /// Asserts that text is a fixpoint after the first printing. Returns the printed text.
-fn settles(text: &str) -> String {
+fn assert_print_is_fixpoint(text: &str) -> String {
     let once = print(&read(text));
-    same(&print(&read(&once)), &once);
+    assert_same_text(&print(&read(&once)), &once);
     once
 }
 
@@ -46,8 +46,8 @@ const SUM: &str = "func @sum(%n: i64, %x: ptr) -> f64 {
 ";
 
 #[test]
-fn a_sum_reads_as_it_looks() {
-    canonical(SUM);
+fn sum_loop_round_trips() {
+    assert_canonical(SUM);
     let unit = read(SUM);
     let id = unit.function("sum").expect("it is defined");
     let body = unit.functions[id].body.as_ref().expect("it has a body");
@@ -65,8 +65,8 @@ fn a_sum_reads_as_it_looks() {
 }
 
 #[test]
-fn every_structure_has_a_text_of_its_own() {
-    canonical(
+fn every_region_op_round_trips() {
+    assert_canonical(
         r#"declare @g(ptr) -> i32
 declare @__gxx_personality_v0(...) -> i32
 
@@ -125,8 +125,8 @@ func @f(%c: i1, %n: i64, %p: ptr) -> i32 {
 }
 
 #[test]
-fn facts_types_and_globals_come_back() {
-    canonical(
+fn facts_types_and_globals_round_trip() {
+    assert_canonical(
         r#"layout "e-p:32:32-i64:64"
 type $struct.Pair = {f64, i32}
 type $"a b" = <{i8, $struct.Pair}>
@@ -164,7 +164,7 @@ func @f(%p: ptr, %q: ptr) -> void internal new #0 from @taken source "f(int)" at
 }
 
 #[test]
-fn constants_come_back() {
+fn constants_round_trip() {
     let lines = [
         "i64 9223372036854775807",
         "i128 -170141183460469231731687303715884105728",
@@ -193,16 +193,16 @@ fn constants_come_back() {
             .replace("i64 9223372036854775807", "9223372036854775807");
         let text =
             format!("global @g: i32 = [1]\n\nfunc @f() -> void {{\n  foreign 0({literal})\n}}\n");
-        canonical(&text);
-        settles(&format!(
+        assert_canonical(&text);
+        assert_print_is_fixpoint(&format!(
             "global @g: i32 = [1]\nfunc @f() {{ foreign 0({line}) }}"
         ));
     }
 }
 
 #[test]
-fn names_are_made_unique_and_numbers_are_none() {
-    let text = settles(
+fn names_are_uniqued() {
+    let text = assert_print_is_fixpoint(
         "func @f(%\"0\": i64, %b: i64) -> i64 { %a.1 = add %\"0\", %b %7 = add %a.1, %b return %7 }",
     );
     assert!(text.contains("%\"0\": i64"), "{text}");
@@ -219,11 +219,11 @@ fn names_are_made_unique_and_numbers_are_none() {
         text.contains("%a = add") && text.contains("%a.1 = add %a,"),
         "{text}"
     );
-    settles(&text);
+    assert_print_is_fixpoint(&text);
 }
 
 #[test]
-fn text_that_breaks_rules_can_be_written() {
+fn invalid_ir_round_trips() {
     for text in [
         "func @f(%c: i1) { if %c { yield } }",
         "func @f(%n: i64) { for %n, 1.0 { |%i: f64| yield } -> f64 }",
@@ -306,7 +306,7 @@ fn deep_nests_need_no_stack() {
     let unit = read(&text);
     let once = print(&unit);
     assert!(once.len() < 600 * depth, "the text is linear in the depth");
-    same(&print(&read(&once)), &once);
+    assert_same_text(&print(&read(&once)), &once);
     let deep = format!("global @g: {}i8{}", "[1 x ".repeat(5000), "]".repeat(5000));
     assert!(parse(&deep, "t").is_err());
 }
@@ -359,15 +359,15 @@ fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpK
         });
     }
     for place in [
-        AllocaPlace::Frame,
-        AllocaPlace::Private,
-        AllocaPlace::Shared,
+        AllocaStorage::Frame,
+        AllocaStorage::Private,
+        AllocaStorage::Shared,
     ] {
         kinds.push(OpKind::Alloca(AllocaInfo {
             ty: double,
             align_bytes: 8 << place as u32,
-            place,
-            inalloca: place == AllocaPlace::Frame,
+            storage: place,
+            inalloca: place == AllocaStorage::Frame,
         }));
     }
     for tail in TailKind::ALL {
@@ -412,8 +412,8 @@ fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpK
             copy: second,
         });
         kinds.push(OpKind::Spawn {
-            when: first,
-            serial: second,
+            has_condition: first,
+            has_final: second,
         });
     }
     kinds.push(OpKind::Critical("a \"lock\"\n".into()));
@@ -429,7 +429,7 @@ fn described(unit: &Unit, kind: &OpKind) -> String {
             "{:?} {} {:?} {}",
             ty(i.ty),
             i.align_bytes,
-            i.place,
+            i.storage,
             i.inalloca
         ),
         OpKind::Addr { source } => format!("addr {:?}", ty(*source)),
@@ -489,7 +489,7 @@ fn listing(unit: &Unit, body: &Body) -> Vec<String> {
 }
 
 #[test]
-fn every_op_comes_back_with_all_it_carries() {
+fn every_op_round_trips() {
     let mut unit = Unit::default();
     let double = unit.types.f64();
     let (int, ptr, void) = (unit.types.int(64), unit.types.ptr(), unit.types.void());
@@ -536,7 +536,7 @@ fn every_op_comes_back_with_all_it_carries() {
     unit.functions[f].body = Some(Box::new(body));
     let text = print(&unit);
     let again = read(&text);
-    same(&print(&again), &text);
+    assert_same_text(&print(&again), &text);
     let f = again.function("f").expect("it is there");
     let own = listing(
         &again,
@@ -549,7 +549,7 @@ fn every_op_comes_back_with_all_it_carries() {
 }
 
 #[test]
-fn every_type_comes_back() {
+fn every_type_round_trips() {
     let kinds = [
         FloatKind::F16,
         FloatKind::BF16,

@@ -1,9 +1,9 @@
 //! Verifier rules of calls, invokes and landing pads: V024 to V026.
 
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{CallInfo, Op, OpKind, TailKind, Type, Value};
 
-impl Check<'_> {
+impl Verifier<'_> {
     pub(super) fn call(&mut self, op: Op, kind: &OpKind) {
         match kind {
             OpKind::Call(info) => {
@@ -22,7 +22,7 @@ impl Check<'_> {
                 let fits = matches!(first, Some(OpKind::LandingPad(_)));
                 self.require(fits, Rule::Pad, op, "its second region begins otherwise");
             }
-            _ => self.pad_place(op),
+            _ => self.check_pad_position(op),
         }
     }
 
@@ -66,7 +66,7 @@ impl Check<'_> {
         self.require(returns, Rule::MustTail, op, "something else follows");
     }
 
-    fn pad_place(&mut self, op: Op) {
+    fn check_pad_position(&mut self, op: Op) {
         let body = self.body;
         let region = body.parent(op);
         let owner = region.and_then(|r| body.owner(r));

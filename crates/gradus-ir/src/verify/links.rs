@@ -1,17 +1,17 @@
 //! Verifier rule V011: the arenas of a body are consistent.
 
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{Definition, Entity, Op};
 
 /// Checks parents and owners of placed ops, definitions and use lists.
-pub(super) fn check(check: &mut Check) {
+pub(super) fn check(check: &mut Verifier) {
     let body = check.body;
     let mut placed = vec![false; body.ops.len()];
     let mut operands = 0;
     let all: Vec<Op> = body.walk(body.root()).collect();
     for &op in &all {
         if std::mem::replace(&mut placed[op.index()], true) {
-            return check.fail_nowhere(Rule::Links, "an op stands in two places");
+            return check.fail_without_op(Rule::Links, "an op stands in two places");
         }
         operands += body.operand_count(op);
     }
@@ -33,14 +33,14 @@ pub(super) fn check(check: &mut Check) {
 }
 
 /// Checks that use-list entries and operands of placed ops correspond one to one.
-fn uses(check: &mut Check, placed: &[bool], operands: usize) {
+fn uses(check: &mut Verifier, placed: &[bool], operands: usize) {
     let body = check.body;
     let mut entries = 0;
     for (value, _) in body.values.iter() {
         for at in body.uses(value) {
             entries += 1;
             if entries > operands + body.ops.len() {
-                return check.fail_nowhere(Rule::Links, "a use list runs in a circle");
+                return check.fail_without_op(Rule::Links, "a use list runs in a circle");
             }
             if !placed[at.op.index()] {
                 let text = "an op outside the body uses a value of it";
@@ -59,7 +59,7 @@ fn uses(check: &mut Check, placed: &[bool], operands: usize) {
         }
     }
     if entries != operands {
-        check.fail_nowhere(
+        check.fail_without_op(
             Rule::Links,
             "an operand is missing from its value's use list",
         );

@@ -1,9 +1,9 @@
 //! Verifier rules of memory ops: V020 to V023.
 
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{Access, Atomicity, Op, OpKind, RmwOp, Type, TypeId};
 
-impl Check<'_> {
+impl Verifier<'_> {
     pub(super) fn memory(&mut self, op: Op, kind: &OpKind) {
         use OpKind::*;
         match kind {

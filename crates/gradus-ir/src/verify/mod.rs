@@ -108,7 +108,7 @@ pub fn verify_function(unit: &Unit, id: FuncId) -> Vec<Diagnostic> {
         return Vec::new();
     };
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let mut check = Check {
+    let mut check = Verifier {
         unit,
         body,
         result: unit.result_type(function.ty),
@@ -158,7 +158,7 @@ fn check_global(unit: &Unit, global: &Global, findings: &mut Vec<Diagnostic>) {
 }
 
 /// The state of the verification of one body.
-struct Check<'a> {
+struct Verifier<'a> {
     unit: &'a Unit,
     body: &'a Body,
     /// The function's result type.
@@ -170,7 +170,7 @@ struct Check<'a> {
     findings: Vec<Diagnostic>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> Verifier<'a> {
     /// Reports that `op` breaks `rule`; `detail` is the specific violation.
     fn fail(&mut self, rule: Rule, op: Op, detail: impl Into<String>) {
         let (unit, body, names) = (self.unit, self.body, self.param_names);
@@ -183,7 +183,7 @@ impl<'a> Check<'a> {
             .push(finding.note(format!("the op is `{text}`")));
     }
     /// Reports a violation of `rule` without an op.
-    fn fail_nowhere(&mut self, rule: Rule, detail: impl Into<String>) {
+    fn fail_without_op(&mut self, rule: Rule, detail: impl Into<String>) {
         let finding = self.finding(rule, detail.into(), None);
         self.findings.push(finding);
     }
@@ -218,7 +218,7 @@ impl<'a> Check<'a> {
     fn is_scalar_int(&self, id: TypeId) -> bool {
         matches!(self.ty(id), Type::Int(_))
     }
-    fn is_truth(&self, id: TypeId) -> bool {
+    fn is_bool(&self, id: TypeId) -> bool {
         matches!(self.ty(id), Type::Int(1))
     }
     /// Returns whether the type is a float or a vector of floats.

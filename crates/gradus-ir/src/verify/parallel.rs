@@ -1,10 +1,10 @@
 //! Verifier rules of parallel ops: V028 to V031.
 
 use super::walk::Context;
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{Op, OpKind, ReduceOp, TypeId};
 
-impl Check<'_> {
+impl Verifier<'_> {
     pub(super) fn parallel(&mut self, op: Op, kind: &OpKind, context: Context) {
         use OpKind::*;
         match kind {
@@ -15,17 +15,21 @@ impl Check<'_> {
                     op,
                     "there is no scope around it",
                 );
-                if let Spawn { when, serial } = kind {
+                if let Spawn {
+                    has_condition: when,
+                    has_final: serial,
+                } = kind
+                {
                     self.conditions(op, usize::from(*when) + usize::from(*serial));
                 }
             }
-            Barrier(_) => self.rank_place(op, context),
+            Barrier(_) => self.check_rank_context(op, context),
             Single { copy, .. } => {
-                self.rank_place(op, context);
+                self.check_rank_context(op, context);
                 self.single(op, *copy);
             }
             ShareFor { chunked, .. } => {
-                self.rank_place(op, context);
+                self.check_rank_context(op, context);
                 let count = 1 + usize::from(*chunked);
                 if count != self.body.operand_count(op) {
                     return self.fail(Rule::ParallelShape, op, "its operands do not fit");
@@ -64,9 +68,9 @@ impl Check<'_> {
         }
     }
 
-    fn rank_place(&mut self, op: Op, context: Context) {
+    fn check_rank_context(&mut self, op: Op, context: Context) {
         self.require(
-            !context.divided,
+            !context.rank_divergent,
             Rule::RankPlace,
             op,
             "only some ranks come here",
@@ -83,7 +87,7 @@ impl Check<'_> {
         if count != self.body.operand_count(op) {
             return self.fail(Rule::ParallelShape, op, "its operands do not fit");
         }
-        let fits = (0..count).all(|i| self.is_truth(self.operand_type(op, i)));
+        let fits = (0..count).all(|i| self.is_bool(self.operand_type(op, i)));
         self.require(fits, Rule::Condition, op, "a condition is no truth value");
     }
 

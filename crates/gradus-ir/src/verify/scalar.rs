@@ -1,9 +1,9 @@
 //! Verifier rules of scalar and vector ops (V014 to V019) and of flags (V027).
 
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{BinaryOp, CastOp, Flags, FloatKind, Op, OpKind, Type, TypeId};
 
-impl Check<'_> {
+impl Verifier<'_> {
     pub(super) fn scalar(&mut self, op: Op, kind: &OpKind) {
         use OpKind::*;
         let a = self.operand_type(op, 0);
@@ -175,16 +175,16 @@ fn allowed_flags(kind: &OpKind) -> Flags {
             Flags::FAST
         }
         OpKind::If | OpKind::Switch(_) => Flags::FAST,
-        OpKind::Loop { .. } => Flags::FAST.with(Flags::MARKED),
-        OpKind::For { .. } => (Flags::FAST.with(Flags::SCALAR))
+        OpKind::Loop { .. } => Flags::FAST.with(Flags::HAS_PARALLEL_INTRINSIC),
+        OpKind::For { .. } => (Flags::FAST.with(Flags::NO_VECTORIZE))
             .with(Flags::INDEPENDENT)
-            .with(Flags::SHARING)
-            .with(Flags::ROLLED)
-            .with(Flags::MARKED),
-        OpKind::ParFor { .. } => Flags::SHARING,
-        OpKind::Spmd { .. } => Flags::TURNS,
-        OpKind::Spawn { .. } => Flags::ORPHAN,
-        OpKind::AtomicRmw(..) => Flags::BETWEEN,
+            .with(Flags::ALLOWS_EQUAL_WRITES)
+            .with(Flags::NO_RUNTIME_UNROLL)
+            .with(Flags::HAS_PARALLEL_INTRINSIC),
+        OpKind::ParFor { .. } => Flags::ALLOWS_EQUAL_WRITES,
+        OpKind::Spmd { .. } => Flags::COOPERATIVE_THREADS,
+        OpKind::Spawn { .. } => Flags::ORPHANED_TASK,
+        OpKind::AtomicRmw(..) => Flags::ATOMIC_ACROSS_ITERATIONS,
         OpKind::Foreign(_) => Flags(u32::MAX),
         _ => Flags::NONE,
     }

@@ -1,10 +1,10 @@
 //! Verifier rules of regions and of region-owning ops: V001, V005 to V009, V028.
 
 use super::walk::Context;
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::{Op, OpKind, ReduceOp, Region, TailKind, Type, TypeId, Value};
 
-impl Check<'_> {
+impl Verifier<'_> {
     /// Checks a region's terminator and parameters.
     pub(super) fn region(&mut self, region: Region, context: Context) {
         let body = self.body;
@@ -13,7 +13,7 @@ impl Check<'_> {
         let Some(last) = body.last(region) else {
             return match owner {
                 Some(op) => self.fail(Rule::LastTerminates, op, "a region of it is empty"),
-                None => self.fail_nowhere(Rule::LastTerminates, "the body is empty"),
+                None => self.fail_without_op(Rule::LastTerminates, "the body is empty"),
             };
         };
         for op in body.ops_in(region) {
@@ -60,7 +60,7 @@ impl Check<'_> {
         let body = self.body;
         match kind {
             ParFor { .. } if body.op_regions(owner).first().copied() != region => {
-                self.combined(owner, region).into_iter().collect()
+                self.combiner_type(owner, region).into_iter().collect()
             }
             If
             | Switch(_)
@@ -76,7 +76,7 @@ impl Check<'_> {
     }
 
     /// Returns the value type of a combiner region of a `par.for`.
-    fn combined(&self, owner: Op, region: Option<Region>) -> Option<TypeId> {
+    fn combiner_type(&self, owner: Op, region: Option<Region>) -> Option<TypeId> {
         let body = self.body;
         let OpKind::ParFor { reductions, .. } = body.kind(owner) else {
             return None;
@@ -93,7 +93,7 @@ impl Check<'_> {
         let mut expected = self.types(body.operands(owner));
         expected.extend(self.types(body.results(owner).iter().copied()));
         let own = self.types(body.operands(last));
-        let fits = own.first().is_some_and(|ty| self.is_truth(*ty)) && own[1..] == expected;
+        let fits = own.first().is_some_and(|ty| self.is_bool(*ty)) && own[1..] == expected;
         self.require(fits, Rule::RepeatFits, last, "its values do not fit");
     }
 
@@ -131,7 +131,7 @@ impl Check<'_> {
             self.fail(Rule::ValueType, owner, "a parameter of a region has none");
         }
         let first = body.op_regions(owner).first() == Some(&region);
-        let Some(expected) = self.given_params(owner, first, region) else {
+        let Some(expected) = self.expected_params(owner, first, region) else {
             // Not an error: any parameters fit.
             return;
         };
@@ -144,14 +144,14 @@ impl Check<'_> {
     }
 
     /// Returns the expected parameter types of a region; `None` if any parameters are legal.
-    fn given_params(&self, owner: Op, first: bool, region: Region) -> Option<Vec<TypeId>> {
+    fn expected_params(&self, owner: Op, first: bool, region: Region) -> Option<Vec<TypeId>> {
         use OpKind::*;
         let operands = self.types(self.body.operands(owner));
         Some(match self.body.kind(owner) {
             Loop { .. } | For { .. } => operands,
             ShareFor { .. } => operands.get(..1)?.to_vec(),
             ParFor { .. } if !first => {
-                let ty = self.combined(owner, Some(region));
+                let ty = self.combiner_type(owner, Some(region));
                 ty.map_or_else(Vec::new, |ty| vec![ty; 2])
             }
             ParFor { dims, .. } => operands.get(..*dims as usize)?.to_vec(),
@@ -172,7 +172,7 @@ impl Check<'_> {
 
     pub(super) fn structure(&mut self, op: Op, kind: &OpKind) {
         let fits = match kind {
-            OpKind::If => self.is_truth(self.operand_type(op, 0)),
+            OpKind::If => self.is_bool(self.operand_type(op, 0)),
             OpKind::Switch(cases) => match *self.ty(self.operand_type(op, 0)) {
                 Type::Int(bits) => bits >= 128 || cases.iter().all(|case| case >> bits == 0),
                 _ => false,

@@ -240,7 +240,7 @@ fn program(text: &str) -> String {
 }
 
 #[test]
-fn each_text_breaks_its_rule_and_no_other() {
+fn each_text_breaks_exactly_one_rule() {
     let mut wrong = Vec::new();
     for (rule, text) in BROKEN {
         let findings = verify(&read(&program(text)));
@@ -257,7 +257,7 @@ fn each_text_breaks_its_rule_and_no_other() {
 }
 
 #[test]
-fn every_rule_has_a_text_that_breaks_it() {
+fn every_rule_has_a_failing_text() {
     let shown: BTreeSet<Rule> = BROKEN.iter().map(|(rule, _)| *rule).collect();
     let others = [Rule::Links, Rule::SymbolFits];
     for rule in Rule::ALL {
@@ -269,7 +269,7 @@ fn every_rule_has_a_text_that_breaks_it() {
 }
 
 #[test]
-fn symbols_are_held_to_their_types() {
+fn symbols_match_their_types() {
     for text in [
         "global @a: i64 = zero 4",
         "global @a: i64 align 3",
@@ -287,7 +287,7 @@ fn symbols_are_held_to_their_types() {
 }
 
 #[test]
-fn a_finding_shows_the_op_and_its_place() {
+fn diagnostics_show_op_and_location() {
     let text =
         "loc 0 = \"a.c\":7:3 in \"f\"\nfunc @f(%n: i64) { %a = fadd %n, %n !loc(0)\n return }";
     let findings = verify(&read(text));
@@ -314,7 +314,7 @@ fn ops_outside_the_body_may_not_use_its_values() {
 }
 
 #[test]
-fn erased_ops_are_forgotten() {
+fn erased_ops_are_not_verified() {
     let mut unit = read(
         "func @f(%n: i64) { %a = add %n, 1 if true { %b = add %a, 1 yield } else { yield } return }",
     );

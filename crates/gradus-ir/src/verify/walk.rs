@@ -3,7 +3,7 @@
 //! A value is visible while the defining region is open and after the defining op has finished. One flag per
 //! value and one per region therefore decide each use in constant time.
 
-use super::{Check, Rule};
+use super::{Rule, Verifier};
 use crate::result_types::implied;
 use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value};
 
@@ -13,7 +13,7 @@ pub(super) struct Context {
     /// True inside a `scope`.
     pub in_scope: bool,
     /// True inside a region that does not run on all ranks of the nearest `spmd` together.
-    pub divided: bool,
+    pub rank_divergent: bool,
     /// True inside any parallel op.
     pub parallel: bool,
 }
@@ -25,9 +25,9 @@ impl Context {
         inner.parallel |= kind.is_parallel();
         match kind {
             Scope => inner.in_scope = true,
-            Spmd { .. } => inner.divided = false,
+            Spmd { .. } => inner.rank_divergent = false,
             ParFor { .. } | ShareFor { .. } | Single { .. } | Critical(_) | Spawn { .. } => {
-                inner.divided = true;
+                inner.rank_divergent = true;
             }
             _ => {}
         }
@@ -42,7 +42,7 @@ enum Step {
     Finish(Op),
 }
 
-struct Seen {
+struct Visibility {
     /// Values with a finished definition.
     values: Vec<bool>,
     /// The open regions, on the path from the root.
@@ -51,9 +51,9 @@ struct Seen {
 }
 
 /// Checks all ops of the body.
-pub(super) fn run(check: &mut Check) {
+pub(super) fn run(check: &mut Verifier) {
     let body = check.body;
-    let mut seen = Seen {
+    let mut seen = Visibility {
         values: vec![false; body.values.len()],
         open: vec![false; body.regions().count()],
         constants: vec![false; body.values.len()],
@@ -94,8 +94,8 @@ pub(super) fn run(check: &mut Check) {
     }
 }
 
-impl Check<'_> {
-    fn op(&mut self, op: Op, context: Context, seen: &mut Seen) {
+impl Verifier<'_> {
+    fn op(&mut self, op: Op, context: Context, seen: &mut Visibility) {
         let body = self.body;
         for (index, value) in body.operands(op).enumerate() {
             self.operand(op, index, value, seen);
@@ -134,7 +134,7 @@ impl Check<'_> {
         }
     }
 
-    fn operand(&mut self, op: Op, index: usize, value: Value, seen: &mut Seen) {
+    fn operand(&mut self, op: Op, index: usize, value: Value, seen: &mut Visibility) {
         let body = self.body;
         if let Definition::Const(id) = body.values[value].def {
             if !std::mem::replace(&mut seen.constants[value.index()], true) {

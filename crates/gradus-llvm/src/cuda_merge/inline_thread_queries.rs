@@ -7,7 +7,9 @@ use crate::cuda_merge::inline_ptx::place;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
-use gradus_ir::externals::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::externals::{
+    DEVICE_PREFIX, ExternalFn, KERNEL_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
+};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;
@@ -37,7 +39,7 @@ impl Host {
             unsafe {
                 let end = LLVMGetNextInstruction(call);
                 let f = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
-                if !name_of(f).starts_with(KERNEL) {
+                if !name_of(f).starts_with(KERNEL_PREFIX) {
                     let message = "a device function that is called by recursion or through a pointer ends its thread";
                     let refused = Diagnostic::error(Code::KernelRefused, message);
                     return Err(refused
@@ -62,7 +64,7 @@ impl Host {
         unsafe {
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
-                let is_kernel = name_of(f).starts_with(KERNEL);
+                let is_kernel = name_of(f).starts_with(KERNEL_PREFIX);
                 if LLVMIsDeclaration(f) == 0 && !is_kernel && lengths.is_taken_in(f) {
                     add_attribute(self, f, "alwaysinline");
                 }
@@ -74,26 +76,27 @@ impl Host {
     /// Marks the functions that must be inlined into their kernel `alwaysinline`.
     pub fn mark_thread_functions(&mut self) {
         let asks = |name: &str| {
-            name == EXIT || matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread())
+            name == EXIT
+                || matches!(lookup(name), Some(ExternalFn::Kernel(f)) if f.depends_on_thread())
         };
         let functions = self.functions().into_iter();
         let asked = functions.filter(|f| asks(&unsafe { name_of(*f) }));
         let shared = self.variables().into_iter().filter(|v| {
             let name = unsafe { name_of(*v) };
-            name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
+            name.starts_with(SHARED_PREFIX) || name.starts_with(SHARED_DYNAMIC_PREFIX)
         });
         let mut open: Vec<LLVMValueRef> = asked.chain(shared).collect();
         let mut seen: HashSet<LLVMValueRef> = open.iter().copied().collect();
         while let Some(value) = open.pop() {
             for f in unsafe { users(value) } {
-                if !seen.insert(f) || unsafe { name_of(f) }.starts_with(KERNEL) {
+                if !seen.insert(f) || unsafe { name_of(f) }.starts_with(KERNEL_PREFIX) {
                     continue;
                 }
                 unsafe {
                     let kind = attribute_kind("noinline");
                     LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind);
                     add_attribute(self, f, "alwaysinline");
-                    if name_of(f).starts_with(DEVICE) {
+                    if name_of(f).starts_with(DEVICE_PREFIX) {
                         // No foreign unit can inline the function.
                         self.keep_from_others(f);
                     }

@@ -6,7 +6,7 @@ use crate::cuda_merge::inline_thread_queries::users;
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
-use gradus_ir::externals::{ENTRY, LAUNCH, RUN, SHARED};
+use gradus_ir::externals::{ENTRY_PREFIX, LAUNCH_PREFIX, RUN_PREFIX, SHARED_PREFIX};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};
@@ -28,7 +28,7 @@ impl Host {
             let mut types = vec![long; SIZES + 1];
             types[0] = ptr;
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            let name = c_string(&format!("{ENTRY}{name}"));
+            let name = c_string(&format!("{ENTRY_PREFIX}{name}"));
             let entry = LLVMAddFunction(self.module, name.as_ptr(), ty);
             LLVMSetLinkage(entry, LLVMLinkage::LLVMInternalLinkage);
             self.copy_attributes(kernel, entry);
@@ -48,7 +48,7 @@ impl Host {
     /// Emits `void RUN(sizes…, arguments…)`, which launches the kernel.
     unsafe fn add_run(&self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
         unsafe {
-            let (run, _) = self.launch_of(kernel, RUN, name);
+            let (run, _) = self.launch_of(kernel, RUN_PREFIX, name);
             LLVMSetLinkage(run, LLVMLinkage::LLVMInternalLinkage);
             self.copy_attributes(kernel, run);
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -56,7 +56,7 @@ impl Host {
             LLVMPositionBuilderAtEnd(b, block);
             let params = 0..LLVMCountParams(run);
             let mut args: Vec<LLVMValueRef> = params.map(|i| LLVMGetParam(run, i)).collect();
-            let (launch, _) = self.launch_of(kernel, LAUNCH, name);
+            let (launch, _) = self.launch_of(kernel, LAUNCH_PREFIX, name);
             self.call_all(b, launch, &mut args);
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
@@ -238,7 +238,7 @@ impl Host {
         let reached = self.closure(&[&unsafe { name_of(kernel) }]);
         let layout = unsafe { LLVMGetModuleDataLayout(self.module) };
         let shared = self.variables().into_iter().filter(|v| unsafe {
-            name_of(*v).starts_with(SHARED)
+            name_of(*v).starts_with(SHARED_PREFIX)
                 && users(*v).iter().any(|f| reached.contains(&name_of(*f)))
         });
         let size = |v| unsafe { LLVMABISizeOfType(layout, LLVMGlobalGetValueType(v)) };

@@ -16,7 +16,7 @@
 use super::add_attribute;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::externals::LAUNCH;
+use gradus_ir::externals::LAUNCH_PREFIX;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
 use llvm_sys::prelude::*;
@@ -151,7 +151,8 @@ impl Host {
                 .collect();
             args.push(param(6));
             args.extend(self.arguments(b, launched.kernel, param(5)));
-            let (launch, launch_type) = self.launch_of(launched.kernel, LAUNCH, &launched.name);
+            let (launch, launch_type) =
+                self.launch_of(launched.kernel, LAUNCH_PREFIX, &launched.name);
             let count = args.len() as u32;
             LLVMBuildCall2(b, launch_type, launch, args.as_mut_ptr(), count, NO_NAME);
             let ended = LLVMFunctionType(LLVMVoidTypeInContext(self.ctx), [].as_mut_ptr(), 0, 0);

@@ -35,8 +35,8 @@ use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
 use gradus_ir::externals::{
-    DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE,
-    differentiation_call, lookup,
+    DEVICE_PREFIX, ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, RUN_PREFIX,
+    SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX, differentiation_call, lookup,
 };
 use gradus_ir::{Code, Diagnostic};
 use launches::calls_of;
@@ -111,7 +111,7 @@ impl Host {
                 let next = LLVMGetNextGlobal(v);
                 if LLVMIsDeclaration(v) == 0 {
                     internal(v);
-                } else if name_of(v).starts_with(SHARED_DYNAMIC) {
+                } else if name_of(v).starts_with(SHARED_DYNAMIC_PREFIX) {
                     stand_for(*dynamic.get_or_insert(v), v);
                 }
                 v = next;
@@ -144,7 +144,7 @@ impl Host {
         for f in self.functions() {
             let name = unsafe { name_of(f) };
             let known = lookup(&name).filter(|_| unsafe { LLVMIsDeclaration(f) } != 0);
-            if matches!(known, Some(Known::Kernel(GpuFn::Service))) {
+            if matches!(known, Some(ExternalFn::Kernel(GpuFn::Service))) {
                 unsafe { add_attribute(self, f, "nounwind") };
             }
         }
@@ -156,8 +156,9 @@ impl Host {
         for value in self.functions().into_iter().chain(self.variables()) {
             unsafe {
                 let name = name_of(value);
-                let is_own = name.starts_with(KERNEL)
-                    || (name.starts_with(VARIABLE) && !(separate && is_shared_by_units(&name)));
+                let is_own = name.starts_with(KERNEL_PREFIX)
+                    || (name.starts_with(VARIABLE_PREFIX)
+                        && !(separate && is_shared_by_units(&name)));
                 if is_own && LLVMIsDeclaration(value) == 0 {
                     LLVMSetLinkage(value, LLVMLinkage::LLVMInternalLinkage);
                 }
@@ -196,13 +197,15 @@ impl Host {
     pub fn drop_kernels(&mut self) {
         for launch in self.functions() {
             let name = unsafe { name_of(launch) };
-            let run = name.strip_prefix(LAUNCH).map(|name| format!("{RUN}{name}"));
+            let run = name
+                .strip_prefix(LAUNCH_PREFIX)
+                .map(|name| format!("{RUN_PREFIX}{name}"));
             if let Some(run) = run.and_then(|run| self.function(&run)) {
                 unsafe { LLVMReplaceAllUsesWith(launch, run) };
             }
         }
         let is_kernel = |f: &LLVMValueRef| unsafe {
-            name_of(*f).starts_with(KERNEL) && LLVMGetFirstUse(*f).is_null()
+            name_of(*f).starts_with(KERNEL_PREFIX) && LLVMGetFirstUse(*f).is_null()
         };
         let kernels: Vec<LLVMValueRef> = self.functions().into_iter().filter(is_kernel).collect();
         for f in kernels {
@@ -210,7 +213,7 @@ impl Host {
         }
         let is_shared = |v: &LLVMValueRef| unsafe {
             let name = name_of(*v);
-            (name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC))
+            (name.starts_with(SHARED_PREFIX) || name.starts_with(SHARED_DYNAMIC_PREFIX))
                 && LLVMGetFirstUse(*v).is_null()
         };
         let shared: Vec<LLVMValueRef> = self.variables().into_iter().filter(is_shared).collect();
@@ -263,7 +266,7 @@ unsafe fn internal(value: LLVMValueRef) {
 
 /// Returns whether a device symbol is looked up by name after the link.
 fn is_found_by_name(name: &str) -> bool {
-    [KERNEL, VARIABLE, DEVICE]
+    [KERNEL_PREFIX, VARIABLE_PREFIX, DEVICE_PREFIX]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
@@ -271,7 +274,7 @@ fn is_found_by_name(name: &str) -> bool {
 /// Returns whether other translation units may refer to a variable: C names, and C++ names without internal
 /// linkage.
 fn is_shared_by_units(name: &str) -> bool {
-    let name = name.strip_prefix(VARIABLE).unwrap_or(name);
+    let name = name.strip_prefix(VARIABLE_PREFIX).unwrap_or(name);
     !name.starts_with("_Z") || retarget::is_external(name)
 }
 

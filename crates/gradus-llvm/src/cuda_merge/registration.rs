@@ -5,7 +5,7 @@ use super::launches::Stubbed;
 use super::{calls_in, is_shared_by_units};
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::externals::{KERNEL, VARIABLE};
+use gradus_ir::externals::{KERNEL_PREFIX, VARIABLE_PREFIX};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -77,7 +77,7 @@ impl Host {
             // Another unit defines the variable, and the host half of the present unit may refer to it.
             let name = unsafe { name_of(variable) };
             let declared = unsafe { LLVMIsDeclaration(variable) } != 0;
-            if let Some(name) = name.strip_prefix(VARIABLE).filter(|_| declared) {
+            if let Some(name) = name.strip_prefix(VARIABLE_PREFIX).filter(|_| declared) {
                 let shadow = c_string(name);
                 let shadow = unsafe { LLVMGetNamedGlobal(self.module, shadow.as_ptr()) };
                 if !shadow.is_null() {
@@ -108,7 +108,7 @@ impl Host {
 
     /// Returns the device's variable with the given name.
     fn device_variable(&self, name: &str) -> Option<LLVMValueRef> {
-        let own = c_string(&format!("{VARIABLE}{name}"));
+        let own = c_string(&format!("{VARIABLE_PREFIX}{name}"));
         let variable = unsafe { LLVMGetNamedGlobal(self.module, own.as_ptr()) };
         (!variable.is_null()).then_some(variable)
     }
@@ -127,7 +127,7 @@ impl Host {
         let symbols = self.named_symbols(registered);
         let (mut rows, mut known) = (Vec::new(), Vec::new());
         for (stub, name, text) in &registered.kernels {
-            if let Some(kernel) = self.function(&format!("{KERNEL}{name}")) {
+            if let Some(kernel) = self.function(&format!("{KERNEL_PREFIX}{name}")) {
                 let entry = self.add_entry(kernel, name);
                 let threads = unsafe { self.most_threads(kernel) };
                 let shared = self.shared_bytes(kernel);

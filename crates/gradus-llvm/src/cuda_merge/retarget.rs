@@ -9,7 +9,9 @@
 
 use crate::cuda_merge::builtin_names;
 use crate::cuda_merge::builtin_names::HELPERS;
-use gradus_ir::externals::{DEVICE, KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::externals::{
+    DEVICE_PREFIX, KERNEL_PREFIX, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, VARIABLE_PREFIX,
+};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
@@ -100,14 +102,14 @@ fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<Str
         if line.starts_with("define ") && line.contains(" ptx_kernel ") {
             if let Some(name) = symbol_in(line) {
                 kernels.push(plain(name).to_string());
-                symbols.insert(name.to_string(), prefixed(KERNEL, name));
+                symbols.insert(name.to_string(), prefixed(KERNEL_PREFIX, name));
             }
         } else if separate
             && (line.starts_with("define ") || line.starts_with("declare "))
             && let Some(name) = symbol_in(line)
             && is_of_all_units(line, plain(name))
         {
-            symbols.insert(name.to_string(), prefixed(DEVICE, name));
+            symbols.insert(name.to_string(), prefixed(DEVICE_PREFIX, name));
         } else if line.starts_with('@')
             && let Some(name) = symbol_in(line)
             && let Some(prefix) = variable_prefix(line)
@@ -140,11 +142,15 @@ fn variable_prefix(line: &str) -> Option<&'static str> {
     let head = rest.split('"').next().unwrap_or(rest);
     let external = head.contains("= external ") || head.contains("extern_weak ");
     if head.contains("addrspace(3) ") {
-        Some(if external { SHARED_DYNAMIC } else { SHARED })
+        Some(if external {
+            SHARED_DYNAMIC_PREFIX
+        } else {
+            SHARED_PREFIX
+        })
     } else if !head.contains("extern_weak ")
         && (head.contains("addrspace(1) ") || head.contains("addrspace(4) "))
     {
-        Some(VARIABLE)
+        Some(VARIABLE_PREFIX)
     } else {
         None
     }

@@ -9,7 +9,7 @@ use super::launches::calls_of;
 use crate::cuda_merge::inline_ptx::place;
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::externals::{CALLED, DEVICE, TOGETHER};
+use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -26,7 +26,11 @@ impl Host {
             let line = self.source_line(&name);
             let (file, line) = line.map_or((String::new(), 0), |line| (line.file, line.line));
             let spelled = self.source_name(&name).unwrap_or_default();
-            self.note(TOGETHER, &name, &format!("{file}:{line}:{spelled}"));
+            self.note(
+                LOCAL_DEVICE_PREFIX,
+                &name,
+                &format!("{file}:{line}:{spelled}"),
+            );
         }
     }
 
@@ -35,19 +39,23 @@ impl Host {
         for f in self.functions() {
             unsafe {
                 let name = name_of(f);
-                if !name.starts_with(DEVICE) || LLVMIsDeclaration(f) == 0 {
+                if !name.starts_with(DEVICE_PREFIX) || LLVMIsDeclaration(f) == 0 {
                     continue;
                 }
                 let call = calls_of(f).into_iter().find_map(|call| place(call));
                 if let Some(at) = call {
-                    self.note(CALLED, &name, &format!("{}:{}:", at.file, at.line));
+                    self.note(
+                        CALL_SITE_PREFIX,
+                        &name,
+                        &format!("{}:{}:", at.file, at.line),
+                    );
                 }
             }
         }
     }
 
     unsafe fn note(&self, prefix: &str, name: &str, text: &str) {
-        let name = name.strip_prefix(DEVICE).unwrap_or(name);
+        let name = name.strip_prefix(DEVICE_PREFIX).unwrap_or(name);
         unsafe {
             let held = LLVMConstStringInContext2(self.ctx, text.as_ptr().cast(), text.len(), 0);
             let name = c_string(&format!("{prefix}{name}"));

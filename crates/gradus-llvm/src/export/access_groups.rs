@@ -64,21 +64,21 @@ impl Structure<'_, '_, '_> {
 
     /// Disables vectorization of a loop with [`Flags::SCALAR`].
     pub(super) fn keep_scalar(&self, op: Op, branch: LLVMValueRef) {
-        if self.body.ops[op].flags.has(Flags::SCALAR) {
+        if self.body.ops[op].flags.has(Flags::NO_VECTORIZE) {
             unsafe { gr_set_scalar(branch) };
         }
     }
 
     /// Disables runtime unrolling of a loop with [`Flags::ROLLED`].
     pub(super) fn keep_rolled(&self, op: Op, branch: LLVMValueRef) {
-        if self.body.ops[op].flags.has(Flags::ROLLED) {
+        if self.body.ops[op].flags.has(Flags::NO_RUNTIME_UNROLL) {
             unsafe { gr_set_rolled(branch) };
         }
     }
 
     /// Records on the branch of a loop with [`Flags::MARKED`] that a marker precedes the loop.
     pub(super) fn keep_marked(&self, op: Op, branch: LLVMValueRef) {
-        if self.body.ops[op].flags.has(Flags::MARKED) {
+        if self.body.ops[op].flags.has(Flags::HAS_PARALLEL_INTRINSIC) {
             unsafe { gr_set_marked(branch) };
         }
     }

@@ -146,7 +146,7 @@ impl Exporter<'_, '_> {
                     let size = self.unit.layout.size_bytes(self.unit, data.ty) as i64;
                     self.offset(start, *offset, (0..=size).contains(offset))
                 }
-                ConstKind::NoObject(number) => {
+                ConstKind::DanglingAddress(number) => {
                     let int = LLVMInt64TypeInContext(self.host.ctx);
                     LLVMConstIntToPtr(LLVMConstInt(int, u64::from(*number), 0), ty)
                 }

@@ -3,7 +3,7 @@ use super::Exporter;
 use crate::host::ffi::*;
 use crate::host::pipeline::attribute_kind;
 use gradus_ir::{
-    Attr, AttrValue, AttrsId, Diagnostic, MetaId, POINTEE, ScopeId, TbaaTag, TbaaTypeId,
+    Attr, AttrValue, AttrsId, Diagnostic, MetaId, POINTEE_ATTR, ScopeId, TbaaTag, TbaaTypeId,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -40,7 +40,7 @@ impl Exporter<'_, '_> {
             made.push((LLVMAttributeReturnIndex, self.attribute(attr)?));
         }
         for (i, list) in set.params.iter().enumerate() {
-            for attr in list.iter().filter(|attr| attr.name != POINTEE) {
+            for attr in list.iter().filter(|attr| attr.name != POINTEE_ATTR) {
                 made.push((i as LLVMAttributeIndex + 1, self.attribute(attr)?));
             }
         }
@@ -98,9 +98,9 @@ impl Exporter<'_, '_> {
         if let Some(tag) = &meta.tbaa {
             made.push((self.metadata_kind("tbaa"), self.tbaa_tag(tag)));
         }
-        if !meta.copied.is_empty() {
+        if !meta.tbaa_struct.is_empty() {
             let mut parts = Vec::new();
-            for member in &meta.copied {
+            for member in &meta.tbaa_struct {
                 let numbers = [member.offset_bytes, member.size_bytes].map(|n| self.number(n));
                 parts.extend(numbers);
                 parts.push(self.tbaa_tag(&member.tag));

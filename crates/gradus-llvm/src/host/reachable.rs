@@ -9,7 +9,7 @@
 use crate::host::ffi::*;
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
-use gradus_ir::externals::{ExceptionFn, KERNEL, Known, is_text_object, lookup};
+use gradus_ir::externals::{ExceptionFn, ExternalFn, KERNEL_PREFIX, is_cpp_text_function, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode, LLVMValueKind};
@@ -54,7 +54,7 @@ impl Host {
     /// Like [`Host::closure`], with the no-return functions.
     pub(crate) fn reached(&self, roots: &[&str]) -> Reached {
         let roots: Vec<LLVMValueRef> = roots.iter().filter_map(|r| self.function(r)).collect();
-        let kernel = |f: &LLVMValueRef| unsafe { name_of(*f) }.starts_with(KERNEL);
+        let kernel = |f: &LLVMValueRef| unsafe { name_of(*f) }.starts_with(KERNEL_PREFIX);
         let mut on = WaysOn {
             handler: false,
             other: self.functions().iter().any(kernel),
@@ -148,7 +148,7 @@ impl Walk {
             && (!self.on.handler || has(self.kinds.no_unwind))
             && matches!(
                 lookup(&unsafe { name_of(function) }),
-                None | Some(Known::Exception(
+                None | Some(ExternalFn::Exception(
                     ExceptionFn::Panic | ExceptionFn::LibraryThrow
                 ))
             )
@@ -248,7 +248,7 @@ impl Walk {
                     LLVMValueKind::LLVMFunctionValueKind => {
                         if self.is_last(c) {
                             self.reached.last.push(c);
-                        } else if LLVMIsDeclaration(c) == 0 && !is_text_object(&name_of(c)) {
+                        } else if LLVMIsDeclaration(c) == 0 && !is_cpp_text_function(&name_of(c)) {
                             self.reached.functions.push(c);
                         }
                         continue;

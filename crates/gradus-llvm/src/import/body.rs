@@ -691,7 +691,7 @@ impl Maker<'_, '_> {
         }
         self.body.ops[op].loc = self.importer.location(terminator);
         if unsafe { gr_is_marked(terminator) } != 0 {
-            self.body.ops[op].flags = gradus_ir::Flags::MARKED;
+            self.body.ops[op].flags = gradus_ir::Flags::HAS_PARALLEL_INTRINSIC;
         }
         if let Some(id) = self.importer.meta(terminator) {
             let mut host = self.importer.unit.meta(id).host.clone();

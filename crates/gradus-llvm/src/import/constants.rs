@@ -6,7 +6,8 @@
 use super::Importer;
 use crate::host::ffi::*;
 use gradus_ir::{
-    ConstId, ConstKind, FIRST_OBJECT, Global, GlobalId, Initializer, Linkage, Relocation, Symbol,
+    ConstId, ConstKind, Global, GlobalId, Initializer, Linkage, MIN_OBJECT_ADDRESS, Relocation,
+    Symbol,
 };
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::LLVMValueKind::{self, *};
@@ -44,7 +45,7 @@ pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
 /// out, because their first page may hold objects.
 fn no_object(c: LLVMValueRef) -> Option<u16> {
     let number = u16::try_from(number_as_address(c)?).ok()?;
-    (1..FIRST_OBJECT).contains(&number).then_some(number)
+    (1..MIN_OBJECT_ADDRESS).contains(&number).then_some(number)
 }
 
 /// Returns the number behind an `inttoptr` constant (vtables contain offsets in this form).
@@ -140,7 +141,7 @@ impl Importer<'_> {
                 Some((Symbol::Func(f), 0)) => ConstKind::Func(f),
                 Some((Symbol::Global(global), offset)) => ConstKind::Global { global, offset },
                 _ => match no_object(c) {
-                    Some(number) => ConstKind::NoObject(number),
+                    Some(number) => ConstKind::DanglingAddress(number),
                     None => self.foreign_constant(c),
                 },
             },
@@ -209,7 +210,7 @@ impl Importer<'_> {
                     n => n,
                 },
                 init: None,
-                unread: Vec::new(),
+                unparsed_symbols: Vec::new(),
                 room_bytes: 0,
                 derived_from: None,
             }
@@ -241,7 +242,7 @@ impl Importer<'_> {
             }
             match self.initializer(init) {
                 Some(image) => self.unit.globals[id].init = Some(image),
-                None => self.unit.globals[id].unread = self.named_in(init),
+                None => self.unit.globals[id].unparsed_symbols = self.named_in(init),
             }
         }
     }

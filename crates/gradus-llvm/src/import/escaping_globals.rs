@@ -7,7 +7,7 @@
 
 use super::Importer;
 use crate::host::ffi::name_of;
-use gradus_ir::{GivenAway, GlobalId, Symbol};
+use gradus_ir::{AddressEscapes, GlobalId, Symbol};
 use llvm_sys::LLVMOpcode::{self, *};
 use llvm_sys::LLVMTypeKind::{LLVMDoubleTypeKind, LLVMFloatTypeKind, LLVMX86_FP80TypeKind};
 use llvm_sys::LLVMValueKind::*;
@@ -24,7 +24,7 @@ const MOST_USES: usize = 1 << 14;
 struct Search {
     work: Vec<LLVMValueRef>,
     seen: HashSet<LLVMValueRef>,
-    found: GivenAway,
+    found: AddressEscapes,
 }
 
 impl Search {
@@ -46,22 +46,22 @@ impl Importer<'_> {
             .collect();
         for (variable, id) in variables {
             let found = self.given_away(variable);
-            if !found.by.is_empty() || !found.set_by.is_empty() {
-                self.unit.state_given_away(id, found);
+            if !found.stored_by.is_empty() || !found.pointers_stored_by.is_empty() {
+                self.unit.set_address_escapes(id, found);
             }
         }
     }
 
-    fn given_away(&self, variable: LLVMValueRef) -> GivenAway {
+    fn given_away(&self, variable: LLVMValueRef) -> AddressEscapes {
         let mut search = Search {
             work: vec![variable],
             seen: HashSet::from([variable]),
-            found: GivenAway::default(),
+            found: AddressEscapes::default(),
         };
         while let Some(value) = search.work.pop() {
             if search.seen.len() > MOST_USES {
-                search.found.by.insert(None);
-                search.found.set_by.insert(None);
+                search.found.stored_by.insert(None);
+                search.found.pointers_stored_by.insert(None);
                 break;
             }
             let mut at = unsafe { LLVMGetFirstUse(value) };
@@ -80,12 +80,12 @@ impl Importer<'_> {
             match LLVMGetValueKind(user) {
                 LLVMGlobalVariableValueKind => {
                     let holder = self.global_ids.get(&user).map(|id| Symbol::Global(*id));
-                    search.found.by.insert(holder);
+                    search.found.stored_by.insert(holder);
                     return;
                 }
                 LLVMInstructionValueKind => {}
                 LLVMConstantExprValueKind if LLVMGetConstOpcode(user) == LLVMPtrToInt => {
-                    search.found.by.insert(None);
+                    search.found.stored_by.insert(None);
                     return;
                 }
                 _ => return search.follow(user),
@@ -96,16 +96,22 @@ impl Importer<'_> {
                 }
                 LLVMStore => {
                     if self.is_wide(LLVMTypeOf(LLVMGetOperand(user, 0))) {
-                        search.found.set_by.insert(self.function_of(user));
+                        search
+                            .found
+                            .pointers_stored_by
+                            .insert(self.function_of(user));
                     }
                 }
                 LLVMAtomicRMW | LLVMAtomicCmpXchg => {
-                    search.found.set_by.insert(self.function_of(user));
+                    search
+                        .found
+                        .pointers_stored_by
+                        .insert(self.function_of(user));
                     if LLVMGetOperand(user, 0) != value {
-                        search.found.by.insert(self.function_of(user));
+                        search.found.stored_by.insert(self.function_of(user));
                     }
                 }
-                LLVMPtrToInt => _ = search.found.by.insert(self.function_of(user)),
+                LLVMPtrToInt => _ = search.found.stored_by.insert(self.function_of(user)),
                 LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
                 | LLVMInsertValue | LLVMExtractValue => search.follow(user),
                 LLVMCall | LLVMInvoke => self.passed(search, value, user),
@@ -129,7 +135,7 @@ impl Importer<'_> {
         unsafe {
             let place = LLVMGetOperand(store, 1);
             if LLVMIsAAllocaInst(place).is_null() {
-                search.found.by.insert(self.function_of(store));
+                search.found.stored_by.insert(self.function_of(store));
                 return;
             }
             let mut at = LLVMGetFirstUse(place);
@@ -138,7 +144,7 @@ impl Importer<'_> {
                 if !LLVMIsALoadInst(user).is_null() {
                     search.follow(user);
                 } else if !keeps_variable(user, place) {
-                    search.found.by.insert(self.function_of(store));
+                    search.found.stored_by.insert(self.function_of(store));
                 }
                 at = LLVMGetNextUse(at);
             }
@@ -151,7 +157,10 @@ impl Importer<'_> {
             let callee = LLVMGetCalledValue(call);
             if LLVMGetValueKind(callee) != LLVMFunctionValueKind || LLVMIsDeclaration(callee) != 0 {
                 if may_set(call, callee, value) {
-                    search.found.set_by.insert(self.function_of(call));
+                    search
+                        .found
+                        .pointers_stored_by
+                        .insert(self.function_of(call));
                 }
                 return;
             }

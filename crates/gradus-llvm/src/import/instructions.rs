@@ -2,8 +2,8 @@
 use super::Importer;
 use crate::host::ffi::*;
 use gradus_ir::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, BinaryOp, CallInfo, CastOp, Flags, FloatPredicate,
-    IntPredicate, LandingPad, OpKind, RmwOp, TailKind,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BinaryOp, CallInfo, CastOp, Flags,
+    FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, TailKind,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -79,7 +79,7 @@ impl Importer<'_> {
             AllocaInfo {
                 ty: self.ty(LLVMGetAllocatedType(inst)),
                 align_bytes: LLVMGetAlignment(inst),
-                place: AllocaPlace::Frame,
+                storage: AllocaStorage::Frame,
                 inalloca: gr_alloca_flags(inst) & 1 != 0,
             }
         }

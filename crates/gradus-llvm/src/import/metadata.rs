@@ -3,7 +3,7 @@
 use super::Importer;
 use crate::host::ffi::*;
 use gradus_ir::{
-    AliasScope, CopiedMember, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaTag,
+    AliasScope, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaStructMember, TbaaTag,
     TbaaType, TbaaTypeId,
 };
 use llvm_sys::core::*;
@@ -77,8 +77,8 @@ impl Importer<'_> {
                     meta.tbaa.is_some()
                 }
                 "tbaa.struct" => {
-                    meta.copied = self.copied(*node).unwrap_or_default();
-                    !meta.copied.is_empty()
+                    meta.tbaa_struct = self.copied(*node).unwrap_or_default();
+                    !meta.tbaa_struct.is_empty()
                 }
                 "alias.scope" => self.scopes(*node).map(|s| meta.alias_scopes = s).is_some(),
                 "noalias" => self.scopes(*node).map(|s| meta.noalias = s).is_some(),
@@ -155,7 +155,7 @@ impl Importer<'_> {
     }
 
     /// Reads the members of a `tbaa.struct` node `!{offset, size, tag, …}`; `None` for other forms.
-    fn copied(&mut self, node: LLVMMetadataRef) -> Option<Vec<CopiedMember>> {
+    fn copied(&mut self, node: LLVMMetadataRef) -> Option<Vec<TbaaStructMember>> {
         let operands = self.operands(node);
         let (members, []) = operands.as_chunks() else {
             return None;
@@ -170,7 +170,7 @@ impl Importer<'_> {
             else {
                 return None;
             };
-            copied.push(CopiedMember {
+            copied.push(TbaaStructMember {
                 offset_bytes: *offset_bytes,
                 size_bytes: *size_bytes,
                 tag: self.tbaa_tag(*tag)?,

@@ -29,7 +29,7 @@ use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
 use crate::prepare::fortran;
 use crate::restructure;
-use gradus_ir::externals::QUESTION;
+use gradus_ir::externals::QUERY_SYMBOL;
 use gradus_ir::{
     AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
     TbaaTypeId, Unit,
@@ -73,8 +73,8 @@ fn state_written(unit: &mut Unit) {
     for func in unit.functions.ids() {
         let name = &unit.functions[func].name;
         if fortran::is_payload(name) {
-            unit.state_allocation(func, 0);
-        } else if !name.starts_with(QUESTION) || !unit.state_like(func, QUESTION) {
+            unit.declare_allocator(func, 0);
+        } else if !name.starts_with(QUERY_SYMBOL) || !unit.declare_equivalent(func, QUERY_SYMBOL) {
             continue;
         }
         unit.functions[func].body = None;
@@ -121,12 +121,12 @@ impl Host {
         let mut imported = self.import_functions(&reached.functions, true);
         for name in reached.last.iter().map(|f| unsafe { name_of(*f) }) {
             if let Some(func) = imported.unit.function(&name) {
-                imported.unit.state_last(func);
+                imported.unit.declare_no_return(func);
             }
         }
         for name in reached.aside.iter().map(|f| unsafe { name_of(*f) }) {
             if let Some(func) = imported.unit.function(&name) {
-                imported.unit.state_inactive(func);
+                imported.unit.declare_inactive(func);
             }
         }
         state_written(&mut imported.unit);
@@ -171,7 +171,7 @@ impl<'h> Importer<'h> {
         let mut unit = Unit::default();
         unit.layout = Layout::parse(&host.data_layout());
         let functions = host.functions();
-        unit.take_names(functions.into_iter().map(|f| unsafe { name_of(f) }));
+        unit.reserve_names(functions.into_iter().map(|f| unsafe { name_of(f) }));
         Importer {
             unit,
             data_layout: unsafe { LLVMGetModuleDataLayout(host.module) },

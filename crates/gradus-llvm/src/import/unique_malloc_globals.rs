@@ -13,7 +13,7 @@ impl Importer<'_> {
         let variables: Vec<_> = self.global_ids.iter().map(|(g, id)| (*g, *id)).collect();
         for (variable, id) in variables {
             if self.leads_to_own_blocks(variable) {
-                self.unit.state_own_blocks(id);
+                self.unit.declare_fresh_block_pointer(id);
             }
         }
     }

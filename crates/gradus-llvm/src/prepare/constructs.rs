@@ -8,7 +8,7 @@
 
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
-use gradus_ir::externals::{Known, lookup};
+use gradus_ir::externals::{ExternalFn, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
@@ -35,7 +35,7 @@ impl Host {
         let mut holding: HashSet<LLVMValueRef> = HashSet::new();
         let mut fresh = users(&|name| {
             let known = lookup(name);
-            matches!(known, Some(Known::OpenMp(id)) if !id.is_of_no_team())
+            matches!(known, Some(ExternalFn::OpenMp(id)) if !id.is_team_independent())
         });
         while !fresh.is_empty() {
             holding.extend(fresh.iter().map(|(f, _)| *f));

@@ -10,7 +10,7 @@
 use crate::host::ffi::NO_NAME;
 use crate::host::module::Host;
 use gradus_ir::Diagnostic;
-use gradus_ir::externals::QUESTION;
+use gradus_ir::externals::QUERY_SYMBOL;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
@@ -30,7 +30,7 @@ impl Host {
         if calls.is_empty() {
             return Ok(());
         }
-        let name = format!("{QUESTION}_cast");
+        let name = format!("{QUERY_SYMBOL}_cast");
         if !self.defines(&name) {
             let module = self.read_text(question_text(&name).as_bytes(), &name)?;
             self.link_module(module, &name)?;

@@ -11,7 +11,8 @@ use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
 use crate::prepare::libstdcxx_vectors;
 use gradus_ir::externals::{
-    Known, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
+    ExternalFn, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_cpp_text_function,
+    lookup,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -90,7 +91,7 @@ impl Host {
     /// characters would be bytes of unknown type.
     fn keep_text_apart(&mut self) {
         for f in self.functions() {
-            if is_text_object(&unsafe { name_of(f) }) {
+            if is_cpp_text_function(&unsafe { name_of(f) }) {
                 self.keep_apart(f);
             }
         }
@@ -102,7 +103,7 @@ impl Host {
     fn keep_tasks_apart(&mut self) {
         for f in self.functions() {
             let known = lookup(&unsafe { name_of(f) });
-            if known == Some(Known::OpenMp(OpenMpFn::TaskAlloc)) {
+            if known == Some(ExternalFn::OpenMp(OpenMpFn::TaskAlloc)) {
                 for entry in unsafe { arguments(f, TASK_ENTRY) } {
                     self.keep_apart(entry);
                 }
@@ -187,7 +188,7 @@ impl Host {
         let noduplicate = attribute_kind("noduplicate");
         for f in self.functions() {
             let known = lookup(&unsafe { name_of(f) });
-            if !matches!(known, Some(Known::OpenMp(_))) {
+            if !matches!(known, Some(ExternalFn::OpenMp(_))) {
                 continue;
             }
             unsafe {

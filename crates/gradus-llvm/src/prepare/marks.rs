@@ -12,7 +12,7 @@ use crate::host::symbols::path_of;
 use crate::import::metadata_kinds;
 use crate::prepare::global_registrations::{Word, word};
 use gradus_ir::SourceSpan;
-use gradus_ir::externals::interface_word;
+use gradus_ir::externals::interface_keyword;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -80,7 +80,7 @@ impl Host {
     pub fn marks(&self) -> (Vec<Marked>, MarkedInstructions) {
         let names = metadata_kinds(self.ctx).into_iter().zip(0..);
         let named =
-            names.filter_map(|(name, kind)| Some((interface_word(&name)?.to_string(), kind)));
+            names.filter_map(|(name, kind)| Some((interface_keyword(&name)?.to_string(), kind)));
         let mut reader = Reader {
             kinds: named.collect(),
             found: Vec::new(),
@@ -387,7 +387,7 @@ impl Reader {
                 let mut length = 0;
                 let key = LLVMGetStringAttributeKind(attribute, &mut length);
                 let key = text_of(key, length as usize);
-                let Some(word) = interface_word(&key) else {
+                let Some(word) = interface_keyword(&key) else {
                     continue;
                 };
                 let value = LLVMGetStringAttributeValue(attribute, &mut length);
@@ -500,7 +500,7 @@ impl Reader {
                 // Not an error: the text is not constant, so the annotation is none of the interface's.
                 return;
             };
-            if let Some(rest) = interface_word(&text) {
+            if let Some(rest) = interface_keyword(&text) {
                 let (word, value) = rest.split_once('=').unwrap_or((rest, ""));
                 self.found.push(Marked {
                     form: MarkForm::Annotation,

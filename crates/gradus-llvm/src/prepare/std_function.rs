@@ -9,7 +9,7 @@
 
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
-use gradus_ir::externals::QUESTION;
+use gradus_ir::externals::QUERY_SYMBOL;
 use llvm_sys::LLVMTypeKind::LLVMIntegerTypeKind;
 use llvm_sys::LLVMValueKind::{LLVMConstantIntValueKind, LLVMFunctionValueKind};
 use llvm_sys::core::*;
@@ -50,7 +50,7 @@ impl Host {
         }
         for manager in managers {
             unsafe {
-                let copy = c_string(&format!("{QUESTION}_{}", name_of(manager)));
+                let copy = c_string(&format!("{QUERY_SYMBOL}_{}", name_of(manager)));
                 gr_leave_to_copy(manager, copy.as_ptr(), OPERATION, TYPE, ADDRESS);
             }
         }

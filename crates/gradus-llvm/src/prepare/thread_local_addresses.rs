@@ -9,7 +9,7 @@ use crate::cuda_merge::set_callee;
 use crate::host::ffi::{c_string, name_of};
 use crate::host::module::Host;
 use crate::host::pipeline::attribute_kind;
-use gradus_ir::externals::OWN_ADDRESS;
+use gradus_ir::externals::THREAD_LOCAL_ADDRESS;
 use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -45,7 +45,7 @@ impl Host {
             let found = LLVMGetNamedFunction(self.module, c_string(INTRINSIC).as_ptr());
             if !found.is_null() {
                 let ty = LLVMGlobalGetValueType(found);
-                let name = c_string(OWN_ADDRESS);
+                let name = c_string(THREAD_LOCAL_ADDRESS);
                 let there = LLVMGetNamedFunction(self.module, name.as_ptr());
                 let hidden = match there.is_null() {
                     true => LLVMAddFunction(self.module, name.as_ptr(), ty),
@@ -64,7 +64,7 @@ impl Host {
     /// Undoes [`Host::hide_own_addresses`].
     pub fn show_own_addresses(&mut self) {
         unsafe {
-            let hidden = LLVMGetNamedFunction(self.module, c_string(OWN_ADDRESS).as_ptr());
+            let hidden = LLVMGetNamedFunction(self.module, c_string(THREAD_LOCAL_ADDRESS).as_ptr());
             if hidden.is_null() {
                 return;
             }

@@ -17,7 +17,7 @@
 use crate::cuda_merge::{assembly, calls_in};
 use crate::host::ffi::*;
 use crate::host::module::Host;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMInlineAsmDialect, LLVMRealPredicate, LLVMTypeKind};
@@ -111,7 +111,7 @@ impl Words {
                     let count = lanes(a);
                     let mask: Vec<u32> = (0..count)
                         .map(
-                            |lane| match lane == 0 || planted(Mutant::ExtremeOfAllLanes) {
+                            |lane| match lane == 0 || is_planted(Mutant::ScalarMinInAllLanes) {
                                 true => lane,
                                 false => count + lane,
                             },
@@ -196,7 +196,7 @@ impl Words {
         unsafe {
             let count = lanes(a);
             let part = match lane_letter(LLVMTypeOf(a)) {
-                _ if planted(Mutant::NeighboursAcrossParts) => count,
+                _ if is_planted(Mutant::AdjacentAcrossHalves) => count,
                 Some('d') => 2,
                 _ => 4,
             };
@@ -221,7 +221,7 @@ impl Words {
     unsafe fn in_turn(&self, even: LLVMValueRef, odd: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let count = lanes(even);
-            let second = u32::from(!planted(Mutant::LanesInTurnSwapped));
+            let second = u32::from(!is_planted(Mutant::EvenOddLanesSwapped));
             let mask: Vec<u32> = (0..count)
                 .map(|lane| lane + u32::from(lane % 2 == second) * count)
                 .collect();
@@ -253,7 +253,7 @@ impl Words {
             let word = LLVMBuildBitCast(self.builder, by, ty, NO_NAME);
             let less = llvm_sys::LLVMIntPredicate::LLVMIntSLT;
             let set = LLVMBuildICmp(self.builder, less, word, LLVMConstNull(ty), NO_NAME);
-            let (a, b) = match planted(Mutant::SignsChooseOther) {
+            let (a, b) = match is_planted(Mutant::SignBlendSwapped) {
                 true => (b, a),
                 false => (a, b),
             };

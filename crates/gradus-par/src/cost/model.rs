@@ -13,7 +13,7 @@
 //!   elements.
 
 use gradus_analysis::Closure;
-use gradus_ir::externals::{Known, MathFn, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MathFn, MemoryFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
     Region, RmwOp, Unit, Value,
@@ -100,12 +100,15 @@ impl Cost {
             return Cost::UNSEEN;
         };
         let is_short = match unit.known(callee) {
-            Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(_) | Known::Exception(_)) => {
-                true
-            }
+            Some(
+                ExternalFn::OpenMp(_)
+                | ExternalFn::Fork(_)
+                | ExternalFn::Kernel(_)
+                | ExternalFn::Exception(_),
+            ) => true,
             Some(_) => unit
                 .known_effects(callee)
-                .is_some_and(|effects| !effects.waits && !effects.calls_back),
+                .is_some_and(|effects| !effects.may_block && !effects.has_callbacks),
             None => unit.functions[callee].body.is_some(),
         };
         match is_short {
@@ -192,7 +195,7 @@ impl Costs {
                 let callee = unit.callee(body, op);
                 let known = callee.and_then(|func| unit.known(func));
                 let own = callee.and_then(|func| self.functions.get(&func));
-                matches!(known, Some(Known::Math(id)) if is_instruction(id))
+                matches!(known, Some(ExternalFn::Math(id)) if is_instruction(id))
                     || own.is_some_and(|cost| cost.straight)
             }
             kind => kind.call_info().is_none() && body.op_regions(op).is_empty(),
@@ -320,7 +323,9 @@ impl<'a> Count<'a> {
                     let is_sum = matches!(kind, OpKind::AtomicRmw(RmwOp::FAdd, _));
                     let cost = match self.added.filter(|_| is_sum) {
                         Some(added) => added,
-                        None if self.body.ops[op].flags.has(Flags::BETWEEN) => self.between,
+                        None if self.body.ops[op].flags.has(Flags::ATOMIC_ACROSS_ITERATIONS) => {
+                            self.between
+                        }
                         None => cost(kind),
                     };
                     let cost = halves.saturating_mul(cost);
@@ -392,16 +397,18 @@ impl<'a> Count<'a> {
         let callee = self.unit.callee(self.body, op);
         let known = callee.and_then(|func| self.unit.known(func));
         let number = match known {
-            Some(Known::Math(id)) if is_instruction(id) => 1,
-            Some(Known::Math(MathFn::Sqrt)) => DIVISION,
+            Some(ExternalFn::Math(id)) if is_instruction(id) => 1,
+            Some(ExternalFn::Math(MathFn::Sqrt)) => DIVISION,
             // LLVM folds the call to a multiplication.
-            Some(Known::Math(MathFn::Pow)) if self.squares(op) => 1,
-            Some(Known::Math(_) | Known::MathOut(_)) => MATH,
-            Some(Known::Complex(_)) => 4 * MATH,
-            Some(Known::Integer(_)) => 1,
-            Some(Known::Reduce(_) | Known::Masked(_)) => VECTOR,
-            Some(Known::Memory(id)) if !matches!(id, MemoryFn::Own(_)) => self.memory(op, id),
-            Some(Known::Marker(_)) => 0,
+            Some(ExternalFn::Math(MathFn::Pow)) if self.squares(op) => 1,
+            Some(ExternalFn::Math(_) | ExternalFn::MathOut(_)) => MATH,
+            Some(ExternalFn::Complex(_)) => 4 * MATH,
+            Some(ExternalFn::Integer(_)) => 1,
+            Some(ExternalFn::Reduce(_) | ExternalFn::Masked(_)) => VECTOR,
+            Some(ExternalFn::Memory(id)) if !matches!(id, MemoryFn::UserAllocator(_)) => {
+                self.memory(op, id)
+            }
+            Some(ExternalFn::Marker(_)) => 0,
             _ => return self.own_call(op, callee, times, factors, guesses),
         };
         self.add(times.saturating_mul(number), factors);

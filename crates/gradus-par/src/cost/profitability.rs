@@ -81,7 +81,7 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     let results = body.results(lp).to_vec();
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let workers = Entry::Workers.declare(b.unit);
     let call = b.call(workers, &[]);
     let workers = b.body.result(call);
@@ -94,14 +94,14 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     for (result, value) in results.iter().zip(b.body.results(choice).to_vec()) {
         b.body.replace_uses(*result, value);
     }
-    b.at_end(one);
+    b.set_insertion_end(one);
     let copy = clone_op_within(lp, b, &mut ValueMap::new());
     make_serial(b, copy, alone);
     let given: Vec<Value> = b.body.results(copy).to_vec();
-    b.at_end(one);
+    b.set_insertion_end(one);
     b.yield_(&given);
     b.body.move_op(lp, many);
-    b.at_end(many);
+    b.set_insertion_end(many);
     b.yield_(&results);
 }
 

@@ -193,7 +193,7 @@ fn variable(unit: &mut Unit, name: &str, ty: TypeId, linkage: Linkage, defined: 
         linkage,
         align_bytes: 4,
         init: defined.then_some(init),
-        unread: Vec::new(),
+        unparsed_symbols: Vec::new(),
         room_bytes: 0,
         derived_from: None,
     })

@@ -9,8 +9,8 @@ use gradus_edit::{
     ValueMap, block_type, captured_values, clone_op, entry_alloca, load_fields, store_fields,
 };
 use gradus_ir::{
-    AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, Op, OpKind, Region, TypeId,
-    Value,
+    AllocaStorage, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, Op, OpKind, Region,
+    TypeId, Value,
 };
 
 /// The alignment in bytes of each shared variable.
@@ -20,7 +20,8 @@ const DIMS: usize = 3;
 
 /// Returns true for a grid with cooperative threads.
 pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::Spmd { .. }) && body.ops[op].flags.has(Flags::TURNS)
+    matches!(body.kind(op), OpKind::Spmd { .. })
+        && body.ops[op].flags.has(Flags::COOPERATIVE_THREADS)
 }
 
 /// The regions of a grid and of its block.
@@ -53,7 +54,7 @@ impl Grid {
 /// Returns the element type of a shared allocation.
 fn shared_type(body: &Body, op: Op) -> Option<TypeId> {
     match body.kind(op) {
-        OpKind::Alloca(info) => (info.place == AllocaPlace::Shared).then_some(info.ty),
+        OpKind::Alloca(info) => (info.storage == AllocaStorage::Shared).then_some(info.ty),
         _ => None,
     }
 }
@@ -74,7 +75,7 @@ impl Lowering<'_> {
         extents.extend(body.operands(grid.block));
         let thread = self.thread_function(body, &grid, &outside, &extents);
         let b = &mut Builder::new(self.unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let block = block_type(b.unit, b.body, &outside);
         let context = entry_alloca(b, block);
@@ -173,7 +174,7 @@ fn meet(b: &mut Builder<'_>) {
     let barriers: Vec<Op> = b.body.walk(b.body.root()).filter(is_barrier).collect();
     let meet = Entry::TurnMeet.declare(b.unit);
     for op in barriers {
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let of_warp = matches!(b.body.kind(op), OpKind::Barrier(BarrierScope::Warp));
         let of_warp = b.bool(of_warp);

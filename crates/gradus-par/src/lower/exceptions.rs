@@ -113,11 +113,11 @@ pub(crate) fn caught(
     returned: impl FnOnce(&mut Builder<'_>, Option<Value>),
 ) {
     let (_, normal, unwind) = invoke(b, callee, args, &[]);
-    let outside = b.at_end(normal);
+    let outside = b.set_insertion_end(normal);
     let given = b.body.region_params(normal).first().copied();
     returned(b, given);
     b.yield_(&[]);
-    b.at_end(unwind);
+    b.set_insertion_end(unwind);
     let ptr = b.unit.types.ptr();
     let everything = b.unit.consts.intern(ptr, ConstKind::Zero);
     let exception = landing_pad(b, false, vec![(false, everything)]);
@@ -125,7 +125,7 @@ pub(crate) fn caught(
     let keep = Entry::Keep.declare(b.unit);
     b.call(keep, &[group, object]);
     b.yield_(&[]);
-    b.restore(outside);
+    b.restore_insertion_point(outside);
 }
 
 /// Emits a call with a cleanup handler: `clean` runs on unwinding, which continues. Returns the invoke.
@@ -137,14 +137,14 @@ pub(crate) fn guarded(
 ) -> Op {
     let result = result(b.unit, callee);
     let (op, normal, unwind) = invoke(b, callee, args, result.as_slice());
-    let outside = b.at_end(normal);
+    let outside = b.set_insertion_end(normal);
     let given = b.body.region_params(normal).to_vec();
     b.yield_(&given);
-    b.at_end(unwind);
+    b.set_insertion_end(unwind);
     let exception = landing_pad(b, true, Vec::new());
     clean(b);
     b.op(OpKind::Resume, &[exception], &[], 0);
-    b.restore(outside);
+    b.restore_insertion_point(outside);
     op
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
     let nothing = b.zero(ptr);
     let thrown = b.icmp(IntPredicate::Ne, kept, nothing);
     let (_, throw, go_on) = b.if_(thrown, &[]);
-    let outside = b.at_end(throw);
+    let outside = b.set_insertion_end(throw);
     let take = Entry::Thrown.declare(b.unit);
     let exception = b.call(take, &[group]);
     let exception = b.body.result(exception);
@@ -207,7 +207,7 @@ pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
     let end = Entry::Uncaught.declare(b.unit);
     b.call(end, &[exception]);
     b.op(OpKind::Unreachable, &[], &[], 0);
-    b.at_end(go_on);
+    b.set_insertion_end(go_on);
     b.yield_(&[]);
-    b.restore(outside);
+    b.restore_insertion_point(outside);
 }

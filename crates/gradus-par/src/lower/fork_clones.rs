@@ -214,14 +214,14 @@ fn level_body(unit: &mut Unit, made: Clones) -> Box<Body> {
     let (&level, plain) = args.split_last().expect("the level is a parameter");
     let cut_off = b.i64(CUT_OFF);
     let above = b.icmp(IntPredicate::Ult, level, cut_off);
-    let outside = b.at_end(b.body.root());
+    let outside = b.set_insertion_end(b.body.root());
     let (choice, forks, stays) = b.if_(above, &types);
     for (region, callee, args) in [(forks, made.fork, &args[..]), (stays, made.serial, plain)] {
-        b.at_end(region);
+        b.set_insertion_end(region);
         let result = call(b, callee, made.serial, args);
         b.yield_(&result.into_iter().collect::<Vec<_>>());
     }
-    b.restore(outside);
+    b.restore_insertion_point(outside);
     let result = b.body.results(choice).first().copied();
     b.return_(result);
     Box::new(body)
@@ -234,7 +234,7 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     let level = body.add_param(root, long);
     let b = &mut Builder::new(unit, &mut body);
     if let Some(first) = b.body.first(root) {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let clones_called = |op| Some((op, clones.get(&b.unit.callee(b.body, op)?)?));
     let calls: Vec<(Op, &Clones)> = b.body.walk(root).filter_map(clones_called).collect();
@@ -264,7 +264,7 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
 
 /// Returns true if `op` is inside of a task, a parallel iteration or a rank.
 pub(crate) fn is_forked(body: &Body, op: Op) -> bool {
-    owners(body, op).any(|owner| body.kind(owner).begins_strands())
+    owners(body, op).any(|owner| body.kind(owner).is_strand_op())
 }
 
 /// Returns true if `op` is inside of a loop.

@@ -43,7 +43,7 @@ impl Lowering<'_> {
                 let nest = serial::par_for(&mut at(self.unit, body, op), op);
                 for nested in nest {
                     let flags = &mut body.ops[nested].flags;
-                    *flags = flags.with(Flags::MARKED);
+                    *flags = flags.with(Flags::HAS_PARALLEL_INTRINSIC);
                     mark(self.unit, body, nested, Word::Looping);
                 }
             }
@@ -70,7 +70,7 @@ impl Lowering<'_> {
 /// Returns a builder before `op`, with the location of `op`.
 fn at<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     b
 }
@@ -95,8 +95,11 @@ fn has_word(unit: &Unit, body: &Body, op: Op) -> bool {
 fn tasks_have_words(body: &Body, scope: Op) -> bool {
     let region = body.op_regions(scope)[0];
     let plain = |op: Op| match body.kind(op) {
-        OpKind::Spawn { when, serial } => {
-            let orphan = body.ops[op].flags.has(Flags::ORPHAN);
+        OpKind::Spawn {
+            has_condition: when,
+            has_final: serial,
+        } => {
+            let orphan = body.ops[op].flags.has(Flags::ORPHANED_TASK);
             !when && !serial && !orphan && comes_to_its_end(body, body.op_regions(op)[0])
         }
         _ => true,
@@ -130,9 +133,9 @@ fn mark(unit: &mut Unit, body: &mut Body, op: Op, word: Word) {
         b.body.replace_uses(*result, value);
     }
     move_op(b.body, op, side);
-    b.at_end(side);
+    b.set_insertion_end(side);
     b.yield_(&results);
-    b.at_end(other);
+    b.set_insertion_end(other);
     b.yield_(&left);
 }
 

@@ -147,7 +147,7 @@ impl Lowering<'_> {
         });
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
         let b = &mut Builder::new(self.unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let trips = product(b, &plan.extents);
         let (all, one) = work.values(b, trips);
@@ -162,14 +162,14 @@ impl Lowering<'_> {
         let is_small = unless_forced(b, is_small, work.calls);
         let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
         let (choice, direct, forked) = b.if_(is_small, &types);
-        b.at_end(direct);
+        b.set_insertion_end(direct);
         let entered = work.calls.then(|| tasks::enter(b));
         let results = direct_call(b, &plan, alone.unwrap_or(range), trips, entered);
         if let Some(entered) = entered {
             tasks::leave(b, entered);
         }
         b.yield_(&results);
-        b.at_end(forked);
+        b.set_insertion_end(forked);
         let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
         let enough = b.binary(BinaryOp::UDiv, task, one);
         let enough = least_part(b, enough, work.calls);
@@ -507,7 +507,7 @@ impl Copy<'_> {
         let carried = self.bounded(b, trips, carried);
         let (nest, region) = b.for_(trips, &carried);
         let params = b.body.region_params(region).to_vec();
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let index = b.add(range[0], params[0]);
         b.set_flags(index, Flags::NUW.with(Flags::NSW));
         let own = self.source.region_params(self.plan.region);
@@ -527,7 +527,7 @@ impl Copy<'_> {
                 }
             }
         }
-        b.restore(back);
+        b.restore_insertion_point(back);
         if self.plan.race_free && is_independent(self.source, self.plan.region) {
             b.body.ops[nest].flags = Flags::INDEPENDENT;
         }
@@ -566,12 +566,12 @@ impl Copy<'_> {
         let some = b.icmp(IntPredicate::Ne, flag, zero);
         let types: Vec<TypeId> = given.iter().map(|v| b.body.ty(*v)).collect();
         let (choice, later, first) = b.if_(some, &types);
-        let back = b.at_end(later);
+        let back = b.set_insertion_end(later);
         let both = self.combined(b, carried, given);
         b.yield_(&both);
-        b.at_end(first);
+        b.set_insertion_end(first);
         b.yield_(given);
-        b.restore(back);
+        b.restore_insertion_point(back);
         let mut next = b.body.results(choice).to_vec();
         next.push(b.i64(1));
         next
@@ -596,9 +596,9 @@ impl Copy<'_> {
         let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
         let some = b.icmp(IntPredicate::Ult, range[0], range[1]);
         let (choice, run, none) = b.if_(some, &types);
-        let back = b.at_end(none);
+        let back = b.set_insertion_end(none);
         b.yield_(carried);
-        b.at_end(run);
+        b.set_insertion_end(run);
         let extents: Vec<Value> = self.plan.extents[1..].to_vec();
         let extents: Vec<Value> = extents.into_iter().map(|e| self.extent(b, e)).collect();
         let length = extents[extents.len() - 1];
@@ -610,7 +610,7 @@ impl Copy<'_> {
         let rows = b.add(rows, one);
         let (nest, region) = b.for_(rows, carried);
         let params = b.body.region_params(region).to_vec();
-        b.at_end(region);
+        b.set_insertion_end(region);
         let row = b.add(first, params[0]);
         let start = b.mul(row, length);
         let from = self.clipped(b, range[0], start, IntPredicate::Ugt);
@@ -621,10 +621,10 @@ impl Copy<'_> {
         let outer = split(b, row, &extents[..extents.len() - 1]);
         let results = self.row(b, [from, to], &outer, &params[1..]);
         b.yield_(&results);
-        b.at_end(run);
+        b.set_insertion_end(run);
         let results = b.body.results(nest).to_vec();
         b.yield_(&results);
-        b.restore(back);
+        b.restore_insertion_point(back);
         b.body.results(choice).to_vec()
     }
 

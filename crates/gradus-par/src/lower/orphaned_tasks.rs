@@ -7,7 +7,7 @@
 //! function reachable outside of all regions loses its tasks; any other function is treated as if inside of a
 //! region. A caller of a derivative in a region gets the version without tasks.
 
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
     AttrSet, Body, Builder, ConstKind, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value,
 };
@@ -55,14 +55,14 @@ pub fn settle_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId])
 fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
     let b = &mut Builder::new(unit, body);
     match (b.body.kind(op), asks(b.unit, b.body, op)) {
-        (OpKind::Spawn { .. }, _) if b.body.ops[op].flags.has(Flags::ORPHAN) => {
+        (OpKind::Spawn { .. }, _) if b.body.ops[op].flags.has(Flags::ORPHANED_TASK) => {
             b.body.ops[op].flags = Flags::NONE;
             if outside {
                 let task = b.body.op_regions(op)[0];
                 gradus_edit::inline_region(b, op, task, &[]);
             }
         }
-        (_, Some(OpenMpFn::InRegion | OpenMpFn::Region)) => {
+        (_, Some(OpenMpFn::InRegion | OpenMpFn::BeginRegion)) => {
             let (old, int) = (b.body.result(op), b.unit.types.int(32));
             let answer = match outside {
                 true => NO_REGION,
@@ -72,7 +72,7 @@ fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
             b.body.replace_uses(old, answer);
             b.body.erase(op);
         }
-        (_, Some(OpenMpFn::RegionEnd)) => b.body.erase(op),
+        (_, Some(OpenMpFn::EndRegion)) => b.body.erase(op),
         _ => {}
     }
 }
@@ -80,7 +80,7 @@ fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
 /// Returns the OpenMP query that `op` calls.
 fn asks(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
-        Some(Known::OpenMp(id)) => Some(id),
+        Some(ExternalFn::OpenMp(id)) => Some(id),
         _ => None,
     }
 }
@@ -158,8 +158,8 @@ fn parts(unit: &Unit, body: &Body) -> Parts {
         let mut depth = 0;
         for op in body.ops_in(region) {
             match asks(unit, body, op) {
-                Some(OpenMpFn::Region) => depth += 1,
-                Some(OpenMpFn::RegionEnd) => depth -= 1,
+                Some(OpenMpFn::BeginRegion) => depth += 1,
+                Some(OpenMpFn::EndRegion) => depth -= 1,
                 _ => {}
             }
             let nested = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
@@ -211,7 +211,7 @@ mod tests {
         for body in unit.functions.iter().filter_map(|(_, f)| f.body.as_deref()) {
             for op in body.walk(body.root()) {
                 count += usize::from(matches!(body.kind(op), OpKind::Spawn { .. }));
-                assert!(!body.ops[op].flags.has(Flags::ORPHAN));
+                assert!(!body.ops[op].flags.has(Flags::ORPHANED_TASK));
             }
         }
         count

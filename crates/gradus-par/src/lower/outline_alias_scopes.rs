@@ -26,7 +26,7 @@ pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Ef
     let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
     let touches: Vec<Touch> = body
         .walk(body.root())
-        .filter(|op| body.strand_of(*op) != body.root())
+        .filter(|op| body.enclosing_strand(*op) != body.root())
         .filter_map(|op| {
             let targets = alias.points_to.targets(body, address(body, op)?);
             let mut objects: Vec<ObjectId> = targets.iter().map(|t| t.object).collect();
@@ -92,14 +92,14 @@ fn address(body: &Body, op: Op) -> Option<Value> {
 fn shared(body: &Body, alias: &Alias<'_>, touches: &[Touch]) -> Vec<ObjectId> {
     let home = |object: ObjectId| -> Option<Region> {
         match alias.points_to.object(object) {
-            Object::Stack(op) | Object::Heap(op) => Some(body.strand_of(op)),
+            Object::Stack(op) | Object::Heap(op) => Some(body.enclosing_strand(op)),
             Object::Param(_) | Object::Global(_) => Some(body.root()),
             Object::Unknown | Object::Code(_) => None,
         }
     };
     let mut found = HashSet::new();
     for touch in touches {
-        let strand = body.strand_of(touch.op);
+        let strand = body.enclosing_strand(touch.op);
         let foreign = |object: &&ObjectId| {
             **object != UNKNOWN && home(**object).is_some_and(|home| home != strand)
         };
@@ -139,7 +139,7 @@ mod tests {
         state(&mut unit, f, &mut body, &effects);
         let is_access = |op: &Op| {
             matches!(body.kind(*op), OpKind::Load(_) | OpKind::Store(_))
-                && body.strand_of(*op) != body.root()
+                && body.enclosing_strand(*op) != body.root()
         };
         let accesses = body.walk(body.root()).filter(is_access);
         let counts = accesses.map(|op| {

@@ -2,7 +2,7 @@
 //! permit speculative loads.
 
 use crate::Lowering;
-use gradus_ir::{AllocaPlace, Attr, AttrValue, Body, FuncId, OpKind, Value};
+use gradus_ir::{AllocaStorage, Attr, AttrValue, Body, FuncId, OpKind, Value};
 
 /// Pointer attributes that hold for a value throughout the call that received the value.
 const LASTING: [&str; 5] = [
@@ -34,7 +34,7 @@ impl Lowering<'_> {
             return lasting.cloned().collect();
         }
         let size_bytes = body.def_op(value).and_then(|op| match body.kind(op) {
-            OpKind::Alloca(info) if info.place == AllocaPlace::Frame => {
+            OpKind::Alloca(info) if info.storage == AllocaStorage::Frame => {
                 let count = u64::try_from(body.as_int(self.unit, body.operand(op, 0))?).ok()?;
                 count.checked_mul(self.unit.layout.size_bytes(self.unit, info.ty))
             }

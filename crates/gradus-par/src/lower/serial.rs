@@ -9,7 +9,7 @@ use crate::prepare_ad::iteration_private_memory;
 use crate::thread_count::order_dependence::orders;
 use crate::thread_count::queries::asks;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
     Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
 };
@@ -77,7 +77,7 @@ pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op).first().copied();
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     match (b.body.kind(op).clone(), region) {
         (OpKind::ParFor { .. }, Some(_)) => drop(par_for(&mut b, op)),
@@ -106,7 +106,7 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
 
 /// Returns true for the query "is the current task final".
 pub(crate) fn is_final_question(unit: &Unit, func: FuncId) -> bool {
-    unit.known(func) == Some(Known::OpenMp(OpenMpFn::InFinal))
+    unit.known(func) == Some(ExternalFn::OpenMp(OpenMpFn::InFinal))
 }
 
 /// Returns true if final tasks are observable in the serial projections of the mutually recursive `functions`:
@@ -172,7 +172,7 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
         indices.push(params[0]);
         totals = params[1..].to_vec();
         loops.push((nest, region));
-        b.at_end(region);
+        b.set_insertion_end(region);
     }
     let Some(&(outer, _)) = loops.first() else {
         unreachable!("a verified parallel loop has a dimension");
@@ -195,7 +195,7 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     }
     for pair in loops.windows(2).rev() {
         let results = b.body.results(pair[1].0).to_vec();
-        b.at_end(pair[0].1);
+        b.set_insertion_end(pair[0].1);
         b.yield_(&results);
     }
     let results = b.body.results(op).to_vec();

@@ -43,7 +43,7 @@ pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::Xchg, _)
-    ) && body.ops[op].flags.has(Flags::BETWEEN)
+    ) && body.ops[op].flags.has(Flags::ATOMIC_ACROSS_ITERATIONS)
 }
 
 /// Makes atomics between iterations plain if no enclosing loop is concurrent any more. Iterations with plain

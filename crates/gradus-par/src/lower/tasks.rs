@@ -34,7 +34,7 @@ impl Lowering<'_> {
         let throws = self.may_throw(body, region);
         let unwaited = ends_with_tasks(body, region, &spawns);
         let calls = self.costs.region(self.unit, body, region).calls;
-        let is_orphan = |spawn: &Op| body.ops[*spawn].flags.has(Flags::ORPHAN);
+        let is_orphan = |spawn: &Op| body.ops[*spawn].flags.has(Flags::ORPHANED_TASK);
         let (orphan, all) = (spawns.iter().any(is_orphan), spawns.iter().all(is_orphan));
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
@@ -50,7 +50,7 @@ impl Lowering<'_> {
         }
         for sync in syncs {
             let b = &mut Builder::new(self.unit, body);
-            b.at_op(sync);
+            b.set_insertion_before(sync);
             wait(b, group);
             b.body.erase(sync);
         }
@@ -59,14 +59,14 @@ impl Lowering<'_> {
         }
         let b = &mut Builder::new(self.unit, body);
         if let Some(end) = b.body.last(region).filter(|_| unwaited) {
-            b.at_op(end);
+            b.set_insertion_before(end);
             wait(b, group);
         }
         if throws {
             return self.guarded_scope(body, op, group, entered);
         }
         if let Some((end, entered)) = b.body.last(region).zip(entered) {
-            b.at_op(end);
+            b.set_insertion_before(end);
             leave(b, entered);
         }
         inline_region(b, op, region, &[]);
@@ -91,7 +91,7 @@ impl Lowering<'_> {
         self.made_throws(scope);
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
-        b.at_op(op);
+        b.set_insertion_before(op);
         let call = exceptions::guarded(b, scope, &outside, |b| {
             let abandon = Entry::Abandon.declare(b.unit);
             b.call(abandon, &[group.at]);
@@ -122,12 +122,16 @@ impl Lowering<'_> {
         body.move_ops(region, inner);
         body.append(region, scope);
         let b = &mut Builder::new(self.unit, body);
-        b.at_end(region);
+        b.set_insertion_end(region);
         b.yield_(&[]);
     }
 
     fn spawn(&mut self, body: &mut Body, op: Op, group: Group) {
-        let OpKind::Spawn { when, .. } = *body.kind(op) else {
+        let OpKind::Spawn {
+            has_condition: when,
+            ..
+        } = *body.kind(op)
+        else {
             unreachable!("only spawns are lowered to tasks");
         };
         let region = body.op_regions(op)[0];
@@ -147,10 +151,10 @@ impl Lowering<'_> {
         }
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
-        b.at_op(op);
+        b.set_insertion_before(op);
         let in_region = group
             .in_region
-            .filter(|_| b.body.ops[op].flags.has(Flags::ORPHAN));
+            .filter(|_| b.body.ops[op].flags.has(Flags::ORPHANED_TASK));
         let mut wanted = match in_region {
             Some(inside) => asked_if(b, inside, Entry::Hungry),
             None => {
@@ -165,7 +169,7 @@ impl Lowering<'_> {
             wanted = b.select(condition, wanted, no);
         }
         let (_, forked, here) = b.if_(wanted, &[]);
-        b.at_end(forked);
+        b.set_insertion_end(forked);
         let context = entry_alloca(b, block);
         store_fields(b, block, context, &outside);
         let size = b.unit.layout.size_bytes(b.unit, block);
@@ -227,7 +231,7 @@ impl Group {
             false => b.unit.types.int(64),
         };
         let at = entry_alloca(b, ty);
-        b.at_op(op);
+        b.set_insertion_before(op);
         let nothing = b.zero(ty);
         b.store(nothing, at);
         Group {
@@ -267,15 +271,15 @@ pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
 fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
     let truth = b.body.ty(condition);
     let (choice, asked, otherwise) = b.if_(condition, &[truth]);
-    let place = b.at_end(asked);
+    let place = b.set_insertion_end(asked);
     let entry = entry.declare(b.unit);
     let call = b.call(entry, &[]);
     let answer = b.body.result(call);
     b.yield_(&[answer]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     let no = b.bool(false);
     b.yield_(&[no]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     b.body.result(choice)
 }
 
@@ -287,7 +291,10 @@ pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
 
 /// Emits the begin and end of a final task: child tasks, also in callees, run undeferred.
 pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
-    let OpKind::Spawn { serial: true, .. } = *b.body.kind(spawn) else {
+    let OpKind::Spawn {
+        has_final: true, ..
+    } = *b.body.kind(spawn)
+    else {
         // Not an error: only a spawn that may be final has an operand with the condition.
         return;
     };
@@ -297,11 +304,11 @@ pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
         unreachable!("a verified region has a terminator");
     };
     b.loc = b.body.ops[spawn].loc;
-    b.at_op(first);
+    b.set_insertion_before(first);
     let begin = Entry::Final.declare(b.unit);
     let begun = b.call(begin, &[is_final]);
     let before = b.body.result(begun);
-    b.at_op(end);
+    b.set_insertion_before(end);
     let end = Entry::FinalEnd.declare(b.unit);
     b.call(end, &[before]);
 }

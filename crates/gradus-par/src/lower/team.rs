@@ -46,7 +46,7 @@ impl Lowering<'_> {
         outside.extend(copies.values());
         let entry = self.team_function(body, region, &outside, &copies);
         let b = &mut Builder::new(self.unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let block = block_type(b.unit, b.body, &outside);
         let context = entry_alloca(b, block);
@@ -133,14 +133,14 @@ fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let lock = abi::lock(b, &name);
     let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
     b.call(take, &[lock]);
     let after = b.body.next(op);
     inline_region(b, op, region, &[]);
     if let Some(after) = after {
-        b.at_op(after);
+        b.set_insertion_before(after);
         b.call(give, &[lock]);
     }
 }
@@ -152,10 +152,10 @@ fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     let end = entry_alloca(b, long);
     let first = b.body.first(b.body.root());
     let after_slots = b.body.ops_in(b.body.root()).nth(1).or(first);
-    let at_start = after_slots.map(|at| b.at_op(at));
+    let at_start = after_slots.map(|at| b.set_insertion_before(at));
     let (rank, size) = (wide(b, given[1]), wide(b, given[2]));
     if let Some(back) = at_start {
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
     let state = Rank {
         member: given[0],
@@ -165,7 +165,7 @@ fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     };
     let mut places = places.iter();
     for op in shared_ops(b.body) {
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         match *b.body.kind(op) {
             OpKind::Barrier(_) => {
@@ -249,9 +249,9 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
         .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
     {
         let given: Vec<Value> = b.body.operands(end).collect();
-        let back = b.at_op(end);
+        let back = b.set_insertion_before(end);
         store_fields(b, block, place, &given);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
     fill_choice(b, choice, op, &nothing);
     barrier(b, state);
@@ -275,9 +275,9 @@ fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
     let regions = b.body.op_regions(choice).to_vec();
     let own = b.body.op_regions(op)[0];
     b.body.move_ops(own, regions[0]);
-    let back = b.at_end(regions[1]);
+    let back = b.set_insertion_end(regions[1]);
     b.yield_(others);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 fn replace_results(b: &mut Builder<'_>, op: Op, values: &[Value]) {
@@ -325,7 +325,7 @@ fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     let region = b.body.op_regions(op)[0];
     let (_, inner) = b.for_(length, &[]);
     let own = b.body.region_params(inner)[0];
-    let back = b.at_end(inner);
+    let back = b.set_insertion_end(inner);
     let index = b.add(start, own);
     b.set_flags(index, Flags::NUW.with(Flags::NSW));
     let param = b.body.region_params(region)[0];
@@ -333,7 +333,7 @@ fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     let index = narrow(b, index, ty);
     b.body.replace_uses(param, index);
     b.body.move_ops(region, inner);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 /// Emits round-robin chunks of the rank.
@@ -356,7 +356,7 @@ pub(crate) fn dealt(
     let own = b.binary(BinaryOp::UDiv, sum, size);
     let (_, outer) = b.for_(own, &[]);
     let number = b.body.region_params(outer)[0];
-    let back = b.at_end(outer);
+    let back = b.set_insertion_end(outer);
     let number = b.mul(number, size);
     let number = b.add(number, rank);
     let start = b.mul(number, chunk);
@@ -365,7 +365,7 @@ pub(crate) fn dealt(
     let length = b.select(all, chunk, left);
     run_part(b, op, start, length);
     b.yield_(&[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }
 
 fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
@@ -381,7 +381,7 @@ fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value,
     );
     b.call(begin, &[state.member]);
     let (_, round) = b.loop_(&[], &[]);
-    let back = b.at_end(round);
+    let back = b.set_insertion_end(round);
     let guided = b.bool(guided);
     let args = [state.member, trips, chunk, guided, state.end];
     let call = b.call(next, &args);
@@ -389,5 +389,5 @@ fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value,
     run_part_to(b, op, start, state.end);
     let again = b.icmp(IntPredicate::Ult, start, trips);
     b.repeat(again, &[], &[]);
-    b.restore(back);
+    b.restore_insertion_point(back);
 }

@@ -100,7 +100,7 @@ impl Columns {
             kept,
         };
         let fits = reductions.is_empty()
-            && !body.ops[op].flags.has(Flags::SHARING)
+            && !body.ops[op].flags.has(Flags::ALLOWS_EQUAL_WRITES)
             && outside
             && !short
             && body.ops_in(inner).count() <= OPS
@@ -199,13 +199,13 @@ impl Copy<'_> {
         let least = b.i64(LEAST);
         let enough = b.icmp(IntPredicate::Uge, trips, least);
         let (_, yes, no) = b.if_(enough, &[]);
-        let place = b.at_end(no);
+        let place = b.set_insertion_end(no);
         self.row(b, range, &[], &[]);
         b.yield_(&[]);
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         self.strips(b, columns, range[0], trips);
         b.yield_(&[]);
-        b.restore(place);
+        b.restore_insertion_point(place);
     }
 
     fn strips(&mut self, b: &mut Builder<'_>, columns: &Columns, first: Value, trips: Value) {
@@ -215,7 +215,7 @@ impl Copy<'_> {
         let rounded = b.add(trips, more);
         let count = b.binary(BinaryOp::UDiv, rounded, width);
         let (_, region) = b.for_(count, &[]);
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let strip = b.body.region_params(region)[0];
         let done = b.mul(strip, width);
         let first = b.add(first, done);
@@ -233,7 +233,7 @@ impl Copy<'_> {
         self.go_down(b, &strip);
         self.end(b, &strip);
         b.yield_(&[]);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
 
     fn array(&self, b: &mut Builder<'_>, value: Value) -> Value {
@@ -272,7 +272,7 @@ impl Copy<'_> {
         let params = self.source.region_params(inner).to_vec();
         let trips = copied(b, self.source, &self.map, self.source.operand(down, 0));
         let (_, region) = b.for_(trips, &[]);
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let row = b.body.region_params(region)[0];
         self.side_by_side(b, strip, |copy, b, column| {
             copy.map.set(params[0], row);
@@ -288,7 +288,7 @@ impl Copy<'_> {
             }
         });
         b.yield_(&[]);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
 
     /// Emits the ops after `down`.
@@ -327,7 +327,7 @@ impl Copy<'_> {
     ) {
         let (lp, region) = b.for_(strip.count, &[]);
         b.body.ops[lp].flags = Flags::INDEPENDENT;
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let column = b.body.region_params(region)[0];
         let index = b.add(strip.first, column);
         b.set_flags(index, Flags::NUW.with(Flags::NSW));
@@ -336,7 +336,7 @@ impl Copy<'_> {
         self.map.set(param, index);
         code(self, b, column);
         b.yield_(&[]);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
 
     /// Recomputes the addresses and indices before the loop down.

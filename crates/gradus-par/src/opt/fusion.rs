@@ -29,8 +29,8 @@ use gradus_analysis::{
     AccessKind, AfterEnd, Alias, AliasOptions, Clobbers, Closure, Effects, MemoryAccess, Root,
 };
 use gradus_edit::is_pure;
-use gradus_ir::externals::Known;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::ExternalFn;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, ReduceOp, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -85,7 +85,7 @@ fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
                     Some(first) => return Some((first, op)),
                     None => last = Some(op),
                 }
-            } else if !pure && !planted(Mutant::BranchesPassWrites) {
+            } else if !pure && !is_planted(Mutant::BranchMergeAcrossWrites) {
                 last = None;
             }
         }
@@ -196,7 +196,7 @@ fn is_plain_load(body: &Body, op: Op) -> bool {
 fn is_candidate(body: &Body, op: Op) -> bool {
     let parallel = |inner: Op| inner != op && body.kind(inner).is_parallel();
     matches!(body.kind(op), OpKind::ParFor { .. })
-        && !body.ops[op].flags.has(Flags::SHARING)
+        && !body.ops[op].flags.has(Flags::ALLOWS_EQUAL_WRITES)
         && body.parent(op).is_some()
         && !body.walk(body.op_regions(op)[0]).any(parallel)
 }
@@ -292,7 +292,7 @@ impl Find<'_> {
             .all(|op| match body.kind(op) {
                 OpKind::Call(_) => matches!(
                     unit.callee(body, op).and_then(|func| unit.known(func)),
-                    Some(Known::Integer(_) | Known::Marker(_))
+                    Some(ExternalFn::Integer(_) | ExternalFn::Marker(_))
                 ),
                 OpKind::Yield => true,
                 _ => body.op_regions(op).is_empty(),
@@ -327,7 +327,7 @@ impl Find<'_> {
             !a.destroys() && !b.destroys()
                 || !self.alias.may_alias_within(a, b, frame)
                 || iterations.meet_as_one(a, b)
-                || planted(Mutant::LoopsMeetUnasked)
+                || is_planted(Mutant::LoopFusionUnchecked)
         };
         let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
         pairs.all(is_apart)

@@ -21,7 +21,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
     let moves: Vec<(Op, Op)> = {
         let loads = body.walk(body.root()).filter(|op| {
             matches!(body.kind(*op), OpKind::Load(access) if access.is_plain())
-                && body.strand_of(*op) != body.root()
+                && body.enclosing_strand(*op) != body.root()
                 && is_dereferenceable(unit, Some(func), body, *op)
                 && destination(body, *op, |_| true).is_some()
         });
@@ -38,7 +38,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
     };
     for (op, before) in moves {
         let mut b = Builder::new(unit, body);
-        b.at_op(before);
+        b.set_insertion_before(before);
         let early = clone_op_within(op, &mut b, &mut ValueMap::new());
         b.body.ops[early].meta = None;
         let (old, new) = (b.body.result(op), b.body.result(early));

@@ -5,8 +5,8 @@
 //! for later calls. Small allocations stay on the stack.
 
 use crate::lower::abi::Entry;
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Unit, Value};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Unit, Value};
 
 /// An allocation of at least this size is large.
 const LARGE_BYTES: i64 = 64 << 10;
@@ -33,7 +33,7 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
     for (op, bytes) in large {
         drop_lifetimes(unit, body, op);
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let count = b.i64(bytes);
         let call = b.call(take, &[count]);
@@ -42,7 +42,7 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
         b.body.replace_uses(old, memory);
         b.body.erase(op);
         for &end in &ends {
-            b.at_op(end);
+            b.set_insertion_before(end);
             b.call(give, &[memory, count]);
         }
     }
@@ -74,8 +74,8 @@ pub(crate) fn drop_others_lifetimes(unit: &Unit, body: &mut Body) {
 
 fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    let marker = MarkerFn::LifetimeStart;
-    matches!(known, Some(Known::Marker(id)) if id == marker || id == MarkerFn::LifetimeEnd)
+    let marker = CompilerIntrinsic::LifetimeStart;
+    matches!(known, Some(ExternalFn::Marker(id)) if id == marker || id == CompilerIntrinsic::LifetimeEnd)
 }
 
 /// Returns the size in bytes of an allocation in the frame, if known.
@@ -84,7 +84,7 @@ fn size(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
         return None;
     };
     // Scratch memory is aligned to a cache line.
-    let fits = info.place == AllocaPlace::Frame && info.align_bytes <= 64 && !info.inalloca;
+    let fits = info.storage == AllocaStorage::Frame && info.align_bytes <= 64 && !info.inalloca;
     let count = body.as_int(unit, body.operand(op, 0)).filter(|_| fits)?;
     let one = i64::try_from(unit.layout.size_bytes(unit, info.ty)).ok()?;
     count.checked_mul(one)

@@ -35,8 +35,8 @@ fn only_task(unit: &Unit, body: &Body, op: Op) -> Option<Op> {
     let end = body.last(region)?;
     let spawn = body.prev(end)?;
     let free = OpKind::Spawn {
-        when: false,
-        serial: false,
+        has_condition: false,
+        has_final: false,
     };
     let before = body.ops_in(region).take_while(|o| *o != spawn);
     let quiet = before.into_iter().all(|o| is_pure(unit, body, o));
@@ -65,14 +65,14 @@ fn in_team(body: &Body, op: Op) -> bool {
 
 fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
     let b = &mut Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
-    if b.body.ops[spawn].flags.has(Flags::ORPHAN) {
+    if b.body.ops[spawn].flags.has(Flags::ORPHANED_TASK) {
         only_shared(b, op);
     }
     let task = b.body.op_regions(spawn)[0];
     gradus_edit::inline_region(b, spawn, task, &[]);
-    b.at_op(op);
+    b.set_insertion_before(op);
     let (trips, region) = (b.body.operand(op, 0), b.body.op_regions(op)[0]);
     let index = b.body.region_params(region)[0];
     let (_, inner) = b.par_for(trips, &[], None);
@@ -87,10 +87,10 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
 fn only_shared(b: &mut Builder<'_>, op: Op) {
     let shared = orphaned_tasks::shares_loops(b);
     let (_, region, otherwise) = b.if_(shared, &[]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     clone_op_within(op, b, &mut ValueMap::new());
     b.yield_(&[]);
-    b.at_end(region);
+    b.set_insertion_end(region);
     b.body.move_op(op, region);
     b.yield_(&[]);
 }

@@ -49,13 +49,13 @@ fn exchange(unit: &mut Unit, body: &mut Body, op: Op, sum: BinaryOp, access: Acc
         packed: false,
     });
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = loc;
     // A wrong initial guess costs one iteration.
     let guess = b.zero(bits);
     let (lp, region) = b.loop_(&[guess], &[float]);
     let old = b.body.region_params(region)[0];
-    b.at_end(region);
+    b.set_insertion_end(region);
     let before = b.cast(CastOp::BitCast, old, float);
     let after = b.binary(sum, before, value);
     let after = b.cast(CastOp::BitCast, after, bits);

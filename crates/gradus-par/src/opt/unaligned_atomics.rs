@@ -30,7 +30,7 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body) {
 
 fn ask(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let (place, value) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let OpKind::AtomicRmw(sum, access) = *b.body.kind(op) else {
@@ -52,10 +52,10 @@ fn ask(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
         b.set_meta(made, meta);
         made
     };
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     add(&mut b, bytes as u32);
     b.yield_(&[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     let lock = abi::lock(&mut b, LOCK);
     let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
     b.call(take, &[lock]);

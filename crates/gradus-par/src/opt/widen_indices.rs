@@ -151,7 +151,7 @@ impl Reading {
                 let [x, y] = parts.map(|part| self.build(unit, body, part, depth - 1, wide));
                 let (flags, loc) = (body.ops[op].flags, body.ops[op].loc);
                 let mut b = Builder::new(unit, body);
-                b.at_op(op);
+                b.set_insertion_before(op);
                 b.loc = loc;
                 let made = b.binary(kind, x, y);
                 // A value that fits into fewer bits wraps in 64 bits neither as signed nor as unsigned, if read
@@ -185,7 +185,7 @@ impl Reading {
         };
         let mut b = Builder::new(unit, body);
         if let Some(next) = next {
-            b.at_op(next);
+            b.set_insertion_before(next);
         }
         let long = b.unit.types.int(64);
         let cast = match self {

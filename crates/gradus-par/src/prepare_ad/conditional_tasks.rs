@@ -46,8 +46,8 @@ pub(crate) fn part(unit: &mut Unit, body: &mut Body) {
 
 fn is_conditional(kind: &OpKind) -> bool {
     let conditional = OpKind::Spawn {
-        when: true,
-        serial: false,
+        has_condition: true,
+        has_final: false,
     };
     *kind == conditional
 }
@@ -89,10 +89,10 @@ impl Part {
         let used = self.used_behind(b.body);
         let types: Vec<TypeId> = used.iter().map(|v| b.body.ty(*v)).collect();
         let when = b.body.operand(task, 0);
-        b.at_op(task);
+        b.set_insertion_before(task);
         b.loc = b.body.ops[task].loc;
         let (choice, deferred, at_once) = b.if_(when, &types);
-        b.at_end(deferred);
+        b.set_insertion_end(deferred);
         let mut map = ValueMap::new();
         let copies = self.ops.iter().map(|op| clone_op_within(*op, b, &mut map));
         let copies: Vec<Op> = copies.collect();
@@ -105,8 +105,8 @@ impl Part {
             if self.tasks.contains(&spawn) {
                 b.body.set_operands(copy, &[]);
                 b.body.ops[copy].kind = OpKind::Spawn {
-                    when: false,
-                    serial: false,
+                    has_condition: false,
+                    has_final: false,
                 };
             }
         }
@@ -118,10 +118,10 @@ impl Part {
         for &op in &self.ops {
             b.body.move_op(op, at_once);
         }
-        b.at_end(at_once);
+        b.set_insertion_end(at_once);
         b.yield_(&used);
         for &task in &self.tasks {
-            b.at_op(task);
+            b.set_insertion_before(task);
             let region = b.body.op_regions(task)[0];
             inline_region(b, task, region, &[]);
         }
@@ -161,7 +161,15 @@ pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
     let mut called = Vec::new();
     let bodies = unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
     for body in bodies {
-        let is_final = |kind: &OpKind| matches!(kind, OpKind::Spawn { serial: true, .. });
+        let is_final = |kind: &OpKind| {
+            matches!(
+                kind,
+                OpKind::Spawn {
+                    has_final: true,
+                    ..
+                }
+            )
+        };
         for task in all(body, is_final) {
             let inside = body.walk(body.op_regions(task)[0]);
             called.extend(inside.filter_map(|op| unit.callee(body, op)));

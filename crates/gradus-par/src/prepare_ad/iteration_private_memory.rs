@@ -10,9 +10,9 @@
 //! flagged [`Flags::SHARING`] because iterations may share written memory. Second, loops with inner loops, or
 //! with calls of functions that contain loops, calls or many ops.
 
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
+use gradus_ir::externals::{CompilerIntrinsic, DERIVATIVE_BLOCK_NAME, ExternalFn, MemoryFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
+    AllocaInfo, AllocaStorage, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
 };
 
 /// The alignment of stack blocks: vectors lie in whole cache lines.
@@ -24,7 +24,7 @@ const SMALL_BYTES_MAX: i64 = 1 << 14;
 
 /// Returns true if the loop's iterations are blocks of a kernel.
 fn runs_blocks(body: &Body, op: Op) -> bool {
-    body.ops[op].flags.has(Flags::SHARING)
+    body.ops[op].flags.has(Flags::ALLOWS_EQUAL_WRITES)
 }
 
 /// The minimum number of ops in a function that justifies an allocation.
@@ -66,8 +66,9 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         // Not an error: the iteration does not reach its end, or is empty.
         return;
     };
-    let on_heap =
-        |slot: &Op| body.strand_of(*slot) == region && slot_bytes(unit, body, *slot).is_some();
+    let on_heap = |slot: &Op| {
+        body.enclosing_strand(*slot) == region && slot_bytes(unit, body, *slot).is_some()
+    };
     if !does_enough(unit, body, op) || !slots.iter().all(on_heap) {
         return;
     }
@@ -82,12 +83,12 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         };
         let mut b = Builder::new(unit, body);
         b.loc = b.body.ops[slot].loc;
-        b.at_op(first);
+        b.set_insertion_before(first);
         let args = [b.i64(align_bytes), b.i64(bytes)];
         let call = b.call(allocate, &args);
-        b.body.ops[call].name = Some(OWN_BLOCK.into());
+        b.body.ops[call].name = Some(DERIVATIVE_BLOCK_NAME.into());
         let (block, old) = (b.body.result(call), b.body.result(slot));
-        b.at_op(end);
+        b.set_insertion_before(end);
         b.call(free, &[block]);
         b.body.replace_uses(old, block);
         b.body.erase(slot);
@@ -100,7 +101,7 @@ fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;
     };
-    let own = info.place == AllocaPlace::Private && !info.inalloca;
+    let own = info.storage == AllocaStorage::Private && !info.inalloca;
     let count = body.as_int(unit, body.operand(op, 0)).filter(|_| own)?;
     let one = i64::try_from(unit.layout.size_bytes(unit, info.ty)).ok()?;
     let align_bytes = i64::from(info.align_bytes.max(LINE_BYTES));
@@ -185,12 +186,12 @@ fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &Block) {
     let memset = block.zeroed.then(|| memset_function(unit));
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[block.call].loc;
-    b.at_op(block.call);
+    b.set_insertion_before(block.call);
     let (byte, ptr) = (b.unit.types.int(8), b.unit.types.ptr());
     let info = AllocaInfo {
         ty: b.unit.types.array(byte, block.bytes as u64),
         align_bytes: block.align_bytes,
-        place: AllocaPlace::Private,
+        storage: AllocaStorage::Private,
         inalloca: false,
     };
     let one = b.i64(1);
@@ -208,7 +209,7 @@ fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &Block) {
 fn memory_function(unit: &Unit, body: &Body, op: Op) -> Option<MemoryFn> {
     let callee = unit.callee(body, op)?;
     match (body.kind(op), unit.known(callee)) {
-        (OpKind::Call(_), Some(Known::Memory(function))) => Some(function),
+        (OpKind::Call(_), Some(ExternalFn::Memory(function))) => Some(function),
         _ => None,
     }
 }
@@ -222,8 +223,8 @@ fn only_accesses(unit: &Unit, body: &Body, op: Op) -> bool {
     let marker = unit.callee(body, op).and_then(|f| unit.known(f));
     let lifetime = matches!(
         marker,
-        Some(Known::Marker(
-            MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+        Some(ExternalFn::Marker(
+            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
         ))
     );
     lifetime

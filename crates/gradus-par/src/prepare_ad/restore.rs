@@ -54,7 +54,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[CarriedValue]) {
     let results = body.results(op).to_vec();
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let (mut begun, mut kinds, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for (i, how) in carried.iter().enumerate() {
         let (start, param) = (operands[i + 1], params[i + 1]);

@@ -20,7 +20,7 @@ use crate::thread_count::order_dependence::{closed, orders};
 use gradus_edit::{ValueMap, clone_op_within, combine, identity, inline_region, strand_alloca};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{
-    AllocaPlace, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, ReduceOp, Region, Unit,
+    AllocaStorage, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, ReduceOp, Region, Unit,
     Value,
 };
 use std::collections::HashSet;
@@ -57,8 +57,8 @@ pub(crate) fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
 
 fn is_free_spawn(kind: &OpKind) -> bool {
     let free = OpKind::Spawn {
-        when: false,
-        serial: false,
+        has_condition: false,
+        has_final: false,
     };
     *kind == free
 }
@@ -147,7 +147,7 @@ fn leaves(body: &Body, op: Op) -> bool {
 fn is_open_slot(body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => {
-            info.place == AllocaPlace::Shared || body.as_const(body.operand(op, 0)).is_none()
+            info.storage == AllocaStorage::Shared || body.as_const(body.operand(op, 0)).is_none()
         }
         _ => false,
     }
@@ -157,12 +157,12 @@ fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
     let task = body.op_regions(spawn)[0];
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[spawn].loc;
-    b.at_op(spawn);
+    b.set_insertion_before(spawn);
     let two = b.i64(2);
     let (fork, region) = b.for_(two, &[]);
     b.body.ops[fork].flags = Flags::INDEPENDENT;
     let side = b.body.region_params(region)[0];
-    b.at_end(region);
+    b.set_insertion_end(region);
     let zero = b.i64(0);
     let first = b.icmp(IntPredicate::Eq, side, zero);
     let (_, own, beside) = b.if_(first, &[]);
@@ -171,7 +171,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
     for &op in rest {
         b.body.move_op(op, beside);
     }
-    b.at_end(beside);
+    b.set_insertion_end(beside);
     b.yield_(&[]);
     b.body.erase(spawn);
     for &op in rest {
@@ -194,10 +194,10 @@ fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     };
     let ty = b.body.ty(value);
     let slot = strand_alloca(b, fork, ty);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.store(value, slot);
     if let Some(behind) = b.body.next(fork) {
-        b.at_op(behind);
+        b.set_insertion_before(behind);
     }
     let found = b.load(ty, slot);
     for at in uses {
@@ -292,13 +292,13 @@ impl Fork {
         let types: Vec<_> = results.iter().map(|v| body.ty(*v)).collect();
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[lp].loc;
-        b.at_op(lp);
+        b.set_insertion_before(lp);
         let scope = b.op(OpKind::Scope, &[], &types, 1);
         let around = b.body.op_regions(scope)[0];
-        b.at_end(around);
+        b.set_insertion_end(around);
         let spawn = OpKind::Spawn {
-            when: false,
-            serial: false,
+            has_condition: false,
+            has_final: false,
         };
         let spawn = b.op(spawn, &[], &[], 1);
         let mut begun = starts.clone();
@@ -312,7 +312,7 @@ impl Fork {
             }
         }
         let task = b.body.op_regions(spawn)[0];
-        b.at_end(task);
+        b.set_insertion_end(task);
         let first = iteration(b, lp, 0, &begun);
         let mut slots = Vec::new();
         for (value, how) in first.iter().zip(&self.handed) {
@@ -326,7 +326,7 @@ impl Fork {
             slots.push(Some((ty, slot)));
         }
         b.yield_(&[]);
-        b.at_end(around);
+        b.set_insertion_end(around);
         let mut totals = iteration(b, lp, 1, &starts);
         b.op(OpKind::Sync, &[], &[], 0);
         for ((total, how), slot) in totals.iter_mut().zip(&self.handed).zip(slots) {

@@ -18,7 +18,7 @@ use crate::thread_count::order_dependence::closed;
 use gradus_edit::{
     ValueMap, block_type, clone_op_within, entry_alloca, load_fields, store_fields, strided_to_for,
 };
-use gradus_ir::externals::{Known, MarkerFn, OpenMpFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, OpenMpFn};
 use gradus_ir::{
     BarrierScope, BinaryOp, Body, Builder, CastOp, EffectClass, Flags, FuncId, IntPredicate, Op,
     OpKind, Region, Schedule, ScopeId, SpmdKind, TypeId, Unit, Value,
@@ -134,8 +134,8 @@ fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
     };
     let asked = body.walk(region).filter_map(|op| {
         let answer = match unit.known(unit.callee(body, op)?)? {
-            Known::OpenMp(OpenMpFn::Rank) => number,
-            Known::OpenMp(OpenMpFn::Size) => size,
+            ExternalFn::OpenMp(OpenMpFn::ThreadNum) => number,
+            ExternalFn::OpenMp(OpenMpFn::NumThreads) => size,
             _ => return None,
         };
         let is_call = matches!(body.kind(op), OpKind::Call(_));
@@ -143,7 +143,7 @@ fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
     });
     for (op, answer) in asked.collect::<Vec<_>>() {
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let result = b.body.result(op);
         let ty = b.body.ty(result);
@@ -167,10 +167,15 @@ fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
                 return true;
             };
             match unit.known(callee) {
-                Some(Known::OpenMp(OpenMpFn::MaxThreads | OpenMpFn::Query | OpenMpFn::Clock)) => {
-                    false
-                }
-                Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(_) | Known::Mpi) => true,
+                Some(ExternalFn::OpenMp(
+                    OpenMpFn::MaxThreads | OpenMpFn::Query | OpenMpFn::Clock,
+                )) => false,
+                Some(
+                    ExternalFn::OpenMp(_)
+                    | ExternalFn::Fork(_)
+                    | ExternalFn::Kernel(_)
+                    | ExternalFn::Mpi,
+                ) => true,
                 Some(_) => false,
                 None => unit.functions[callee].body.is_none() || waiting.contains(&callee),
             }
@@ -187,7 +192,7 @@ fn is_open_slot(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Materialises the number of ranks before the team.
 fn number(b: &mut Builder<'_>, team: Op) {
-    b.at_op(team);
+    b.set_insertion_before(team);
     b.loc = b.body.ops[team].loc;
     let extent = b.body.operand(team, 0);
     let ty = b.body.ty(extent);
@@ -223,7 +228,7 @@ impl Rank {
     fn of(b: &mut Builder<'_>, team: Op) -> Option<Rank> {
         let region = b.body.op_regions(team)[0];
         let first = b.body.first(region)?;
-        b.at_op(first);
+        b.set_insertion_before(first);
         let &[number, size] = b.body.region_params(region) else {
             return None;
         };
@@ -241,7 +246,7 @@ impl Rank {
 
     /// Replaces a worksharing op by the rank's share.
     fn share(self, b: &mut Builder<'_>, op: Op) {
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         match *b.body.kind(op) {
             OpKind::ShareFor {
@@ -275,9 +280,9 @@ impl Rank {
         let (choice, own, none) = b.if_(mine, &types);
         let region = b.body.op_regions(op)[0];
         b.body.move_ops(region, own);
-        let back = b.at_end(none);
+        let back = b.set_insertion_end(none);
         b.yield_(others);
-        b.restore(back);
+        b.restore_insertion_point(back);
         for (result, value) in results.into_iter().zip(b.body.results(choice).to_vec()) {
             b.body.replace_uses(result, value);
         }
@@ -291,9 +296,9 @@ impl Rank {
         let region = b.body.op_regions(op)[0];
         if let Some(end) = b.body.last(region) {
             let given: Vec<Value> = b.body.operands(end).collect();
-            let back = b.at_op(end);
+            let back = b.set_insertion_before(end);
             store_fields(b, block, place, &given);
-            b.restore(back);
+            b.restore_insertion_point(back);
         }
         let types: Vec<TypeId> = results.iter().map(|v| b.body.ty(*v)).collect();
         let nothing: Vec<Value> = types.iter().map(|ty| b.poison(*ty)).collect();
@@ -338,7 +343,7 @@ impl Rank {
         let (all, size, back) = match before {
             None => (trips, self.size, None),
             Some(all) => {
-                let back = b.at_op(self.team);
+                let back = b.set_insertion_before(self.team);
                 let extent = b.body.operand(self.team, 0);
                 (all, wide(b, extent), Some(back))
             }
@@ -347,13 +352,13 @@ impl Rank {
         let sum = b.add(all, less);
         let share = b.binary(BinaryOp::UDiv, sum, size);
         if let Some(back) = back {
-            b.restore(back);
+            b.restore_insertion_point(back);
         }
         let start = b.mul(self.rank, share);
         b.set_flags(start, exact);
         let region = b.body.op_regions(op)[0];
         let (_, inner) = b.for_(share, &[]);
-        let back = b.at_end(inner);
+        let back = b.set_insertion_end(inner);
         let own = b.body.region_params(inner)[0];
         let index = b.add(start, own);
         b.set_flags(index, exact);
@@ -364,11 +369,11 @@ impl Rank {
         b.body.replace_uses(param, index);
         let (_, some, none) = b.if_(there, &[]);
         b.body.move_ops(region, some);
-        b.at_end(none);
+        b.set_insertion_end(none);
         b.yield_(&[]);
-        b.at_end(inner);
+        b.set_insertion_end(inner);
         b.yield_(&[]);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
 }
 
@@ -395,11 +400,11 @@ fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
     }
     // `found` lists every op before its operands.
     let (mut made, mut map) = (HashSet::new(), ValueMap::new());
-    let back = b.at_op(team);
+    let back = b.set_insertion_before(team);
     for op in found.into_iter().rev().filter(|op| made.insert(*op)) {
         clone_op_within(op, b, &mut map);
     }
-    b.restore(back);
+    b.restore_insertion_point(back);
     Some(map.get_or_same(value))
 }
 
@@ -454,10 +459,10 @@ fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
         let after = body.next(op);
         let mut b = Builder::new(unit, body);
         b.loc = b.body.ops[op].loc;
-        b.at_op(op);
+        b.set_insertion_before(op);
         barrier(&mut b);
         if let Some(after) = after {
-            b.at_op(after);
+            b.set_insertion_before(after);
             barrier(&mut b);
         }
     }
@@ -471,7 +476,7 @@ fn forget_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
     let begins = |op: &Op| {
         let known = unit.callee(body, *op).and_then(|func| unit.known(func));
         let stands = body.parent(*op).is_some_and(|region| cut.contains(&region));
-        stands && known == Some(Known::Marker(MarkerFn::NoaliasScopeDecl))
+        stands && known == Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl))
     };
     let begun: Vec<Op> = inside.iter().copied().filter(begins).collect();
     if begun.is_empty() {

@@ -29,7 +29,7 @@ pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(Func
     for (func, body) in with_bodies(unit, functions) {
         let open = crate::prepare_ad::team_to_rank_loops::teams(unit, body, false);
         // A function called by a team contains the query itself.
-        let asks = |op: &Op| asks_openmp(unit, body, *op, OpenMpFn::Size);
+        let asks = |op: &Op| asks_openmp(unit, body, *op, OpenMpFn::NumThreads);
         let asking: Vec<Op> = body.walk(body.root()).filter(asks).collect();
         if open.is_empty() && asking.is_empty() {
             continue;
@@ -100,7 +100,7 @@ pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
 /// nested parallel loops.
 pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let entry = Entry::Ranks.declare(b.unit);
     let int = b.unit.types.int(32);
@@ -115,7 +115,7 @@ pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
     loops.insert(0, op);
     for op in loops {
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         for made in par_for(&mut b, op) {
             let flags = &mut body.ops[made].flags;

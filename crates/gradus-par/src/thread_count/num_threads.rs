@@ -49,7 +49,7 @@ pub(crate) fn to_loop(unit: &mut Unit, body: &mut Body, op: Op, ordered: &HashSe
         return false;
     }
     let b = &mut Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     let extent = b.body.operand(op, 0);
     let ty = b.body.ty(extent);

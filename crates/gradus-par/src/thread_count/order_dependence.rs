@@ -4,7 +4,7 @@
 //! program also relied. The loop's own region is checked directly; callees are summarised here, before any
 //! projection.
 
-use gradus_ir::externals::{Known, OpenMpFn, SystemFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -51,18 +51,18 @@ pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>
             };
             match unit.known(callee) {
                 Some(
-                    Known::Math(_)
-                    | Known::MathOut(_)
-                    | Known::Complex(_)
-                    | Known::Marker(_)
-                    | Known::Integer(_)
-                    | Known::Reduce(_)
-                    | Known::Masked(_)
-                    | Known::Memory(_)
+                    ExternalFn::Math(_)
+                    | ExternalFn::MathOut(_)
+                    | ExternalFn::Complex(_)
+                    | ExternalFn::Marker(_)
+                    | ExternalFn::Integer(_)
+                    | ExternalFn::Reduce(_)
+                    | ExternalFn::Masked(_)
+                    | ExternalFn::Memory(_)
                     // Equal for all iterations.
-                    | Known::OpenMp(OpenMpFn::Ranks)
+                    | ExternalFn::OpenMp(OpenMpFn::RequestedTeamSize)
                     // The program does not state either which of several iterations terminates the program.
-                    | Known::System(SystemFn::Exit | SystemFn::AssertFail),
+                    | ExternalFn::System(SystemFn::Exit | SystemFn::AssertFail),
                 ) => false,
                 Some(_) => true,
                 None => unit.functions[callee].body.is_none() || ordered.contains(&callee),

@@ -27,7 +27,7 @@ use crate::thread_count::sentinels;
 use crate::thread_count::taint::{Context, Followed};
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, LocId, Op, OpKind, RmwOp, TypeId, Unit,
     Value,
@@ -42,19 +42,20 @@ pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
 /// Returns true if `op` calls the OpenMP query `what`.
 pub(crate) fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    known == Some(Known::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
+    known == Some(ExternalFn::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
 }
 
 /// Returns true if `op` queries the size or presence of the enclosing team. Presence (`omp_in_parallel`, the
 /// nesting level) differs only if teams lose ranks.
 fn asks_of_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
     let asks = |what| asks_openmp(unit, body, op, what);
-    asks(OpenMpFn::Size) || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
+    asks(OpenMpFn::NumThreads)
+        || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
 }
 
 /// Returns true for the function that reports the maximum number of threads.
 fn is_question(unit: &Unit, func: FuncId) -> bool {
-    unit.known(func) == Some(Known::OpenMp(OpenMpFn::MaxThreads))
+    unit.known(func) == Some(ExternalFn::OpenMp(OpenMpFn::MaxThreads))
 }
 
 /// Returns the calls of unknown callees whose integer result decides on reads of external memory, or selects
@@ -192,7 +193,7 @@ impl Asked {
                     || ops.any(|op| {
                         asks(unit, body, op)
                             || asks_of_team(unit, body, op, without_teams)
-                            || asks_openmp(unit, body, op, OpenMpFn::Rank)
+                            || asks_openmp(unit, body, op, OpenMpFn::ThreadNum)
                     })
             })
             .collect();
@@ -303,7 +304,7 @@ impl Asked {
         for version in self.versions.iter().filter(|version| version.func == func) {
             let op = version.op;
             let mut b = Builder::new(unit, body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             b.loc = b.body.ops[op].loc;
             let several = version.asked.iter().map(|call| {
                 let answer = b.body.result(*call);
@@ -431,7 +432,7 @@ pub(crate) fn in_versions(b: &mut Builder<'_>, op: Op, several: Value) {
     let old = b.body.results(op).to_vec();
     let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
     let (choice, parallel, serial) = b.if_(several, &types);
-    b.at_end(parallel);
+    b.set_insertion_end(parallel);
     let copy = clone_op_within(op, b, &mut ValueMap::new());
     let results = b.body.results(copy).to_vec();
     b.yield_(&results);
@@ -439,7 +440,7 @@ pub(crate) fn in_versions(b: &mut Builder<'_>, op: Op, several: Value) {
         b.body.replace_uses(*result, new);
     }
     b.body.move_op(op, serial);
-    b.at_end(serial);
+    b.set_insertion_end(serial);
     b.yield_(&old);
 }
 
@@ -463,7 +464,7 @@ pub(crate) fn is_of_ranks(unit: &Unit, body: &Body, value: Value) -> bool {
     {
         from = body.def_op(body.operand(op, 0));
     }
-    from.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::Ranks))
+    from.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::RequestedTeamSize))
 }
 
 /// Iterates over `op` and the enclosing ops, innermost first.
@@ -501,7 +502,7 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
 /// Returns true if `body` queries a thread's number in the team.
 pub(crate) fn asks_rank(unit: &Unit, body: &Body) -> bool {
     let mut ops = body.walk(body.root());
-    ops.any(|op| asks_openmp(unit, body, op, OpenMpFn::Rank))
+    ops.any(|op| asks_openmp(unit, body, op, OpenMpFn::ThreadNum))
 }
 
 /// Returns the thread numbers of a body: rank parameters of teams and results of rank queries.
@@ -511,7 +512,7 @@ pub(crate) fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
         params[..params.len() / 2].to_vec()
     });
     let asked = body.walk(body.root());
-    let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::Rank));
+    let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::ThreadNum));
     of_teams.chain(asked.map(|op| body.result(op))).collect()
 }
 

@@ -8,7 +8,7 @@
 use crate::thread_count::queries::ranks;
 use crate::thread_count::taint::{Context, Followed};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Definition, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -58,8 +58,8 @@ fn left(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
         OpKind::AtomicRmw(..) => Some((body.operand(op, 0), body.operand(op, 1))),
         OpKind::Call(_) => {
             let known = unit.known(unit.callee(body, op)?)?;
-            let fills = Known::Memory(MemoryFn::Memset);
-            let fills = known == fills || known == Known::Memory(MemoryFn::MemsetIntrinsic);
+            let fills = ExternalFn::Memory(MemoryFn::Memset);
+            let fills = known == fills || known == ExternalFn::Memory(MemoryFn::MemsetIntrinsic);
             let args = unit.call_args(body, op);
             fills.then(|| Some((*args.first()?, *args.get(1)?)))?
         }

@@ -9,7 +9,7 @@
 //! private to the body is tracked like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
-use gradus_ir::externals::{Known, OpenMpFn, SystemFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -132,7 +132,7 @@ impl<'a> Context<'a> {
                 let first = 1 + body.region_params(region).len();
                 Some(vec![body.operand(end, first + index)])
             }
-            OpKind::Call(_) if matches!(self.known(op), Some(Known::Math(_))) => {
+            OpKind::Call(_) if matches!(self.known(op), Some(ExternalFn::Math(_))) => {
                 Some(body.operands(op).collect())
             }
             kind if kind.is_arithmetic() || matches!(kind, OpKind::Freeze) => {
@@ -178,7 +178,7 @@ impl<'a> Context<'a> {
                 })
     }
 
-    fn known(&self, op: Op) -> Option<Known> {
+    fn known(&self, op: Op) -> Option<ExternalFn> {
         let callee = self.unit.callee(self.body, op)?;
         self.unit.known(callee)
     }
@@ -476,15 +476,15 @@ impl<'a> Followed<'a> {
         let body = self.context.body;
         let results = body.results(op);
         match self.context.known(op) {
-            Some(Known::Integer(_) | Known::Math(_) | Known::Reduce(_)) => {
+            Some(ExternalFn::Integer(_) | ExternalFn::Math(_) | ExternalFn::Reduce(_)) => {
                 for result in results {
                     self.value(*result, share);
                 }
             }
-            Some(Known::Marker(_)) => self.all(results, share),
+            Some(ExternalFn::Marker(_)) => self.all(results, share),
             // The argument is the number that later queries return, and the later results are tracked.
-            Some(Known::OpenMp(OpenMpFn::Setting)) => {}
-            Some(Known::Memory(_)) => {
+            Some(ExternalFn::OpenMp(OpenMpFn::Setting)) => {}
+            Some(ExternalFn::Memory(_)) => {
                 self.sized(Object::Heap(op));
                 for access in self.accesses(op) {
                     match access.ptr() {
@@ -498,7 +498,7 @@ impl<'a> Followed<'a> {
                     }
                 }
             }
-            Some(Known::System(SystemFn::Print))
+            Some(ExternalFn::System(SystemFn::Print))
                 if !self.context.unit.types.is_ptr(body.ty(value)) =>
             {
                 let mut accesses = self.accesses(op).into_iter();

@@ -3,7 +3,7 @@
 //! Simplification keeps no log, hence a body is compared before and after. An op formerly in a parallel
 //! loop and now outside was hoisted; a loop no longer in the body was dead.
 
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, LocId, Op, OpKind, Unit};
 use std::collections::{BTreeMap, HashSet};
 
@@ -131,11 +131,11 @@ fn called(unit: &Unit, body: &Body, op: Op) -> Option<String> {
     let own = matches!(
         unit.known(func),
         Some(
-            Known::Marker(_)
-                | Known::Integer(_)
-                | Known::Reduce(_)
-                | Known::OpenMp(_)
-                | Known::Fork(_)
+            ExternalFn::Marker(_)
+                | ExternalFn::Integer(_)
+                | ExternalFn::Reduce(_)
+                | ExternalFn::OpenMp(_)
+                | ExternalFn::Fork(_)
         )
     );
     let name = function.source_name.as_ref().unwrap_or(&function.name);

@@ -264,7 +264,7 @@ fn variant(
     args: Vec<ArgActivity>,
 ) -> Result<Variant, Diagnostic> {
     let ty = unit.functions[setting.primal].ty;
-    if unit.types.takes_further_args(ty) {
+    if unit.types.is_variadic(ty) {
         let message = "a function with variable arguments cannot be differentiated".to_string();
         return Err(finding(unit, setting, Code::Variadic, message));
     }

@@ -19,7 +19,7 @@ use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, Level, OutputKind, Task, debug_pointee_types, registrations};
 use gradus_ad::{Mode, Report};
 use gradus_edit::SplitLimits;
-use gradus_ir::externals::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
+use gradus_ir::externals::{KERNEL_PREFIX, LAUNCH_PREFIX, marker_named, may_be_user_defined};
 use gradus_ir::{Body, CastOp, Code, Diagnostic, FuncId, Linkage, OpKind, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
@@ -233,10 +233,11 @@ fn own_functions(task: &Task, unit: &mut Unit) {
             Some(names) => names.contains(&function.name),
             None => bare,
         };
-        declared && open && may_be_of_the_program(&function.name)
+        declared && open && may_be_user_defined(&function.name)
     };
     let list: Vec<FuncId> = unit.functions.ids().filter(own).collect();
-    list.into_iter().for_each(|func| unit.state_own(func));
+    list.into_iter()
+        .for_each(|func| unit.declare_user_defined(func));
 }
 
 /// Returns warnings for derivatives that are zero for all arguments.
@@ -323,9 +324,9 @@ fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagn
 
 /// Returns the kernels of a program with kernel launches.
 fn kernels(host: &Host) -> Vec<String> {
-    let launches = host.functions_that_use(&|name| name.starts_with(LAUNCH));
+    let launches = host.functions_that_use(&|name| name.starts_with(LAUNCH_PREFIX));
     let mut kernels = host.defined_functions();
-    kernels.retain(|name| name.starts_with(KERNEL) && !launches.is_empty());
+    kernels.retain(|name| name.starts_with(KERNEL_PREFIX) && !launches.is_empty());
     kernels
 }
 

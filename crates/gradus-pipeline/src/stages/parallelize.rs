@@ -14,7 +14,9 @@ use crate::stages::simplify::Short;
 use crate::wire::reply::Output;
 use crate::{OutputKind, ParallelTarget};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::externals::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::externals::{
+    ExternalFn, GpuFn, KERNEL_PREFIX, OpenMpFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
+};
 use gradus_ir::{
     Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
 };
@@ -27,7 +29,7 @@ use std::collections::HashSet;
 fn is_parallel_name(name: &str) -> bool {
     matches!(
         lookup(name),
-        Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(GpuFn::Launch))
+        Some(ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Kernel(GpuFn::Launch))
     )
 }
 
@@ -150,7 +152,7 @@ fn refused_launches(
         return Ok(());
     }
     let unread = imported.refused.iter();
-    let unread = unread.filter(|(func, _)| unit_name(imported, *func).starts_with(KERNEL));
+    let unread = unread.filter(|(func, _)| unit_name(imported, *func).starts_with(KERNEL_PREFIX));
     let reasons: Vec<_> = unread
         .filter_map(|(func, _)| imported.refusal(*func))
         .collect();
@@ -164,8 +166,9 @@ fn refused_launches(
 /// into a kernel.
 fn unanswered(host: &Host) -> Vec<Diagnostic> {
     let asks = |name: &str| {
-        let of_thread = matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread());
-        of_thread || name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
+        let of_thread =
+            matches!(lookup(name), Some(ExternalFn::Kernel(f)) if f.depends_on_thread());
+        of_thread || name.starts_with(SHARED_PREFIX) || name.starts_with(SHARED_DYNAMIC_PREFIX)
     };
     let left = host.functions_that_use(&asks).into_iter();
     let findings = left.map(|name| {
@@ -382,7 +385,7 @@ fn only_run(unit: &Unit, differentiated: &Closure, changed: &[FuncId]) -> Vec<Fu
             .filter_map(|op| unit.callee(body, op));
         callees
             .filter_map(|f| unit.known(f))
-            .any(|known| known == Known::OpenMp(OpenMpFn::MaxThreads))
+            .any(|known| known == ExternalFn::OpenMp(OpenMpFn::MaxThreads))
     };
     if bodies().any(asks) {
         return Vec::new();
@@ -460,7 +463,9 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
         .collect();
     let callers = host.functions_that_use(&|name| users.contains(name));
     let defined = host.defined_functions();
-    let kernels = defined.iter().filter(|name| name.starts_with(KERNEL));
+    let kernels = defined
+        .iter()
+        .filter(|name| name.starts_with(KERNEL_PREFIX));
     let names = users.iter().chain(&callers).chain(kernels);
     let mut names: Vec<&str> = names.map(String::as_str).collect();
     names.sort_unstable();
@@ -651,7 +656,7 @@ pub(crate) fn remarks(
         let name = function.source_name.as_ref().unwrap_or(&function.name);
         let finding = Diagnostic {
             severity: Severity::Note,
-            ..Diagnostic::warning(Code::ParallelKept, message.to_string())
+            ..Diagnostic::warning(Code::ParallelNotRaised, message.to_string())
         };
         finding.in_function(name).at(unit.span(*loc), "here")
     };

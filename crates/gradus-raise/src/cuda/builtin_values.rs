@@ -17,7 +17,8 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Resul
         .walk(launch.block)
         .filter_map(|op| Some((op, asks(unit, body, op)?)))
         .collect();
-    let needs_place = |id: &GpuFn| id.is_of_thread() && !is_number(*id) && *id != GpuFn::Barrier;
+    let needs_place =
+        |id: &GpuFn| id.depends_on_thread() && !is_number(*id) && *id != GpuFn::Barrier;
     let mut answers = Answers {
         launch,
         numbers: HashMap::new(),
@@ -133,8 +134,8 @@ fn number(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value
     };
     let mut b = Builder::new(unit, body);
     match first {
-        Some(first) => b.at_op(first),
-        None => b.at_end(region),
+        Some(first) => b.set_insertion_before(first),
+        None => b.set_insertion_end(region),
     };
     let int = b.unit.types.int(32);
     b.cast(CastOp::Trunc, wide, int)
@@ -142,7 +143,7 @@ fn number(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value
 
 fn meet(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierScope) {
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     b.op(OpKind::Barrier(scope), &[], &[], 0);
     body.erase(call);

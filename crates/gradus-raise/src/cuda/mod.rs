@@ -15,7 +15,7 @@ mod shared_memory;
 mod warp_ops;
 
 use gradus_edit::inline_call;
-use gradus_ir::externals::{GpuFn, KERNEL, Known, LAUNCH, RUN};
+use gradus_ir::externals::{ExternalFn, GpuFn, KERNEL_PREFIX, LAUNCH_PREFIX, RUN_PREFIX};
 use gradus_ir::{
     Body, Builder, Code, Diagnostic, FuncId, Op, OpKind, Region, SpmdKind, Unit, Value,
 };
@@ -59,7 +59,7 @@ pub(crate) fn raise(unit: &mut Unit) -> Launches {
 pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<FuncId>) -> Launches {
     let mut launches = Launches::default();
     for &func in functions {
-        let runs = unit.functions[func].name.starts_with(RUN);
+        let runs = unit.functions[func].name.starts_with(RUN_PREFIX);
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
@@ -88,7 +88,7 @@ fn run_apart(unit: &Unit) -> HashSet<FuncId> {
         let Some(body) = function
             .body
             .as_deref()
-            .filter(|_| !function.name.starts_with(RUN))
+            .filter(|_| !function.name.starts_with(RUN_PREFIX))
         else {
             continue;
         };
@@ -113,7 +113,7 @@ fn run_apart(unit: &Unit) -> HashSet<FuncId> {
 /// Returns the GPU builtin that `op` calls.
 fn asks(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
     match unit.known(unit.callee(body, op)?)? {
-        Known::Kernel(id) => Some(id),
+        ExternalFn::Kernel(id) => Some(id),
         _ => None,
     }
 }
@@ -168,8 +168,8 @@ fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
 
 /// Returns the kernel of a launch function.
 fn kernel_named(unit: &Unit, launch: FuncId) -> Option<FuncId> {
-    let name = unit.functions[launch].name.strip_prefix(LAUNCH)?;
-    unit.function(&format!("{KERNEL}{name}"))
+    let name = unit.functions[launch].name.strip_prefix(LAUNCH_PREFIX)?;
+    unit.function(&format!("{KERNEL_PREFIX}{name}"))
 }
 
 /// Builds grid and block, with a call of the kernel inside.
@@ -182,13 +182,13 @@ fn regions(
     args: &[Value],
 ) -> (Launch, Op) {
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let (_, grid) = spmd(&mut b, SpmdKind::Grid, &sizes[..3]);
-    b.at_end(grid);
+    b.set_insertion_end(grid);
     let (inner, block) = spmd(&mut b, SpmdKind::Block, &sizes[3..6]);
     b.yield_(&[]);
-    b.at_end(block);
+    b.set_insertion_end(block);
     let inside = b.call(kernel, args);
     b.yield_(&[]);
     let launch = Launch {
@@ -215,7 +215,7 @@ fn spmd(b: &mut Builder, kind: SpmdKind, extents: &[Value]) -> (Op, Region) {
 fn source_name(unit: &Unit, kernel: FuncId) -> String {
     let function = &unit.functions[kernel];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
-    name.strip_prefix(KERNEL).unwrap_or(name).to_string()
+    name.strip_prefix(KERNEL_PREFIX).unwrap_or(name).to_string()
 }
 
 fn refused(unit: &Unit, kernel: FuncId, why: &str) -> Diagnostic {

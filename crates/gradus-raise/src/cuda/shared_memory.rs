@@ -1,9 +1,9 @@
 //! Shared memory: `__shared__` variables become allocations at the start of the block's region.
 
 use super::Launch;
-use gradus_ir::externals::{SHARED, SHARED_DYNAMIC};
+use gradus_ir::externals::{SHARED_DYNAMIC_PREFIX, SHARED_PREFIX};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, Body, Builder, ConstKind, Definition, GlobalId, OpKind, Unit, Value,
+    AllocaInfo, AllocaStorage, Body, Builder, ConstKind, Definition, GlobalId, OpKind, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
         if places.is_empty() {
             continue;
         }
-        let dynamic = unit.globals[global].name.starts_with(SHARED_DYNAMIC);
+        let dynamic = unit.globals[global].name.starts_with(SHARED_DYNAMIC_PREFIX);
         // All dynamic shared arrays begin at one address.
         let key = (!dynamic).then_some(global);
         let base = match memory.get(&key) {
@@ -55,7 +55,7 @@ pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
 
 fn is_shared(unit: &Unit, global: GlobalId) -> bool {
     let name = &unit.globals[global].name;
-    name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
+    name.starts_with(SHARED_PREFIX) || name.starts_with(SHARED_DYNAMIC_PREFIX)
 }
 
 /// Allocates a shared variable, or the dynamic shared memory.
@@ -74,7 +74,7 @@ fn alloca(
     let first = body.first(launch.block);
     let mut b = Builder::new(unit, body);
     if let Some(first) = first {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let count = match dynamic {
         false => b.i64(1),
@@ -83,7 +83,7 @@ fn alloca(
     let info = AllocaInfo {
         ty,
         align_bytes,
-        place: AllocaPlace::Shared,
+        storage: AllocaStorage::Shared,
         inalloca: false,
     };
     let ptr = b.unit.types.ptr();
@@ -99,7 +99,7 @@ fn address(unit: &mut Unit, body: &mut Body, base: Value, offset: i64) -> Value 
         return base;
     };
     let mut b = Builder::new(unit, body);
-    b.at_op(next);
+    b.set_insertion_before(next);
     let bytes = b.i64(offset);
     b.byte_addr(base, bytes)
 }

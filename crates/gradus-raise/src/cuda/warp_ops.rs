@@ -7,8 +7,8 @@
 
 use super::Launch;
 use gradus_ir::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, Body, Builder, CastOp,
-    IntPredicate, MOST_THREADS, Op, OpKind, RmwOp, TypeId, Unit, Value,
+    Access, AllocaInfo, AllocaStorage, Atomicity, BarrierScope, BinaryOp, Body, Builder, CastOp,
+    IntPredicate, MAX_BLOCK_THREADS, Op, OpKind, RmwOp, TypeId, Unit, Value,
 };
 
 /// The logarithm of the warp size.
@@ -72,9 +72,9 @@ pub(super) fn shuffle(
 ) {
     let args = unit.call_args(body, call);
     let ty = body.ty(args[1]);
-    let memory = shared(unit, body, launch, ty, MOST_THREADS.into());
+    let memory = shared(unit, body, launch, ty, MAX_BLOCK_THREADS.into());
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let own = b.addr(ty, memory, place.thread);
     b.store(args[1], own);
@@ -151,13 +151,13 @@ pub(super) fn ask(
 ) {
     let int = unit.types.int(32);
     let words = if question.of_warp() {
-        u64::from(MOST_THREADS >> WARP_SHIFT)
+        u64::from(MAX_BLOCK_THREADS >> WARP_SHIFT)
     } else {
         1
     };
     let memory = shared(unit, body, launch, int, words);
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let word = match question.of_warp() {
         true => {
@@ -221,8 +221,8 @@ fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<
     let first = body.first(launch.block);
     let mut b = Builder::new(unit, body);
     match first {
-        Some(first) => b.at_op(first),
-        None => b.at_end(launch.block),
+        Some(first) => b.set_insertion_before(first),
+        None => b.set_insertion_end(launch.block),
     };
     b
 }
@@ -233,7 +233,7 @@ fn shared(unit: &mut Unit, body: &mut Body, launch: &Launch, ty: TypeId, count: 
     let info = AllocaInfo {
         ty: b.unit.types.array(ty, count),
         align_bytes: b.unit.layout.align_bytes(b.unit, ty) as u32,
-        place: AllocaPlace::Shared,
+        storage: AllocaStorage::Shared,
         inalloca: false,
     };
     let (one, ptr) = (b.i64(1), b.unit.types.ptr());

@@ -99,7 +99,7 @@ fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut V
         }
         for op in asks {
             let mut b = Builder::new(unit, &mut body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             b.loc = b.body.ops[op].loc;
             let answer = thread_num::ask(&mut b, "gr_in_final");
             for result in b.body.results(op).to_vec() {

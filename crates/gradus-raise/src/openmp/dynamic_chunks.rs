@@ -85,15 +85,15 @@ impl Parts<'_> {
     /// Allocates slots for the carried values and stores the initial values.
     fn keep_in_memory(&mut self) {
         let initial: Vec<Value> = self.body.operands(self.round).collect();
-        let home = self.body.strand_of(self.round);
+        let home = self.body.enclosing_strand(self.round);
         let mut b = Builder::new(self.unit, self.body);
         for value in initial {
             if let Some(first) = b.body.first(home) {
-                b.at_op(first);
+                b.set_insertion_before(first);
             }
             let ty = b.body.ty(value);
             let slot = b.alloca(ty);
-            b.at_op(self.round);
+            b.set_insertion_before(self.round);
             b.store(value, slot);
             self.memory.push((slot, ty));
         }
@@ -110,7 +110,7 @@ impl Parts<'_> {
         let after = self.body.next(self.round).ok_or(ROUNDS)?;
         let mut map = ValueMap::new();
         let mut b = Builder::new(self.unit, self.body);
-        b.at_op(after);
+        b.set_insertion_before(after);
         let now = Self::read(&mut b, &self.memory);
         let copy = clone_op_within(self.round, &mut b, &mut map);
         let answer = map.get(self.body.result(self.next)).ok_or(ROUNDS)?;
@@ -155,7 +155,7 @@ impl Parts<'_> {
         let [lower, upper, step] = [args[3], args[4], args[5]];
         let ty = self.body.ty(lower);
         let mut b = Builder::new(self.unit, self.body);
-        b.at_op(self.round);
+        b.set_insertion_before(self.round);
         b.loc = b.body.ops[self.round].loc;
         let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
         let length = match chunk {
@@ -175,7 +175,7 @@ impl Parts<'_> {
         let op = b.op(kind, &[parts], &[], 1);
         let into = b.body.op_regions(op)[0];
         let index = b.body.add_param(into, ty);
-        b.at_end(into);
+        b.set_insertion_end(into);
         let skipped = b.mul(index, length);
         let first = b.add(lower, skipped);
         let rest = b.sub(upper, first);
@@ -194,7 +194,7 @@ impl Parts<'_> {
             [slots[0], slots[1]],
             [first, final_],
         );
-        b.at_op(done);
+        b.set_insertion_before(done);
         let params = b.body.region_params(region).to_vec();
         for (param, (slot, ty)) in std::iter::zip(params, &self.memory) {
             if b.body.has_uses(param) {
@@ -203,7 +203,7 @@ impl Parts<'_> {
             }
         }
         let handed = splice(b.body, region, done);
-        b.at_op(done);
+        b.set_insertion_before(done);
         for (value, (slot, _)) in handed.into_iter().skip(1).zip(&self.memory) {
             b.store(value, *slot);
         }
@@ -292,7 +292,7 @@ fn do_last(
     let region = body.op_regions(shared)[0];
     let end = body.last(region).ok_or(FAR)?;
     let mut b = Builder::new(unit, body);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.loc = b.body.ops[branch].loc;
     let arm: Vec<Op> = b.body.ops_in(arm).collect();
     let ops = needed.into_iter().rev().chain(arm).collect();

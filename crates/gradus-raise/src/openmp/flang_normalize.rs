@@ -140,7 +140,7 @@ impl Update {
     /// Replaces the loop by the update.
     fn put(self, unit: &mut Unit, body: &mut Body, op: Op) {
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         b.loc = b.body.ops[self.load].loc;
         let ty = b.body.ty(self.value);
         b.value(

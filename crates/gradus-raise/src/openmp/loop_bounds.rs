@@ -15,7 +15,7 @@
 
 use crate::openmp::worksharing_loops::is_marker;
 use gradus_edit::is_induction;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -169,7 +169,7 @@ impl Flow<'_> {
     fn is_integer(&self, call: Op) -> bool {
         let known = self.unit.callee(self.body, call);
         let known = known.and_then(|func| self.unit.known(func));
-        matches!(known, Some(Known::Integer(_)))
+        matches!(known, Some(ExternalFn::Integer(_)))
     }
 
     /// Returns true if `op` is part of an iteration.

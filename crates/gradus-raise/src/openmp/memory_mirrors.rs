@@ -191,14 +191,14 @@ fn read(unit: &mut Unit, body: &mut Body, lp: Op, index: usize, address: Value) 
     let ty = body.ty(param);
     let mut b = Builder::new(unit, body);
     if let Some(first) = b.body.first(region) {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let now = b.load(ty, address);
     b.body.replace_uses(param, now);
     if b.body.has_uses(result)
         && let Some(after) = b.body.next(lp)
     {
-        b.at_op(after);
+        b.set_insertion_before(after);
         let last = b.load(ty, address);
         b.body.replace_uses(result, last);
     }

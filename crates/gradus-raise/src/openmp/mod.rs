@@ -29,7 +29,7 @@ pub(crate) use survey::{calls_unseen, calls_waiting, looks_again, watches};
 
 use crate::openmp::runtime_calls::Calls;
 use crate::{Orphans, Raised};
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
 use survey::Survey;
@@ -80,7 +80,8 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     for func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
+            let is_quiet =
+                |unit: &Unit, func| matches!(unit.known(func), Some(ExternalFn::OpenMp(_)));
             gradus_edit::invokes_to_calls(unit, &mut body, is_quiet);
             flang_normalize::straighten(unit, &mut body, calls);
             unit.functions[func].body = Some(body);
@@ -170,16 +171,16 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
             | OpenMpFn::BeginSerial
             | OpenMpFn::EndSerial
             | OpenMpFn::ThreadPrivate
-            | OpenMpFn::Rank
-            | OpenMpFn::Size
+            | OpenMpFn::ThreadNum
+            | OpenMpFn::NumThreads
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
-            | OpenMpFn::OfLevel
+            | OpenMpFn::AncestorInfo
             | OpenMpFn::InFinal
             | OpenMpFn::InRegion
-            | OpenMpFn::Region
-            | OpenMpFn::RegionEnd
+            | OpenMpFn::BeginRegion
+            | OpenMpFn::EndRegion
             | OpenMpFn::Query
             | OpenMpFn::Setting
             | OpenMpFn::Clock => {}

@@ -8,9 +8,9 @@
 use crate::openmp::runtime_calls::{Calls, function, span_of};
 use crate::openmp::thread_num;
 use gradus_edit::inline_region_body;
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
+    AllocaInfo, AllocaStorage, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
     OpKind, Region, SpmdKind, Unit, Value,
 };
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ fn captured(unit: &Unit, body: &Body, fork: Op) -> Option<Vec<Value>> {
 /// Returns true if the fork has a condition argument.
 fn is_conditional(unit: &Unit, body: &Body, fork: Op) -> bool {
     let known = unit.callee(body, fork).and_then(|func| unit.known(func));
-    known == Some(Known::OpenMp(OpenMpFn::ForkIf))
+    known == Some(ExternalFn::OpenMp(OpenMpFn::ForkIf))
 }
 
 /// Raises the forks of a body whose outlined functions are in `bodies`; other forks remain. Returns the teams
@@ -88,7 +88,7 @@ fn team(
     let pushed = asked
         .map(|(_, push)| push)
         .filter(|&p| b.body.parent(p) == b.body.parent(at));
-    b.at_op(at);
+    b.set_insertion_before(at);
     b.loc = located(b.unit, b.body, fork);
     let long = b.unit.types.int(64);
     let mut extent = match asked {
@@ -235,7 +235,7 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
     };
     let captured = unit.call_args(body, call)[2..].to_vec();
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = located(b.unit, b.body, begin);
     let one = b.i64(1);
     region(&mut b, func, one, &captured, bodies);
@@ -255,7 +255,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
     let region = b.body.op_regions(op)[0];
     let rank = b.body.add_param(region, long);
     b.body.add_param(region, long);
-    b.at_end(region);
+    b.set_insertion_end(region);
     let thread = slot(b, int);
     let number = b.cast(CastOp::Trunc, rank, int);
     b.store(number, thread);
@@ -280,7 +280,7 @@ fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {
     let info = AllocaInfo {
         ty,
         align_bytes: 4,
-        place: AllocaPlace::Private,
+        storage: AllocaStorage::Private,
         inalloca: false,
     };
     b.value(OpKind::Alloca(info), &[one], ptr)
@@ -291,9 +291,9 @@ fn own_allocations(body: &mut Body, region: Region) {
     let ops: Vec<Op> = body.ops_in(region).collect();
     for op in ops {
         if let OpKind::Alloca(info) = &mut body.ops[op].kind
-            && info.place == AllocaPlace::Frame
+            && info.storage == AllocaStorage::Frame
         {
-            info.place = AllocaPlace::Private;
+            info.storage = AllocaStorage::Private;
         }
     }
 }

@@ -4,7 +4,7 @@
 //! collected once per unit.
 
 use crate::report::Reason;
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
     Body, ConstKind, FuncId, GlobalId, LocId, Op, OpKind, SourceSpan, Symbol, Unit, Value,
 };
@@ -19,7 +19,7 @@ pub(crate) struct Calls {
 impl Calls {
     pub fn of(unit: &Unit) -> Calls {
         let known = |func| match unit.known(func) {
-            Some(Known::OpenMp(id)) => Some((func, id)),
+            Some(ExternalFn::OpenMp(id)) => Some((func, id)),
             _ => None,
         };
         Calls {

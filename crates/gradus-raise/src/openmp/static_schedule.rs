@@ -27,7 +27,7 @@ pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
         return Err(reason(unit, body, start, text));
     };
     let mut b = Builder::new(unit, body);
-    b.at_op(start);
+    b.set_insertion_before(start);
     b.loc = b.body.ops[start].loc;
     let ty = b.body.ty(args[8]);
     let (lower, upper) = (b.load(ty, args[4]), b.load(ty, args[5]));

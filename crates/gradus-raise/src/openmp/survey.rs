@@ -7,8 +7,8 @@ use crate::openmp::runtime_calls::{Calls, function, reason, span_of};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::team_to_parallel_loop::Reach;
 use crate::thread_private::is_allocation;
-use gradus_ir::externals::{Known, OpenMpFn, differentiation_call, is_text_object};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{ExternalFn, OpenMpFn, differentiation_call, is_cpp_text_function};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, ConstKind, Definition, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
 };
@@ -143,7 +143,7 @@ impl<'a> Survey<'a> {
             Orphans::RaiseOf(functions) => !functions.contains(&func),
             Orphans::Leave => true,
         };
-        let forgotten = planted(Mutant::CallersTeamForgotten) && self.is_called_here(func);
+        let forgotten = is_planted(Mutant::CallerTeamIgnored) && self.is_called_here(func);
         shares && stays && !self.is_part(func) && !forgotten
     }
     /// Returns true if a function of the unit references `func`.
@@ -267,7 +267,10 @@ impl<'a> Survey<'a> {
     /// Returns the functions that a function pointer may point to, without functions called by the runtime
     /// only.
     fn pointed<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
-        let targets = unit.globals.iter().flat_map(|(_, global)| global.named());
+        let targets = unit
+            .globals
+            .iter()
+            .flat_map(|(_, global)| global.initial_symbols());
         let in_memory = targets.filter_map(|target| match target {
             Symbol::Func(func) => Some(func),
             Symbol::Global(_) => None,
@@ -358,7 +361,7 @@ impl<'a> Survey<'a> {
 /// derivative requires it (text output, code on no-return paths) counts as unknown code; any other function is
 /// rejected.
 fn unread_function(unit: &Unit, func: FuncId) -> Seen {
-    if unit.is_stated(func) || is_text_object(&unit.functions[func].name) {
+    if unit.is_user_declared(func) || is_cpp_text_function(&unit.functions[func].name) {
         return Seen {
             calls_unseen: true,
             allocates: true,
@@ -408,7 +411,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                         seen.held.get_or_insert(reason(unit, body, op, text));
                     }
                     let table = Some(&unit.globals[global]).filter(|table| table.constant);
-                    let targets = table.into_iter().flat_map(Global::named);
+                    let targets = table.into_iter().flat_map(Global::initial_symbols);
                     seen.mentions
                         .extend(targets.filter_map(|target| match target {
                             Symbol::Func(func) => Some(func),
@@ -432,9 +435,9 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         let Some(id) = calls.id(unit, body, op) else {
             continue;
         };
-        seen.holds |= !id.is_question();
+        seen.holds |= !id.is_query_or_setting();
         seen.asks |= is_for_ranks(id);
-        seen.shares |= is_for_ranks(id) && !id.is_question();
+        seen.shares |= is_for_ranks(id) && !id.is_query_or_setting();
         if let Some(text) = obstacle(unit, body, op, id) {
             let place = match id {
                 OpenMpFn::ThreadPrivate => &mut seen.owns,
@@ -485,10 +488,12 @@ pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
 /// Returns true if `op` calls a system or MPI function that may wait for another thread.
 pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
     let waits = |func| {
-        matches!(unit.known(func), Some(Known::System(_) | Known::Mpi))
-            && unit
-                .known_effects(func)
-                .is_some_and(|effects| effects.waits)
+        matches!(
+            unit.known(func),
+            Some(ExternalFn::System(_) | ExternalFn::Mpi)
+        ) && unit
+            .known_effects(func)
+            .is_some_and(|effects| effects.may_block)
     };
     unit.callee(body, op).is_some_and(waits)
 }
@@ -532,7 +537,7 @@ fn is_watched(body: &Body, op: Op) -> bool {
 fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = || unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(body.kind(op), OpKind::Critical(_))
-        || known() == Some(Known::OpenMp(OpenMpFn::Critical))
+        || known() == Some(ExternalFn::OpenMp(OpenMpFn::Critical))
 }
 
 /// Returns true if the loop condition depends on more than arithmetic on local values.
@@ -610,11 +615,11 @@ fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> 
 fn is_for_ranks(id: OpenMpFn) -> bool {
     matches!(
         id,
-        OpenMpFn::Rank
-            | OpenMpFn::Size
+        OpenMpFn::ThreadNum
+            | OpenMpFn::NumThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
-            | OpenMpFn::OfLevel
+            | OpenMpFn::AncestorInfo
             | OpenMpFn::StaticInit
             | OpenMpFn::DispatchInit
             | OpenMpFn::Reduce

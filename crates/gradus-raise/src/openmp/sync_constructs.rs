@@ -47,7 +47,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
 
 fn replace(unit: &mut Unit, body: &mut Body, op: Op, kind: OpKind) {
     let mut b = Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     b.op(kind, &[], &[], 0);
     body.erase(op);
@@ -217,7 +217,7 @@ fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
         copy: false,
     };
     let mut b = Builder::new(unit, body);
-    b.at_op(branch);
+    b.set_insertion_before(branch);
     b.loc = b.body.ops[start].loc;
     let op = b.op(kind, &others, &types, 1);
     let into = b.body.op_regions(op)[0];
@@ -286,21 +286,21 @@ impl Copy {
 
     /// Emits the copy from the list `from`, if of another thread, between two barriers.
     fn put(&self, b: &mut Builder, from: Value) {
-        b.at_op(self.call);
+        b.set_insertion_before(self.call);
         // The list is stored after the single region.
         b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
         let other = b.icmp(IntPredicate::Ne, from, self.list);
         let (_, yes, no) = b.if_(other, &[]);
-        b.at_end(no);
+        b.set_insertion_end(no);
         b.yield_(&[]);
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         let call = b.call(self.copier, &[self.list, from]);
         b.yield_(&[]);
         if let Some(code) = b.unit.functions[self.copier].body.clone() {
             // Code that cannot be inlined is called.
             let _ = inline_region_body(b.unit, b.body, call, self.copier, &code);
         }
-        b.at_op(self.call);
+        b.set_insertion_before(self.call);
         b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
         b.body.erase(self.call);
     }
@@ -325,7 +325,7 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> S
         .map(|t| body.operand(t, 0));
     let start = answer.and_then(|a| body.def_op(a));
     let mut b = Builder::new(unit, body);
-    b.at_op(branch);
+    b.set_insertion_before(branch);
     b.loc = calls.first().and_then(|call| b.body.ops[*call].loc);
     let types: Vec<_> = lists.iter().map(|list| b.body.ty(*list)).collect();
     let kind = OpKind::Single {
@@ -360,7 +360,7 @@ fn first_rank(
     let answer = body.result(start);
     let ty = body.ty(answer);
     let mut b = Builder::new(unit, body);
-    b.at_op(start);
+    b.set_insertion_before(start);
     b.loc = b.body.ops[start].loc;
     let rank = thread_num::rank(&mut b);
     let wanted = match wanted {

@@ -77,7 +77,7 @@ pub(super) fn raise(
     let flags = unit.call_args(body, alloc)[2];
     let known = body.as_int(unit, flags);
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let serial = final_flag(&mut b, flags, known);
     let pieces = Pieces::of(&mut b, &found);
@@ -94,9 +94,9 @@ pub(super) fn raise(
             let condition = b.icmp(IntPredicate::Ne, given[3], zero);
             let (_, deferred, otherwise) = b.if_(condition, &[]);
             for (region, way) in [(deferred, way), (otherwise, Way::InOrder)] {
-                b.at_end(region);
+                b.set_insertion_end(region);
                 found.put(&mut b, &pieces, way, serial);
-                b.at_end(region);
+                b.set_insertion_end(region);
                 b.yield_(&[]);
             }
         }
@@ -337,18 +337,18 @@ fn over(
     if !matches!(way, Way::AtOnce) {
         let scope = b.op(OpKind::Scope, &[], &[], 1);
         let all = b.body.op_regions(scope)[0];
-        b.at_end(all);
+        b.set_insertion_end(all);
         let end = b.yield_(&[]);
-        b.at_op(end);
+        b.set_insertion_before(end);
     }
     let (_, region) = match way {
         Way::AtOnce => b.par_for(count, &[], worth),
         Way::Tasks | Way::InOrder => b.for_(count, &[]),
     };
-    b.at_end(region);
+    b.set_insertion_end(region);
     if let Some(conditions) = task {
         let end = b.yield_(&[]);
-        b.at_op(end);
+        b.set_insertion_before(end);
         spawn(b, conditions);
     }
     b.body.region_params(region)[0]

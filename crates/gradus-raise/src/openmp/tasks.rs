@@ -13,9 +13,9 @@ use crate::openmp::taskloop;
 use crate::regions::{between, wrap_ops};
 use crate::task_scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::externals::{Known, MemoryFn, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, ConstKind, Flags, FuncId,
+    AllocaInfo, AllocaStorage, AttrSet, BinaryOp, Body, Builder, ConstKind, Flags, FuncId,
     IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 use std::collections::HashSet;
@@ -65,7 +65,7 @@ fn orphan(body: &mut Body) {
     let spawns = |op: &Op| matches!(body.kind(*op), OpKind::Spawn { .. });
     let spawns: Vec<Op> = body.walk(body.root()).filter(spawns).collect();
     for spawn in spawns {
-        body.ops[spawn].flags = Flags::ORPHAN;
+        body.ops[spawn].flags = Flags::ORPHANED_TASK;
     }
 }
 
@@ -132,7 +132,7 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
         return fail(unit, body, "what this task takes along is not understood");
     }
     let mut b = Builder::new(unit, body);
-    b.at_op(launch.op);
+    b.set_insertion_before(launch.op);
     b.loc = b.body.ops[alloc].loc;
     let serial = final_flag(&mut b, flags, known);
     let when = match launch.at_once {
@@ -188,12 +188,12 @@ pub(super) type Conditions = (Option<Value>, Option<Value>);
 pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
     let operands: Vec<Value> = when.into_iter().chain(serial).collect();
     let kind = OpKind::Spawn {
-        when: when.is_some(),
-        serial: serial.is_some(),
+        has_condition: when.is_some(),
+        has_final: serial.is_some(),
     };
     let spawn = b.op(kind, &operands, &[], 1);
     let region = b.body.op_regions(spawn)[0];
-    b.at_end(region);
+    b.set_insertion_end(region);
 }
 
 /// Emits a task that initialises its memory itself.
@@ -205,7 +205,7 @@ fn spawn_filled(
     conditions: Conditions,
     fill: &[Op],
 ) {
-    b.at_op(launch.op);
+    b.set_insertion_before(launch.op);
     spawn(b, conditions);
     let (memory, _) = filled(b, alloc, made.size, made.shared, fill);
     run(b, made.entry, memory);
@@ -221,12 +221,12 @@ fn spawn_block(
     conditions: Conditions,
     destructor: Option<FuncId>,
 ) {
-    b.at_op(alloc);
+    b.set_insertion_before(alloc);
     let block = heap(b, HEAP_SHIFT_BYTES + made.size + made.shared);
     let shift = b.i64(HEAP_SHIFT_BYTES);
     let memory = b.byte_addr(block, shift);
     place(b, alloc, memory, made.size, made.shared);
-    b.at_op(launch.op);
+    b.set_insertion_before(launch.op);
     spawn(b, conditions);
     run(b, made.entry, memory);
     if let Some(destructor) = destructor {
@@ -462,7 +462,7 @@ fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
     match (known, number(1), number(2)) {
         (
-            Known::Memory(MemoryFn::Memset | MemoryFn::MemsetIntrinsic),
+            ExternalFn::Memory(MemoryFn::Memset | MemoryFn::MemsetIntrinsic),
             Some(0),
             Some(bytes @ (1 | 2 | 4 | 8)),
         ) => Some(8 * bytes as u32),
@@ -493,7 +493,7 @@ fn own_memory(b: &mut Builder, size: i64) -> Value {
     let info = AllocaInfo {
         ty,
         align_bytes: 16,
-        place: AllocaPlace::Private,
+        storage: AllocaStorage::Private,
         inalloca: false,
     };
     b.value(OpKind::Alloca(info), &[one], ptr)
@@ -582,7 +582,7 @@ fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
         let own = again.filter(|task| body.params().contains(task));
         if let Some(task) = own.filter(|_| !body.has_uses(body.result(op))) {
             let mut b = Builder::new(unit, body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             set_again(&mut b, task, 1);
             body.erase(op);
             parted = Some(task);
@@ -602,7 +602,7 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
     let given: Vec<Value> = b.body.operands(end).collect();
     let types: Vec<_> = given.iter().map(|v| b.body.ty(*v)).collect();
     let int = b.unit.types.int(32);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.loc = b.body.ops[end].loc;
     let first = b.int(int, 0);
     let offset = b.i64(PART_BYTES);
@@ -611,7 +611,7 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
     let (parts, region) = b.loop_(&[], &types);
     let results = b.body.results(parts).to_vec();
     b.body.set_operands(end, &results);
-    b.at_end(region);
+    b.set_insertion_end(region);
     set_again(b, task, 0);
     for op in ops {
         b.body.detach(op);
@@ -684,7 +684,7 @@ fn waits(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
         }
         if grouped || outside {
             let mut b = Builder::new(unit, body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             b.loc = b.body.ops[op].loc;
             b.op(OpKind::Sync, &[], &[], 0);
         }

@@ -3,7 +3,7 @@
 //! In an outlined function `omp_get_thread_num()` yields the rank. After inlining into an `spmd`, the region's
 //! parameters replace the query; not inside of a task, which another thread may run.
 
-use gradus_ir::externals::{Known, OpenMpFn};
+use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
 
 /// Emits a query of the rank, an `i32`.
@@ -38,8 +38,8 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
                 _ => open.extend(body.op_regions(op)),
             }
             let value = match asked(unit, body, op) {
-                Some(OpenMpFn::Rank) => rank,
-                Some(OpenMpFn::Size) => size,
+                Some(OpenMpFn::ThreadNum) => rank,
+                Some(OpenMpFn::NumThreads) => size,
                 _ => continue,
             };
             let Some(&result) = body.results(op).first() else {
@@ -47,7 +47,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
             };
             let ty = body.ty(result);
             let mut b = Builder::new(unit, body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             let narrow = b.cast(CastOp::Trunc, value, ty);
             b.body.replace_uses(result, narrow);
             b.body.erase(op);
@@ -58,7 +58,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
 /// Returns the OpenMP function that `op` calls.
 pub(crate) fn asked(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
-        Some(Known::OpenMp(id)) => Some(id),
+        Some(ExternalFn::OpenMp(id)) => Some(id),
         _ => None,
     }
 }

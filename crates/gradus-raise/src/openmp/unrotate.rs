@@ -74,7 +74,7 @@ impl Rotated {
             body.insert_before(self.first, op);
         }
         let mut b = Builder::new(unit, body);
-        b.at_op(self.first);
+        b.set_insertion_before(self.first);
         b.loc = b.body.ops[self.lp].loc;
         let initial: Vec<Value> = b.body.operands(self.lp).collect();
         let others = self.results.iter().map(|(_, other)| *other);
@@ -84,13 +84,13 @@ impl Rotated {
         let carried = b.body.region_params(region).to_vec();
         b.body.detach(self.first);
         b.body.append(region, self.first);
-        b.at_end(region);
+        b.set_insertion_end(region);
         let answer = b.body.result(self.first);
         let ty = b.body.ty(answer);
         let zero = b.int(ty, 0);
         let some = b.icmp(IntPredicate::Ne, answer, zero);
         let (round, yes, no) = b.if_(some, &types);
-        b.at_end(no);
+        b.set_insertion_end(no);
         b.yield_(&carried);
         for (param, value) in std::iter::zip(&params, &carried) {
             b.body.replace_uses(*param, *value);
@@ -108,9 +108,9 @@ impl Rotated {
         for op in self.asks.into_iter().rev() {
             b.body.erase(op);
         }
-        b.at_end(yes);
+        b.set_insertion_end(yes);
         b.yield_(&values);
-        b.at_end(region);
+        b.set_insertion_end(region);
         let next = b.body.results(round).to_vec();
         b.repeat(some, &next, &next[params.len()..]);
         let results = b.body.results(self.branch).to_vec();

@@ -252,7 +252,7 @@ fn dispatch_loop(
     };
     let own = loop_bounds::only_count(unit, body, &[lower?, upper?], inner).ok_or(PART)?;
     let mut b = Builder::new(unit, body);
-    b.at_op(next);
+    b.set_insertion_before(next);
     for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {
         let address = b.body.result(slot);
         b.store(args[value], address);
@@ -407,7 +407,7 @@ fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
     let old: Vec<Value> = body.results(branch).to_vec();
     let types: Vec<TypeId> = old.iter().map(|value| body.ty(*value)).collect();
     let mut b = Builder::new(unit, body);
-    b.at_op(branch);
+    b.set_insertion_before(branch);
     b.loc = b.body.ops[branch].loc;
     let (swapped, first, second) = b.if_(condition, &types);
     let arms = body.op_regions(branch).to_vec();
@@ -423,7 +423,7 @@ fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
 
 pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(gradus_ir::externals::Known::Marker(_)))
+    matches!(known, Some(gradus_ir::externals::ExternalFn::Marker(_)))
 }
 
 // ---- conversion to share.for --------------------------------------------------------------------
@@ -442,7 +442,7 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
         keep_in_memory(unit, body, counted, index);
     }
     let mut b = Builder::new(unit, body);
-    b.at_op(counted);
+    b.set_insertion_before(counted);
     b.loc = b.body.ops[counted].loc;
     let trips = b.body.operand(counted, 0);
     let ty = b.body.ty(trips);
@@ -551,27 +551,27 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     if !body.has_uses(param) && !body.has_uses(result) {
         return;
     }
-    let home = body.strand_of(op);
+    let home = body.enclosing_strand(op);
     let ty = body.ty(param);
     let mut b = Builder::new(unit, body);
     if let Some(first) = b.body.first(home) {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let slot = b.alloca(ty);
-    b.at_op(op);
+    b.set_insertion_before(op);
     let first_write = b.store(initial, slot);
     if let Some(first) = b.body.first(region) {
-        b.at_op(first);
+        b.set_insertion_before(first);
     }
     let now = b.load(ty, slot);
     b.body.replace_uses(param, now);
     // The yielded value may be the parameter.
     let next = b.body.operand(end, index);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.store(next, slot);
     if b.body.has_uses(result) {
         if let Some(after) = b.body.next(op) {
-            b.at_op(after);
+            b.set_insertion_before(after);
         }
         let last = b.load(ty, slot);
         b.body.replace_uses(result, last);
@@ -613,7 +613,7 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
         body.insert_before(branch, write);
         let mut b = Builder::new(unit, body);
         if let Some(after) = b.body.next(branch) {
-            b.at_op(after);
+            b.set_insertion_before(after);
         }
         let read = b.load(ty, slot);
         b.body.replace_uses(result, read);
@@ -684,7 +684,7 @@ fn write_last(
         }
     }
     let mut b = Builder::new(unit, body);
-    b.at_op(end);
+    b.set_insertion_before(end);
     b.loc = b.body.ops[branch].loc;
     for part in &behind {
         for &op in part.ops.iter().filter(|op| needed.contains(op)) {
@@ -776,9 +776,9 @@ fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
 /// Clones the ops of an arm, up to its yield, under a condition.
 pub(super) fn clone_under(b: &mut Builder<'_>, condition: Value, ops: Vec<Op>, map: &mut ValueMap) {
     let (_, yes, no) = b.if_(condition, &[]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     for op in ops {
         match b.body.kind(op) {
             OpKind::Yield => {

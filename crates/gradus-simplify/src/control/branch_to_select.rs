@@ -130,7 +130,7 @@ fn apply(unit: &mut Unit, body: &mut Body, branch: Op, found: &Found) {
     let ty = body.ty(found.result);
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[found.step].loc;
-    b.at_op(branch);
+    b.set_insertion_before(branch);
     let by = operands[found.amount];
     let of_amount = b.body.ty(by);
     let nothing = b.zero(of_amount);

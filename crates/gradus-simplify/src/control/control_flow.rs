@@ -88,7 +88,7 @@ fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let values: Vec<Value> = yes
         .iter()
         .zip(&no)

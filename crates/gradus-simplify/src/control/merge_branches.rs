@@ -8,7 +8,7 @@
 
 use crate::Facts;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
         .flat_map(|block| body.uses(*block))
         .filter(|at| {
             let freed = unit.callee(body, at.op).and_then(|func| unit.known(func));
-            freed == Some(Known::Memory(MemoryFn::Free)) && at.index == 1
+            freed == Some(ExternalFn::Memory(MemoryFn::Free)) && at.index == 1
         });
     let mut ends: HashSet<Op> = HashSet::new();
     for free in frees {
@@ -79,7 +79,7 @@ fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
             .def_op(value)
             .filter(|op| body.parent(*op) == Some(yes));
         let known = op.and_then(|op| unit.known(unit.callee(body, op)?));
-        matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+        matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
     };
     let given = std::iter::zip(body.results(branch), body.operands(end));
     let blocks = given.filter(|(_, value)| is_made(*value));
@@ -130,10 +130,10 @@ fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
     let types: Vec<_> = given.iter().map(|value| body.ty(*value)).collect();
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[first].loc;
-    b.at_op(first);
+    b.set_insertion_before(first);
     let (joined, yes, no) = b.if_(condition, &types);
     for (arm, region) in [yes, no].into_iter().enumerate() {
-        let place = b.at_end(region);
+        let place = b.set_insertion_end(region);
         let mut map = ValueMap::new();
         for &op in all {
             if op == first || op == last {
@@ -144,7 +144,7 @@ fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
         }
         let values: Vec<Value> = given.iter().map(|value| map.get_or_same(*value)).collect();
         b.yield_(&values);
-        b.restore(place);
+        b.restore_insertion_point(place);
     }
     let joined = b.body.results(joined).to_vec();
     for (old, new) in std::iter::zip(given, joined) {

@@ -27,7 +27,7 @@ use gradus_analysis::{AfterEnd, Alias, Clobbers};
 use gradus_edit::{
     CarriedValue, MinMax, ReductionKind, ValueMap, carried_value, clone_op_within, is_pure,
 };
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Definition, Flags, FloatKind, FloatPredicate, IntPredicate,
     Op, OpKind, ReduceOp, Region, Type, Unit, Value,
@@ -253,7 +253,7 @@ fn may_be_repeated(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Yield | OpKind::Repeat => true,
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|func| unit.known(func));
-            matches!(known, Some(Known::Math(_))) || is_pure(unit, body, op)
+            matches!(known, Some(ExternalFn::Math(_))) || is_pure(unit, body, op)
         }
         _ => is_pure(unit, body, op),
     }
@@ -271,7 +271,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let ty = body.ty(result);
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(after);
+    b.set_insertion_before(after);
     let (nobody, which, bits) = match found.by {
         By::Number(at) => {
             let trips = b.body.operand(lp, 0);
@@ -287,12 +287,12 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
         }
     };
     let (choice, yes, no) = b.if_(nobody, &[ty]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     b.yield_(&[initial]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     let given = once_more(&mut b, found, which);
     b.yield_(&[given]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     let winner = b.body.result(choice);
     b.body.replace_uses(result, winner);
     if let Some(cast) = bits {
@@ -321,12 +321,12 @@ fn compared(
     let lost = b.select(kept, zero, unseen);
     let long = b.body.ty(seen);
     let (choice, yes, no) = b.if_(lost, &[long]);
-    let back = b.at_end(yes);
+    let back = b.set_insertion_end(yes);
     let which = in_order(b, found, [first, greatest]);
     b.yield_(&[which]);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&[seen]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     let which = b.body.result(choice);
     let mut nobody = b.icmp(IntPredicate::Eq, which, none);
     if first {
@@ -340,7 +340,7 @@ fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -
     let trips = b.body.operand(found.lp, 0);
     let (initial, none) = (b.body.operand(found.lp, 1 + found.index), b.i64(NONE));
     let (lp, region) = b.for_(trips, &[none, initial]);
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let given = once_more(b, found, params[0]);
     let predicate = match (greatest, first) {
@@ -354,7 +354,7 @@ fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -
     let next = b.select(better, number, params[1]);
     let best = b.select(better, given, params[2]);
     b.yield_(&[next, best]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     b.body.results(lp)[0]
 }
 
@@ -373,7 +373,7 @@ fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Va
     let none = b.i64(NONE);
     let (lp, region) = b.for_(trips, &[none]);
     b.body.ops[lp].flags = Flags::INDEPENDENT;
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let bits = b.body.ty(sought);
     let given = once_more(b, found, params[0]);
@@ -388,7 +388,7 @@ fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Va
     let better = b.icmp(earlier, here, params[1]);
     let next = b.select(better, here, params[1]);
     b.yield_(&[next]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     b.body.result(lp)
 }
 

@@ -26,7 +26,7 @@ use crate::Facts;
 use crate::loops::unswitch::second_form;
 use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Type,
     TypeId, Unit, Value,
@@ -382,7 +382,9 @@ fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value
         return false;
     };
     let mut reads = ops.iter().flat_map(|op| clobbers.reads_of(*op));
-    reads.all(|read| planted(Mutant::ListTakenAsSteady) || !clobbers.destroyed_in(read, lp))
+    reads.all(|read| {
+        is_planted(Mutant::IndexArrayAssumedInvariant) || !clobbers.destroyed_in(read, lp)
+    })
 }
 
 /// Minimum and maximum of a set of indices over all iterations.
@@ -396,7 +398,7 @@ struct Ends {
 fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let ends = pass_over(&mut b, lp, plan);
     let ok = may_copy(&mut b, lp, plan, &ends);
     let inside = b.body.op_regions(lp)[0];
@@ -404,21 +406,21 @@ fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     let copied = second_form(&mut b, lp, ok);
     let inside = b.body.op_regions(copied)[0];
     let new: Vec<Op> = b.body.walk(inside).collect();
-    b.at_op(copied);
+    b.set_insertion_before(copied);
     let mut blocks = Vec::new();
     for group in &plan.reads {
         let (block, root) = block_of(&mut b, group, ends_of(&ends, group));
-        let place = b.at_op(copied);
+        let place = b.set_insertion_before(copied);
         for (op, load) in std::iter::zip(&old, &new) {
             if let Some((_, offset)) = group.ops.iter().find(|(read, _)| read == op) {
                 read_from(&mut b, *load, *offset, group, root);
             }
         }
-        b.restore(place);
+        b.restore_insertion_point(place);
         blocks.push(block);
     }
     if let Some(next) = b.body.next(copied) {
-        b.at_op(next);
+        b.set_insertion_before(next);
     }
     let free = function(b.unit, "free");
     for block in blocks {
@@ -438,7 +440,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let initial: Vec<Value> = sets.iter().flat_map(|_| [least, most]).collect();
     let trips = b.body.operand(lp, 0);
     let (pass, region) = b.for_(trips, &initial);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let index = b.body.region_params(b.body.op_regions(lp)[0])[0];
     let mut map = ValueMap::new();
@@ -480,7 +482,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
         next.extend([low, high]);
     }
     b.yield_(&next);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let found = b.body.results(pass).to_vec();
     let ends = sets.into_iter().zip(found.chunks(2));
     ends.map(|(indices, ends)| Ends {
@@ -529,7 +531,7 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
         all.push(b.icmp(IntPredicate::Ult, twice, reads));
         let read = stretch(b, group, ends);
         for write in &plan.writes {
-            if planted(Mutant::ListsMeetUnasked) {
+            if is_planted(Mutant::IndexCopyClobberUnchecked) {
                 continue;
             }
             let written = stretch(b, write, ends_of(all_ends, write));
@@ -552,7 +554,7 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
 /// Emits the offsets from the base to the first byte and to the end of a group.
 fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     let scale = b.i64(group.scale);
-    let end = match planted(Mutant::ListCopyTooShort) {
+    let end = match is_planted(Mutant::IndirectCopyTooShort) {
         true => group.low,
         false => group.high,
     };
@@ -602,7 +604,7 @@ fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Va
         chain.push(op);
         at = b.body.operand(op, 0);
     }
-    b.at_op(load);
+    b.set_insertion_before(load);
     let mut address = root;
     for op in chain.into_iter().rev() {
         let kind = b.body.kind(op).clone();

@@ -27,7 +27,7 @@ pub(crate) fn apply(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
 fn guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[around].loc;
-    b.at_op(around);
+    b.set_insertion_before(around);
     let runs = b.body.operand(around, 0);
     let ty = b.body.ty(runs);
     let zero = b.int(ty, 0);
@@ -65,8 +65,8 @@ fn guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
             b.zero(ty)
         })
         .collect();
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     b.yield_(&given);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&zeros);
 }

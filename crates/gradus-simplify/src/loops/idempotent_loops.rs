@@ -21,7 +21,7 @@
 use crate::Facts;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Object};
 use gradus_edit::is_pure;
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{
     Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
@@ -77,9 +77,9 @@ fn is_followed(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Call(info) if info.bundles.is_empty() => {
             let known = unit.callee(body, op).and_then(|func| unit.known(func));
             match known {
-                Some(Known::Math(_) | Known::Integer(_)) => true,
-                Some(Known::Marker(MarkerFn::NoaliasScopeDecl)) => true,
-                Some(Known::Memory(function)) => {
+                Some(ExternalFn::Math(_) | ExternalFn::Integer(_)) => true,
+                Some(ExternalFn::Marker(CompilerIntrinsic::NoaliasScopeDecl)) => true,
+                Some(ExternalFn::Memory(function)) => {
                     let fresh = function.allocation().is_some_and(|a| a.replaces.is_none());
                     fresh || matches!(function, MemoryFn::Free | MemoryFn::MemsetIntrinsic)
                 }
@@ -126,7 +126,7 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
 /// Returns whether an op only computes a number; a possible write of `errno` is ignored.
 fn is_number(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    matches!(known, Some(Known::Math(_) | Known::Integer(_)))
+    matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)))
 }
 
 /// Load in a loop iteration, with the conditions that hold at the load.
@@ -311,15 +311,15 @@ impl<'a> Reader<'a> {
 fn once(unit: &mut Unit, body: &mut Body, lp: Op) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let trips = b.body.operand(lp, 0);
     let ty = b.body.ty(trips);
     let none = b.int(ty, 0);
     let any = b.icmp(IntPredicate::Ne, trips, none);
     let (_, yes, no) = b.if_(any, &[]);
-    let place = b.at_end(no);
+    let place = b.set_insertion_end(no);
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let inside = b.body.op_regions(lp)[0];
     b.body.move_ops(inside, yes);
     b.body.erase(lp);

@@ -26,8 +26,8 @@ use crate::memory::errno;
 use crate::memory::errno::{Errno, is_within};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
-use gradus_ir::externals::{Known, MathFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{ExternalFn, MathFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Entity, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
@@ -234,8 +234,10 @@ impl Plan<'_> {
             OpKind::Call(_) => {
                 let func = self.unit.callee(self.body, op);
                 match func.and_then(|func| self.unit.known(func)) {
-                    Some(Known::Math(math)) => !is_cheap(math),
-                    Some(Known::Integer(_) | Known::Reduce(_) | Known::Marker(_)) => false,
+                    Some(ExternalFn::Math(math)) => !is_cheap(math),
+                    Some(
+                        ExternalFn::Integer(_) | ExternalFn::Reduce(_) | ExternalFn::Marker(_),
+                    ) => false,
                     _ => true,
                 }
             }
@@ -302,7 +304,7 @@ impl Plan<'_> {
             Need::Nothing => true,
             Need::Surely => sure,
             Need::Unchanged => sure && unchanged(),
-            Need::OnlyUnchanged => unchanged() || planted(Mutant::HoistedPastStores),
+            Need::OnlyUnchanged => unchanged() || is_planted(Mutant::HoistedPastStores),
         }
     }
 

@@ -10,7 +10,7 @@
 use crate::Facts;
 use crate::scalar::constants::{float_bits, integer, is_poison, number};
 use gradus_edit::is_always_one_of;
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
             _ => continue,
         };
         let b = &mut Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         if let Some(begin) = float_bits(b, ty, sign) {
             b.body.set_operand(op, parts.first_operand + k, begin);
             changed = true;
@@ -79,7 +79,9 @@ fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
             let (a, b) = (body.operand(op, 0), body.operand(op, 1));
             a == sum && is_square(b) || b == sum && is_square(a)
         }
-        OpKind::Call(_) if matches!(known, Some(Known::Math(MathFn::Fma | MathFn::Fmuladd))) => {
+        OpKind::Call(_)
+            if matches!(known, Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd))) =>
+        {
             matches!(unit.call_args(body, op)[..], [x, y, to] if x == y && x != sum && to == sum)
         }
         _ => false,

@@ -16,7 +16,7 @@
 use crate::Facts;
 use crate::loops::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 
 /// Trip counts below the limit are short: both versions break even at 16 to 24.
@@ -70,7 +70,7 @@ fn row(unit: &Unit, body: &Body, inner: Op) -> Option<Row> {
     }
     let trips = body.operand(inner, 0);
     let flags = body.ops[inner].flags;
-    let settled = flags.has(Flags::INDEPENDENT) || flags.has(Flags::SCALAR);
+    let settled = flags.has(Flags::INDEPENDENT) || flags.has(Flags::NO_VECTORIZE);
     let wide = unit.types.int_bits(body.ty(trips))? > SHORT.ilog2();
     let carries = !body.results(inner).is_empty();
     if settled || carries || !wide || body.as_int(unit, trips).is_some() {
@@ -89,7 +89,7 @@ fn may_be_a_vector(unit: &Unit, body: &Body, op: Op) -> bool {
         OpKind::Yield => true,
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|func| unit.known(func));
-            matches!(known, Some(Known::Math(MathFn::Fmuladd | MathFn::Fma)))
+            matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)))
         }
         _ => body.op_regions(op).is_empty() && gradus_edit::is_pure(unit, body, op),
     }
@@ -137,11 +137,11 @@ fn choose(unit: &mut Unit, body: &mut Body, inner: Op) {
     let trips = body.operand(inner, 0);
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[inner].loc;
-    b.at_op(inner);
+    b.set_insertion_before(inner);
     let ty = b.body.ty(trips);
     let short = b.int(ty, i128::from(SHORT));
     let few = b.icmp(IntPredicate::Ult, trips, short);
     let copy = second_form(&mut b, inner, few);
     let flags = body.ops[copy].flags;
-    body.ops[copy].flags = flags.with(Flags::SCALAR);
+    body.ops[copy].flags = flags.with(Flags::NO_VECTORIZE);
 }

@@ -17,7 +17,7 @@
 use crate::Facts;
 use gradus_analysis::Alias;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Log2 of the number of interleaved iterations.
@@ -130,7 +130,7 @@ fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
         OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub) => body.operands(op).any(|v| v == sum),
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|func| unit.known(func));
-            let fused = matches!(known, Some(Known::Math(MathFn::Fmuladd | MathFn::Fma)));
+            let fused = matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)));
             fused && body.operands(op).last() == Some(sum)
         }
         _ => false,
@@ -167,22 +167,22 @@ fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     let loc = body.ops[outer].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(outer);
+    b.set_insertion_before(outer);
     let trips = b.body.operand(outer, 0);
     let ty = b.body.ty(trips);
     let shift = b.int(ty, i128::from(LOG_SIDE));
     let blocks = b.binary(BinaryOp::LShr, trips, shift);
     let (_, block) = b.for_(blocks, &[]);
-    let before = b.at_end(block);
+    let before = b.set_insertion_end(block);
     block_of_iterations(&mut b, block, outer, inner);
     b.yield_(&[]);
-    b.restore(before);
+    b.restore_insertion_point(before);
     let done = b.binary(BinaryOp::Shl, blocks, shift);
     let rest = b.sub(trips, done);
     let region = b.body.op_regions(outer)[0];
     let index = b.body.region_params(region)[0];
     if let Some(first) = b.body.first(region) {
-        b.at_op(first);
+        b.set_insertion_before(first);
         let moved = b.add(done, index);
         b.body.replace_uses(index, moved);
         if let Some(op) = b.body.def_op(moved) {
@@ -240,7 +240,7 @@ fn sums_side_by_side(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
         .flat_map(|map| initial.iter().map(|v| map.get_or_same(*v)))
         .collect();
     let (together, into) = b.for_(trips, &initial);
-    let place = b.at_end(into);
+    let place = b.set_insertion_end(into);
     let own = b.body.region_params(into).to_vec();
     let mut carried = Vec::new();
     for (map, sums) in maps.iter_mut().zip(own[1..].chunks(next.len())) {
@@ -252,7 +252,7 @@ fn sums_side_by_side(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
         carried.extend(next.iter().map(|v| map.get_or_same(*v)));
     }
     b.yield_(&carried);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let results = b.body.results(together).to_vec();
     let old = b.body.results(inner).to_vec();
     for (map, sums) in maps.iter_mut().zip(results.chunks(next.len())) {

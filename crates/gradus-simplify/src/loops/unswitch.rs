@@ -100,7 +100,7 @@ fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
     };
     let mut builder = Builder::new(unit, body);
     builder.loc = builder.body.ops[lp].loc;
-    builder.at_op(lp);
+    builder.set_insertion_before(lp);
     let mut none = builder.icmp(IntPredicate::Ne, a, b);
     for &(a, b) in others {
         let differ = builder.icmp(IntPredicate::Ne, a, b);
@@ -127,9 +127,9 @@ pub(crate) fn second_form(b: &mut Builder<'_>, lp: Op, condition: Value) -> Op {
     }
     b.body.detach(lp);
     b.body.append(no, lp);
-    b.at_end(no);
+    b.set_insertion_end(no);
     b.yield_(&results);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let copy = clone_op_within(lp, b, &mut ValueMap::new());
     let copied = b.body.results(copy).to_vec();
     b.yield_(&copied);

@@ -8,8 +8,8 @@
 
 use crate::Facts;
 use gradus_edit::{is_removable, remove_dead_defs};
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     for op in made.into_iter().rev() {
         if let Some(users) = Users::of(unit, body, op) {
             users.remove(unit, body);
-            if !planted(Mutant::UpdatedReadElsewhere) {
+            if !is_planted(Mutant::UpdatedReadElsewhere) {
                 body.erase(op);
             }
             changed = true;
@@ -56,9 +56,9 @@ fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => !info.inalloca,
         OpKind::Call(_) => match known(unit, body, op) {
-            Some(Known::Memory(MemoryFn::Malloc | MemoryFn::Calloc)) => true,
+            Some(ExternalFn::Memory(MemoryFn::Malloc | MemoryFn::Calloc)) => true,
             // With an invalid alignment the allocation fails.
-            Some(Known::Memory(MemoryFn::AlignedAlloc)) => {
+            Some(ExternalFn::Memory(MemoryFn::AlignedAlloc)) => {
                 let align_bytes = body.as_int(unit, unit.call_args(body, op)[0]);
                 align_bytes
                     .is_some_and(|bytes| u64::try_from(bytes).is_ok_and(u64::is_power_of_two))
@@ -69,7 +69,7 @@ fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-fn known(unit: &Unit, body: &Body, op: Op) -> Option<Known> {
+fn known(unit: &Unit, body: &Body, op: Op) -> Option<ExternalFn> {
     unit.known(unit.callee(body, op)?)
 }
 
@@ -125,7 +125,7 @@ impl Users {
             for used in body.uses(value) {
                 match body.kind(used.op) {
                     OpKind::Store(_) if used.index == 0 => {
-                        let elsewhere = planted(Mutant::UpdatedReadElsewhere);
+                        let elsewhere = is_planted(Mutant::UpdatedReadElsewhere);
                         (writers.contains(&used.op) || elsewhere).then_some(())?;
                     }
                     _ => {
@@ -170,8 +170,10 @@ fn is_null(unit: &Unit, value: Value, body: &Body) -> bool {
 fn fills_or_ends(unit: &Unit, body: &Body, used: Use) -> bool {
     let unused = body.results(used.op).iter().all(|v| !body.has_uses(*v));
     let own = match known(unit, body, used.op) {
-        Some(Known::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => used.index == 1,
-        Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => true,
+        Some(ExternalFn::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => used.index == 1,
+        Some(ExternalFn::Marker(
+            CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
+        )) => true,
         _ => false,
     };
     own && unused

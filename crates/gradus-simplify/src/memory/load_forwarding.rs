@@ -14,7 +14,7 @@ use crate::memory::errno;
 use crate::memory::errno::Errno;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
 use gradus_edit::remove_dead_defs;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 
 /// Maximum number of known entries.
@@ -47,7 +47,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             let (ty, loc) = (body.ty(result), body.ops[load].loc);
             let mut b = Builder::new(unit, body);
             b.loc = loc;
-            b.at_op(load);
+            b.set_insertion_before(load);
             value = b.cast(CastOp::BitCast, value, ty);
         }
         now.insert(result, value);
@@ -149,7 +149,7 @@ impl Walk<'_> {
 
     /// Returns the entries of `known` that `op` and its nested ops cannot clobber.
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
-        let past = planted(Mutant::ForwardedPastStores);
+        let past = is_planted(Mutant::ForwardedPastStores);
         let stays = |read: &MemoryAccess| past || !self.clobbers.destroyed_in(read, op);
         let errno_stays = !self.errno.is_changed_in(self.alias, op);
         let stays = |e: &&Entry| e.reads.iter().all(stays) && (errno_stays || !e.sets_errno);

@@ -12,7 +12,7 @@
 
 use crate::Facts;
 use gradus_analysis::{AccessKind, Alias, Object, ObjectId};
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 
 /// Minimum size for staggering: smaller blocks share the first-level cache.
@@ -47,7 +47,7 @@ pub fn allocates(unit: &Unit, body: &Body) -> bool {
 
 fn is_zeroed_block(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    if known != Some(Known::Memory(MemoryFn::Calloc)) {
+    if known != Some(ExternalFn::Memory(MemoryFn::Calloc)) {
         return false;
     }
     let args = unit.call_args(body, op);
@@ -91,7 +91,7 @@ fn blocks(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Op> {
 
 fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    known == Some(Known::Memory(MemoryFn::Free))
+    known == Some(ExternalFn::Memory(MemoryFn::Free))
 }
 
 /// Offsets the block of an allocation call by `bytes`, if the block is large and the allocation succeeds.
@@ -101,7 +101,7 @@ fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
     let size = body.operand(call, index);
     let given = body.result(call);
     let mut b = Builder::new(unit, body);
-    b.at_op(call);
+    b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let (large, more, none) = (b.i64(LARGE_BYTES), b.i64(bytes), b.i64(0));
     // A size with the sign bit set is invalid: the allocation fails as before.
@@ -110,7 +110,7 @@ fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
     let whole = b.add(size, before);
     b.body.set_operand(call, index, whole);
     if let Some(next) = b.body.next(call) {
-        b.at_op(next);
+        b.set_insertion_before(next);
     }
     let ptr = b.body.ty(given);
     let null = b.zero(ptr);

@@ -10,7 +10,7 @@ use crate::memory::errno;
 use crate::memory::errno::Errno;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Flags, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -87,7 +87,7 @@ impl Search<'_> {
             }
             let callee = self.unit.callee(body, op);
             let is_marker =
-                callee.is_some_and(|f| matches!(self.unit.known(f), Some(Known::Marker(_))));
+                callee.is_some_and(|f| matches!(self.unit.known(f), Some(ExternalFn::Marker(_))));
             let harmless =
                 is_marker || matches!(body.kind(op), OpKind::Load(_) | OpKind::Alloca(_));
             if !harmless && !is_pure(self.unit, body, op) {
@@ -109,8 +109,14 @@ impl Search<'_> {
     /// Returns whether a spawned task may be deferred in every case. A task that may have to execute
     /// immediately does not race with its continuation.
     fn may_run_later(&self, spawn: Op) -> bool {
-        let waits = matches!(self.body.kind(spawn), OpKind::Spawn { when: false, .. });
-        waits && !self.body.ops[spawn].flags.has(Flags::ORPHAN)
+        let waits = matches!(
+            self.body.kind(spawn),
+            OpKind::Spawn {
+                has_condition: false,
+                ..
+            }
+        );
+        waits && !self.body.ops[spawn].flags.has(Flags::ORPHANED_TASK)
     }
 
     /// Returns the equal call between a spawn and the next sync, if no op in between may change the memory

@@ -51,7 +51,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let scalar = plain_float(unit, ty);
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let source = b.body.operand(op, 0);
     let new = match scalar {
         Some(bits) => of_bits(&mut b, source, ty, bits),
@@ -173,7 +173,7 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let bits = body.ty(result);
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let element = b.value(OpKind::ExtractElement, &[numbers, index], number);
     let new = b.cast(CastOp::BitCast, element, bits);
     body.replace_uses(result, new);
@@ -206,7 +206,7 @@ fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let [first, second] = arms.map(|arm| as_number(&mut b, arm, ty));
     let chosen = b.select(condition, first, second);
     let new = b.cast(CastOp::BitCast, chosen, bits);
@@ -265,7 +265,7 @@ fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (loc, meta) = (body.ops[op].loc, body.ops[op].meta);
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let number = b.value(OpKind::Load(access), &[ptr], ty);
     if let Some(new) = b.body.def_op(number) {
         b.set_meta(new, meta);
@@ -334,7 +334,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (loc, width) = (body.ops[mask].loc, plain_float(unit, number));
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     let new = match width {
         Some(width) => of_bits(&mut b, bits, number, width),
         None => sign_masks::of_bits(&mut b, bits, number),

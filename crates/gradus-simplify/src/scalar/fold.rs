@@ -71,7 +71,7 @@ fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(op);
+    b.set_insertion_before(op);
     match *b.body.kind(op) {
         OpKind::Binary(binary) if binary.is_float() => fold_float::binary(&mut b, op, binary),
         OpKind::Binary(binary) => fold_integer::binary(&mut b, op, binary),

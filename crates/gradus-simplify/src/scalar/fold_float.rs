@@ -5,7 +5,7 @@
 //! be flushed.
 
 use crate::scalar::constants::{float, float_bits, integer, integer_of, number};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
 };
@@ -22,7 +22,7 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
     let (nx, ny) = (number(b.unit, b.body, x), number(b.unit, b.body, y));
     let is = |n: Option<f64>, v: f64| n.is_some_and(|n| n.to_bits() == v.to_bits());
     let no_sign = flags.has(Flags::NSZ);
-    b.fast = flags;
+    b.fast_math = flags;
     match binary {
         FAdd if is(ny, -0.0) || (is(ny, 0.0) && no_sign) => Some(x),
         FSub if is(ny, 0.0) || (is(ny, -0.0) && no_sign) => Some(x),
@@ -36,7 +36,7 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
         },
         FSub => {
             let inner = negative(b, y)?;
-            Some(match planted(Mutant::DoubleMinus) {
+            Some(match is_planted(Mutant::DoubleMinus) {
                 true => b.fsub(x, inner),
                 false => b.fadd(x, inner),
             })
@@ -123,7 +123,7 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
         && crate::scalar::fold::used_once(b, x)
     {
         let (p, q) = (b.body.operand(maker, 0), b.body.operand(maker, 1));
-        b.fast = flags.and(b.body.ops[maker].flags);
+        b.fast_math = flags.and(b.body.ops[maker].flags);
         return Some(b.fsub(q, p));
     }
     None

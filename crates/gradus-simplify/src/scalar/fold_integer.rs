@@ -2,7 +2,7 @@
 
 use crate::scalar::constants::{integer, integer_of};
 use crate::scalar::fold::{negated, used_once};
-use gradus_ir::externals::{IntFn, Known};
+use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
@@ -175,7 +175,8 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
 /// Folds a call of an integer intrinsic: minimum or maximum of equal operands.
 pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
     let known = b.unit.callee(b.body, op).and_then(|f| b.unit.known(f));
-    let Some(Known::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known else {
+    let Some(ExternalFn::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known
+    else {
         return None;
     };
     match b.unit.call_args(b.body, op)[..] {

@@ -9,7 +9,7 @@
 //! only sign bits. Step 2 tests the sign of the integer. Step 3 applies the sign to the float's magnitude.
 
 use crate::scalar::constants::{integer, integers};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, IntPredicate, OpKind, Type, TypeId, Unit, Value,
 };
@@ -56,7 +56,7 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId, loads: Loads) -
     };
     let found = reader.magnitude(value, DEPTH_MAX)?;
     let number = found.build(b, ty);
-    if planted(Mutant::OtherSignDropped) {
+    if is_planted(Mutant::OtherSignDropped) {
         return Some(number);
     }
     let int = b.body.ty(value);

@@ -44,7 +44,7 @@ fn make_plain(unit: &mut Unit, body: &mut Body, op: Op) {
     };
     let (place, value) = (body.operand(op, 0), body.operand(op, 1));
     let b = &mut Builder::new(unit, body);
-    b.at_op(op);
+    b.set_insertion_before(op);
     let ty = b.body.ty(value);
     let old = b.load(ty, place);
     let new = b.binary(update, old, value);

@@ -36,8 +36,8 @@ pub(super) fn source_line(
     let mut places = text.lines().filter_map(|line| place(line, folder));
     let innermost = places.next()?;
     // The user's own line is preferred if the innermost frame is in code of a compiler's installation.
-    match innermost.is_of_system() {
-        true => places.find(|p| !p.is_of_system()).or(Some(innermost)),
+    match innermost.is_in_system_code() {
+        true => places.find(|p| !p.is_in_system_code()).or(Some(innermost)),
         false => Some(innermost),
     }
 }

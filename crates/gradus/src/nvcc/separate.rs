@@ -6,7 +6,7 @@
 //! symbol.
 
 use crate::{archive, files, link};
-use gradus_ir::externals::{CALLED, DEVICE, TOGETHER};
+use gradus_ir::externals::{CALL_SITE_PREFIX, DEVICE_PREFIX, LOCAL_DEVICE_PREFIX};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::{HashMap, HashSet};
@@ -87,7 +87,10 @@ impl Said {
             let Ok(name) = symbol.name() else {
                 continue;
             };
-            if let Some(name) = name.strip_prefix(DEVICE).filter(|_| symbol.is_undefined()) {
+            if let Some(name) = name
+                .strip_prefix(DEVICE_PREFIX)
+                .filter(|_| symbol.is_undefined())
+            {
                 self.missing.insert(name.to_string());
             }
             let text = || {
@@ -99,10 +102,10 @@ impl Said {
                         .to_string(),
                 )
             };
-            if let Some(name) = name.strip_prefix(TOGETHER) {
+            if let Some(name) = name.strip_prefix(LOCAL_DEVICE_PREFIX) {
                 self.together
                     .insert(name.to_string(), text().unwrap_or_default());
-            } else if let Some(name) = name.strip_prefix(CALLED) {
+            } else if let Some(name) = name.strip_prefix(CALL_SITE_PREFIX) {
                 self.called
                     .insert(name.to_string(), text().unwrap_or_default());
             }

@@ -11,8 +11,8 @@ use gradus_analysis::{
     AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
     LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
 };
-use gradus_ir::externals::{Known, MemoryFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,
 };
@@ -246,7 +246,7 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    pub(super) fn known(&self, body: &Body, op: Op) -> Option<Known> {
+    pub(super) fn known(&self, body: &Body, op: Op) -> Option<ExternalFn> {
         self.unit
             .callee(body, op)
             .and_then(|func| self.unit.known(func))
@@ -286,7 +286,7 @@ impl<'a> MakeFacts<'a> {
                     Some(lost) => _ = facts.lost.insert(op, lost),
                 },
                 OpKind::Call(_) | OpKind::Invoke(_) => {
-                    if let Some(Known::Memory(_)) = self.known(facts.body, op) {
+                    if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
                         let kind = self.closure.words.copy_kind(
                             self.unit,
                             &self.closure.memory,
@@ -318,7 +318,7 @@ impl<'a> MakeFacts<'a> {
             let block = gradus_analysis::given(body, *op);
             let class = block.and_then(|b| self.closure.memory.class(self.variant.func, b));
             let known = self.known(body, *op);
-            matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+            matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
                 && !deferred.contains_key(op)
                 && class.is_some_and(|class| {
                     classes.is_returned(class)
@@ -419,7 +419,8 @@ impl<'a> MakeFacts<'a> {
             found[number] = reads.peek().is_none()
                 || !reads.all(|read| {
                     let fate = clobbers.fate_after_call(op, read, iteration);
-                    self.loss(facts, &fate).is_none() || planted(Mutant::OverwrittenBehindCall)
+                    self.loss(facts, &fate).is_none()
+                        || is_planted(Mutant::ClobberedAfterCallReread)
                 });
         }
         found
@@ -477,14 +478,14 @@ impl<'a> MakeFacts<'a> {
                 && !effects.params.iter().any(|p| p.frees);
             let further = callee.is_some_and(|func| {
                 let ty = self.unit.functions[func].ty;
-                self.unit.types.takes_further_args(ty)
+                self.unit.types.is_variadic(ty)
             });
             if self.options.redo_calls
                 && silent
                 && !further
                 && !result_shadowed
                 && (self.lost(facts, clobbers, op).is_none()
-                    || planted(Mutant::OverwrittenCallRedone))
+                    || is_planted(Mutant::ClobberedCallRecomputed))
             {
                 facts.redone_calls.insert(op);
                 if !effects.inaccessible.writes && !effects.calls_unknown {
@@ -522,13 +523,13 @@ impl<'a> MakeFacts<'a> {
         let by_kind = matches!(
             self.known(body, op),
             Some(
-                Known::Math(_)
-                    | Known::MathOut(_)
-                    | Known::Complex(_)
-                    | Known::Reduce(_)
-                    | Known::Masked(_)
-                    | Known::Memory(_)
-                    | Known::Marker(_)
+                ExternalFn::Math(_)
+                    | ExternalFn::MathOut(_)
+                    | ExternalFn::Complex(_)
+                    | ExternalFn::Reduce(_)
+                    | ExternalFn::Masked(_)
+                    | ExternalFn::Memory(_)
+                    | ExternalFn::Marker(_)
             )
         );
         by_kind
@@ -578,10 +579,10 @@ impl<'a> MakeFacts<'a> {
             }
             OpKind::Alloca(_) => facts.is_on_heap(op),
             OpKind::Call(_) | OpKind::Invoke(_) => match self.known(body, op) {
-                Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
-                Some(Known::Memory(_)) => {
+                Some(ExternalFn::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
+                Some(ExternalFn::Memory(_)) => {
                     let shadowed = |v: &Value| facts.has_shadow(*v);
-                    self.known(body, op) == Some(Known::Memory(MemoryFn::TapePush))
+                    self.known(body, op) == Some(ExternalFn::Memory(MemoryFn::TapePush))
                         || facts.deferred.contains_key(&op)
                         || body.results(op).iter().any(shadowed)
                         || body.operands(op).any(|v| shadowed(&v))

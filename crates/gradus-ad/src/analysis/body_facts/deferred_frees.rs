@@ -10,7 +10,7 @@ use crate::analysis::body_facts::build::MakeFacts;
 use crate::tape::plan::Plan;
 use crate::tape::remat::Node;
 use gradus_analysis::Alias;
-use gradus_ir::externals::{Known, MemoryFn};
+use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -20,7 +20,7 @@ impl MakeFacts<'_> {
     pub(super) fn deferred(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
         let mut found = HashMap::new();
         for op in body.walk(body.root()) {
-            let Some(Known::Memory(function)) = self.known(body, op) else {
+            let Some(ExternalFn::Memory(function)) = self.known(body, op) else {
                 continue;
             };
             if function.allocation().is_none_or(|a| a.replaces.is_some()) {
@@ -48,7 +48,7 @@ impl MakeFacts<'_> {
     pub(super) fn is_free(&self, body: &Body, op: Op) -> bool {
         matches!(
             self.known(body, op),
-            Some(Known::Memory(
+            Some(ExternalFn::Memory(
                 MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
             ))
         )

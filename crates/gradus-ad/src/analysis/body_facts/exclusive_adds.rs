@@ -18,8 +18,8 @@
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
 use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine, trip_max};
-use gradus_ir::externals::Known;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::ExternalFn;
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -56,8 +56,8 @@ impl MakeFacts<'_> {
             let hidden = self.calls_read(facts, lp);
             for load in &loads {
                 all.insert(load.op);
-                let own =
-                    planted(Mutant::SharedAddPlain) || self.is_own(alias, lp, load, &loads, hidden);
+                let own = is_planted(Mutant::SharedAddPlain)
+                    || self.is_own(alias, lp, load, &loads, hidden);
                 if !own {
                     shared.insert(load.op);
                 }
@@ -145,7 +145,7 @@ impl MakeFacts<'_> {
         if is_of_iteration(self.unit, alias.body, lp, alias.body.operand(load.op, 0)) {
             return true;
         }
-        let shares = alias.body.ops[lp].flags.has(Flags::SHARING);
+        let shares = alias.body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
         if !shares && is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
             return true;
         }
@@ -353,7 +353,7 @@ pub(crate) fn is_of_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) 
 fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     matches!(body.kind(op), OpKind::Alloca(_))
-        || matches!(known, Some(Known::Memory(f)) if f.allocation().is_some_and(|a| a.replaces.is_none()))
+        || matches!(known, Some(ExternalFn::Memory(f)) if f.allocation().is_some_and(|a| a.replaces.is_none()))
 }
 
 /// Returns true if the adjoint of a load is an add to shadow memory.

@@ -1,6 +1,6 @@
 //! Forward slices over SSA values: the values that depend on a value.
 
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ pub(crate) fn influence(
 /// Returns true if the only effect of an op is its results. `errno` is ignored.
 pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
-    let function = matches!(known, Some(Known::Math(_) | Known::Integer(_)));
+    let function = matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)));
     match body.kind(op) {
         OpKind::Call(info) if function => info.bundles.is_empty(),
         _ => gradus_edit::is_pure(unit, body, op),

@@ -20,8 +20,8 @@ use crate::analysis::body_facts::build::MakeFacts;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::analysis::body_facts::loop_scratch::{Accesses, Scratch};
 use gradus_analysis::{AccessKind, Alias, Clobbers, Object, ObjectId};
-use gradus_ir::externals::{Known, MarkerFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -134,7 +134,7 @@ impl WorkedIn<'_> {
         let fits = !all.others
             && self.scratch.made_before(lp, object) == Some(made)
             && reads.iter().chain(writes).all(|op| found.contains(op))
-            && (writes.iter().all(in_time) || planted(Mutant::TapeWrittenLate))
+            && (writes.iter().all(in_time) || is_planted(Mutant::LateWriteToInPlaceTape))
             && reads.iter().all(served)
             && self.scratch.is_written_anew(made, &all.accesses);
         fits.then_some(())
@@ -170,8 +170,8 @@ impl WorkedIn<'_> {
             let known = unit.callee(body, op).and_then(|f| unit.known(f));
             matches!(
                 known,
-                Some(Known::Marker(
-                    MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+                Some(ExternalFn::Marker(
+                    CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
                 ))
             )
         };

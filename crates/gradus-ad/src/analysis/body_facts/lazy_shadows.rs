@@ -13,7 +13,7 @@ use crate::analysis::body_facts::build::MakeFacts;
 use crate::emit::libc;
 use crate::variant::Mode;
 use gradus_analysis::CopyKind;
-use gradus_ir::externals::{AllocationSize, Known, MemoryFn};
+use gradus_ir::externals::{AllocationSize, ExternalFn, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ impl MakeFacts<'_> {
     /// Returns the block of an allocation of known size, if the block has a shadow and does not outlive the
     /// call.
     fn sized_block(&self, facts: &Facts<'_>, op: Op) -> Option<Value> {
-        let Some(Known::Memory(function)) = self.known(facts.body, op) else {
+        let Some(ExternalFn::Memory(function)) = self.known(facts.body, op) else {
             return None;
         };
         if !matches!(facts.body.kind(op), OpKind::Call(_)) {
@@ -84,14 +84,16 @@ impl MakeFacts<'_> {
             }
             OpKind::ICmp(_) => true,
             OpKind::Call(_) => match self.known(body, at.op) {
-                Some(Known::Memory(MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc)) => {
-                    at.index == 1
-                }
-                Some(Known::Memory(MemoryFn::MemsetIntrinsic)) => {
+                Some(ExternalFn::Memory(
+                    MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc,
+                )) => at.index == 1,
+                Some(ExternalFn::Memory(MemoryFn::MemsetIntrinsic)) => {
                     !facts.fills_pointers(at.op)
                         && !matches!(facts.copy_kind(at.op), CopyKind::Unknown)
                 }
-                Some(Known::Memory(MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic)) => {
+                Some(ExternalFn::Memory(
+                    MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic,
+                )) => {
                     matches!(
                         facts.copy_kind(at.op),
                         CopyKind::Floats(_) | CopyKind::Nothing
@@ -116,7 +118,7 @@ impl Facts<'_> {
             return None;
         }
         let callee = unit.callee(self.body, op).and_then(|f| unit.known(f));
-        let Some(Known::Memory(function)) = callee else {
+        let Some(ExternalFn::Memory(function)) = callee else {
             return None;
         };
         let args = unit.call_args(self.body, op);

@@ -4,7 +4,7 @@ use super::Facts;
 use super::snapshots::Extent;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::tape::remat::{Node, home_region};
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Assumed trip count of a loop without a known bound.
@@ -42,7 +42,7 @@ pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
         };
         let known = unit.callee(body, op).and_then(|f| unit.known(f));
         let adds = matches!(body.kind(op), OpKind::Binary(BinaryOp::FAdd))
-            || matches!(known, Some(Known::Math(MathFn::Fmuladd | MathFn::Fma)));
+            || matches!(known, Some(ExternalFn::Math(MathFn::Fmuladd | MathFn::Fma)));
         let ordered = !body.ops[op].flags.has(Flags::REASSOC);
         adds && ordered && body.operands(op).any(|v| v == *param)
     };

@@ -19,8 +19,8 @@ use crate::analysis::body_facts::forward_slice::computes;
 use gradus_analysis::{
     AccessKind, Alias, Clobbers, CopyKind, Effects, MemoryAccess, Object, ObjectId, Place,
 };
-use gradus_ir::externals::{AllocationSize, Known, MarkerFn, MemoryFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{AllocationSize, CompilerIntrinsic, ExternalFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, HashSet};
 
@@ -122,7 +122,7 @@ impl Scratch<'_> {
                 access.is_plain() && !self.facts.holds_pointer(self.unit, body.operand(op, 0))
             }
             OpKind::Call(_) => match known {
-                Some(Known::Memory(
+                Some(ExternalFn::Memory(
                     MemoryFn::MemcpyIntrinsic
                     | MemoryFn::MemmoveIntrinsic
                     | MemoryFn::MemsetIntrinsic
@@ -133,7 +133,9 @@ impl Scratch<'_> {
                     self.facts.copy_kind(op),
                     CopyKind::Floats(_) | CopyKind::Nothing
                 ),
-                Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => true,
+                Some(ExternalFn::Marker(
+                    CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
+                )) => true,
                 _ => computes(self.unit, body, op),
             },
             _ => computes(self.unit, body, op),
@@ -154,7 +156,7 @@ impl Scratch<'_> {
             let comes_before = |read: &Op| self.is_written_before(made, *write, *read);
             self.follows_a_read(*write)
                 || accesses.reads.iter().all(comes_before)
-                || planted(Mutant::ScratchOfEarlierIterations)
+                || is_planted(Mutant::CrossIterationScratchRecomputed)
         })
     }
 
@@ -166,13 +168,13 @@ impl Scratch<'_> {
             Object::Stack(op) => op,
             Object::Heap(op) => {
                 let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
-                let Some(Known::Memory(function)) = known else {
+                let Some(ExternalFn::Memory(function)) = known else {
                     return None;
                 };
                 let empty = function.allocation().is_some_and(|a| {
                     !a.zeroed && a.replaces.is_none() && a.size != AllocationSize::Unknown
                 });
-                if !empty || function.is_tape() || matches!(function, MemoryFn::Own(_)) {
+                if !empty || function.is_tape() || matches!(function, MemoryFn::UserAllocator(_)) {
                     return None;
                 }
                 op

@@ -3,8 +3,8 @@
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
 use gradus_analysis::{Clobbers, Fate};
-use gradus_ir::externals::{Known, MarkerFn, MemoryFn};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Op, Unit};
 
 /// The cause of a change of memory before the reverse pass.
@@ -26,7 +26,7 @@ impl MakeFacts<'_> {
         let iteration = region.and_then(|region| facts.replayed_around(region));
         let fate = clobbers.fate_within(op, iteration);
         self.loss(facts, &fate)
-            .filter(|_| !planted(Mutant::OverwrittenLoadRedone))
+            .filter(|_| !is_planted(Mutant::ClobberedLoadRecomputed))
     }
 
     /// Returns the cause of a change of memory before the reverse pass; `None` if the memory is unchanged.
@@ -36,15 +36,16 @@ impl MakeFacts<'_> {
         let body = facts.body;
         let waits = |free: &Op| {
             facts.is_deferred_free(*free)
-                || self.known(body, *free) == Some(Known::Marker(MarkerFn::StackRestore))
-                || self.known(body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
+                || self.known(body, *free)
+                    == Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore))
+                || self.known(body, *free) == Some(ExternalFn::Memory(MemoryFn::TapeRelease))
                     && facts.stack_stays(self.unit.call_args(body, *free)[0])
         };
         let left_out = |end: &Op| {
             matches!(
                 self.known(facts.body, *end),
-                Some(Known::Marker(
-                    MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+                Some(ExternalFn::Marker(
+                    CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd
                 ))
             )
         };

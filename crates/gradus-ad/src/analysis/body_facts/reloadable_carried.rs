@@ -7,7 +7,7 @@
 
 use super::Facts;
 use crate::tape::remat::{Node, Source};
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use smallvec::smallvec;
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
 fn again(facts: &Facts<'_>, value: Value) -> Option<Op> {
     let op = facts.body.def_op(value)?;
     let plain = matches!(facts.body.kind(op), OpKind::Load(access) if access.is_plain());
-    let stable = facts.is_stable(op) || planted(Mutant::CarriedReadPastStores);
+    let stable = facts.is_stable(op) || is_planted(Mutant::ClobberedCarriedReloaded);
     (plain && stable).then_some(op)
 }
 

@@ -14,7 +14,7 @@
 use crate::analysis::body_facts::early_availability::{is_known_before, is_known_where};
 use crate::analysis::body_facts::loop_info::is_loop;
 use gradus_analysis::{Affine, Alias, Availability, Clobbers, MemoryAccess, Root, affine};
-use gradus_ir::externals::{AllocationSize, Known};
+use gradus_ir::externals::{AllocationSize, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -409,7 +409,7 @@ impl Finder<'_> {
             }
             OpKind::Call(_) => {
                 let callee = self.unit.callee(self.body, op)?;
-                let Some(Known::Memory(function)) = self.unit.known(callee) else {
+                let Some(ExternalFn::Memory(function)) = self.unit.known(callee) else {
                     return None;
                 };
                 let allocation = function.allocation()?;

@@ -7,15 +7,16 @@
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
 use crate::variant::Mode;
-use gradus_ir::externals::{Known, MarkerFn};
+use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{Body, Op, OpKind};
 
 impl MakeFacts<'_> {
     /// Collects the allocas that the derivative allocates on the heap.
     pub(super) fn on_heap(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
-        let gives_back =
-            |op: Op| self.known(body, op) == Some(Known::Marker(MarkerFn::StackRestore));
+        let gives_back = |op: Op| {
+            self.known(body, op) == Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore))
+        };
         let all = match self.variant.mode {
             Mode::Forward => return,
             Mode::Augmented | Mode::Return => true,

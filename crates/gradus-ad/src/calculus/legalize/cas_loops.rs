@@ -6,7 +6,7 @@
 //! instead of the sum after it. The deviation is like a change in the order of additions.
 
 use gradus_edit::is_pure;
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp, TypeId, Unit, Value,
 };
@@ -52,7 +52,7 @@ fn rewrite(unit: &mut Unit, body: &mut Body, sum: &Sum) {
     }
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[sum.at].loc;
-    b.at_op(sum.at);
+    b.set_insertion_before(sum.at);
     let added = match sum.added {
         Added::Number(x) => x,
         Added::Negative(x) => b.fneg(x),
@@ -193,7 +193,7 @@ fn added(
             let known = unit.callee(body, sum).and_then(|func| unit.known(func));
             let args = unit.call_args(body, sum);
             match (known, &args[..]) {
-                (Some(Known::Math(MathFn::Fma | MathFn::Fmuladd)), &[x, y, z])
+                (Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)), &[x, y, z])
                     if is_old(z) && apart(x) && apart(y) =>
                 {
                     Some(Added::Product(x, y))

@@ -9,7 +9,7 @@
 //! (`integrate(sin, a, b)`, `hooks.release = free`). Such functions have a rule and no derivative that could
 //! be found by address.
 
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     Body, Builder, CallInfo, ConstKind, FuncId, GlobalId, IntPredicate, Op, OpKind, Symbol, TypeId,
     Unit, Value,
@@ -107,7 +107,7 @@ fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
 pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found = gradus_analysis::addressed_functions(unit);
     for functions in found.values_mut() {
-        functions.retain(|func| unit.known(*func).is_some_and(Known::is_called_by_name));
+        functions.retain(|func| unit.known(*func).is_some_and(ExternalFn::needs_direct_call));
     }
     found.retain(|_, functions| !functions.is_empty());
     found
@@ -132,7 +132,7 @@ pub fn call_by_name(
         let args = unit.call_args(body, *op);
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[*op].loc;
-        b.at_op(*op);
+        b.set_insertion_before(*op);
         if let Some(new) = choose(b, *op, functions, None, &args) {
             let old = body.result(*op);
             body.replace_uses(old, new);
@@ -173,11 +173,11 @@ fn choose(
         let own = b.func(*func);
         let same = b.icmp(IntPredicate::Eq, pointer, own);
         let (choice, then, otherwise) = b.if_(same, &results);
-        let before = b.at_end(then);
+        let before = b.set_insertion_end(then);
         place.get_or_insert(before);
         let value = call(b, &info, own, args);
         b.yield_(value.as_slice());
-        b.at_end(otherwise);
+        b.set_insertion_end(otherwise);
         opened.push(choice);
     }
     let last = last.map_or(pointer, |func| b.func(func));
@@ -187,9 +187,9 @@ fn choose(
         match (opened.last(), place) {
             (Some(outer), _) => {
                 let otherwise = b.body.op_regions(*outer)[1];
-                b.at_end(otherwise);
+                b.set_insertion_end(otherwise);
             }
-            (None, Some(place)) => b.restore(place),
+            (None, Some(place)) => b.restore_insertion_point(place),
             (None, None) => {}
         }
         value = b.body.results(choice).first().copied();

@@ -14,7 +14,9 @@
 
 use crate::calculus::build::math_call;
 use crate::calculus::legalize::{cas_loops, devirtualize, masked_memory, qsort, sincos};
-use gradus_ir::externals::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
+use gradus_ir::externals::{
+    ComplexFn, ExternalFn, MathFn, MemoryFn, MultiResultMathFn, ReduceFn, SystemFn,
+};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type,
     TypeId, Unit, Value,
@@ -26,17 +28,17 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         let plain = matches!(body.kind(op), OpKind::Call(_));
         Some((op, unit.known(unit.callee(body, op).filter(|_| plain)?)?))
     };
-    let calls: Vec<(Op, Known)> = body.walk(body.root()).filter_map(known).collect();
+    let calls: Vec<(Op, ExternalFn)> = body.walk(body.root()).filter_map(known).collect();
     let mut count = call_directly(unit, body);
     for (op, f) in calls {
         if !matches!(
             f,
-            Known::MathOut(_)
-                | Known::Complex(_)
-                | Known::System(SystemFn::Qsort | SystemFn::Bsearch)
-                | Known::Reduce(_)
-                | Known::Masked(_)
-                | Known::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
+            ExternalFn::MathOut(_)
+                | ExternalFn::Complex(_)
+                | ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch)
+                | ExternalFn::Reduce(_)
+                | ExternalFn::Masked(_)
+                | ExternalFn::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
         ) {
             continue;
         }
@@ -44,17 +46,17 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[op].loc;
         let meta = b.body.ops[op].meta;
-        b.at_op(op);
-        b.fast = b.body.ops[op].flags;
+        b.set_insertion_before(op);
+        b.fast_math = b.body.ops[op].flags;
         let result = match f {
-            Known::MathOut(f) => expand(b, op, f, &args),
-            Known::System(f) => qsort::call(b, f, &args),
-            Known::Complex(ComplexFn::Arg) => argument(b, &args).map(Some),
-            Known::Complex(f) => in_doubles(b, f, op, &args).map(Some),
-            Known::Reduce(f) => reduce(b, f, &args).map(Some),
-            Known::Masked(f) => masked_memory::take_apart(b, f, &args, meta),
-            Known::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
-            Known::Memory(MemoryFn::RustRealloc) => reallocate_rust(b, op, &args).map(Some),
+            ExternalFn::MathOut(f) => expand(b, op, f, &args),
+            ExternalFn::System(f) => qsort::call(b, f, &args),
+            ExternalFn::Complex(ComplexFn::Arg) => argument(b, &args).map(Some),
+            ExternalFn::Complex(f) => in_doubles(b, f, op, &args).map(Some),
+            ExternalFn::Reduce(f) => reduce(b, f, &args).map(Some),
+            ExternalFn::Masked(f) => masked_memory::take_apart(b, f, &args, meta),
+            ExternalFn::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
+            ExternalFn::Memory(MemoryFn::RustRealloc) => reallocate_rust(b, op, &args).map(Some),
             _ => None,
         };
         let Some(result) = result else {
@@ -78,7 +80,7 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
         let args = unit.call_args(body, *op);
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[*op].loc;
-        b.at_op(*op);
+        b.set_insertion_before(*op);
         if let Some(new) = devirtualize::direct(b, *op, list, &args) {
             let old = body.result(*op);
             body.replace_uses(old, new);
@@ -90,7 +92,12 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
 
 /// Expands a math function with an out-parameter. Returns the result of the call, if it has one; `None` if
 /// the call remains.
-fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<Option<Value>> {
+fn expand(
+    b: &mut Builder<'_>,
+    op: Op,
+    f: MultiResultMathFn,
+    args: &[Value],
+) -> Option<Option<Value>> {
     let ty = b.body.ty(args[0]);
     let suffix = match b.unit.types.get(ty) {
         Type::Float(FloatKind::F64) => "f64",
@@ -98,27 +105,27 @@ fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<O
         _ => return None,
     };
     match f {
-        MathOutFn::Sincos => {
+        MultiResultMathFn::Sincos => {
             let pair = pair_call(b, &format!("llvm.sincos.{suffix}"), args[0], ty);
             let sin = store_second(b, pair, args[2]);
             b.store(sin, args[1]);
             Some(None)
         }
-        MathOutFn::Modf => {
+        MultiResultMathFn::Modf => {
             let pair = pair_call(b, &format!("llvm.modf.{suffix}"), args[0], ty);
             Some(Some(store_second(b, pair, args[1])))
         }
-        MathOutFn::Frexp => {
+        MultiResultMathFn::Frexp => {
             let int = b.unit.types.int(32);
             let pair = pair_call(b, &format!("llvm.frexp.{suffix}.i32"), args[0], int);
             Some(Some(store_second(b, pair, args[1])))
         }
-        MathOutFn::LgammaR => beside(b, op, MathFn::Lgamma, &args[..1]),
-        MathOutFn::Remquo => beside(b, op, MathFn::Remainder, &args[..2]),
-        MathOutFn::SincosPair
-        | MathOutFn::SincospiPair
-        | MathOutFn::ModfPair
-        | MathOutFn::FrexpPair => None,
+        MultiResultMathFn::LgammaR => beside(b, op, MathFn::Lgamma, &args[..1]),
+        MultiResultMathFn::Remquo => beside(b, op, MathFn::Remainder, &args[..2]),
+        MultiResultMathFn::SincosPair
+        | MultiResultMathFn::SincospiPair
+        | MultiResultMathFn::ModfPair
+        | MultiResultMathFn::FrexpPair => None,
     }
 }
 
@@ -249,7 +256,7 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let got = b.icmp(IntPredicate::Ne, fresh, null);
     let moves = b.binary(BinaryOp::And, had, got);
     let (_, then, otherwise) = b.if_(moves, &[]);
-    let place = b.at_end(then);
+    let place = b.set_insertion_end(then);
     let room = memory_call(b, "malloc_usable_size", size, &[old]);
     let fits = b.icmp(IntPredicate::Ult, room, bytes);
     let count = b.select(fits, room, bytes);
@@ -258,9 +265,9 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let free = b.unit.declare("free", signature, AttrSet::default());
     b.call(free, &[old]);
     b.yield_(&[]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     fresh
 }
 
@@ -285,7 +292,7 @@ fn reallocate_rust(b: &mut Builder<'_>, op: Op, args: &[Value]) -> Option<Value>
     let null = b.zero(ptr);
     let got = b.icmp(IntPredicate::Ne, fresh, null);
     let (_, then, otherwise) = b.if_(got, &[]);
-    let place = b.at_end(then);
+    let place = b.set_insertion_end(then);
     let grows = b.icmp(IntPredicate::Ult, old_bytes, bytes);
     let count = b.select(grows, old_bytes, bytes);
     copy_bytes(b, fresh, old, count);
@@ -293,9 +300,9 @@ fn reallocate_rust(b: &mut Builder<'_>, op: Op, args: &[Value]) -> Option<Value>
     let free = (b.unit).declare(&named("__rust_dealloc"), signature, AttrSet::default());
     b.call(free, &[old, old_bytes, align]);
     b.yield_(&[]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     Some(fresh)
 }
 

@@ -61,15 +61,15 @@ fn gather_lane(
 ) -> Value {
     let old = lane(b, vector, k);
     let (value, then, otherwise) = branch(b, mask, k, &[lanes.elem]);
-    let place = b.at_end(then);
+    let place = b.set_insertion_end(then);
     let ptr = address(b, ptrs, k);
     let load = b.op(OpKind::Load(Access::plain(1)), &[ptr], &[lanes.elem], 0);
     b.set_meta(load, meta);
     let loaded = b.body.result(load);
     b.yield_(&[loaded]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     b.yield_(&[old]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let new = b.body.result(value);
     let (at, ty) = (b.i64(i64::from(k)), b.body.ty(vector));
     b.value(OpKind::InsertElement, &[vector, new, at], ty)
@@ -83,16 +83,16 @@ fn scatter_lane(
     lanes: &Lanes,
 ) {
     let (_, then, otherwise) = branch(b, mask, k, &[]);
-    let place = b.at_end(then);
+    let place = b.set_insertion_end(then);
     let ptr = address(b, ptrs, k);
     let at = b.i64(i64::from(k));
     let elem = b.value(OpKind::ExtractElement, &[value, at], lanes.elem);
     let store = b.op(OpKind::Store(Access::plain(1)), &[elem, ptr], &[], 0);
     b.set_meta(store, meta);
     b.yield_(&[]);
-    b.at_end(otherwise);
+    b.set_insertion_end(otherwise);
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
 }
 
 /// Emits an `if` on bit `k` of the mask.

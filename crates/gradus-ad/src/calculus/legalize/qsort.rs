@@ -104,7 +104,7 @@ fn writes_only_own(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
     let is_kept = |(i, arg): (usize, &Value)| {
         !effects.writes.argument(i) || body.as_int(unit, *arg).is_some() || is_own(body, *arg)
     };
-    !effects.writes.any && !effects.calls_back && args.iter().enumerate().all(is_kept)
+    !effects.writes.any && !effects.has_callbacks && args.iter().enumerate().all(is_kept)
 }
 
 /// Returns true if an address lies in an alloca of the body.
@@ -195,26 +195,26 @@ impl Maker<'_> {
         let two = self.b.i64(2);
         let several = self.b.icmp(IntPredicate::Uge, count, two);
         let (_, yes, no) = self.b.if_(several, &[]);
-        let place = self.b.at_end(yes);
+        let place = self.b.set_insertion_end(yes);
         let size = self.b.i64(self.size_bytes);
         let bytes = self.b.mul(count, size);
         let other = crate::emit::libc::block(&mut self.b, bytes);
         let one = self.b.i64(1);
         let (_, pass) = self.b.loop_(&[one], &[]);
-        let behind = self.b.at_end(pass);
+        let behind = self.b.set_insertion_end(pass);
         let width = self.b.body.region_params(pass)[0];
         self.merge_all(base, other, count, width);
         self.copy_back(base, other, count);
         let next = self.b.add(width, width);
         let again = self.b.icmp(IntPredicate::Ult, next, count);
         self.b.repeat(again, &[next], &[]);
-        self.b.restore(behind);
+        self.b.restore_insertion_point(behind);
         let free = crate::emit::libc::free_function(self.b.unit);
         self.b.call(free, &[other]);
         self.b.yield_(&[]);
-        self.b.at_end(no);
+        self.b.set_insertion_end(no);
         self.b.yield_(&[]);
-        self.b.restore(place);
+        self.b.restore_insertion_point(place);
         self.b.return_(None);
     }
 
@@ -222,19 +222,19 @@ impl Maker<'_> {
     fn merge_all(&mut self, base: Value, other: Value, count: Value, width: Value) {
         let zero = self.b.i64(0);
         let (_, runs) = self.b.loop_(&[zero], &[]);
-        let behind = self.b.at_end(runs);
+        let behind = self.b.set_insertion_end(runs);
         let start = self.b.body.region_params(runs)[0];
         let sum = self.b.add(start, width);
         let middle = self.lesser(sum, count);
         let sum = self.b.add(middle, width);
         let end = self.lesser(sum, count);
         let (_, merge) = self.b.loop_(&[start, start, middle], &[]);
-        let after = self.b.at_end(merge);
+        let after = self.b.set_insertion_end(merge);
         self.merge(merge, base, other, [middle, end]);
-        self.b.restore(after);
+        self.b.restore_insertion_point(after);
         let again = self.b.icmp(IntPredicate::Ult, end, count);
         self.b.repeat(again, &[end], &[]);
-        self.b.restore(behind);
+        self.b.restore_insertion_point(behind);
     }
 
     /// Emits one merge step: the element comes from the left run if it is not greater, or if the right run is
@@ -246,16 +246,16 @@ impl Maker<'_> {
         let both = self.b.binary(BinaryOp::And, has_left, has_right);
         let bit = self.b.unit.types.int(1);
         let (op, yes, no) = self.b.if_(both, &[bit]);
-        let place = self.b.at_end(yes);
+        let place = self.b.set_insertion_end(yes);
         let (a, b) = (self.element(base, left), self.element(base, right));
         let order = self.compared(a, b);
         let ty = self.b.body.ty(order);
         let zero = self.b.zero(ty);
         let first = self.b.icmp(IntPredicate::Sle, order, zero);
         self.b.yield_(&[first]);
-        self.b.at_end(no);
+        self.b.set_insertion_end(no);
         self.b.yield_(&[has_left]);
-        self.b.restore(place);
+        self.b.restore_insertion_point(place);
         let first = self.b.body.result(op);
         let from = self.b.select(first, left, right);
         let (to, from) = (self.element(other, at), self.element(base, from));
@@ -274,12 +274,12 @@ impl Maker<'_> {
 
     fn copy_back(&mut self, base: Value, other: Value, count: Value) {
         let (_, each) = self.b.for_(count, &[]);
-        let behind = self.b.at_end(each);
+        let behind = self.b.set_insertion_end(each);
         let at = self.b.body.region_params(each)[0];
         let (to, from) = (self.element(base, at), self.element(other, at));
         self.copy(to, from);
         self.b.yield_(&[]);
-        self.b.restore(behind);
+        self.b.restore_insertion_point(behind);
     }
 
     /// Emits the search: `(key, base, count, compare) → element or null`.
@@ -287,13 +287,13 @@ impl Maker<'_> {
         let [key, base, count] = [0, 1, 2].map(|i| self.b.body.params()[i]);
         let (ptr, zero) = (self.b.unit.types.ptr(), self.b.i64(0));
         let (op, halve) = self.b.loop_(&[zero, count], &[ptr]);
-        let behind = self.b.at_end(halve);
+        let behind = self.b.set_insertion_end(halve);
         let [low, high] = [0, 1].map(|i| self.b.body.region_params(halve)[i]);
         let some = self.b.icmp(IntPredicate::Ult, low, high);
         let long = self.b.unit.types.int(64);
         let bit = self.b.unit.types.int(1);
         let (step, yes, no) = self.b.if_(some, &[ptr, long, long, bit]);
-        let place = self.b.at_end(yes);
+        let place = self.b.set_insertion_end(yes);
         let (sum, one) = (self.b.add(low, high), self.b.i64(1));
         let middle = self.b.binary(BinaryOp::LShr, sum, one);
         let at = self.element(base, middle);
@@ -310,13 +310,13 @@ impl Maker<'_> {
         let null = self.b.zero(ptr);
         let found = self.b.select(other, null, at);
         self.b.yield_(&[found, low_next, high_next, other]);
-        self.b.at_end(no);
+        self.b.set_insertion_end(no);
         let never = self.b.bool(false);
         self.b.yield_(&[null, low, high, never]);
-        self.b.restore(place);
+        self.b.restore_insertion_point(place);
         let [found, low, high, again] = [0, 1, 2, 3].map(|i| self.b.body.results(step)[i]);
         self.b.repeat(again, &[low, high], &[found]);
-        self.b.restore(behind);
+        self.b.restore_insertion_point(behind);
         let result = self.b.body.result(op);
         self.b.return_(Some(result));
     }

@@ -4,7 +4,7 @@
 //! both functions again. Calls are fused within a region, and no path computes more functions than before.
 
 use crate::calculus::legalize::libm::pair_call;
-use gradus_ir::externals::{Known, MathFn};
+use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{Body, Builder, Flags, FloatKind, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 
@@ -40,13 +40,13 @@ fn angle(unit: &Unit, body: &Body, op: Op) -> Option<(usize, Value)> {
     }
     let callee = unit.callee(body, op)?;
     let member = match unit.known(callee)? {
-        Known::Math(MathFn::Sin) => 0,
-        Known::Math(MathFn::Cos) => 1,
+        ExternalFn::Math(MathFn::Sin) => 0,
+        ExternalFn::Math(MathFn::Cos) => 1,
         _ => return None,
     };
     let angle = *unit.call_args(body, op).first()?;
     suffix(unit, body.ty(angle))?;
-    (!unit.is_stated(callee)).then_some((member, angle))
+    (!unit.is_user_declared(callee)).then_some((member, angle))
 }
 
 fn suffix(unit: &Unit, ty: TypeId) -> Option<&'static str> {
@@ -67,7 +67,7 @@ fn make_one(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let flags = flags.reduce(Flags::and).unwrap_or_default();
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[first].loc;
-    b.at_op(first);
+    b.set_insertion_before(first);
     let pair = pair_call(&mut b, &format!("llvm.sincos.{suffix}"), angle, ty);
     b.set_flags(pair, flags);
     let members = [b.extract(pair, &[0]), b.extract(pair, &[1])];
@@ -91,12 +91,12 @@ mod tests {
         let b = &mut Builder::new(&mut unit, &mut body);
         let cosine = math_call(b, MathFn::Cos, &[a]);
         let (inner, then, otherwise) = b.if_(condition, &[double]);
-        let place = b.at_end(then);
+        let place = b.set_insertion_end(then);
         let elsewhere = math_call(b, MathFn::Sin, &[a]);
         b.yield_(&[elsewhere]);
-        b.at_end(otherwise);
+        b.set_insertion_end(otherwise);
         b.yield_(&[cosine]);
-        b.restore(place);
+        b.restore_insertion_point(place);
         let inner = b.body.result(inner);
         let sine = math_call(b, MathFn::Sin, &[a]);
         let alone = math_call(b, MathFn::Sin, &[other]);

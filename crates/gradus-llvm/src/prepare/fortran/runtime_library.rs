@@ -11,7 +11,7 @@ use crate::prepare::fortran::{
     initialize, intrinsics, pointers,
 };
 use gradus_ir::Diagnostic;
-use gradus_ir::externals::QUESTION;
+use gradus_ir::externals::QUERY_SYMBOL;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
@@ -227,7 +227,7 @@ impl Written {
                 element.name(),
                 new.name()
             ),
-            Written::Plain => return format!("{QUESTION}_plain"),
+            Written::Plain => return format!("{QUERY_SYMBOL}_plain"),
             Written::Delete { state } => format!("delete{}", how(*state, "_state", "")),
             Written::Release { rank, dense } => format!("release_{rank}{}", side_by_side(*dense)),
             Written::Contiguous { rank } => format!("contiguous_{rank}"),

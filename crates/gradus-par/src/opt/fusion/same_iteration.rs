@@ -11,7 +11,7 @@
 
 use gradus_analysis::{Alias, Clobbers, MemoryAccess, affine};
 use gradus_edit::is_pure;
-use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Definition, Op, OpKind, Value};
 
 /// The maximum number of address ops to compare.
@@ -188,7 +188,7 @@ impl Pairs<'_> {
         };
         let load =
             |op: Op| matches!(alias.body.kind(op), OpKind::Load(access) if access.is_plain());
-        load(p) && load(q) && (stays(p) && stays(q) || planted(Mutant::ListsChangeUnseen))
+        load(p) && load(q) && (stays(p) && stays(q) || is_planted(Mutant::FusedIndexArraysChange))
     }
 
     /// Returns true if every iteration of the parallel loop `lp` executes `op`, for all trips of the paired
@@ -207,7 +207,7 @@ impl Pairs<'_> {
                     .is_some_and(|n| n != 0)
             };
             let all = matches!(body.kind(around), OpKind::For { .. }) && (paired || runs());
-            if !all && !planted(Mutant::SomeWritesForAll) {
+            if !all && !is_planted(Mutant::ConditionalWriteAsUnconditional) {
                 return false;
             }
             at = around;

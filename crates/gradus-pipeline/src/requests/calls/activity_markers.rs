@@ -6,7 +6,7 @@
 //! markers are traced through merges and loop-carried values. Before any other code motion, each load is
 //! replaced by the address as an integer ([`settle_loads`]), equal on all paths.
 
-use gradus_ir::externals::{Marker, interface_word, marker_named};
+use gradus_ir::externals::{Marker, interface_keyword, marker_named};
 use gradus_ir::{
     Body, Builder, CastOp, ConstKind, Definition, GlobalId, Op, OpKind, Region, Type, Unit, Value,
 };
@@ -56,7 +56,7 @@ pub(crate) fn unknown_name<'u>(unit: &'u Unit, body: &Body, value: Value) -> Opt
         let whole = unit.types.int_bits(body.ty(source)).is_some() || body.def_op(source).is_none();
         let global = &unit.globals[variable(unit, body, source).filter(|_| whole)?];
         let unknown =
-            marker_named(&global.name).is_none() && interface_word(&global.name).is_some();
+            marker_named(&global.name).is_none() && interface_keyword(&global.name).is_some();
         (unknown && !global.defined).then_some(global.name.as_str())
     })
 }
@@ -90,7 +90,7 @@ pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
     for op in reads(unit, body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
         let mut b = Builder::new(unit, body);
-        b.at_op(op);
+        b.set_insertion_before(op);
         let ty = b.body.ty(value);
         let is_number = matches!(b.unit.types.get(ty), Type::Int(_));
         if is_number && matches!(b.body.kind(op), OpKind::Load(_)) {
@@ -107,7 +107,7 @@ pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
         let (value, address) = (body.result(op), body.operand(op, 0));
         if matches!(body.kind(op), OpKind::Cast(_)) {
             let mut b = Builder::new(unit, body);
-            b.at_op(op);
+            b.set_insertion_before(op);
             let ty = b.body.ty(value);
             let loaded = b.load(ty, address);
             b.body.replace_uses(value, loaded);

@@ -237,7 +237,7 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
     };
     let help =
         "write the program without it; `docs/interface-words.md` lists the words that are honoured";
-    Err(call.bad(Code::UnknownWord, message).help(help))
+    Err(call.bad(Code::UnsupportedKeyword, message).help(help))
 }
 
 /// Returns the function named by a call.
@@ -247,7 +247,7 @@ fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
     match constant.map(|id| &call.unit.constant(id).kind) {
         Some(ConstKind::Func(func)) => {
             let ty = call.unit.functions[*func].ty;
-            if call.unit.types.takes_further_args(ty) {
+            if call.unit.types.is_variadic(ty) {
                 let message = "a function with variable arguments cannot be differentiated";
                 return Err(call.bad(Code::Variadic, message));
             }

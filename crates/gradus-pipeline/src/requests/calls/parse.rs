@@ -377,7 +377,7 @@ impl<'a> Parser<'a> {
                 Marker::Unsupported(name) => {
                     let message = format!("the marker `enzyme_{name}` is not supported");
                     let help = "leave the marker out; `docs/interface-words.md` lists the words that are honoured";
-                    return Err(self.call.bad(Code::UnknownWord, message).help(help));
+                    return Err(self.call.bad(Code::UnsupportedKeyword, message).help(help));
                 }
                 _ if activity.is_some() => {
                     return Err(self.bad("two activity markers in a row"));
@@ -658,7 +658,7 @@ impl<'a> Parser<'a> {
 /// Returns the diagnostic on an argument with a marker's prefix that is not a marker.
 fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
     let message = format!("`{name}` is no marker of the call interface");
-    call.bad(Code::UnknownWord, message)
+    call.bad(Code::UnsupportedKeyword, message)
         .help("correct the name; `docs/interface-words.md` lists the words that are honoured")
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn replace(
         _ => {
             let mut build = Builder::new(unit, body);
             build.loc = build.body.ops[op].loc;
-            build.at_op(op);
+            build.set_insertion_before(op);
             let callee = build.func(derivative);
             let call = build.call_with(info, callee, args);
             let result = build.body.results(call).first().copied();
@@ -107,7 +107,7 @@ fn invoke(
     let mut build = Builder::new(unit, body);
     build.loc = build.body.ops[op].loc;
     if let Some(first) = build.body.first(normal) {
-        build.at_op(first);
+        build.set_insertion_before(first);
     }
     let value = deliver(&mut build, signature, new, wanted);
     if let Some(old) = old {
@@ -132,7 +132,7 @@ fn arguments(
 ) -> Vec<Value> {
     let mut build = Builder::new(unit, body);
     build.loc = build.body.ops[op].loc;
-    build.at_op(op);
+    build.set_insertion_before(op);
     let params = signature.params.iter();
     params
         .map(|&(role, ty)| match role {
@@ -189,8 +189,8 @@ fn pass(build: &mut Builder<'_>, passed: Passed, ty: TypeId) -> Value {
 pub(crate) fn frame_memory(build: &mut Builder<'_>, types: &[TypeId]) -> Value {
     let root = build.body.root();
     let place = match build.body.first(root) {
-        Some(first) => build.at_op(first),
-        None => build.at_end(root),
+        Some(first) => build.set_insertion_before(first),
+        None => build.set_insertion_end(root),
     };
     let (unit, layout) = (&*build.unit, &build.unit.layout);
     let largest = types
@@ -205,7 +205,7 @@ pub(crate) fn frame_memory(build: &mut Builder<'_>, types: &[TypeId]) -> Value {
     {
         info.align_bytes = align_bytes.unwrap_or(1) as u32;
     }
-    build.restore(place);
+    build.restore_insertion_point(place);
     memory
 }
 

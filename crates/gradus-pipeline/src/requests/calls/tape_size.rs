@@ -109,7 +109,7 @@ pub(super) fn check(
     let size = function(unit, roots, root, long);
     let mut build = Builder::new(unit, body);
     build.loc = build.body.ops[op].loc;
-    build.at_op(op);
+    build.set_insertion_before(op);
     let call = build.call(size, &[]);
     let needed = build.body.result(call);
     let given = build.cast(CastOp::ZExt, allocated, long);

@@ -198,7 +198,7 @@ fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
 fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let trips = super::wide(&mut b, lp);
     let sums = i64::try_from(plan.sums.len()).unwrap_or(least);
     let least = b.i64((least / USUAL_ADDS / sums.max(1)).max(1));
@@ -226,13 +226,13 @@ fn either(
 ) -> Value {
     let bit = b.unit.types.int(1);
     let (choice, yes, no) = b.if_(condition, &[bit]);
-    let place = b.at_end(no);
+    let place = b.set_insertion_end(no);
     let never = b.bool(false);
     b.yield_(&[never]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let said = then(b);
     b.yield_(&[said]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     b.body.result(choice)
 }
 
@@ -346,7 +346,7 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
                 let old = b.body.operand(at, 0);
                 let trips = value(b, &mut map, old);
                 let (_, inside) = b.for_(trips, &[]);
-                places.push(b.at_end(inside));
+                places.push(b.set_insertion_end(inside));
                 if let Some(&index) = indices.next() {
                     map.set(index, b.body.region_params(inside)[0]);
                 }
@@ -356,9 +356,9 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
                 let condition = value(b, &mut map, old);
                 let (_, yes, no) = b.if_(condition, &[]);
                 let (into, other) = if taken { (yes, no) } else { (no, yes) };
-                let place = b.at_end(other);
+                let place = b.set_insertion_end(other);
                 b.yield_(&[]);
-                b.at_end(into);
+                b.set_insertion_end(into);
                 places.push(place);
             }
         }
@@ -372,7 +372,7 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
     with(b, index);
     for place in places.into_iter().rev() {
         b.yield_(&[]);
-        b.restore(place);
+        b.restore_insertion_point(place);
     }
 }
 

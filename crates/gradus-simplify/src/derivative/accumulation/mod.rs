@@ -60,7 +60,7 @@ fn all_in(body: &Body, lp: Op) -> impl Iterator<Item = Op> {
 /// result is unused.
 fn is_sum(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FAdd, _))
-        && body.ops[op].flags.has(Flags::BETWEEN)
+        && body.ops[op].flags.has(Flags::ATOMIC_ACROSS_ITERATIONS)
         && !body.has_uses(body.result(op))
 }
 
@@ -160,7 +160,7 @@ fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: 
     let flags = b.body.ops[lp].flags.without(Flags::INDEPENDENT);
     let (inner, into) = b.for_(count, carried);
     b.body.ops[inner].flags = flags;
-    let back = b.at_end(into);
+    let back = b.set_insertion_end(into);
     let inside = b.body.region_params(into).to_vec();
     let index = b.add(first, inside[0]);
     let from = b.body.op_regions(lp)[0];
@@ -171,7 +171,7 @@ fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: 
         b.body.replace_uses(old, new);
     }
     b.body.move_ops(from, into);
-    b.restore(back);
+    b.restore_insertion_point(back);
     inner
 }
 

@@ -91,7 +91,7 @@ struct Sum {
 /// Returns the adds of a loop that may be privatised; none if an op of the loop could read the sums
 /// atomically.
 fn sums(unit: &Unit, body: &Body, lp: Op) -> Vec<Sum> {
-    let sharing = body.ops[lp].flags.has(Flags::SHARING);
+    let sharing = body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
     let long = all_in(body, lp).nth(MOST_OPS).is_some();
     if sharing || long || all_in(body, lp).any(|op| looks(body, op)) {
         return Vec::new();
@@ -162,7 +162,7 @@ fn in_parts(
 ) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let sizes = sizes(&mut b, lp, sums, least);
     let old: Vec<Op> = all_in(b.body, lp).collect();
     let whole = second_form(&mut b, lp, sizes.pays);
@@ -175,7 +175,7 @@ fn in_parts(
         ..*sum
     };
     let sums: Vec<Sum> = sums.iter().map(of_copy).collect();
-    b.at_op(whole);
+    b.set_insertion_before(whole);
     let trips = wide(&mut b, whole);
     let most = b.i64(PARTS);
     let length = quotient(&mut b, trips, most);
@@ -183,21 +183,21 @@ fn in_parts(
     let bytes = b.mul(parts, sizes.part_bytes);
     let line = b.i64(LINE_BYTES);
     let block = b.call(allocate, &[line, bytes]);
-    b.body.ops[block].name = Some(gradus_ir::externals::OWN_BLOCK.into());
+    b.body.ops[block].name = Some(gradus_ir::externals::DERIVATIVE_BLOCK_NAME.into());
     let arrays = Arrays {
         sizes,
         parts,
         block: b.body.result(block),
     };
     if let Some(end) = b.body.next(whole) {
-        b.at_op(end);
+        b.set_insertion_before(end);
     }
     for (number, sum) in sums.iter().enumerate() {
         add_up(&mut b, whole, sum, number, &arrays);
     }
     let free = free_function(b.unit);
     b.call(free, &[arrays.block]);
-    b.at_op(whole);
+    b.set_insertion_before(whole);
     split(&mut b, whole, &sums, length, &arrays);
 }
 
@@ -265,7 +265,7 @@ fn split(b: &mut Builder<'_>, lp: Op, sums: &[Sum], length: Value, arrays: &Arra
     let operands: Vec<Value> = b.body.operands(lp).collect();
     let (outer, region) = b.for_(arrays.parts, &operands[1..]);
     b.body.ops[outer].flags = flags;
-    b.at_end(region);
+    b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let offset = b.mul(params[0], sizes.part_bytes);
     let own = b.byte_addr(arrays.block, offset);
@@ -286,7 +286,7 @@ fn split(b: &mut Builder<'_>, lp: Op, sums: &[Sum], length: Value, arrays: &Arra
 
 /// Replaces an atomic add by a plain add to the chunk's private array at `own`.
 fn add_plainly(b: &mut Builder<'_>, sum: &Sum, own: Value, sizes: &Sizes, number: usize) {
-    b.at_op(sum.op);
+    b.set_insertion_before(sum.op);
     b.loc = b.body.ops[sum.op].loc;
     let index = |at: &Op| b.body.region_params(b.body.op_regions(*at)[0])[0];
     let indices: Vec<Value> = sum.dims.iter().map(index).collect();
@@ -332,7 +332,7 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     let (mut map, mut indices, mut outside) = (ValueMap::new(), Vec::new(), Vec::new());
     for (&at, &length) in sum.dims.iter().zip(&sizes.lengths[number]) {
         let (_, region) = b.for_(length, &[]);
-        outside.push(b.at_end(region));
+        outside.push(b.set_insertion_end(region));
         let index = b.body.region_params(region)[0];
         let old = b.body.region_params(b.body.op_regions(at)[0])[0];
         let short = narrow(b, index, old);
@@ -343,7 +343,7 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     let place = computed(b, lp, pointer, &mut map);
     let zero = b.zero(sum.ty);
     let (all, region) = b.for_(arrays.parts, &[zero]);
-    let back = b.at_end(region);
+    let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let offset = b.mul(params[0], sizes.part_bytes);
     let own = b.byte_addr(arrays.block, offset);
@@ -351,13 +351,13 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     let value = b.load(sum.ty, at);
     let total = b.fadd(params[1], value);
     b.yield_(&[total]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     let total = b.body.result(all);
     let added = b.fcmp(FloatPredicate::Une, total, zero);
     let (_, yes, no) = b.if_(added, &[]);
-    let back = b.at_end(no);
+    let back = b.set_insertion_end(no);
     b.yield_(&[]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let kind = b.body.kind(sum.op).clone();
     let add = b.op(kind, &[place, total], &[sum.ty], 0);
     b.body.ops[add].flags = b.body.ops[sum.op].flags;
@@ -368,10 +368,10 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     if !around.any(|op| is_independent(b.body, op)) {
         gradus_edit::atomic_to_plain(b, add);
     }
-    b.restore(back);
+    b.restore_insertion_point(back);
     for place in outside.into_iter().rev() {
         b.yield_(&[]);
-        b.restore(place);
+        b.restore_insertion_point(place);
     }
 }
 

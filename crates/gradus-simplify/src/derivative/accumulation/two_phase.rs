@@ -27,7 +27,7 @@ use crate::derivative::accumulation::{
 use crate::loops::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
-use gradus_ir::externals::Known;
+use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FloatKind, IntPredicate, LocId, Op, OpKind, Type, Unit,
     Value,
@@ -99,11 +99,12 @@ pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec
     let calls = |op: &Op| {
         let known = || unit.callee(body, *op).and_then(|func| unit.known(func));
         let quiet = || {
-            is_pure(unit, body, *op) || matches!(known(), Some(Known::Memory(_) | Known::Marker(_)))
+            is_pure(unit, body, *op)
+                || matches!(known(), Some(ExternalFn::Memory(_) | ExternalFn::Marker(_)))
         };
         body.kind(*op).call_info().is_some() && !quiet()
     };
-    let sharing = body.ops[lp].flags.has(Flags::SHARING);
+    let sharing = body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
     let long = all_in(body, lp).nth(MOST_OPS).is_some();
     if sharing || long || all_in(body, lp).any(|op| looks(body, op)) {
         return None;
@@ -275,7 +276,7 @@ fn long(b: &mut Builder<'_>, count: Value) -> Value {
 fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let trips = wide(&mut b, lp);
     let length = part_length(&mut b, trips, PARTS);
     let pays = question(&mut b, lp, adds, [trips, length], least);
@@ -287,7 +288,7 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64)
         new.get(at).copied()
     });
     let sums: Vec<Op> = copies.collect();
-    b.at_op(whole);
+    b.set_insertion_before(whole);
     let two = b.i64(2);
     let inner = split(&mut b, whole, length, two);
     make_plain(&mut b, inner, sums);
@@ -364,7 +365,7 @@ pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -
     let operands: Vec<Value> = b.body.operands(lp).collect();
     let parts = quotient(b, trips, length);
     let (all, round) = b.for_(rounds, &operands[1..]);
-    b.at_end(round);
+    b.set_insertion_end(round);
     let carried = b.body.region_params(round).to_vec();
     let one = b.i64(1);
     let more = b.add(parts, rounds);
@@ -375,7 +376,7 @@ pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -
     b.body.ops[outer].flags = flags;
     let results = b.body.results(outer).to_vec();
     b.yield_(&results);
-    b.at_end(region);
+    b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let before = b.mul(params[0], rounds);
     let number = b.add(before, carried[0]);

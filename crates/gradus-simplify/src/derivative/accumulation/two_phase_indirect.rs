@@ -246,7 +246,7 @@ pub(super) fn needed(
 fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let trips = wide(&mut b, lp);
     let length = part_length(&mut b, trips, PARTS);
     let parts = quotient(&mut b, trips, length);
@@ -257,13 +257,13 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) 
     let enough = b.value(OpKind::Freeze, &[enough], bit);
     let long = b.unit.types.int(64);
     let (choice, yes, no) = b.if_(enough, &[long]);
-    let place = b.at_end(no);
+    let place = b.set_insertion_end(no);
     let none = b.i64(0);
     b.yield_(&[none]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let found = measured(&mut b, lp, plan, [trips, length, parts]);
     b.yield_(&[found]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let rounds = b.body.result(choice);
     let pays = b.icmp(IntPredicate::Ne, rounds, none);
     let old: Vec<Op> = all_in(b.body, lp).collect();
@@ -275,7 +275,7 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) 
         .iter()
         .filter_map(|op| Some(new[at(op)?]))
         .collect();
-    b.at_op(whole);
+    b.set_insertion_before(whole);
     let inner = split(&mut b, whole, length, rounds);
     make_plain(&mut b, inner, sums);
 }
@@ -341,14 +341,14 @@ fn pass_over(
     }
     let (outer, region) = b.for_(parts, &[]);
     b.body.ops[outer].flags = b.body.ops[lp].flags;
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let part = b.body.region_params(region)[0];
     let first = b.mul(part, length);
     let count = at_most(b, trips, first, length);
     let (least, most) = (b.i64(i64::MAX), b.i64(i64::MIN));
     let initial: Vec<Value> = sets.iter().flat_map(|_| [least, most]).collect();
     let (pass, inner) = b.for_(count, &initial);
-    let back = b.at_end(inner);
+    let back = b.set_insertion_end(inner);
     let params = b.body.region_params(inner).to_vec();
     let index = b.add(first, params[0]);
     let old = b.body.region_params(b.body.op_regions(lp)[0])[0];
@@ -360,7 +360,7 @@ fn pass_over(
         next.extend(reached(b, lp, set, &mut known, [ends[0], ends[1]]));
     }
     b.yield_(&next);
-    b.restore(back);
+    b.restore_insertion_point(back);
     let ends = b.body.results(pass).to_vec();
     for (number, row) in (0..).zip(&plan.rows) {
         let set = sets.iter().position(|set| **set == row.set).unwrap_or(0);
@@ -373,7 +373,7 @@ fn pass_over(
         }
     }
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
 }
 
 /// Emits the minimum and maximum index including an additional iteration.
@@ -395,9 +395,9 @@ fn reached(
         let condition = known.value(b, lp, condition);
         let (turn, yes, no) = b.if_(condition, &[long, long]);
         let (into, other) = if taken { (yes, no) } else { (no, yes) };
-        let place = b.at_end(other);
+        let place = b.set_insertion_end(other);
         b.yield_(&ends);
-        b.at_end(into);
+        b.set_insertion_end(into);
         open.push((turn, place));
     }
     for &index in &set.indices {
@@ -411,7 +411,7 @@ fn reached(
     }
     for (turn, place) in open.into_iter().rev() {
         b.yield_(&ends);
-        b.restore(place);
+        b.restore_insertion_point(place);
         ends = [0, 1].map(|number| b.body.results(turn)[number]);
     }
     ends
@@ -473,7 +473,7 @@ fn choose(b: &mut Builder<'_>, predicate: IntPredicate, one: Value, other: Value
 /// Computes the prefix and suffix extrema in the table's planes.
 fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
     let (_, region) = b.for_(rows, &[]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let row = b.body.region_params(region)[0];
     let (least, most) = (b.i64(0), b.i64(-1));
     for (forward, ends, begins) in [
@@ -481,7 +481,7 @@ fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
         (false, END_AHEAD, BEGIN_AHEAD),
     ] {
         let (_, region) = b.for_(parts, &[least, most]);
-        let back = b.at_end(region);
+        let back = b.set_insertion_end(region);
         let params = b.body.region_params(region).to_vec();
         let one = b.i64(1);
         let last = b.sub(parts, one);
@@ -501,40 +501,40 @@ fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
             next.push(value);
         }
         b.yield_(&next);
-        b.restore(back);
+        b.restore_insertion_point(back);
     }
     b.yield_(&[]);
-    b.restore(place);
+    b.restore_insertion_point(place);
 }
 
 /// Emits the minimum number of phases without conflicts; 0 if the maximum is exceeded.
 fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value {
     let (tries, none) = (b.i64(TRIES), b.i64(0));
     let (all, region) = b.for_(tries, &[none]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let (one, yes) = (b.i64(1), b.bool(true));
     let rounds = b.binary(BinaryOp::Shl, one, params[0]);
     let (each, into) = b.for_(rows, &[yes]);
-    let back = b.at_end(into);
+    let back = b.set_insertion_end(into);
     let outer = b.body.region_params(into).to_vec();
     let up_to = b.add(outer[0], one);
     let (pairs, within) = b.for_(up_to, &[outer[1]]);
-    let before = b.at_end(within);
+    let before = b.set_insertion_end(within);
     let inner = b.body.region_params(within).to_vec();
     let apart = lie_apart(b, table, [outer[0], inner[0]], [parts, rounds]);
     let so_far = b.binary(BinaryOp::And, inner[1], apart);
     b.yield_(&[so_far]);
-    b.restore(before);
+    b.restore_insertion_point(before);
     let so_far = b.body.result(pairs);
     b.yield_(&[so_far]);
-    b.restore(back);
+    b.restore_insertion_point(back);
     let fits = b.body.result(each);
     let first = b.icmp(IntPredicate::Eq, params[1], none);
     let fits = b.binary(BinaryOp::And, fits, first);
     let found = b.select(fits, rounds, params[1]);
     b.yield_(&[found]);
-    b.restore(place);
+    b.restore_insertion_point(place);
     b.body.result(all)
 }
 
@@ -559,7 +559,7 @@ fn lie_apart(
     let count = b.select(more, count, zero);
     let count = b.select(away, zero, count);
     let (all, region) = b.for_(count, &[yes, yes]);
-    let place = b.at_end(region);
+    let place = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let ahead = b.add(params[0], rounds);
     let mut farthest = |plane: i64, part: Value, predicate: IntPredicate| {
@@ -579,7 +579,7 @@ fn lie_apart(
         b.binary(BinaryOp::And, params[1 + way], apart)
     });
     b.yield_(&next);
-    b.restore(place);
+    b.restore_insertion_point(place);
     let ways = b.body.results(all).to_vec();
     let way = b.binary(BinaryOp::Or, ways[0], ways[1]);
     b.binary(BinaryOp::Or, away, way)

@@ -18,19 +18,19 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     let loc = body.ops[lp].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
-    b.at_op(lp);
+    b.set_insertion_before(lp);
     let condition = condition(&mut b, plan);
     let (choice, gathered, plain) = b.if_(condition, &types);
     let chosen = b.body.results(choice).to_vec();
     for (&old, &new) in results.iter().zip(&chosen) {
         b.body.replace_uses(old, new);
     }
-    b.at_end(gathered);
+    b.set_insertion_end(gathered);
     let values = gathered_loop(&mut b, plan);
     b.yield_(&values);
     b.body.detach(lp);
     b.body.append(plain, lp);
-    b.at_end(plain);
+    b.set_insertion_end(plain);
     b.yield_(&results);
 }
 
@@ -42,7 +42,7 @@ pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
         unreachable!("a verified region has a terminator");
     };
     let mut b = Builder::new(unit, body);
-    b.at_op(first);
+    b.set_insertion_before(first);
     let last = last_index(&mut b, lp);
     let turned = b.sub(last, index);
     b.body.replace_uses(index, turned);
@@ -64,7 +64,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     let bit = b.unit.types.int(1);
     let (op, yes, no) = b.if_(enough, &[bit]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let mut known: HashMap<(Value, u32), [Value; 2]> = HashMap::new();
     let mut all: Option<Value> = None;
     for (place, reach) in &plan.tests {
@@ -79,10 +79,10 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         });
     }
     b.yield_(all.as_slice());
-    b.at_end(no);
+    b.set_insertion_end(no);
     let never = b.bool(false);
     b.yield_(&[never]);
-    b.at_op(plan.lp);
+    b.set_insertion_before(plan.lp);
     b.body.result(op)
 }
 
@@ -160,7 +160,7 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
         initial.extend(std::iter::repeat_n(nothing, chain.longest as usize));
     }
     let (new_loop, region) = b.for_(trips, &initial);
-    let outside = b.at_end(region);
+    let outside = b.set_insertion_end(region);
     let old_params = b.body.region_params(old).to_vec();
     let params = b.body.region_params(region).to_vec();
     let mut map = ValueMap::zip(&old_params, &params[..=own]);
@@ -194,7 +194,7 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
         next.extend(pass_on(b, chain, &mut waiting, &map));
     }
     b.yield_(&next);
-    b.restore(outside);
+    b.restore_insertion_point(outside);
     let results = b.body.results(new_loop).to_vec();
     let mut left = &results[own..];
     for chain in &plan.chains {

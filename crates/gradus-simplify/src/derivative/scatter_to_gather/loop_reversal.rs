@@ -219,13 +219,13 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     };
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[nest.lp].loc;
-    b.at_op(nest.lp);
+    b.set_insertion_before(nest.lp);
     let trips = b.body.operand(nest.lp, 0);
     let (ty, bit) = (b.body.ty(trips), b.unit.types.int(1));
     let runs = b.int(ty, i128::from(RUNS));
     let long = b.icmp(IntPredicate::Uge, trips, runs);
     let (tested, yes, no) = b.if_(long, &[bit]);
-    b.at_end(yes);
+    b.set_insertion_end(yes);
     let mut all: Option<Value> = None;
     for condition in conditions(&mut b, nest) {
         all = Some(match all {
@@ -234,11 +234,11 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
         });
     }
     b.yield_(all.as_slice());
-    b.at_end(no);
+    b.set_insertion_end(no);
     let never = b.bool(false);
     b.yield_(&[never]);
     let turned = b.body.result(tested);
-    b.at_op(first);
+    b.set_insertion_before(first);
     let last = build::last_index(&mut b, nest.lp);
     let from_end = b.sub(last, index);
     let chosen = b.select(turned, from_end, index);

@@ -1,7 +1,7 @@
 //! Mutation testing: seeds each fault, and counts the programs until its detection.
 
 use crate::{Settings, Sort, WIDE_BATCH, child};
-use gradus_ir::mutant::{Mutant, ToldBy};
+use gradus_ir::mutant::{DetectedBy, Mutant};
 use std::process::ExitCode;
 
 /// The first batch has no switch off.
@@ -21,13 +21,13 @@ pub fn run(settings: &Settings) -> ExitCode {
             continue;
         }
         let sort = match mutant.told_by() {
-            ToldBy::Wide => Sort::Wide,
-            ToldBy::C => Sort::C,
-            ToldBy::Kernels => Sort::Kernels,
-            ToldBy::ForkJoin => Sort::Parallel,
-            ToldBy::Shares => Sort::Shares,
+            DetectedBy::Wide => Sort::Wide,
+            DetectedBy::C => Sort::C,
+            DetectedBy::Kernels => Sort::Kernels,
+            DetectedBy::ForkJoin => Sort::Parallel,
+            DetectedBy::Shares => Sort::Shares,
             // The programs are serial: races are detected by ThreadSanitizer, in the tests of the command.
-            ToldBy::Threads => continue,
+            DetectedBy::Threads => continue,
         };
         tried += 1;
         let settings = Settings {
