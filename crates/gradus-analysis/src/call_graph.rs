@@ -49,7 +49,7 @@ pub struct Component {
 
 /// The call graph of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Closure {
+pub struct CallGraph {
     roots: Vec<FuncId>,
     functions: Vec<FuncId>,
     position: HashMap<FuncId, usize>,
@@ -57,20 +57,20 @@ pub struct Closure {
     component_of: HashMap<FuncId, usize>,
     sites: Vec<Vec<CallSite>>,
     callers: HashMap<FuncId, Vec<CallSite>>,
-    taken: Vec<FuncId>,
+    taken_functions: Vec<FuncId>,
     candidates: HashMap<TypeId, Vec<FuncId>>,
     globals: Vec<GlobalId>,
 }
 
-impl Closure {
+impl CallGraph {
     /// Builds the call graph of `roots`. Roots without a body are skipped.
-    pub fn of(unit: &Unit, roots: &[FuncId]) -> Closure {
-        let mut closure = Closure {
+    pub fn of(unit: &Unit, roots: &[FuncId]) -> CallGraph {
+        let mut closure = CallGraph {
             roots: roots.to_vec(),
-            ..Closure::default()
+            ..CallGraph::default()
         };
         Discovery::new(unit, &mut closure).run();
-        for &func in &closure.taken {
+        for &func in &closure.taken_functions {
             let ty = unit.functions[func].ty;
             closure.candidates.entry(ty).or_default().push(func);
         }
@@ -123,7 +123,7 @@ impl Closure {
     }
     /// Returns the address-taken functions of the call graph, with or without a body.
     pub fn address_taken(&self) -> &[FuncId] {
-        &self.taken
+        &self.taken_functions
     }
     /// Returns the address-taken functions of type `signature` in the call graph.
     pub fn candidates(&self, signature: TypeId) -> &[FuncId] {
@@ -190,25 +190,25 @@ impl Closure {
 
 /// Returns the strongly connected components of the graph `edges`, successors first; members ascend.
 fn tarjan(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    const UNSEEN: usize = usize::MAX;
-    let mut index = vec![UNSEEN; edges.len()];
+    const UNVISITED: usize = usize::MAX;
+    let mut index = vec![UNVISITED; edges.len()];
     let mut low = vec![0; edges.len()];
     let mut open = vec![false; edges.len()];
     let (mut stack, mut found, mut count) = (Vec::new(), Vec::new(), 0);
     for root in 0..edges.len() {
-        if index[root] != UNSEEN {
+        if index[root] != UNVISITED {
             continue;
         }
         let mut path: Vec<(usize, usize)> = vec![(root, 0)];
         while let Some(&mut (node, ref mut at)) = path.last_mut() {
-            if index[node] == UNSEEN {
+            if index[node] == UNVISITED {
                 (index[node], low[node], open[node]) = (count, count, true);
                 count += 1;
                 stack.push(node);
             }
             if let Some(&next) = edges[node].get(*at) {
                 *at += 1;
-                if index[next] == UNSEEN {
+                if index[next] == UNVISITED {
                     path.push((next, 0));
                 } else if open[next] {
                     low[node] = low[node].min(index[next]);
@@ -234,18 +234,18 @@ fn tarjan(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 /// The search of step 1.
 struct Discovery<'a> {
     unit: &'a Unit,
-    closure: &'a mut Closure,
+    closure: &'a mut CallGraph,
     next: usize,
     consts: Vec<ConstId>,
     seen_consts: std::collections::HashSet<ConstId>,
     seen_globals: std::collections::HashSet<GlobalId>,
     seen_taken: std::collections::HashSet<FuncId>,
     /// The address-taken functions of the whole unit, by type; computed on first use.
-    anywhere: Option<HashMap<TypeId, Vec<FuncId>>>,
+    unit_address_taken: Option<HashMap<TypeId, Vec<FuncId>>>,
 }
 
 impl<'a> Discovery<'a> {
-    fn new(unit: &'a Unit, closure: &'a mut Closure) -> Self {
+    fn new(unit: &'a Unit, closure: &'a mut CallGraph) -> Self {
         Discovery {
             unit,
             closure,
@@ -254,18 +254,18 @@ impl<'a> Discovery<'a> {
             seen_consts: Default::default(),
             seen_globals: Default::default(),
             seen_taken: Default::default(),
-            anywhere: None,
+            unit_address_taken: None,
         }
     }
 
     fn run(&mut self) {
         for func in self.closure.roots.clone() {
-            self.reach(func);
+            self.add_function(func);
         }
         while let Some(&func) = self.closure.functions.get(self.next) {
             self.next += 1;
             if let Some(body) = self.unit.functions[func].body.as_deref() {
-                self.read(func, body);
+                self.scan_body(func, body);
             }
         }
         for at in 0..self.closure.sites.len() {
@@ -282,7 +282,7 @@ impl<'a> Discovery<'a> {
 
     /// Adds a function with a body. Functions of the tape's stack are modelled by their effect, not their
     /// body.
-    fn reach(&mut self, func: FuncId) {
+    fn add_function(&mut self, func: FuncId) {
         let seen = self.unit.functions[func].body.is_some() && !self.unit.is_tape_function(func);
         if seen && !self.closure.contains(func) {
             let position = self.closure.functions.len();
@@ -292,23 +292,23 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    fn read(&mut self, caller: FuncId, body: &Body) {
+    fn scan_body(&mut self, caller: FuncId, body: &Body) {
         let mut sites = Vec::new();
         for op in body.walk(body.root()) {
             let mut skip = 0;
             if let Some(callee) = self.closure.callee(self.unit, body, op) {
                 if let Callee::Inside(func) | Callee::Outside(func) = callee {
-                    self.reach(func);
+                    self.add_function(func);
                     skip = 1;
                 }
                 if let Callee::Indirect(signature) = callee {
-                    self.take_all(signature);
+                    self.add_all_address_taken(signature);
                 }
                 sites.push(CallSite { caller, op, callee });
             }
             for value in body.operands(op).skip(skip) {
                 if let Definition::Const(id) = body.values[value].def {
-                    self.mention(id);
+                    self.visit_constant(id);
                 }
             }
         }
@@ -316,12 +316,12 @@ impl<'a> Discovery<'a> {
         self.closure.sites[position] = sites;
     }
 
-    fn mention(&mut self, id: ConstId) {
+    fn visit_constant(&mut self, id: ConstId) {
         self.consts.push(id);
         while let Some(id) = self.consts.pop() {
             match &self.unit.constant(id).kind {
-                ConstKind::Func(func) => self.take(*func),
-                ConstKind::Global { global, .. } => self.mention_global(*global),
+                ConstKind::Func(func) => self.add_address_taken(*func),
+                ConstKind::Global { global, .. } => self.visit_global(*global),
                 ConstKind::Aggregate(parts) if self.seen_consts.insert(id) => {
                     self.consts.extend(parts);
                 }
@@ -330,25 +330,25 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    fn take(&mut self, func: FuncId) {
+    fn add_address_taken(&mut self, func: FuncId) {
         if self.seen_taken.insert(func) {
-            self.closure.taken.push(func);
-            self.reach(func);
+            self.closure.taken_functions.push(func);
+            self.add_function(func);
         }
     }
 
     /// Adds every address-taken function of a type in the unit.
-    fn take_all(&mut self, signature: TypeId) {
+    fn add_all_address_taken(&mut self, signature: TypeId) {
         let unit = self.unit;
         let anywhere = self
-            .anywhere
-            .get_or_insert_with(|| addressed_functions(unit));
+            .unit_address_taken
+            .get_or_insert_with(|| address_taken_functions(unit));
         for func in anywhere.remove(&signature).unwrap_or_default() {
-            self.take(func);
+            self.add_address_taken(func);
         }
     }
 
-    fn mention_global(&mut self, global: GlobalId) {
+    fn visit_global(&mut self, global: GlobalId) {
         let mut work = vec![global];
         while let Some(global) = work.pop() {
             if !self.seen_globals.insert(global) {
@@ -357,7 +357,7 @@ impl<'a> Discovery<'a> {
             self.closure.globals.push(global);
             for symbol in self.unit.globals[global].initial_symbols() {
                 match symbol {
-                    Symbol::Func(func) => self.take(func),
+                    Symbol::Func(func) => self.add_address_taken(func),
                     Symbol::Global(target) => work.push(target),
                 }
             }
@@ -366,7 +366,7 @@ impl<'a> Discovery<'a> {
 }
 
 /// Returns the functions of a unit whose address bodies or initializers mention, by type.
-pub fn addressed_functions(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
+pub fn address_taken_functions(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
     let mut seen = std::collections::HashSet::new();
     let mut take = |func: FuncId| {
@@ -431,7 +431,7 @@ mod tests {
         for n in 1..5000 {
             last = define(&mut unit, &format!("f{n}"), &[last]);
         }
-        let closure = Closure::of(&unit, &[last]);
+        let closure = CallGraph::of(&unit, &[last]);
         assert_eq!(closure.components().len(), 5000);
         assert_eq!(closure.component_of(last), Some(4999));
         assert!(closure.components().iter().all(|c| !c.recursive));
@@ -445,7 +445,7 @@ mod tests {
         unit.functions[odd].body = None;
         let odd = define(&mut unit, "odd", &[even]);
         let root = define(&mut unit, "root", &[even, odd]);
-        let closure = Closure::of(&unit, &[root]);
+        let closure = CallGraph::of(&unit, &[root]);
         assert_eq!(closure.components().len(), 2);
         assert_eq!(closure.components()[0].functions.len(), 2);
         assert!(closure.components()[0].recursive && !closure.components()[1].recursive);
@@ -470,7 +470,7 @@ mod tests {
         build.call_with(gradus_ir::CallInfo::plain(signature), callee, &[]);
         build.return_(None);
         unit.functions[root].body = Some(Box::new(body));
-        let closure = Closure::of(&unit, &[root]);
+        let closure = CallGraph::of(&unit, &[root]);
         assert_eq!(closure.candidates(signature), &[target]);
         assert!(closure.contains(target) && !closure.contains(other));
         assert_eq!(closure.component_of(target), Some(0));

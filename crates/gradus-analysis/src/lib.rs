@@ -49,35 +49,42 @@ mod type_analysis;
 mod types;
 
 pub use crate::activity::memory::{
-    Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState,
+    Activity, ArgActivity, MemoryActivity, Request, ShadowPresence, ShadowState, View,
 };
 
-pub use crate::activity::flow_graph::{ValueAccess, call_result, given, value_accesses};
-pub use crate::activity::torn_writes::Thrown;
+pub use crate::activity::flow_graph::{
+    ValueAccess, call_result, value_accesses, visible_call_result,
+};
+pub use crate::activity::torn_writes::TornWrites;
 pub use crate::activity::values::{BodyActivity, CallActivity, Variant};
-pub use crate::call_graph::{CallSite, Callee, Closure, Component, addressed_functions};
+pub use crate::call_graph::{CallGraph, CallSite, Callee, Component, address_taken_functions};
 pub use crate::cfg::nesting::{Nest, is_loop};
-pub use crate::cfg::value_copies::copies as value_copies;
+pub use crate::cfg::value_copies::value_copies;
 pub use crate::checks::findings::distinct as distinct_findings;
-pub use crate::checks::own_outputs::writes_only_own_blocks;
-pub use crate::checks::written_behind::written_behind;
-pub use crate::loops::access_ranges::{Bound, BoundId, Condition, Extents, RootExtent};
+pub use crate::checks::own_outputs::writes_only_local_blocks;
+pub use crate::checks::written_behind::indirect_outputs;
+pub use crate::loops::access_ranges::{AccessRanges, BaseRange, Bound, BoundId, Condition};
 pub use crate::loops::affine::{Affine, AffineTerm, affine};
 pub use crate::loops::runtime_checks::Disjointness;
 pub use crate::loops::trip_counts::{Availability, Trips, trip_max, trips};
 pub use crate::loops::variance::Variance;
 pub use crate::memory::alias::{Alias, AliasOptions};
-pub use crate::memory::clobbers::{AfterEnd, Clobbers, Fate};
+pub use crate::memory::clobbers::{ClobberState, Clobbers, ExitClobbers};
 pub use crate::memory::effects::{
-    AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
+    AccessKind, AccessSummary, Effects, Extent, FunctionEffects, MemoryAccess, MemoryRegion,
+    ParamEffects,
 };
-pub use crate::memory::local_points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
-pub use crate::memory::tbaa_conflicts::Retyped;
+pub use crate::memory::local_points_to::{
+    Object, ObjectId, PointsTo, PointsToTarget, Targets, UNKNOWN,
+};
+pub use crate::memory::tbaa_conflicts::TbaaConflicts;
 pub use crate::points_to::alias_sets::{
-    Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word,
+    AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin,
 };
 pub use crate::scev::intervals::{Interval, Intervals};
-pub use crate::scev::poly::{Linear, LinearForms, Monomial, Root, StartAndOffset};
-pub use crate::type_analysis::type_map::{CopiedWord, CopyKind, Lane, LaneKind, Period, Words};
-pub use crate::types::flat_aggregates::{Leaf, Leaves};
-pub use crate::types::lattice::Seen;
+pub use crate::scev::poly::{BaseValue, Monomial, Poly, PolyForms, StartAndOffset};
+pub use crate::type_analysis::type_map::{
+    BitRange, CopiedWord, CopyKind, LaneKind, Period, TypeMap,
+};
+pub use crate::types::flat_aggregates::{FlatScalar, FlatTypes};
+pub use crate::types::lattice::CellType;

@@ -1,6 +1,6 @@
 //! Cost of kernels in interpreter steps: uniform code runs once.
 
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_gpu::{Options, lower};
 use gradus_interp::{Machine, Value};
 use gradus_ir::Unit;
@@ -16,7 +16,7 @@ fn steps_of_norm(n: u64) -> u64 {
     let mut unit: Unit =
         gradus_ir::parse(program.expect("the page holds a program"), "norm.md").expect("it is one");
     let functions: Vec<_> = unit.functions.ids().collect();
-    let effects = Effects::of(&unit, &Closure::of(&unit, &functions));
+    let effects = Effects::of(&unit, &CallGraph::of(&unit, &functions));
     lower(&mut unit, &functions, &effects, &Options::default());
     let mut machine = Machine::new(&unit);
     let ones = vec![1.0; n as usize + 1];

@@ -1,6 +1,6 @@
 //! Case pages of the passes: the output of each pass, and unchanged kernel semantics for any thread order.
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_gpu::{Facts, Findings, Options, PASSES, lower};
 use gradus_ir::{Body, Diagnostic, FuncId, Severity, Unit};
 use gradus_testkit::{Pass, check_pages};
@@ -22,7 +22,7 @@ fn refused(findings: Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
 
 fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
     let functions = with_body(unit);
-    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let alias = AliasOptions::default();
     let mut findings = Vec::new();
     for id in functions {
@@ -42,7 +42,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
 
 fn all(unit: &mut Unit, _words: &[String]) -> Result<(), Vec<Diagnostic>> {
     let functions = with_body(unit);
-    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     refused(lower(unit, &functions, &effects, &Options::default()).findings)
 }
 

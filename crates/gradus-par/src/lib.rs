@@ -30,7 +30,7 @@ pub use crate::thread_count::guards::{guard, loops_asking_teams};
 pub use crate::thread_count::queries::Answers;
 pub use crate::thread_count::serial_clones::call_projections;
 
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -115,7 +115,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
-    let effects = Effects::of(unit, &Closure::of(unit, &pending));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &pending));
     if options.target != Target::Words {
         keep_apart(unit, &pending, &effects);
     }

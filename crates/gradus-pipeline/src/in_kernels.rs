@@ -6,7 +6,7 @@
 //! through a launch.
 
 use gradus_ad::Variant;
-use gradus_analysis::Closure;
+use gradus_analysis::CallGraph;
 use gradus_ir::externals::{ExternalFn, GpuFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX};
 use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
 
@@ -22,7 +22,7 @@ pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
     if !variant.concurrent {
         return Vec::new();
     }
-    let closure = Closure::of(unit, &[variant.func]);
+    let closure = CallGraph::of(unit, &[variant.func]);
     let of_body = |(func, body): (FuncId, &Body)| {
         let refuse = |(op, what): (Op, String)| {
             let message =

@@ -9,7 +9,7 @@
 use crate::stages::simplify;
 use crate::worklist::Made;
 use gradus_ad::{Mode, Variant, Versions};
-use gradus_analysis::{Alias, AliasOptions, Closure, Effects};
+use gradus_analysis::{Alias, AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
     let derivatives: Vec<FuncId> = (made.iter().flatten().filter(whole))
         .map(|made| made.func)
         .collect();
-    let effects = Effects::of(unit, &Closure::of(unit, callers));
+    let effects = Effects::of(unit, &CallGraph::of(unit, callers));
     for &caller in callers {
         let Some(mut body) = unit.functions[caller].body.take() else {
             continue;
@@ -91,7 +91,7 @@ fn call_without_test(
         calls.retain(|(op, func)| {
             let args = unit.call_args(body, *op);
             let mut pairs = tested[func].apart.iter();
-            pairs.all(|(a, b)| !alias.objects_behind_may_meet(args[*a], args[*b]))
+            pairs.all(|(a, b)| !alias.pointees_may_alias(args[*a], args[*b]))
         });
     }
     for (op, func) in calls {

@@ -15,7 +15,7 @@ use crate::run::{Run, Stop};
 use crate::stages::parallelize::{IN_ORDER, remarks};
 use crate::stages::simplify;
 use gradus_ad::{Beside, ClosureFacts, Derived, Mode, Options, Report, Variant, differentiate};
-use gradus_analysis::{Callee, Closure};
+use gradus_analysis::{CallGraph, Callee};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -187,7 +187,7 @@ fn ready(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
     let mut known: HashMap<FuncId, bool> = HashMap::new();
     let mut is_ready = |primal: FuncId| {
         *known.entry(primal).or_insert_with(|| {
-            let closure = Closure::of(unit, &[primal]);
+            let closure = CallGraph::of(unit, &[primal]);
             let calls = closure
                 .functions()
                 .iter()
@@ -223,7 +223,7 @@ fn prepare(
     rules: &Rules,
     prepared: &mut HashSet<FuncId>,
 ) -> Result<(), Stop> {
-    let closure = Closure::of(unit, &[root.variant.func]);
+    let closure = CallGraph::of(unit, &[root.variant.func]);
     let functions = closure.functions().iter().copied();
     let fresh: Vec<FuncId> = functions.filter(|f| prepared.insert(*f)).collect();
     if fresh.is_empty() {
@@ -246,7 +246,7 @@ fn find_winners(
     if run.request.options.off.iter().any(|o| o == "winners") {
         return Ok(Vec::new());
     }
-    let closure = Closure::of(unit, &[root.variant.func]);
+    let closure = CallGraph::of(unit, &[root.variant.func]);
     let mut plain = Vec::new();
     run.pass("winners", |run| {
         plain = simplify::winners(unit, &closure);
@@ -266,7 +266,7 @@ fn copy_lists(
     if off || root.variant.mode == Mode::Forward {
         return Ok(Vec::new());
     }
-    let closure = Closure::of(unit, &[root.variant.func]);
+    let closure = CallGraph::of(unit, &[root.variant.func]);
     let combined = (root.variant.mode == Mode::Combined).then_some(root.variant.func);
     let mut plain = Vec::new();
     run.pass("lists", |run| {

@@ -28,7 +28,7 @@ pub use crate::loops::unswitch::unswitch_all;
 pub use crate::memory::dead_memory::{makes_memory, unread};
 pub use crate::memory::stagger_allocations::{allocates, stagger};
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
 /// Pass context: facts beyond the body, computed before and preserved by simplifications.
@@ -257,7 +257,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> 
 }
 
 /// Simplifies every body of a call-graph closure, callees before callers.
-pub fn simplify_closure(unit: &mut Unit, closure: &Closure, alias: &AliasOptions) {
+pub fn simplify_closure(unit: &mut Unit, closure: &CallGraph, alias: &AliasOptions) {
     let effects = Effects::of(unit, closure);
     for &function in closure.functions() {
         let Some(mut body) = unit.functions[function].body.take() else {

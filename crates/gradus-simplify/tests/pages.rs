@@ -1,6 +1,6 @@
 //! Case pages of the passes: expected output and preserved semantics.
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Diagnostic, FuncId, Unit};
 use gradus_simplify::{Facts, PASSES, simplify};
 use gradus_testkit::{Pass, check_pages};
@@ -14,7 +14,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
         .copied()
         .filter(|&id| unit.functions[id].body.is_some());
     let with_body: Vec<FuncId> = with_body.collect();
-    let closure = Closure::of(unit, &with_body);
+    let closure = CallGraph::of(unit, &with_body);
     let effects = Effects::of(unit, &closure);
     let alias = AliasOptions::default();
     for id in with_body {

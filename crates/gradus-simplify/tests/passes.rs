@@ -1,6 +1,6 @@
 //! Every pass on small programs: expected rewrites, and cases that must stay unchanged.
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Unit, parse, print_function, verify_function};
 use gradus_simplify::{Facts, pass};
 
@@ -12,7 +12,7 @@ fn after(passes: &str, text: &str) -> String {
         .ids()
         .find(|&f| unit.functions[f].body.is_some())
         .expect("a function with a body");
-    let closure = Closure::of(&unit, &[func]);
+    let closure = CallGraph::of(&unit, &[func]);
     let effects = Effects::of(&unit, &closure);
     let alias = AliasOptions::default();
     let facts = Facts {
@@ -492,7 +492,7 @@ fn only_what_is_differentiated_steps_always() {
     let chooses = |run: fn(&mut Unit, &mut gradus_ir::Body, &Facts) -> bool| {
         let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
         let func = unit.function("f").expect("it is there");
-        let effects = Effects::of(&unit, &Closure::of(&unit, &[func]));
+        let effects = Effects::of(&unit, &CallGraph::of(&unit, &[func]));
         let facts = Facts {
             function: Some(func),
             effects: &effects,

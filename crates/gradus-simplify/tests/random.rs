@@ -3,7 +3,7 @@
 //! Programs use integers, floats, two arrays and stack slots, with branches, switches and all loop forms that
 //! importers produce. The interpreter executes each program before and after on several inputs.
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_edit::{promote_slots, split_allocas};
 use gradus_interp::{Machine, Value as Datum};
 use gradus_ir::{
@@ -388,7 +388,7 @@ fn check(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &Facts)) -> u
     let broken = verify_function(&before, func);
     assert!(broken.is_empty(), "seed {seed}: {broken:?}");
     let mut after = before.clone();
-    let closure = Closure::of(&after, &[func]);
+    let closure = CallGraph::of(&after, &[func]);
     let effects = Effects::of(&after, &closure);
     let alias = AliasOptions::default();
     let facts = Facts {

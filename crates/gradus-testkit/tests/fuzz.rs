@@ -6,7 +6,7 @@
 
 mod derive;
 
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::Options;
 use gradus_ir::{Unit, parse, print, verify};
 use gradus_simplify::{Facts, PASSES, Pass};
@@ -38,7 +38,7 @@ fn simplified(unit: &mut Unit, pass: &Pass) {
         .filter(|f| unit.functions[*f].body.is_some())
         .collect();
     for func in with_bodies {
-        let closure = Closure::of(unit, &[func]);
+        let closure = CallGraph::of(unit, &[func]);
         let effects = Effects::of(unit, &closure);
         let alias = AliasOptions::default();
         let facts = Facts {

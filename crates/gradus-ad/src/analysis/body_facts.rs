@@ -175,7 +175,7 @@ impl Facts<'_> {
     /// the cells are too many, if the copy has no period, or if an overlapping copy has a head before the
     /// first period.
     pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
-        let CopyKind::Words { words, period } = self.copy_kind(op) else {
+        let CopyKind::Cells { words, period } = self.copy_kind(op) else {
             return None;
         };
         let size = self.body.as_int(unit, bytes);
@@ -240,7 +240,7 @@ impl Facts<'_> {
     }
     /// Returns the result of a call. The result of an invoke comes from its normal path.
     pub fn given(&self, op: Op) -> Option<Value> {
-        gradus_analysis::given(self.body, op)
+        gradus_analysis::visible_call_result(self.body, op)
     }
     /// Returns true if a call may throw after a write to active memory, and a handler in the active extent
     /// catches the exception.

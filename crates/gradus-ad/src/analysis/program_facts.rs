@@ -3,7 +3,8 @@
 
 use crate::variant::{ArgActivity, ResultActivity};
 use gradus_analysis::{
-    Activity, ClassFacts, Closure, Effects, Memory, Retyped, ShadowState, Thrown, Words,
+    Activity, AliasSets, CallGraph, Effects, MemoryActivity, ShadowState, TbaaConflicts,
+    TornWrites, TypeMap,
 };
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 
@@ -21,13 +22,13 @@ pub struct Root {
 /// Facts about the call graph of a request. The facts are valid as long as no primal is edited.
 #[derive(Clone, Debug)]
 pub struct ClosureFacts {
-    pub(crate) closure: Closure,
-    pub(crate) memory: Memory,
-    pub(crate) retyped: Retyped,
-    pub(crate) words: Words,
+    pub(crate) closure: CallGraph,
+    pub(crate) memory: AliasSets,
+    pub(crate) retyped: TbaaConflicts,
+    pub(crate) words: TypeMap,
     pub(crate) effects: Effects,
-    pub(crate) classes: ClassFacts,
-    pub(crate) thrown: Thrown,
+    pub(crate) classes: MemoryActivity,
+    pub(crate) thrown: TornWrites,
 }
 
 impl ClosureFacts {
@@ -37,28 +38,28 @@ impl ClosureFacts {
     /// Conflicts in the request's memory: globals that cannot have shadows, and active values in memory that
     /// the request declares inactive.
     pub fn of(unit: &Unit, root: &Root) -> Result<ClosureFacts, Vec<Diagnostic>> {
-        let closure = Closure::of(unit, &[root.func]);
-        let memory = Memory::of(unit, &closure);
-        let retyped = Retyped::of(unit, &closure, &memory);
-        let words = Words::of(unit, &closure, &memory);
+        let closure = CallGraph::of(unit, &[root.func]);
+        let memory = AliasSets::of(unit, &closure);
+        let retyped = TbaaConflicts::of(unit, &closure, &memory);
+        let words = TypeMap::of(unit, &closure, &memory);
         let effects = Effects::of(unit, &closure);
         let request = gradus_analysis::Request {
             root: root.func,
             args: root.args.iter().map(|a| requested(*a)).collect(),
             result: root.result != ResultActivity::Const,
         };
-        let view = gradus_analysis::Facts {
+        let view = gradus_analysis::View {
             unit,
             closure: &closure,
             memory: &memory,
             words: &words,
         };
-        let classes = ClassFacts::of(view, &request);
+        let classes = MemoryActivity::of(view, &request);
         let findings = classes.findings();
         if findings.iter().any(|f| f.severity == Severity::Error) {
             return Err(findings.to_vec());
         }
-        let thrown = Thrown::of(view, &classes, &effects);
+        let thrown = TornWrites::of(view, &classes, &effects);
         Ok(ClosureFacts {
             closure,
             thrown,
@@ -89,7 +90,7 @@ impl ClosureFacts {
 
     /// Returns true if a function of the call graph writes active values to memory.
     pub(crate) fn writes_active_memory(&self) -> bool {
-        let mut classes = self.memory.classes().map(|(class, _)| class);
+        let mut classes = self.memory.alias_sets().map(|(class, _)| class);
         classes
             .any(|class| self.classes.is_written(class) && self.classes.holds_active_floats(class))
     }
@@ -97,11 +98,11 @@ impl ClosureFacts {
     /// Returns true if the memory of a global may hold pointers.
     pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
         let place = self.memory.global(global);
-        place.is_some_and(|place| self.words.seen_anywhere(place.class).has_pointer())
+        place.is_some_and(|place| self.words.types_of_set(place.class).has_pointer())
     }
 
-    pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::Facts<'a> {
-        gradus_analysis::Facts {
+    pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::View<'a> {
+        gradus_analysis::View {
             unit,
             closure: &self.closure,
             memory: &self.memory,

@@ -6,7 +6,7 @@
 
 use crate::analysis::program_facts::ClosureFacts;
 use crate::variant::{Mode, ResultActivity, Variant};
-use gradus_analysis::{ClassState, Origin};
+use gradus_analysis::{MemoryOrigin, ShadowPresence};
 use gradus_ir::{Code, Diagnostic, GlobalId, Unit};
 
 /// Refuses a result with a shadow that cannot receive cotangents.
@@ -24,10 +24,10 @@ pub(crate) fn check(
         return Ok(());
     }
     let classes = &closure.classes;
-    let mut origins = (closure.memory.classes())
+    let mut origins = (closure.memory.alias_sets())
         .filter(|(id, _)| {
-            classes.is_returned(*id)
-                && classes.state(*id) != ClassState::Inactive
+            classes.is_result_reachable(*id)
+                && classes.state(*id) != ShadowPresence::Inactive
                 && classes.holds_active_floats(*id)
         })
         .flat_map(|(_, class)| &class.origins);
@@ -41,13 +41,14 @@ pub(crate) fn check(
                 .help(help.to_string()),
         ])
     };
-    let variable = |origin: &Origin| match origin {
-        Origin::Global(global) => Some(*global),
+    let variable = |origin: &MemoryOrigin| match origin {
+        MemoryOrigin::Global(global) => Some(*global),
         _ => None,
     };
     if variant.mode == Mode::Combined {
-        let made = |origin: &Origin| {
-            matches!(origin, Origin::Heap(..) | Origin::Alloca(..)) || variable(origin).is_some()
+        let made = |origin: &MemoryOrigin| {
+            matches!(origin, MemoryOrigin::Heap(..) | MemoryOrigin::Alloca(..))
+                || variable(origin).is_some()
         };
         return match origins.any(made) {
             true => refuse(
@@ -78,5 +79,5 @@ pub(crate) fn has_no_cotangent(unit: &Unit, closure: &ClosureFacts, variant: &Va
     variant.mode == Mode::Combined
         && variant.outermost
         && variant.result == ResultActivity::Const
-        && gradus_analysis::writes_only_own_blocks(closure.view(unit), &closure.classes)
+        && gradus_analysis::writes_only_local_blocks(closure.view(unit), &closure.classes)
 }

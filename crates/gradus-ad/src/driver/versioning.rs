@@ -14,7 +14,7 @@ use crate::analysis::program_facts::ClosureFacts;
 use crate::emit::builder::Out;
 use crate::reverse::pack;
 use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
-use gradus_analysis::{Bound, BoundId, Condition, Extents, Root};
+use gradus_analysis::{AccessRanges, BaseValue, Bound, BoundId, Condition};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, FuncId, IntPredicate, Op, OpKind, TypeId, Unit, Value,
 };
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 /// A run-time alias check: extents, pairs to compare, and ops to execute beforehand.
 pub(crate) struct Test {
-    pub extents: Extents,
+    pub extents: AccessRanges,
     pub pairs: Vec<(usize, usize)>,
     pub early: Vec<Op>,
 }
@@ -152,7 +152,7 @@ fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
 /// that of parameters.
 fn apart(primal: &Body, test: &Test, signature: &Signature) -> Vec<(usize, usize)> {
     let position = |number: usize| {
-        let Root::Value(value) = test.extents.roots[number].root else {
+        let BaseValue::Value(value) = test.extents.roots[number].root else {
             return None;
         };
         let number = primal.params().iter().position(|param| *param == value)?;
@@ -198,7 +198,7 @@ impl Tester<'_, '_> {
     }
 
     /// Emits the test that a range lies within a condition's bounds.
-    fn holds(&mut self, extents: &Extents, condition: &Condition) -> Value {
+    fn holds(&mut self, extents: &AccessRanges, condition: &Condition) -> Value {
         let (low, high) = condition.range;
         let (low, high) = (self.bound(extents, low), self.bound(extents, high));
         let wide = self.out.unit.types.int(128);
@@ -226,7 +226,7 @@ impl Tester<'_, '_> {
 
     /// Emits the test that the accessed ranges behind two pointers are disjoint, and that their bounds lie
     /// within ±2⁶².
-    fn disjoint(&mut self, extents: &Extents, a: usize, b: usize) -> Value {
+    fn disjoint(&mut self, extents: &AccessRanges, a: usize, b: usize) -> Value {
         let (a_from, a_to, a_sane) = self.range(extents, a);
         let (b_from, b_to, b_sane) = self.range(extents, b);
         let mut build = self.out.build();
@@ -239,7 +239,7 @@ impl Tester<'_, '_> {
 
     /// Emits start and end of an accessed range as 128-bit addresses, and the test that the bounds lie within
     /// ±2⁶².
-    fn range(&mut self, extents: &Extents, number: usize) -> (Value, Value, Value) {
+    fn range(&mut self, extents: &AccessRanges, number: usize) -> (Value, Value, Value) {
         let extent = &extents.roots[number];
         let start = self.root(extent.root);
         let wide = self.out.unit.types.int(128);
@@ -257,10 +257,10 @@ impl Tester<'_, '_> {
         (build.add(start, low), build.add(start, high), sane)
     }
 
-    fn root(&mut self, root: Root) -> Value {
+    fn root(&mut self, root: BaseValue) -> Value {
         let pointer = match root {
-            Root::Value(value) => self.value(value),
-            Root::Global(global) => {
+            BaseValue::Value(value) => self.value(value),
+            BaseValue::Global(global) => {
                 let ptr = self.out.unit.types.ptr();
                 let id = self
                     .out
@@ -277,7 +277,7 @@ impl Tester<'_, '_> {
     }
 
     /// Emits a bound. Operands of a bound precede it in the list.
-    fn bound(&mut self, extents: &Extents, wanted: BoundId) -> Value {
+    fn bound(&mut self, extents: &AccessRanges, wanted: BoundId) -> Value {
         for number in 0..=wanted.0 {
             let id = BoundId(number);
             if self.bounds.contains_key(&id) {

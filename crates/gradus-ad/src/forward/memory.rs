@@ -307,7 +307,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match self.facts.copy_kind(op) {
             CopyKind::Nothing => {}
             CopyKind::Floats(_) if !self.forward_mode() => {}
-            CopyKind::Words { .. } => self.copy_words_beside(op, function, [to, from, args[2]]),
+            CopyKind::Cells { .. } => self.copy_words_beside(op, function, [to, from, args[2]]),
             CopyKind::Unknown => {
                 let finding = self.facts.unknown_copy(self.out.unit, op);
                 self.findings.push(finding);

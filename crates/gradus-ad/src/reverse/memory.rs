@@ -260,7 +260,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let kind = match self.facts.copy_kind(op) {
             CopyKind::Floats(kind) => kind,
             CopyKind::Nothing | CopyKind::Pointers => return,
-            CopyKind::Words { .. } => {
+            CopyKind::Cells { .. } => {
                 return self.undo_copied_words(op, function, [to, from, args[2]]);
             }
             CopyKind::Unknown => return self.refuse_copy(op),

@@ -11,7 +11,7 @@ use crate::shadow::constants::shadow_global;
 use crate::shadow::globals::address;
 use crate::shadow::indirect_calls;
 use crate::variant::{Mode, Variant};
-use gradus_analysis::{MemoryPlace, Origin, ShadowState};
+use gradus_analysis::{CellRef, MemoryOrigin, ShadowState};
 use gradus_ir::{
     BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Linkage, Unit, Value,
 };
@@ -64,7 +64,7 @@ pub(crate) fn led(
         let width = unit.layout.pointer_bytes;
         let whole = (size + 1).saturating_sub(width);
         for offset_bytes in (0..whole).step_by(width as usize) {
-            let word = MemoryPlace {
+            let word = CellRef {
                 offset_bytes: place.offset_bytes + offset_bytes as i64,
                 ..place
             };
@@ -98,15 +98,15 @@ fn led_word(
     unit: &Unit,
     closure: &ClosureFacts,
     (global, offset_bytes): (GlobalId, u64),
-    word: MemoryPlace,
+    word: CellRef,
 ) -> Option<Led> {
-    if closure.words.seen(&closure.memory, word).has_float() {
+    if closure.words.type_at(&closure.memory, word).has_float() {
         return None;
     }
     let class = closure.memory.pointee(word)?.class;
     let origins = &closure.memory.get(class).origins;
     let variables = origins.iter().filter_map(|origin| match origin {
-        Origin::Global(target) => Some(*target),
+        MemoryOrigin::Global(target) => Some(*target),
         _ => None,
     });
     let targets: Vec<GlobalId> = variables.collect();

@@ -17,7 +17,7 @@ use crate::shadow::constants::{shadow_global, witness_global};
 use crate::shadow::global_pointers::has_shadow;
 use crate::shadow::globals::address;
 use crate::variant::{Mode, Variant};
-use gradus_analysis::{MemoryPlace, Origin};
+use gradus_analysis::{CellRef, MemoryOrigin};
 use gradus_ir::{BinaryOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
 
 /// Limit on the number of strided ranges of pointers in a variable: each range is emitted as a loop.
@@ -75,22 +75,22 @@ fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
     let size = unit.layout.size_bytes(unit, unit.globals[global].ty);
     let width = unit.layout.pointer_bytes;
     let is_kept = |offset: &u64| {
-        let word = MemoryPlace {
+        let word = CellRef {
             offset_bytes: place.offset_bytes + *offset as i64,
             ..place
         };
         let to = closure.memory.pointee(word);
-        let to = to.filter(|_| !closure.words.seen(&closure.memory, word).has_float());
+        let to = to.filter(|_| !closure.words.type_at(&closure.memory, word).has_float());
         to.is_some_and(|to| {
             let mut origins = closure.memory.get(to.class).origins.iter();
             origins.any(|origin| match origin {
-                Origin::Global(target) => !unit.globals[*target].constant,
-                Origin::Function(_) => false,
-                Origin::Argument(..)
-                | Origin::Alloca(..)
-                | Origin::Heap(..)
-                | Origin::Elsewhere(..)
-                | Origin::Unseen => true,
+                MemoryOrigin::Global(target) => !unit.globals[*target].constant,
+                MemoryOrigin::Function(_) => false,
+                MemoryOrigin::Argument(..)
+                | MemoryOrigin::Alloca(..)
+                | MemoryOrigin::Heap(..)
+                | MemoryOrigin::External(..)
+                | MemoryOrigin::Unknown => true,
             })
         })
     };

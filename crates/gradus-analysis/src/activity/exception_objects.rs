@@ -7,14 +7,14 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::Facts;
+use crate::activity::memory::View;
 use crate::call_graph::Callee;
 use gradus_ir::externals::{ExceptionFn, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 
 /// Returns true if a call allocates an exception object that only receives values without derivatives.
-pub(crate) fn is_plain(
-    facts: Facts<'_>,
+pub(crate) fn allocates_inactive_exception(
+    facts: View<'_>,
     body: &Body,
     op: Op,
     carries_nothing: impl Fn(Value) -> bool,
@@ -22,7 +22,7 @@ pub(crate) fn is_plain(
     let object = flow_graph::call_result(body, op);
     let made = known(facts, body, op) == Some(ExceptionFn::Allocate);
     object.filter(|_| made).is_some_and(|object| {
-        used_only(body, object, |op, place| match known(facts, body, op) {
+        has_only_uses(body, object, |op, place| match known(facts, body, op) {
             Some(ends) => matches!(ends, ExceptionFn::Throw | ExceptionFn::Free),
             None => {
                 let (mut stores, mut plain) = (false, true);
@@ -40,26 +40,29 @@ pub(crate) fn is_plain(
 }
 
 /// Returns true if a call throws an exception object.
-pub(crate) fn throws(facts: Facts<'_>, body: &Body, op: Op) -> bool {
+pub(crate) fn is_throw(facts: View<'_>, body: &Body, op: Op) -> bool {
     known(facts, body, op) == Some(ExceptionFn::Throw)
 }
 
 /// Returns true if every handler of the call graph only reads its caught object.
-pub(crate) fn handlers_only_read(facts: Facts<'_>) -> bool {
+pub(crate) fn handlers_are_read_only(facts: View<'_>) -> bool {
     let components = facts.closure.components().iter();
     let mut functions = components.flat_map(|component| &component.functions);
     functions.all(|&func| {
         let body = facts.unit.functions[func].body.as_deref();
-        body.is_none_or(|body| body.walk(body.root()).all(|op| only_reads(facts, body, op)))
+        body.is_none_or(|body| {
+            body.walk(body.root())
+                .all(|op| catches_read_only(facts, body, op))
+        })
     })
 }
 
-fn only_reads(facts: Facts<'_>, body: &Body, op: Op) -> bool {
+fn catches_read_only(facts: View<'_>, body: &Body, op: Op) -> bool {
     if known(facts, body, op) != Some(ExceptionFn::BeginCatch) {
         return true;
     }
     flow_graph::call_result(body, op).is_none_or(|caught| {
-        used_only(body, caught, |op, place| {
+        has_only_uses(body, caught, |op, place| {
             let mut loads = false;
             flow_graph::value_accesses(facts.unit, body, op, |touch| {
                 loads |= matches!(touch, ValueAccess::Load { ptr, .. } if ptr == place);
@@ -70,7 +73,7 @@ fn only_reads(facts: Facts<'_>, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if `is_fine` holds for every use of an address and of addresses at an offset from it.
-fn used_only(body: &Body, start: Value, is_fine: impl Fn(Op, Value) -> bool) -> bool {
+fn has_only_uses(body: &Body, start: Value, is_fine: impl Fn(Op, Value) -> bool) -> bool {
     let mut work = vec![start];
     while let Some(place) = work.pop() {
         for user in body.uses(place) {
@@ -86,7 +89,7 @@ fn used_only(body: &Body, start: Value, is_fine: impl Fn(Op, Value) -> bool) -> 
     true
 }
 
-fn known(facts: Facts<'_>, body: &Body, op: Op) -> Option<ExceptionFn> {
+fn known(facts: View<'_>, body: &Body, op: Op) -> Option<ExceptionFn> {
     match facts.closure.callee(facts.unit, body, op)? {
         Callee::Outside(func) => match facts.unit.known(func)? {
             ExternalFn::Exception(id) => Some(id),

@@ -7,11 +7,11 @@
 //! A second set of edges over the same nodes tracks the bits of floats through integer arithmetic. A float
 //! reachable from a varied float over such edges has a derivative that no rule computes.
 
-use crate::activity::memory::Facts;
+use crate::activity::memory::View;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
-use crate::points_to::alias_sets::ClassId;
+use crate::points_to::alias_sets::AliasSetId;
 use crate::type_analysis::whole_float_moves;
 use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MultiResultMathFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
@@ -115,7 +115,7 @@ pub fn call_result(body: &Body, op: Op) -> Option<Value> {
 
 /// Returns the call's result as visible to later ops. For an invoke, that value is the op's result through
 /// which region 0 yields its parameter.
-pub fn given(body: &Body, op: Op) -> Option<Value> {
+pub fn visible_call_result(body: &Body, op: Op) -> Option<Value> {
     match body.kind(op) {
         OpKind::Invoke(_) => {
             let region = *body.op_regions(op).first()?;
@@ -131,7 +131,7 @@ pub fn given(body: &Body, op: Op) -> Option<Value> {
 /// Visits the value-to-value derivative flows of an op, without flows through memory and callee bodies. The
 /// caller filters for values with floats.
 pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut(Value, Value)) {
-    value_copies::copies(body, op, &mut flow);
+    value_copies::value_copies(body, op, &mut flow);
     match body.kind(op) {
         OpKind::Select
         | OpKind::Freeze
@@ -163,7 +163,7 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
                 }
             }
         }
-        OpKind::Binary(_) if round_to_integer::rounds(unit, body, op) => {}
+        OpKind::Binary(_) if round_to_integer::undoes_rounding_shift(unit, body, op) => {}
         _ if body.op_regions(op).is_empty() => {
             for value in body.operands(op) {
                 for &result in body.results(op) {
@@ -218,19 +218,19 @@ impl Edges {
 
 impl Flow {
     /// Builds the flow graph of a call graph.
-    pub fn of(facts: Facts<'_>) -> Flow {
+    pub fn of(facts: View<'_>) -> Flow {
         let mut flow = Flow::default();
         for (func, body) in facts.closure.bodies(facts.unit) {
             flow.first.insert(func, flow.count);
             flow.count += body.values.len();
         }
         flow.classes = flow.count;
-        flow.count += facts.memory.classes().len();
+        flow.count += facts.memory.alias_sets().len();
         for &func in facts.closure.functions() {
             flow.results.insert(func, flow.count);
             flow.count += 1;
         }
-        let mut maker = Maker {
+        let mut maker = FlowBuilder {
             facts,
             flow: &mut flow,
             list: Vec::new(),
@@ -260,7 +260,7 @@ impl Flow {
         Some(self.first.get(&func)? + value.index())
     }
     /// Returns the node of an alias set.
-    pub fn class_node(&self, class: ClassId) -> FlowNode {
+    pub fn alias_set_node(&self, class: AliasSetId) -> FlowNode {
         self.classes + class.index()
     }
     /// Returns the node of a function's result.
@@ -279,7 +279,7 @@ impl Flow {
     /// Returns the results of integer arithmetic on the bits of the floats at `start`, plus the partial
     /// floats `pieces` and all values derived from them. A node of `start` is included only if it is such a
     /// result.
-    pub fn scrambled(&self, start: &[FlowNode], pieces: Vec<FlowNode>) -> Vec<bool> {
+    pub fn bitwise_tainted(&self, start: &[FlowNode], pieces: Vec<FlowNode>) -> Vec<bool> {
         let next = start.iter().flat_map(|node| self.bits.from(*node));
         let next = next.map(|node| *node as usize).chain(pieces);
         self.search(&self.bits, &next.collect::<Vec<FlowNode>>())
@@ -296,14 +296,14 @@ impl Flow {
     }
 }
 
-struct Maker<'a, 'f> {
-    facts: Facts<'a>,
+struct FlowBuilder<'a, 'f> {
+    facts: View<'a>,
     flow: &'f mut Flow,
     list: Vec<(u32, u32)>,
     bits: Vec<(u32, u32)>,
 }
 
-impl Maker<'_, '_> {
+impl FlowBuilder<'_, '_> {
     fn edge(&mut self, from: Option<FlowNode>, to: Option<FlowNode>) {
         if let (Some(from), Some(to)) = (from, to) {
             self.list.push((from as u32, to as u32));
@@ -321,7 +321,7 @@ impl Maker<'_, '_> {
         matches!(ty, Type::Int(_) | Type::Struct { .. } | Type::Array { .. })
     }
     /// Returns true if a value is an integer without floats.
-    fn is_number(&self, func: FuncId, body: &Body, value: Value) -> bool {
+    fn is_plain_integer(&self, func: FuncId, body: &Body, value: Value) -> bool {
         self.is_integer(body, value) && !self.facts.words.carries_float(func, value)
     }
     fn bit_edge(&mut self, from: (FuncId, Value), to: (FuncId, Value)) {
@@ -336,7 +336,7 @@ impl Maker<'_, '_> {
     /// Returns the nodes of the alias sets into which a value points.
     fn classes(&self, func: FuncId, value: Value) -> Vec<FlowNode> {
         let places = self.facts.memory.places(func, value).iter().flatten();
-        places.map(|p| self.flow.class_node(p.class)).collect()
+        places.map(|p| self.flow.alias_set_node(p.class)).collect()
     }
 
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
@@ -345,7 +345,7 @@ impl Maker<'_, '_> {
             self.edge(self.value(func, from), self.value(func, to));
             if self.is_integer(body, from) && self.is_integer(body, to) {
                 let lanes = facts.words.lanes(func, to);
-                let moved = whole_float_moves::moves(facts.unit, body, op, lanes);
+                let moved = whole_float_moves::moves_whole_ranges(facts.unit, body, op, lanes);
                 if !(moved && facts.words.carries_float(func, to)) {
                     self.bit_edge((func, from), (func, to));
                 }
@@ -355,8 +355,8 @@ impl Maker<'_, '_> {
             ValueAccess::Load { ptr, value } => {
                 for class in self.classes(func, ptr) {
                     self.edge(Some(class), self.value(func, value));
-                    if self.is_number(func, body, value)
-                        && !crate::types::lattice::is_beside_links(facts.unit, body, op)
+                    if self.is_plain_integer(func, body, value)
+                        && !crate::types::lattice::is_next_to_pointers(facts.unit, body, op)
                     {
                         let to = self.flow.value_node(func, value);
                         self.bits.extend(to.map(|to| (class as u32, to as u32)));
@@ -366,7 +366,7 @@ impl Maker<'_, '_> {
             ValueAccess::Store { ptr, value } => {
                 for class in self.classes(func, ptr) {
                     self.edge(self.value(func, value), Some(class));
-                    if self.is_number(func, body, value) {
+                    if self.is_plain_integer(func, body, value) {
                         let from = self.flow.value_node(func, value);
                         self.bits
                             .extend(from.map(|from| (from as u32, class as u32)));
@@ -404,7 +404,7 @@ impl Maker<'_, '_> {
                 let inner = facts.unit.functions[callee].body.as_deref();
                 for (&arg, &param) in args.iter().zip(inner.map_or(&[][..], |b| b.params())) {
                     self.edge(self.value(func, arg), self.flow.value_node(callee, param));
-                    if self.is_number(func, body, arg) {
+                    if self.is_plain_integer(func, body, arg) {
                         self.bit_edge((func, arg), (callee, param));
                     }
                 }
@@ -412,7 +412,7 @@ impl Maker<'_, '_> {
                 let own = inner.and_then(|b| Some((b, b.last(b.root())?)));
                 if let (Some(to), Some((inner, end))) = (call_result(body, op), own)
                     && inner.operand_count(end) == 1
-                    && self.is_number(func, body, to)
+                    && self.is_plain_integer(func, body, to)
                 {
                     self.bit_edge((callee, inner.operand(end, 0)), (func, to));
                 }
@@ -420,7 +420,7 @@ impl Maker<'_, '_> {
             Some(Callee::Indirect(_)) => {
                 for &callee in facts.memory.callees(func, op) {
                     let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
-                        self.outside(func, body, op, callee, &args);
+                        self.external_call(func, body, op, callee, &args);
                         args.iter()
                             .for_each(|arg| self.edge(self.value(func, *arg), result));
                         continue;
@@ -430,18 +430,18 @@ impl Maker<'_, '_> {
                     }
                     self.edge(self.flow.result_node(callee), result);
                 }
-                if facts.memory.leads_elsewhere(func, op) {
+                if facts.memory.may_call_unknown(func, op) {
                     args.iter()
                         .for_each(|arg| self.edge(self.value(func, *arg), result));
                 }
             }
-            Some(Callee::Outside(callee)) => self.outside(func, body, op, callee, &args),
+            Some(Callee::Outside(callee)) => self.external_call(func, body, op, callee, &args),
             _ => {}
         }
     }
     /// Adds the edges of a call of an external function. An unknown function may read and rewrite all
     /// memory behind its pointers.
-    fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
+    fn external_call(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
         let unit = self.facts.unit;
         if let (Some(ExternalFn::Integer(_)), Some(result)) =
             (unit.known(callee), call_result(body, op))
@@ -481,8 +481,8 @@ impl Maker<'_, '_> {
             let kind = facts
                 .words
                 .copy_kind(facts.unit, facts.memory, body, func, op);
-            let from = self.flow.class_node(copy.from.class);
-            let to = self.flow.class_node(copy.to.class);
+            let from = self.flow.alias_set_node(copy.from.class);
+            let to = self.flow.alias_set_node(copy.to.class);
             match kind.may_hold_floats() {
                 true => self.edge(Some(from), Some(to)),
                 false => self.bits.push((from as u32, to as u32)),

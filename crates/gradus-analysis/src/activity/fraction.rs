@@ -13,7 +13,7 @@
 //! share a mask, and all cells of an alias set share a mask.
 
 use crate::activity::flow_graph::{Flow, FlowNode, ValueAccess, call_result, value_accesses};
-use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::memory::{MemoryActivity, View};
 use crate::activity::partial_floats;
 use crate::activity::round_to_integer;
 use crate::call_graph::Callee;
@@ -28,43 +28,43 @@ use std::collections::HashSet;
 
 /// The effect of an edge on the bits of its source.
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum BitTransfer {
     /// The bits stay at their positions, within the mask.
-    Kept(u128),
+    Masked(u128),
     /// The bits move up.
-    Up(u32, u128),
+    ShiftUp(u32, u128),
     /// The bits move down. The width is present if the sign fills the bits above.
-    Down(u32, Option<u32>),
+    ShiftDown(u32, Option<u32>),
     /// The carries of a sum move up, within the mask.
-    Carried(u128),
+    CarryUp(u128),
     /// The sign fills the bits above.
-    Signed(u32, u128),
+    SignExtend(u32, u128),
     /// Every bit of the result may depend on every bit of the source.
     Mixed(u128),
 }
 
-impl Change {
-    fn of(self, bits: u128) -> u128 {
+impl BitTransfer {
+    fn apply(self, bits: u128) -> u128 {
         let filled = |width: u32| match bits >> (width - 1) & 1 {
             0 => 0,
             _ => u128::MAX << (width - 1),
         };
         match self {
             _ if bits == 0 => 0,
-            Change::Kept(mask) => bits & mask,
-            Change::Up(by, mask) => bits.checked_shl(by).unwrap_or(0) & mask,
-            Change::Down(by, None) => bits.checked_shr(by).unwrap_or(0),
-            Change::Down(by, Some(width)) => {
+            BitTransfer::Masked(mask) => bits & mask,
+            BitTransfer::ShiftUp(by, mask) => bits.checked_shl(by).unwrap_or(0) & mask,
+            BitTransfer::ShiftDown(by, None) => bits.checked_shr(by).unwrap_or(0),
+            BitTransfer::ShiftDown(by, Some(width)) => {
                 (bits | filled(width)).checked_shr(by).unwrap_or(0) & low_bits(width)
             }
-            Change::Carried(mask) => u128::MAX << bits.trailing_zeros() & mask,
-            Change::Signed(width, mask) => (bits | filled(width)) & mask,
-            Change::Mixed(mask) => mask,
+            BitTransfer::CarryUp(mask) => u128::MAX << bits.trailing_zeros() & mask,
+            BitTransfer::SignExtend(width, mask) => (bits | filled(width)) & mask,
+            BitTransfer::Mixed(mask) => mask,
         }
     }
     /// Returns true if a sum of step functions still grows with each summand after the change.
-    fn is_linear(self) -> bool {
-        !matches!(self, Change::Mixed(_) | Change::Down(..))
+    fn preserves_growth(self) -> bool {
+        !matches!(self, BitTransfer::Mixed(_) | BitTransfer::ShiftDown(..))
     }
 }
 
@@ -91,8 +91,8 @@ fn fraction(kind: FloatKind) -> u128 {
 /// Refuses useful conversions to floats that depend on the fractions of varied floats. `bits` lists the
 /// integers that may be bits of varied floats.
 pub(crate) fn findings(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+    facts: View<'_>,
+    classes: &MemoryActivity,
     flow: &Flow,
     bits: &[FlowNode],
 ) -> Vec<Diagnostic> {
@@ -117,12 +117,12 @@ pub(crate) fn findings(
     for &root in facts.closure.roots() {
         let body = facts.unit.functions[root].body.as_deref();
         for &param in body.map_or(&[][..], |body| body.params()) {
-            graph.source(root, param);
+            graph.seed_fraction_bits(root, param);
         }
     }
     graph.copies();
-    let by_bits = graph.settle(&graph.of_floats, |_| true);
-    let by_value = graph.settle(&graph.converted, Change::is_linear);
+    let by_bits = graph.propagate_masks(&graph.of_floats, |_| true);
+    let by_value = graph.propagate_masks(&graph.converted, BitTransfer::preserves_growth);
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             let OpKind::Cast(cast) = *body.kind(op) else {
@@ -139,7 +139,9 @@ pub(crate) fn findings(
                 _ => false,
             };
             if told && classes.value_useful(func, to) {
-                found.push(partial_floats::refused(facts.unit, func, body, op));
+                found.push(partial_floats::float_bits_diagnostic(
+                    facts.unit, func, body, op,
+                ));
             }
         }
     }
@@ -147,12 +149,12 @@ pub(crate) fn findings(
 }
 
 /// Returns true if bits of varied floats are converted to floats, or a varied float to an integer.
-fn any_conversion(facts: Facts<'_>, classes: &ClassFacts) -> bool {
+fn any_conversion(facts: View<'_>, classes: &MemoryActivity) -> bool {
     facts.closure.bodies(facts.unit).any(|(func, body)| {
         body.walk(body.root()).any(|op| match body.kind(op) {
             OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => {
                 let from = body.operand(op, 0);
-                classes.is_scrambled(func, from) || classes.value_varied(func, from)
+                classes.is_bitwise_tainted(func, from) || classes.value_varied(func, from)
             }
             OpKind::Cast(CastOp::FPToSI | CastOp::FPToUI) => {
                 classes.value_varied(func, body.operand(op, 0))
@@ -163,11 +165,11 @@ fn any_conversion(facts: Facts<'_>, classes: &ClassFacts) -> bool {
 }
 
 struct Graph<'a> {
-    facts: Facts<'a>,
-    classes: &'a ClassFacts,
+    facts: View<'a>,
+    classes: &'a MemoryActivity,
     flow: &'a Flow,
     bits: HashSet<FlowNode>,
-    edges: Vec<(u32, u32, Change)>,
+    edges: Vec<(u32, u32, BitTransfer)>,
     /// Bits of varied floats.
     of_floats: Vec<(FlowNode, u128)>,
     /// Integers converted from varied floats.
@@ -176,7 +178,11 @@ struct Graph<'a> {
 
 impl Graph<'_> {
     /// Propagates the masks from `start` along the edges selected by `takes` (step 2).
-    fn settle(&self, start: &[(FlowNode, u128)], takes: impl Fn(Change) -> bool) -> Vec<u128> {
+    fn propagate_masks(
+        &self,
+        start: &[(FlowNode, u128)],
+        takes: impl Fn(BitTransfer) -> bool,
+    ) -> Vec<u128> {
         let mut edges: Vec<_> = self.edges.iter().filter(|edge| takes(edge.2)).collect();
         edges.sort_by_key(|edge| edge.0);
         let mut masks: Vec<u128> = vec![0; self.flow.count()];
@@ -190,7 +196,7 @@ impl Graph<'_> {
             let first = edges.partition_point(|edge| edge.0 < node);
             for (_, to, change) in edges[first..].iter().take_while(|edge| edge.0 == node) {
                 let goal = &mut masks[*to as usize];
-                let grown = *goal | change.of(mask);
+                let grown = *goal | change.apply(mask);
                 if grown != std::mem::replace(goal, grown) {
                     work.push(*to);
                 }
@@ -202,7 +208,7 @@ impl Graph<'_> {
     fn width(&self, body: &Body, value: Value) -> Option<u32> {
         self.facts.unit.types.int_bits(body.ty(value))
     }
-    fn edge(&mut self, from: Option<FlowNode>, to: Option<FlowNode>, change: Change) {
+    fn edge(&mut self, from: Option<FlowNode>, to: Option<FlowNode>, change: BitTransfer) {
         if let (Some(from), Some(to)) = (from, to) {
             self.edges.push((from as u32, to as u32, change));
         }
@@ -210,12 +216,12 @@ impl Graph<'_> {
     fn node(&self, func: FuncId, value: Value) -> Option<FlowNode> {
         self.flow.value_node(func, value)
     }
-    fn keep(&mut self, from: (FuncId, Value), to: (FuncId, Value)) {
+    fn copy_edge(&mut self, from: (FuncId, Value), to: (FuncId, Value)) {
         let (from, to) = (self.node(from.0, from.1), self.node(to.0, to.1));
-        self.edge(from, to, Change::Kept(u128::MAX));
+        self.edge(from, to, BitTransfer::Masked(u128::MAX));
     }
     /// Records the fraction bits of a value that no op of the call graph computes.
-    fn source(&mut self, func: FuncId, value: Value) {
+    fn seed_fraction_bits(&mut self, func: FuncId, value: Value) {
         let mut mask = 0;
         for lane in self.facts.words.lanes(func, value) {
             if let crate::type_analysis::type_map::LaneKind::Float(kind) = lane.kind {
@@ -229,9 +235,9 @@ impl Graph<'_> {
     }
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
         let mut copies = Vec::new();
-        value_copies::copies(body, op, |from, to| copies.push((from, to)));
+        value_copies::value_copies(body, op, |from, to| copies.push((from, to)));
         for (from, to) in copies {
-            self.keep((func, from), (func, to));
+            self.copy_edge((func, from), (func, to));
         }
         match body.kind(op) {
             OpKind::Cast(cast) => self.cast(func, body, op, *cast),
@@ -242,7 +248,7 @@ impl Graph<'_> {
             | OpKind::ExtractValue(_)
             | OpKind::InsertValue(_) => {
                 for value in body.operands(op) {
-                    self.keep((func, value), (func, body.result(op)));
+                    self.copy_edge((func, value), (func, body.result(op)));
                 }
             }
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
@@ -261,7 +267,7 @@ impl Graph<'_> {
                     // Not an error: the bits are not the bits of a float.
                     return;
                 };
-                let whole = round_to_integer::is_shifted(self.facts.unit, body, from);
+                let whole = round_to_integer::has_rounding_shift(self.facts.unit, body, from);
                 if self.classes.value_varied(func, from) && !whole {
                     let mask = match kind.bits() == width {
                         true => fraction(kind),
@@ -271,13 +277,13 @@ impl Graph<'_> {
                 }
             }
             (CastOp::BitCast, Some(a), Some(b)) if a != b => {
-                self.edge(nodes.0, nodes.1, Change::Mixed(low_bits(b)));
+                self.edge(nodes.0, nodes.1, BitTransfer::Mixed(low_bits(b)));
             }
             (CastOp::SExt, Some(a), Some(b)) => {
-                self.edge(nodes.0, nodes.1, Change::Signed(a, low_bits(b)));
+                self.edge(nodes.0, nodes.1, BitTransfer::SignExtend(a, low_bits(b)));
             }
             (CastOp::BitCast | CastOp::Trunc | CastOp::ZExt, Some(_), Some(b)) => {
-                self.edge(nodes.0, nodes.1, Change::Kept(low_bits(b)));
+                self.edge(nodes.0, nodes.1, BitTransfer::Masked(low_bits(b)));
             }
             (CastOp::FPToSI | CastOp::FPToUI, _, Some(width)) => {
                 if self.classes.value_varied(func, from) {
@@ -297,19 +303,21 @@ impl Graph<'_> {
         let constant = constant(self.facts.unit, body, b);
         let by = constant.and_then(|n| u32::try_from(n).ok());
         let change = match (binary, by) {
-            (BinaryOp::And, _) => Change::Kept(constant.unwrap_or(all)),
-            (BinaryOp::Or | BinaryOp::Xor, _) => Change::Kept(all),
-            (BinaryOp::Shl, Some(by)) => Change::Up(by, all),
-            (BinaryOp::LShr, Some(by)) => Change::Down(by, None),
-            (BinaryOp::AShr, Some(by)) => Change::Down(by, Some(width)),
-            (BinaryOp::Add | BinaryOp::Sub, _) => Change::Carried(all),
-            (BinaryOp::Mul, _) if constant.is_some() => Change::Carried(all),
-            _ => Change::Mixed(all),
+            (BinaryOp::And, _) => BitTransfer::Masked(constant.unwrap_or(all)),
+            (BinaryOp::Or | BinaryOp::Xor, _) => BitTransfer::Masked(all),
+            (BinaryOp::Shl, Some(by)) => BitTransfer::ShiftUp(by, all),
+            (BinaryOp::LShr, Some(by)) => BitTransfer::ShiftDown(by, None),
+            (BinaryOp::AShr, Some(by)) => BitTransfer::ShiftDown(by, Some(width)),
+            (BinaryOp::Add | BinaryOp::Sub, _) => BitTransfer::CarryUp(all),
+            (BinaryOp::Mul, _) if constant.is_some() => BitTransfer::CarryUp(all),
+            _ => BitTransfer::Mixed(all),
         };
         let to = self.node(func, result);
         self.edge(self.node(func, a), to, change);
         let second = match binary {
-            BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr | BinaryOp::Mul => Change::Mixed(all),
+            BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr | BinaryOp::Mul => {
+                BitTransfer::Mixed(all)
+            }
             _ => change,
         };
         self.edge(self.node(func, b), to, second);
@@ -325,12 +333,12 @@ impl Graph<'_> {
                 return;
             };
             for (&arg, &param) in args.iter().zip(inner.params()) {
-                graph.keep((func, arg), (callee, param));
+                graph.copy_edge((func, arg), (callee, param));
             }
             let end = inner.last(inner.root());
             let end = end.filter(|end| inner.operand_count(*end) == 1);
             if let (Some(result), Some(end)) = (result, end) {
-                graph.keep((callee, inner.operand(end, 0)), (func, result));
+                graph.copy_edge((callee, inner.operand(end, 0)), (func, result));
             }
         };
         match facts.closure.callee(facts.unit, body, op) {
@@ -345,7 +353,7 @@ impl Graph<'_> {
                     // Not an error: the call has no result.
                     return;
                 };
-                self.source(func, result);
+                self.seed_fraction_bits(func, result);
                 let known = facts
                     .unit
                     .callee(body, op)
@@ -353,9 +361,9 @@ impl Graph<'_> {
                 let change = match known {
                     Some(ExternalFn::Integer(
                         IntFn::Smax | IntFn::Smin | IntFn::Umax | IntFn::Umin,
-                    )) => Change::Kept(u128::MAX),
+                    )) => BitTransfer::Masked(u128::MAX),
                     Some(ExternalFn::Integer(_)) => {
-                        Change::Mixed(low_bits(self.width(body, result).unwrap_or(128)))
+                        BitTransfer::Mixed(low_bits(self.width(body, result).unwrap_or(128)))
                     }
                     _ => return,
                 };
@@ -378,22 +386,22 @@ impl Graph<'_> {
             let node = self.node(func, value);
             let places = facts.memory.places(func, ptr).iter().flatten();
             for place in places {
-                let class = Some(self.flow.class_node(place.class));
+                let class = Some(self.flow.alias_set_node(place.class));
                 match access {
                     ValueAccess::Load { .. } => {
-                        self.edge(class, node, Change::Kept(u128::MAX));
+                        self.edge(class, node, BitTransfer::Masked(u128::MAX));
                     }
                     ValueAccess::Store { .. } => {
-                        self.edge(node, class, Change::Kept(u128::MAX));
+                        self.edge(node, class, BitTransfer::Masked(u128::MAX));
                     }
                 }
             }
             if let ValueAccess::Load { .. } = access {
-                self.read(func, body, op, (ptr, value));
+                self.load_source(func, body, op, (ptr, value));
             }
         }
     }
-    fn read(&mut self, func: FuncId, body: &Body, op: Op, (ptr, value): (Value, Value)) {
+    fn load_source(&mut self, func: FuncId, body: &Body, op: Op, (ptr, value): (Value, Value)) {
         let node = self.node(func, value).filter(|n| self.bits.contains(n));
         let (Some(node), Some(width)) = (node, self.width(body, value)) else {
             // Not an error: the value is no integer that may hold bits of a float.
@@ -401,14 +409,14 @@ impl Graph<'_> {
         };
         let words = self.facts.words;
         if words.carries_float(func, value) {
-            return self.source(func, value);
+            return self.seed_fraction_bits(func, value);
         }
         // An object with an integer TBAA name is an integer, even in memory with floats at other offsets.
-        if lattice::of_access(self.facts.unit, body, op).has_integer() {
+        if lattice::access_type(self.facts.unit, body, op).has_integer() {
             return;
         }
         let place = self.facts.memory.place(func, ptr);
-        let kinds = place.map(|at| words.seen_anywhere(at.class).floats().collect::<Vec<_>>());
+        let kinds = place.map(|at| words.types_of_set(at.class).floats().collect::<Vec<_>>());
         let kind = kinds
             .filter(|kinds| kinds.len() == 1)
             .and_then(|k| k.first().copied());
@@ -429,9 +437,9 @@ impl Graph<'_> {
     }
     fn copies(&mut self) {
         for copy in self.facts.memory.copies() {
-            let from = self.flow.class_node(copy.from.class);
-            let to = self.flow.class_node(copy.to.class);
-            self.edge(Some(from), Some(to), Change::Kept(u128::MAX));
+            let from = self.flow.alias_set_node(copy.from.class);
+            let to = self.flow.alias_set_node(copy.to.class);
+            self.edge(Some(from), Some(to), BitTransfer::Masked(u128::MAX));
         }
     }
 }

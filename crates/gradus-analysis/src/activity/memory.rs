@@ -9,10 +9,10 @@
 //! `body_activity.rs` restores context sensitivity, one variant of a function at a time.
 
 use crate::activity::flow_graph::{Flow, ValueAccess, value_accesses};
-use crate::activity::partial_floats::{FloatBits, is_piece};
-use crate::call_graph::{Callee, Closure};
-use crate::points_to::alias_sets::{Class, ClassId, Memory, Origin};
-use crate::type_analysis::type_map::Words;
+use crate::activity::partial_floats::{FloatBitNodes, is_partial_float};
+use crate::call_graph::{CallGraph, Callee};
+use crate::points_to::alias_sets::{AliasSet, AliasSetId, AliasSets, MemoryOrigin};
+use crate::type_analysis::type_map::TypeMap;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
@@ -46,7 +46,7 @@ pub struct Request {
 
 /// Presence of shadow memory for an alias set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ClassState {
+pub enum ShadowPresence {
     /// No object has a shadow; the shadow of a pointer is the pointer itself.
     #[default]
     Inactive,
@@ -95,50 +95,50 @@ pub struct ArgActivity {
 
 /// The analyses of a call graph on which activity analysis builds.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct View<'a> {
     /// The unit.
     pub unit: &'a Unit,
     /// The call graph.
-    pub closure: &'a Closure,
+    pub closure: &'a CallGraph,
     /// The alias sets.
-    pub memory: &'a Memory,
+    pub memory: &'a AliasSets,
     /// The types of memory cells and integers.
-    pub words: &'a Words,
+    pub words: &'a TypeMap,
 }
 
 /// Activity of the memory of a call graph.
 #[derive(Clone, Debug, Default)]
-pub struct ClassFacts {
-    states: Vec<ClassState>,
+pub struct MemoryActivity {
+    states: Vec<ShadowPresence>,
     floats: Vec<bool>,
     flow: Flow,
     varied: Vec<bool>,
     useful: Vec<bool>,
     scrambled: Vec<bool>,
     /// Per alias set with a shadow: facts about missing type evidence.
-    untold: Vec<Untold>,
+    untold: Vec<UnknownMemory>,
     written: Vec<bool>,
-    handed_over: Vec<bool>,
+    escaping: Vec<bool>,
     /// Pointer blocks with stores of addresses only.
-    only_written: BTreeSet<ClassId>,
+    write_only: BTreeSet<AliasSetId>,
     /// True for alias sets reachable from an argument with a shadow.
-    given: Vec<bool>,
+    caller_shadowed: Vec<bool>,
     /// The alias sets reachable from a result with a shadow.
-    returned: BTreeSet<ClassId>,
-    frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
-    surely_freed: HashSet<ClassId>,
+    returned: BTreeSet<AliasSetId>,
+    frees: HashMap<AliasSetId, Vec<(FuncId, Op)>>,
+    always_freed: HashSet<AliasSetId>,
     functions: HashSet<FuncId>,
-    with_globals: HashSet<FuncId>,
+    touching_globals: HashSet<FuncId>,
     handlers_only_read: bool,
     findings: Vec<Diagnostic>,
 }
 
 /// Provenance of an alias set, as far as activity depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sources {
+struct SetProvenance {
     dup: bool,
     /// An argument with a shadow points to the set directly.
-    named: bool,
+    direct_argument: bool,
     constant: bool,
     /// Reachable from a const argument.
     promised: bool,
@@ -146,32 +146,32 @@ struct Sources {
     /// pointer in the place of the shadow pointer.
     handed: bool,
     /// Allocated in the call graph; shadow memory can be allocated alongside.
-    inside: bool,
+    allocated_inside: bool,
     /// A global that cannot have a shadow in this unit.
     barred: Option<GlobalId>,
 }
 
 /// Missing type evidence for memory with a shadow from the caller.
 #[derive(Clone, Copy, Debug, Default)]
-struct Untold {
+struct UnknownMemory {
     /// No evidence for the contents' types.
-    is: bool,
+    no_evidence: bool,
     /// An argument points to the memory directly.
-    named: bool,
+    direct_argument: bool,
     /// Declared as floats, but accessed as integers only.
-    belied: bool,
+    contradicts_declaration: bool,
 }
 
-impl ClassFacts {
+impl MemoryActivity {
     /// Computes the activity of all memory under `request`.
-    pub fn of(facts: Facts<'_>, request: &Request) -> ClassFacts {
+    pub fn of(facts: View<'_>, request: &Request) -> MemoryActivity {
         let flow = Flow::of(facts);
-        let sources = sources(facts, request);
+        let sources = provenance_of_alias_sets(facts, request);
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         for (index, source) in sources.iter().enumerate() {
             if source.dup {
-                inputs.push(flow.class_node(ClassId::from_index(index)));
-                outputs.push(flow.class_node(ClassId::from_index(index)));
+                inputs.push(flow.alias_set_node(AliasSetId::from_index(index)));
+                outputs.push(flow.alias_set_node(AliasSetId::from_index(index)));
             }
         }
         if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
@@ -185,62 +185,65 @@ impl ClassFacts {
             }
         }
         let returned = match request.result {
-            true => crate::checks::persistent_memory::returned(facts, request.root),
+            true => crate::checks::persistent_memory::reachable_from_result(facts, request.root),
             false => BTreeSet::new(),
         };
         // The caller reads tangents from the shadow of a returned block or adds cotangents to it.
         for &class in &returned {
-            outputs.push(flow.class_node(class));
-            if facts.words.seen_anywhere(class).has_float() {
-                inputs.push(flow.class_node(class));
+            outputs.push(flow.alias_set_node(class));
+            if facts.words.types_of_set(class).has_float() {
+                inputs.push(flow.alias_set_node(class));
             }
         }
-        let mut found = ClassFacts {
+        let mut found = MemoryActivity {
             varied: flow.reach(&inputs, true),
             useful: flow.reach(&outputs, false),
             flow,
-            ..ClassFacts::default()
+            ..MemoryActivity::default()
         };
-        found.written = written_classes(facts);
-        found.handed_over = handed_over(facts, &sources);
+        found.written = written_alias_sets(facts);
+        found.escaping = escaping_alias_sets(facts, &sources);
         found.frees = crate::checks::persistent_memory::frees(facts);
-        found.surely_freed = crate::lifetime::must_free::find(facts, &found.frees);
+        found.always_freed = crate::lifetime::must_free::always_freed_sets(facts, &found.frees);
         found.untold = (sources.iter().enumerate())
-            .map(|(i, source)| Untold {
-                is: source.dup && facts.words.is_untold(ClassId::from_index(i)),
-                named: source.named,
-                belied: source.dup && facts.words.is_belied(ClassId::from_index(i)),
+            .map(|(i, source)| UnknownMemory {
+                no_evidence: source.dup && facts.words.is_unknown(AliasSetId::from_index(i)),
+                direct_argument: source.direct_argument,
+                contradicts_declaration: source.dup
+                    && facts
+                        .words
+                        .contradicts_declaration(AliasSetId::from_index(i)),
             })
             .collect();
         let bits = found.float_bits(facts, &sources);
-        found.scrambled = found.flow.scrambled(&bits.whole, bits.pieces);
-        found.settle(facts, &sources, request.root);
+        found.scrambled = found.flow.bitwise_tainted(&bits.all, bits.partial);
+        found.compute_states(facts, &sources, request.root);
         found.functions = active_functions(facts, &found);
-        found.with_globals = functions_with_globals(facts, &found);
-        found.handlers_only_read = crate::activity::exception_objects::handlers_only_read(facts);
-        found.findings = crate::checks::unshadowed::of_memory(facts, &found, |class| {
+        found.touching_globals = functions_touching_globals(facts, &found);
+        found.handlers_only_read =
+            crate::activity::exception_objects::handlers_are_read_only(facts);
+        found.findings = crate::checks::unshadowed::memory_diagnostics(facts, &found, |class| {
             let source = &sources[class.index()];
             crate::checks::unshadowed::Provenance {
                 barred: source.barred,
-                bare: source.constant && !source.dup && !source.inside,
+                bare: source.constant && !source.dup && !source.allocated_inside,
                 promised: source.promised && !source.dup,
             }
         });
         let outliving = crate::checks::persistent_memory::findings(facts, &found);
         found.findings.extend(outliving);
-        let bare = |class: &ClassId| {
-            sources[class.index()].constant && facts.words.seen_anywhere(*class).has_float()
+        let bare = |class: &AliasSetId| {
+            sources[class.index()].constant && facts.words.types_of_set(*class).has_float()
         };
         if let Some(class) = returned.iter().copied().find(bare) {
-            let finding = crate::checks::unshadowed::returned(facts, request.root, class);
+            let finding = crate::checks::unshadowed::unshadowed_result(facts, request.root, class);
             found.findings.push(finding);
         }
         found.returned = returned;
-        found.given = sources.iter().map(|source| source.dup).collect();
+        found.caller_shadowed = sources.iter().map(|source| source.dup).collect();
         let elsewhere = crate::checks::external_writes::findings(facts, &found);
         found.findings.extend(elsewhere);
-        let converted =
-            crate::activity::fraction::findings(facts, &found, &found.flow, &bits.whole);
+        let converted = crate::activity::fraction::findings(facts, &found, &found.flow, &bits.all);
         found.findings.extend(converted);
         let formats = crate::checks::stored_formats::findings(facts, &found);
         found.findings.extend(formats);
@@ -253,25 +256,25 @@ impl ClassFacts {
     }
 
     /// Returns the shadow state of an alias set.
-    pub fn state(&self, class: ClassId) -> ClassState {
+    pub fn state(&self, class: AliasSetId) -> ShadowPresence {
         self.states.get(class.index()).copied().unwrap_or_default()
     }
     /// Returns true if every exception handler only reads the caught object.
-    pub(crate) fn handlers_only_read(&self) -> bool {
+    pub(crate) fn handlers_are_read_only(&self) -> bool {
         self.handlers_only_read
     }
     /// Returns true if floats in the alias set carry derivatives. An alias set with only pointers to such
     /// memory has a shadow, but no active floats.
-    pub fn holds_active_floats(&self, class: ClassId) -> bool {
+    pub fn holds_active_floats(&self, class: AliasSetId) -> bool {
         self.floats.get(class.index()).copied().unwrap_or(false)
     }
     /// Returns true if floats in the alias set may depend on active inputs.
-    pub fn is_varied(&self, class: ClassId) -> bool {
-        self.varied[self.flow.class_node(class)]
+    pub fn is_varied(&self, class: AliasSetId) -> bool {
+        self.varied[self.flow.alias_set_node(class)]
     }
     /// Returns true if active outputs may depend on floats in the alias set.
-    pub fn is_useful(&self, class: ClassId) -> bool {
-        self.useful[self.flow.class_node(class)]
+    pub fn is_useful(&self, class: AliasSetId) -> bool {
+        self.useful[self.flow.alias_set_node(class)]
     }
     /// Returns true if a value may depend on active inputs in some calling context.
     pub fn value_varied(&self, func: FuncId, value: Value) -> bool {
@@ -284,53 +287,57 @@ impl ClassFacts {
         node.is_some_and(|node| self.useful[node])
     }
     /// Returns true if the call graph stores floats or copies bytes to the alias set.
-    pub fn is_written(&self, class: ClassId) -> bool {
+    pub fn is_written(&self, class: AliasSetId) -> bool {
         self.written.get(class.index()).copied().unwrap_or(false)
     }
     /// Returns true if the call graph allocates blocks of the alias set that escape to memory of the
     /// caller.
-    pub fn is_handed_over(&self, class: ClassId) -> bool {
-        self.handed_over
+    pub fn escapes(&self, class: AliasSetId) -> bool {
+        self.escaping.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Returns true if the alias set is reachable from an argument with a shadow.
+    pub fn has_caller_shadow(&self, class: AliasSetId) -> bool {
+        self.caller_shadowed
             .get(class.index())
             .copied()
             .unwrap_or(false)
     }
-    /// Returns true if the alias set is reachable from an argument with a shadow.
-    pub fn is_given(&self, class: ClassId) -> bool {
-        self.given.get(class.index()).copied().unwrap_or(false)
-    }
     /// Returns true if the alias set is reachable from the request's result and the caller receives the
     /// result's shadow.
-    pub fn is_returned(&self, class: ClassId) -> bool {
+    pub fn is_result_reachable(&self, class: AliasSetId) -> bool {
         self.returned.contains(&class)
     }
     /// Returns the calls that may free blocks of the alias set.
-    pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
+    pub fn frees(&self, class: AliasSetId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
     }
     /// Returns true for pointer blocks that globals retain and that only receive stores of addresses. Such
     /// blocks have no shadow.
-    pub(crate) fn is_only_written(&self, class: ClassId) -> bool {
-        self.only_written.contains(&class)
+    pub(crate) fn is_write_only(&self, class: AliasSetId) -> bool {
+        self.write_only.contains(&class)
     }
     /// Returns true if the allocating call frees every block of the alias set before it returns.
-    pub fn is_surely_freed(&self, class: ClassId) -> bool {
-        self.surely_freed.contains(&class)
+    pub fn is_always_freed(&self, class: AliasSetId) -> bool {
+        self.always_freed.contains(&class)
     }
     /// Returns true if the alias set has a shadow from the caller and there is no evidence for its types.
     /// `names_accesses` states that the body's front end emits TBAA names. Without names, only memory
     /// directly behind an argument counts: the caller's annotation declares it as floats.
-    pub fn is_untold(&self, class: ClassId, names_accesses: bool) -> bool {
+    pub fn is_unknown(&self, class: AliasSetId, names_accesses: bool) -> bool {
         let untold = self.untold.get(class.index());
-        untold.is_some_and(|u| u.belied || u.is && (u.named || names_accesses))
+        untold.is_some_and(|u| {
+            u.contradicts_declaration || u.no_evidence && (u.direct_argument || names_accesses)
+        })
     }
     /// Returns true if the alias set has a shadow from the caller and is declared as floats, although the
     /// program's accesses name integers only.
-    pub fn is_belied(&self, class: ClassId) -> bool {
-        self.untold.get(class.index()).is_some_and(|u| u.belied)
+    pub fn contradicts_declaration(&self, class: AliasSetId) -> bool {
+        self.untold
+            .get(class.index())
+            .is_some_and(|u| u.contradicts_declaration)
     }
     /// Returns true if an integer results from integer arithmetic on the bits of a varied float.
-    pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
+    pub fn is_bitwise_tainted(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.scrambled[node])
     }
@@ -340,11 +347,12 @@ impl ClassFacts {
         node.is_some_and(|node| self.varied[node])
     }
     /// Returns the shadow of a global's address.
-    pub fn global(&self, facts: Facts<'_>, global: GlobalId) -> ShadowState {
+    pub fn global(&self, facts: View<'_>, global: GlobalId) -> ShadowState {
         let Some(place) = facts.memory.global(global) else {
             return ShadowState::None;
         };
-        match can_have_shadow(facts.unit, global) && self.state(place.class) != ClassState::Inactive
+        match can_have_shadow(facts.unit, global)
+            && self.state(place.class) != ShadowPresence::Inactive
         {
             true => ShadowState::Real,
             false => ShadowState::None,
@@ -357,7 +365,7 @@ impl ClassFacts {
     /// Returns true if a function or one of its callees mentions a global with a shadow. Such a function
     /// may carry derivatives even without active arguments.
     pub fn touches_globals(&self, func: FuncId) -> bool {
-        self.with_globals.contains(&func)
+        self.touching_globals.contains(&func)
     }
     /// Returns the diagnostics for the request's memory, errors and warnings.
     pub fn findings(&self) -> &[Diagnostic] {
@@ -367,18 +375,18 @@ impl ClassFacts {
     /// Returns the integers that carry varied floats or are loaded from cells that may hold such floats.
     /// Included are loads from memory with a shadow that is never stored to and is accessed as integers
     /// only, or that has no type evidence.
-    fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> FloatBits {
+    fn float_bits(&self, facts: View<'_>, sources: &[SetProvenance]) -> FloatBitNodes {
         let (mut list, mut pieces) = (Vec::new(), Vec::new());
-        let stored = stored_classes(facts);
-        let as_integers = |class: ClassId, named: bool| {
-            let seen = facts.words.seen_anywhere(class);
+        let stored = stored_alias_sets(facts);
+        let as_integers = |class: AliasSetId, named: bool| {
+            let seen = facts.words.types_of_set(class);
             let integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
             let read = sources[class.index()].dup && integers && !stored.contains(&class);
-            read || self.is_untold(class, named)
+            read || self.is_unknown(class, named)
         };
         for (func, body) in facts.closure.bodies(facts.unit) {
             let is_int = |value: Value| facts.unit.types.int_bits(body.ty(value)).is_some();
-            let named = crate::types::lattice::names_accesses(facts.unit, body);
+            let named = crate::types::lattice::has_tbaa_names(facts.unit, body);
             for value in body.values.ids().filter(|value| is_int(*value)) {
                 let node = self.flow.value_node(func, value);
                 list.extend(node.filter(|node| self.varied[*node]));
@@ -396,43 +404,44 @@ impl ClassFacts {
                             && facts.words.may_hold_floats(facts.memory, place, bytes)
                             || as_integers(place.class, named)
                     });
-                    let named = || crate::types::lattice::is_beside_links(facts.unit, body, op);
+                    let named = || crate::types::lattice::is_next_to_pointers(facts.unit, body, op);
                     if floats && is_int(value) && !named() {
                         let node = self.flow.value_node(func, value);
                         list.extend(node);
-                        let piece = place.is_some_and(|at| is_piece(facts, body, op, (at, bytes)));
+                        let piece =
+                            place.is_some_and(|at| is_partial_float(facts, body, op, (at, bytes)));
                         pieces.extend(node.filter(|_| piece));
                     }
                 });
             }
         }
-        FloatBits {
-            whole: list,
-            pieces,
+        FloatBitNodes {
+            all: list,
+            partial: pieces,
         }
     }
     /// Computes the shadow states. Memory with pointers to memory with shadows has a shadow itself.
-    fn settle(&mut self, facts: Facts<'_>, sources: &[Sources], root: FuncId) {
+    fn compute_states(&mut self, facts: View<'_>, sources: &[SetProvenance], root: FuncId) {
         let count = sources.len();
         self.floats = (0..count)
             .map(|i| {
-                let node = self.flow.class_node(ClassId::from_index(i));
+                let node = self.flow.alias_set_node(AliasSetId::from_index(i));
                 sources[i].dup || self.varied[node] && self.useful[node]
             })
             .collect();
-        let returned = crate::checks::persistent_memory::returned(facts, root);
+        let returned = crate::checks::persistent_memory::reachable_from_result(facts, root);
         // Floats that are only written or only read may belong to another block.
-        let matters = |class: ClassId| {
+        let matters = |class: AliasSetId| {
             self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
         };
-        let is_freed = |class| self.is_surely_freed(class);
-        self.only_written =
-            crate::checks::persistent_memory::only_written(facts, &is_freed, &matters);
-        self.only_written.retain(|class| !returned.contains(class));
-        self.states = vec![ClassState::Inactive; count];
-        let mut holders: Vec<Vec<ClassId>> = vec![Vec::new(); count];
-        for (id, _) in facts.memory.classes() {
-            for stored in facts.memory.stored(id) {
+        let is_freed = |class| self.is_always_freed(class);
+        self.write_only =
+            crate::checks::persistent_memory::write_only_blocks(facts, &is_freed, &matters);
+        self.write_only.retain(|class| !returned.contains(class));
+        self.states = vec![ShadowPresence::Inactive; count];
+        let mut holders: Vec<Vec<AliasSetId>> = vec![Vec::new(); count];
+        for (id, _) in facts.memory.alias_sets() {
+            for stored in facts.memory.pointees(id) {
                 holders[stored.index()].push(id);
             }
         }
@@ -442,45 +451,52 @@ impl ClassFacts {
             if std::mem::replace(&mut seen[index], true) {
                 continue;
             }
-            let is_note = self.only_written.contains(&ClassId::from_index(index));
+            let is_note = self.write_only.contains(&AliasSetId::from_index(index));
             if is_note && !is_planted(Mutant::WriteOnlyBlocksShadowed) {
                 continue;
             }
             self.states[index] = sources[index].state();
-            if self.states[index] != ClassState::Inactive {
+            if self.states[index] != ShadowPresence::Inactive {
                 work.extend(holders[index].iter().map(|id| id.index()));
             }
         }
     }
 }
 
-impl Sources {
+impl SetProvenance {
     /// Returns the shadow state of an alias set that carries derivatives.
-    fn state(self) -> ClassState {
-        match (self.dup || self.inside, self.constant || self.handed) {
-            (false, _) => ClassState::Inactive,
-            (true, false) => ClassState::Active,
-            (true, true) => ClassState::Maybe,
+    fn state(self) -> ShadowPresence {
+        match (
+            self.dup || self.allocated_inside,
+            self.constant || self.handed,
+        ) {
+            (false, _) => ShadowPresence::Inactive,
+            (true, false) => ShadowPresence::Active,
+            (true, true) => ShadowPresence::Maybe,
         }
     }
-    fn read(facts: Facts<'_>, class: &Class) -> Sources {
-        let mut sources = Sources::default();
+    fn of_alias_set(facts: View<'_>, class: &AliasSet) -> SetProvenance {
+        let mut sources = SetProvenance::default();
         for origin in &class.origins {
             match *origin {
-                Origin::Alloca(..) | Origin::Heap(..) => sources.inside = true,
-                // Code has no shadow: the call looks up the derivative of a function address.
-                Origin::Function(_) => sources.constant = true,
-                Origin::Global(global) if can_have_shadow(facts.unit, global) => {
-                    sources.inside = true;
+                MemoryOrigin::Alloca(..) | MemoryOrigin::Heap(..) => {
+                    sources.allocated_inside = true
                 }
-                Origin::Global(global) => {
+                // Code has no shadow: the call looks up the derivative of a function address.
+                MemoryOrigin::Function(_) => sources.constant = true,
+                MemoryOrigin::Global(global) if can_have_shadow(facts.unit, global) => {
+                    sources.allocated_inside = true;
+                }
+                MemoryOrigin::Global(global) => {
                     sources.constant = true;
-                    if !facts.unit.globals[global].constant && !is_handle(facts.unit, global) {
+                    if !facts.unit.globals[global].constant
+                        && !is_opaque_external(facts.unit, global)
+                    {
                         sources.barred = sources.barred.or(Some(global));
                     }
                 }
-                Origin::Elsewhere(..) | Origin::Unseen => sources.constant = true,
-                Origin::Argument(..) => {}
+                MemoryOrigin::External(..) | MemoryOrigin::Unknown => sources.constant = true,
+                MemoryOrigin::Argument(..) => {}
             }
         }
         sources
@@ -490,7 +506,7 @@ impl Sources {
 /// Returns true if a variable is external and of an opaque type, such as the handles of Open MPI. The
 /// program only passes the address on. Code that would store active values in such a variable is refused on
 /// its own.
-fn is_handle(unit: &Unit, global: GlobalId) -> bool {
+fn is_opaque_external(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     !variable.defined && matches!(unit.types.get(variable.ty), Type::Opaque(_))
 }
@@ -505,7 +521,7 @@ fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
 }
 
 /// Returns the alias sets written by a store of the call graph.
-fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
+fn stored_alias_sets(facts: View<'_>) -> HashSet<AliasSetId> {
     let mut found = HashSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
@@ -522,8 +538,8 @@ fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
 
 /// Returns, per alias set, true if floats are stored or bytes are copied to it. Copies for `byval`
 /// arguments do not count.
-pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
-    let mut written = vec![false; facts.memory.classes().len()];
+pub(crate) fn written_alias_sets(facts: View<'_>) -> Vec<bool> {
+    let mut written = vec![false; facts.memory.alias_sets().len()];
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             value_accesses(facts.unit, body, op, |access| {
@@ -531,7 +547,7 @@ pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
                     // Not an error: a load writes no memory.
                     return;
                 };
-                if let Some(class) = facts.memory.class(func, ptr)
+                if let Some(class) = facts.memory.alias_set(func, ptr)
                     && facts.words.carries_float(func, value)
                 {
                     written[class.index()] = true;
@@ -550,16 +566,19 @@ pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
 }
 
 /// Computes [`ClassFacts::is_handed_over`].
-fn handed_over(facts: Facts<'_>, sources: &[Sources]) -> Vec<bool> {
-    let over = |(id, class): (ClassId, &Class)| {
-        let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
+fn escaping_alias_sets(facts: View<'_>, sources: &[SetProvenance]) -> Vec<bool> {
+    let over = |(id, class): (AliasSetId, &AliasSet)| {
+        let made = class
+            .origins
+            .iter()
+            .any(|o| matches!(o, MemoryOrigin::Heap(..)));
         made && sources[id.index()].handed
     };
-    facts.memory.classes().map(over).collect()
+    facts.memory.alias_sets().map(over).collect()
 }
 
 /// Computes [`ClassFacts::touches_globals`].
-fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+fn functions_touching_globals(facts: View<'_>, classes: &MemoryActivity) -> HashSet<FuncId> {
     let mut by_address: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
     let mut work = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -592,7 +611,7 @@ fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<Fun
 
 /// Returns the functions that work on derivatives, directly or in a callee. Empty if no function's address
 /// is taken.
-fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+fn active_functions(facts: View<'_>, classes: &MemoryActivity) -> HashSet<FuncId> {
     let taken = facts.closure.address_taken();
     if taken.is_empty() {
         return HashSet::new();
@@ -620,7 +639,7 @@ fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
 }
 
 /// Returns true if a body computes active values, or writes, copies, frees or returns memory with shadows.
-fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body) -> bool {
+fn touches_shadows(facts: View<'_>, classes: &MemoryActivity, func: FuncId, body: &Body) -> bool {
     let active =
         |value: Value| classes.value_varied(func, value) && classes.value_useful(func, value);
     if body.values.ids().any(active) {
@@ -630,7 +649,7 @@ fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &
         let places = facts.memory.places(func, value).iter().flatten();
         places
             .into_iter()
-            .any(|place| classes.state(place.class) != ClassState::Inactive)
+            .any(|place| classes.state(place.class) != ShadowPresence::Inactive)
     };
     body.walk(body.root()).any(|op| match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -652,11 +671,11 @@ fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &
 
 /// Computes the provenance of every alias set: its allocation sites, and the annotations of arguments from
 /// which it is reachable.
-fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
-    let mut list: Vec<Sources> = facts
+fn provenance_of_alias_sets(facts: View<'_>, request: &Request) -> Vec<SetProvenance> {
+    let mut list: Vec<SetProvenance> = facts
         .memory
-        .classes()
-        .map(|(_, class)| Sources::read(facts, class))
+        .alias_sets()
+        .map(|(_, class)| SetProvenance::of_alias_set(facts, class))
         .collect();
     let (mut dup, mut constant) = (Vec::new(), Vec::new());
     if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
@@ -666,64 +685,64 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
             }
             let places = facts.memory.places(request.root, param);
             let classes = places.iter().flatten().map(|p| p.class);
-            match request.argument(index) {
+            match request.argument_activity(index) {
                 Activity::Const => constant.extend(classes),
                 _ => dup.extend(classes),
             }
         }
     }
     for class in &dup {
-        list[class.index()].named = true;
+        list[class.index()].direct_argument = true;
     }
-    spread(facts.memory, dup, &mut list, |s| &mut s.dup);
-    for (holder, _) in facts.memory.classes() {
+    mark_reachable(facts.memory, dup, &mut list, |s| &mut s.dup);
+    for (holder, _) in facts.memory.alias_sets() {
         if list[holder.index()].dup {
-            for held in facts.memory.stored(holder) {
+            for held in facts.memory.pointees(holder) {
                 list[held.index()].handed = true;
             }
         }
     }
-    spread(facts.memory, constant.clone(), &mut list, |s| {
+    mark_reachable(facts.memory, constant.clone(), &mut list, |s| {
         &mut s.promised
     });
-    spread(facts.memory, constant, &mut list, |s| &mut s.constant);
+    mark_reachable(facts.memory, constant, &mut list, |s| &mut s.constant);
     for sources in &mut list {
-        sources.inside |= !sources.dup && !sources.constant;
+        sources.allocated_inside |= !sources.dup && !sources.constant;
     }
     list
 }
 
 /// Marks `start` and all alias sets reachable from it through pointers in memory.
-fn spread(
-    memory: &Memory,
-    start: Vec<ClassId>,
-    list: &mut [Sources],
-    mark: impl Fn(&mut Sources) -> &mut bool,
+fn mark_reachable(
+    memory: &AliasSets,
+    start: Vec<AliasSetId>,
+    list: &mut [SetProvenance],
+    mark: impl Fn(&mut SetProvenance) -> &mut bool,
 ) {
     let mut work = start;
     let mut seen = vec![false; list.len()];
     while let Some(class) = work.pop() {
         if !std::mem::replace(&mut seen[class.index()], true) {
             *mark(&mut list[class.index()]) = true;
-            work.extend(memory.stored(class));
+            work.extend(memory.pointees(class));
         }
     }
 }
 
 impl Request {
     /// Returns the annotation of a parameter of the root.
-    fn argument(&self, index: usize) -> Activity {
+    fn argument_activity(&self, index: usize) -> Activity {
         let Some(activity) = self.args.get(index) else {
             unreachable!("a request says of every parameter what it is");
         };
         *activity
     }
     /// Returns the variant of the root for the request.
-    pub fn variant(&self, facts: Facts<'_>) -> crate::Variant {
+    pub fn variant(&self, facts: View<'_>) -> crate::Variant {
         let body = facts.unit.functions[self.root].body.as_deref();
         let params = body.map_or(&[][..], |b| b.params());
         let args = params.iter().enumerate().map(|(index, &param)| {
-            let activity = self.argument(index);
+            let activity = self.argument_activity(index);
             let given = activity != Activity::Const;
             let pointer = facts.words.carries_pointer(self.root, param);
             let shadow = match given && pointer {

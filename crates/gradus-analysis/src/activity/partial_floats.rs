@@ -4,34 +4,34 @@
 //! the program reassembles from partial floats, bytewise in memory or by shifts, would have a zero
 //! derivative. The analysis reports such reassembly.
 
-use crate::activity::memory::Facts;
-use crate::points_to::alias_sets::MemoryPlace;
+use crate::activity::memory::View;
+use crate::points_to::alias_sets::CellRef;
 use crate::types::lattice;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Unit};
 
 /// The flow-graph nodes of integers that hold bits of varied floats.
-pub(crate) struct FloatBits {
+pub(crate) struct FloatBitNodes {
     /// All such integers.
-    pub whole: Vec<usize>,
+    pub all: Vec<usize>,
     /// The partial floats among them.
-    pub pieces: Vec<usize>,
+    pub partial: Vec<usize>,
 }
 
 /// Returns true if an integer load of `bytes` bytes, from memory that may hold floats, reads part of a
 /// float. A load that TBAA names an integer is not a partial float.
-pub(crate) fn is_piece(facts: Facts<'_>, body: &Body, op: Op, at: (MemoryPlace, u64)) -> bool {
+pub(crate) fn is_partial_float(facts: View<'_>, body: &Body, op: Op, at: (CellRef, u64)) -> bool {
     const SHORTEST: u64 = 4;
     let (place, bytes) = at;
-    let floats = facts.words.seen_anywhere(place.class).floats();
+    let floats = facts.words.types_of_set(place.class).floats();
     let shortest = floats.map(|kind| u64::from(kind.bits() / 8)).min();
     let overlaps = || shortest.is_none() || facts.words.overlaps_floats(facts.memory, place, bytes);
     bytes < shortest.unwrap_or(SHORTEST)
         && overlaps()
-        && !lattice::of_access(facts.unit, body, op).has_integer()
+        && !lattice::access_type(facts.unit, body, op).has_integer()
 }
 
 /// Returns the diagnostic for integer arithmetic on the bits of an active float.
-pub(crate) fn refused(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+pub(crate) fn float_bits_diagnostic(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "integer arithmetic on the bits of an active floating-point number";
     let function = &unit.functions[func];
     let name = function.source_name.as_ref().unwrap_or(&function.name);

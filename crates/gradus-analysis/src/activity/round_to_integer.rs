@@ -10,24 +10,28 @@ use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, FloatKind, Op, OpKind, Type, Unit, Value};
 
 /// Returns true if an op subtracts the rounding constant that an earlier op added.
-pub(crate) fn rounds(unit: &Unit, body: &Body, op: Op) -> bool {
-    let Some((sum, away)) = shifted(unit, body, op) else {
+pub(crate) fn undoes_rounding_shift(unit: &Unit, body: &Body, op: Op) -> bool {
+    let Some((sum, away)) = added_constant(unit, body, op) else {
         return false;
     };
-    let added = body.def_op(sum).and_then(|sum| shifted(unit, body, sum));
-    added.is_some_and(|(_, by)| by == -away && is_rounder(unit, body, sum, by))
+    let added = body
+        .def_op(sum)
+        .and_then(|sum| added_constant(unit, body, sum));
+    added.is_some_and(|(_, by)| by == -away && is_rounding_constant(unit, body, sum, by))
 }
 
 /// Returns true if a value is the sum of a number and a rounding constant. The value's last bits are the
 /// bits of an integer.
-pub(crate) fn is_shifted(unit: &Unit, body: &Body, value: Value) -> bool {
-    let added = body.def_op(value).and_then(|sum| shifted(unit, body, sum));
-    added.is_some_and(|(_, by)| is_rounder(unit, body, value, by))
+pub(crate) fn has_rounding_shift(unit: &Unit, body: &Body, value: Value) -> bool {
+    let added = body
+        .def_op(value)
+        .and_then(|sum| added_constant(unit, body, sum));
+    added.is_some_and(|(_, by)| is_rounding_constant(unit, body, value, by))
 }
 
 /// Returns the value to which an op adds a constant, and the constant. For a fused multiply-add, the value
 /// is one of the factors.
-fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
+fn added_constant(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
     if let OpKind::Call(_) = body.kind(op) {
         let fused = unit.callee(body, op).and_then(|f| unit.known(f));
         let Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)) = fused else {
@@ -50,7 +54,7 @@ fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
 
 /// Returns true if adding a number rounds to integer: the number is 2^k or 3 · 2^k with k at least half the
 /// format's significand bits plus 6.
-fn is_rounder(unit: &Unit, body: &Body, sum: Value, by: f64) -> bool {
+fn is_rounding_constant(unit: &Unit, body: &Body, sum: Value, by: f64) -> bool {
     let digits = match unit.types.float_kind(body.ty(sum)) {
         Some(FloatKind::F64) => 52,
         Some(FloatKind::F32) => 23,

@@ -1,10 +1,10 @@
 //! Tests of activity and cell types on small bodies: each test states the active and the inactive values.
 
 use crate::{
-    Activity, ArgActivity, BodyActivity, ClassFacts, ClassState, Closure, Facts, Memory, Request,
-    ShadowState, Variant, Words,
+    Activity, AliasSets, ArgActivity, BodyActivity, CallGraph, MemoryActivity, Request,
+    ShadowPresence, ShadowState, TypeMap, Variant, View,
 };
-use crate::{CopyKind, Lane, LaneKind};
+use crate::{BitRange, CopyKind, LaneKind};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Code, FloatKind, FuncId, TypeId, Unit, Value,
 };
@@ -40,21 +40,21 @@ impl Program {
         (types.f64(), types.ptr(), types.int(64), types.void())
     }
     fn study(&self, root: FuncId, args: &[Activity], result: bool) -> Study<'_> {
-        let closure = Closure::of(&self.unit, &[root]);
-        let memory = Memory::of(&self.unit, &closure);
-        let words = Words::of(&self.unit, &closure, &memory);
+        let closure = CallGraph::of(&self.unit, &[root]);
+        let memory = AliasSets::of(&self.unit, &closure);
+        let words = TypeMap::of(&self.unit, &closure, &memory);
         let request = Request {
             root,
             args: args.to_vec(),
             result,
         };
-        let facts = Facts {
+        let facts = View {
             unit: &self.unit,
             closure: &closure,
             memory: &memory,
             words: &words,
         };
-        let classes = ClassFacts::of(facts, &request);
+        let classes = MemoryActivity::of(facts, &request);
         let root = BodyActivity::of(facts, &classes, &request.variant(facts));
         Study {
             unit: &self.unit,
@@ -69,20 +69,20 @@ impl Program {
 
 struct Study<'a> {
     unit: &'a Unit,
-    closure: Closure,
-    memory: Memory,
-    words: Words,
-    classes: ClassFacts,
+    closure: CallGraph,
+    memory: AliasSets,
+    words: TypeMap,
+    classes: MemoryActivity,
     root: BodyActivity,
 }
 
 impl Study<'_> {
-    fn state(&self, func: FuncId, value: Value) -> ClassState {
-        let class = self.memory.class(func, value);
+    fn state(&self, func: FuncId, value: Value) -> ShadowPresence {
+        let class = self.memory.alias_set(func, value);
         self.classes.state(class.expect("the value is a pointer"))
     }
     fn variant(&self, variant: &Variant) -> BodyActivity {
-        let facts = Facts {
+        let facts = View {
             unit: self.unit,
             closure: &self.closure,
             memory: &self.memory,
@@ -95,7 +95,7 @@ impl Study<'_> {
 use Activity::{Const, Dup, Out};
 
 #[test]
-fn a_sum_of_squares_is_active_and_its_index_is_not() {
+fn sum_is_active_and_index_is_not() {
     let mut program = Program::default();
     let (double, ptr, word, _) = program.types();
     let mut seen = Vec::new();
@@ -120,11 +120,11 @@ fn a_sum_of_squares_is_active_and_its_index_is_not() {
     assert_eq!(study.root.findings(), &[]);
     let idle = program.study(f, &[Const, Const], true);
     assert!(seen.iter().all(|v| !idle.root.active(*v)));
-    assert_eq!(idle.state(f, seen[5]), ClassState::Inactive);
+    assert_eq!(idle.state(f, seen[5]), ShadowPresence::Inactive);
 }
 
 #[test]
-fn buffers_that_swap_in_a_loop_are_one_active_class() {
+fn swapped_buffers_are_one_active_set() {
     let mut program = Program::default();
     let (double, ptr, word, void) = program.types();
     let mut seen = Vec::new();
@@ -142,20 +142,20 @@ fn buffers_that_swap_in_a_loop_are_one_active_class() {
     });
     let study = program.study(f, &[Dup, Dup, Const], false);
     assert_eq!(
-        study.memory.class(f, seen[0]),
-        study.memory.class(f, seen[1])
+        study.memory.alias_set(f, seen[0]),
+        study.memory.alias_set(f, seen[1])
     );
-    assert_eq!(study.state(f, seen[0]), ClassState::Active);
+    assert_eq!(study.state(f, seen[0]), ShadowPresence::Active);
     assert_eq!(study.root.shadow(seen[1]), ShadowState::Real);
     assert!(study.root.active(seen[2]));
     let mixed = program.study(f, &[Dup, Const, Const], false);
-    assert_eq!(mixed.state(f, seen[0]), ClassState::Maybe);
+    assert_eq!(mixed.state(f, seen[0]), ShadowPresence::Maybe);
     assert_eq!(mixed.root.shadow(seen[1]), ShadowState::Maybe);
     assert!(mixed.root.active(seen[2]));
 }
 
 #[test]
-fn a_list_is_walked_through_its_shadow() {
+fn list_walk_has_maybe_shadow() {
     let mut program = Program::default();
     let (double, ptr, _, _) = program.types();
     let node = program.unit.types.tuple(vec![double, ptr]);
@@ -181,19 +181,19 @@ fn a_list_is_walked_through_its_shadow() {
     // If the caller gave a node no shadow, the primal node is its own shadow.
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[1]) && study.root.active(seen[2]));
-    let class = study.memory.class(f, seen[0]).expect("a pointer");
-    assert_eq!(study.memory.stored(class), [class]);
+    let class = study.memory.alias_set(f, seen[0]).expect("a pointer");
+    assert_eq!(study.memory.pointees(class), [class]);
     assert_eq!(study.memory.leaves_of(node).len(), 2);
     let place = study.memory.place(f, seen[0]).expect("a pointer");
     let kind = study.words.block_kind(&study.memory, place, Some(16));
-    let crate::CopyKind::Words { words, .. } = kind else {
+    let crate::CopyKind::Cells { words, .. } = kind else {
         panic!("a double and a pointer: {kind:?}");
     };
     assert_eq!(words.len(), 2);
 }
 
 #[test]
-fn scratch_memory_has_a_shadow_only_where_derivatives_pass_it() {
+fn inactive_scratch_has_no_shadow() {
     let mut program = Program::default();
     let (double, ptr, word, _) = program.types();
     let malloc = {
@@ -212,15 +212,15 @@ fn scratch_memory_has_a_shadow_only_where_derivatives_pass_it() {
         Some(b.fmul(x, y))
     });
     let study = program.study(f, &[Out, Const], true);
-    assert_eq!(study.state(f, seen[0]), ClassState::Active);
-    assert_eq!(study.state(f, seen[1]), ClassState::Inactive);
+    assert_eq!(study.state(f, seen[0]), ShadowPresence::Active);
+    assert_eq!(study.state(f, seen[1]), ShadowPresence::Inactive);
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Real);
     assert_eq!(study.root.shadow(seen[1]), ShadowState::None);
     assert!(study.root.active(seen[2]) && !study.root.active(seen[3]));
 }
 
 #[test]
-fn a_const_work_array_that_carries_derivatives_is_refused() {
+fn active_const_work_array_is_refused() {
     let mut program = Program::default();
     let (double, ptr, _, _) = program.types();
     let f = program.define("f", &[ptr, ptr], double, |b, p| {
@@ -236,7 +236,7 @@ fn a_const_work_array_that_carries_derivatives_is_refused() {
 }
 
 #[test]
-fn variants_tell_contexts_apart() {
+fn variants_are_context_sensitive() {
     let mut program = Program::default();
     let (double, ptr, _, _) = program.types();
     let square = program.define("square", &[ptr], double, |b, p| {
@@ -307,7 +307,7 @@ fn recursion_and_globals_reach_a_fixed_point() {
     });
     let study = program.study(f, &[Out], true);
     let place = study.memory.global(total).expect("it is mentioned");
-    assert_eq!(study.classes.state(place.class), ClassState::Active);
+    assert_eq!(study.classes.state(place.class), ShadowPresence::Active);
     assert!(study.classes.touches_globals(walk));
     assert!(study.root.result().active);
     let mut barred = program;
@@ -344,7 +344,7 @@ fn unknown_functions_are_refused_on_active_paths_only() {
 }
 
 #[test]
-fn a_float_and_an_integer_in_one_integer_are_told_apart() {
+fn float_and_int_share_an_integer() {
     let mut program = Program::default();
     let (_, ptr, word, _) = program.types();
     let single = program.unit.types.float(FloatKind::F32);
@@ -366,11 +366,11 @@ fn a_float_and_an_integer_in_one_integer_are_told_apart() {
         Some(b.fmul(x, x))
     });
     let study = program.study(f, &[Out, Const, Dup], true);
-    let float = Lane {
+    let float = BitRange {
         bit: 0,
         kind: LaneKind::Float(FloatKind::F32),
     };
-    let lanes: Vec<&[Lane]> = (seen.iter()).map(|v| study.words.lanes(f, *v)).collect();
+    let lanes: Vec<&[BitRange]> = (seen.iter()).map(|v| study.words.lanes(f, *v)).collect();
     assert_eq!(lanes, [&[float][..], &[], &[float], &[float], &[]]);
     let active: Vec<bool> = seen.iter().map(|v| study.root.active(*v)).collect();
     assert_eq!(active, [true, false, true, true, false]);
@@ -378,7 +378,7 @@ fn a_float_and_an_integer_in_one_integer_are_told_apart() {
 }
 
 #[test]
-fn arithmetic_on_float_bits_is_refused_where_it_gives_a_float() {
+fn float_bit_arithmetic_is_refused() {
     let mut program = Program::default();
     let single = program.unit.types.float(FloatKind::F32);
     let half = program.unit.types.int(32);
@@ -452,7 +452,7 @@ fn copies_of_bytes_are_typed_by_accesses_before_or_after() {
 }
 
 #[test]
-fn a_structure_with_an_indexed_array_keeps_its_words() {
+fn struct_with_indexed_array_layout() {
     let mut program = Program::default();
     let (double, ptr, word, void) = program.types();
     let half = program.unit.types.int(32);
@@ -482,7 +482,7 @@ fn a_structure_with_an_indexed_array_keeps_its_words() {
     let body = program.unit.functions[f].body.as_deref().expect("a body");
     let op = op.expect("the copy");
     let kind = (study.words).copy_kind(&program.unit, &study.memory, body, f, op);
-    let CopyKind::Words { words, .. } = kind else {
+    let CopyKind::Cells { words, .. } = kind else {
         panic!("words of several kinds: {kind:?}");
     };
     let words: Vec<(u64, LaneKind)> = words.iter().map(|w| (w.offset_bytes, w.kind)).collect();
@@ -492,7 +492,7 @@ fn a_structure_with_an_indexed_array_keeps_its_words() {
 }
 
 #[test]
-fn words_that_are_only_moved_are_refused_where_callers_see_them() {
+fn visible_opaque_cells_are_refused() {
     let mut program = Program::default();
     let (_, ptr, word, void) = program.types();
     let moved = program.define("moved", &[ptr, ptr], void, |b, p| {
@@ -536,7 +536,7 @@ fn words_that_are_only_moved_are_refused_where_callers_see_them() {
 }
 
 #[test]
-fn pointers_in_memory_are_reached_through_shadows() {
+fn loaded_pointers_have_shadows() {
     let mut program = Program::default();
     let (double, ptr, word, _) = program.types();
     let mut seen = Vec::new();
@@ -555,7 +555,7 @@ fn pointers_in_memory_are_reached_through_shadows() {
     assert_eq!(study.root.shadow(seen[0]), ShadowState::Maybe);
     assert!(study.root.active(seen[2]));
     assert_eq!(study.root.findings(), &[]);
-    let outer = study.memory.class(
+    let outer = study.memory.alias_set(
         f,
         program.unit.functions[f]
             .body
@@ -565,12 +565,12 @@ fn pointers_in_memory_are_reached_through_shadows() {
     );
     assert_eq!(
         study.classes.state(outer.expect("a pointer")),
-        ClassState::Active
+        ShadowPresence::Active
     );
     assert!(
         study
             .classes
-            .holds_active_floats(study.memory.class(f, seen[0]).expect("a pointer"))
+            .holds_active_floats(study.memory.alias_set(f, seen[0]).expect("a pointer"))
     );
     let idle = program.study(f, &[Const, Const], true);
     assert_eq!(idle.root.shadow(seen[0]), ShadowState::None);
@@ -578,7 +578,7 @@ fn pointers_in_memory_are_reached_through_shadows() {
 }
 
 #[test]
-fn a_table_of_functions_says_what_is_called() {
+fn function_table_resolves_callee() {
     let mut program = Program::default();
     let (double, ptr, word, _) = program.types();
     let square = program.define("square", &[double], double, |b, p| Some(b.fmul(p[0], p[0])));
@@ -623,12 +623,12 @@ fn a_table_of_functions_says_what_is_called() {
     assert_eq!(study.root.shadow(seen[0]), ShadowState::None);
     assert!(study.classes.is_active_function(square));
     assert_eq!(study.root.findings(), &[]);
-    let class = study.memory.class(f, seen[0]).expect("a pointer");
+    let class = study.memory.alias_set(f, seen[0]).expect("a pointer");
     assert!(study.memory.only_known_functions(class));
 }
 
 #[test]
-fn copies_that_go_round_in_a_circle_come_to_an_end() {
+fn cyclic_copies_terminate() {
     let mut program = Program::default();
     let (double, ptr, word, void) = program.types();
     let copy = memcpy(&mut program);
@@ -644,7 +644,7 @@ fn copies_that_go_round_in_a_circle_come_to_an_end() {
         None
     });
     let study = program.study(f, &[Dup, Dup, Const], false);
-    let class = study.memory.class(
+    let class = study.memory.alias_set(
         f,
         program.unit.functions[f]
             .body
@@ -655,14 +655,14 @@ fn copies_that_go_round_in_a_circle_come_to_an_end() {
     assert!(
         study
             .words
-            .seen_anywhere(class.expect("a pointer"))
+            .types_of_set(class.expect("a pointer"))
             .has_float()
     );
 }
 
 /// A C++ vector moves elements by a pointer difference: the cells of structures stay separate.
 #[test]
-fn distances_are_as_far_as_their_memory_counts() {
+fn pointer_differences_respect_modulus() {
     let mut program = Program::default();
     let (double, ptr, word, void) = program.types();
     let mut places = Vec::new();
@@ -687,14 +687,14 @@ fn distances_are_as_far_as_their_memory_counts() {
     let study = program.study(f, &[Dup, Const], false);
     let seen = |value| {
         let place = study.memory.place(f, value).expect("a pointer");
-        study.words.seen(&study.memory, place)
+        study.words.type_at(&study.memory, place)
     };
     assert!(seen(places[0]).has_float() && !seen(places[0]).has_pointer());
     assert!(seen(places[1]).has_pointer() && !seen(places[1]).has_float());
 }
 
 #[test]
-fn a_structure_by_value_that_is_changed_is_refused() {
+fn modified_byval_is_refused() {
     let mut program = Program::default();
     let (double, ptr, _, _) = program.types();
     let pair = program.unit.types.array(double, 3);
@@ -736,7 +736,7 @@ fn a_structure_by_value_that_is_changed_is_refused() {
 }
 
 #[test]
-fn an_address_that_is_rounded_is_refused() {
+fn rounded_address_is_refused() {
     let mut program = Program::default();
     let (double, ptr, word, _) = program.types();
     let f = program.define("f", &[ptr], double, |b, p| {
@@ -753,7 +753,7 @@ fn an_address_that_is_rounded_is_refused() {
 }
 
 #[test]
-fn an_integer_zero_over_floats_stands_for_floats() {
+fn integer_zero_over_floats_is_float() {
     let mut program = Program::default();
     let (double, ptr, _, void) = program.types();
     let mut zero = None;
@@ -768,7 +768,7 @@ fn an_integer_zero_over_floats_stands_for_floats() {
     });
     let study = program.study(f, &[Dup], false);
     let zero = zero.expect("the constant");
-    let float = Lane {
+    let float = BitRange {
         bit: 0,
         kind: LaneKind::Float(FloatKind::F64),
     };

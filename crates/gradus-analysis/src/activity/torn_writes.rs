@@ -9,37 +9,37 @@
 //! executed in an earlier iteration. Writes to a function's own stack memory do not count.
 
 use crate::activity::flow_graph::{ValueAccess, value_accesses};
-use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
 use crate::call_graph::Callee;
 use crate::cfg::nesting::Nest;
 use crate::memory::effects::Effects;
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, FuncId, Op, OpKind};
 use std::collections::HashSet;
 
 /// Functions with visible writes, and functions that may throw after such writes.
 #[derive(Clone, Debug, Default)]
-pub struct Thrown {
+pub struct TornWrites {
     /// Functions that may write memory with shadows visible to their callers.
     writers: HashSet<FuncId>,
     /// Functions that may throw after such a write.
-    late: HashSet<FuncId>,
+    late_throwers: HashSet<FuncId>,
 }
 
-impl Thrown {
+impl TornWrites {
     /// Scans all bodies of a call graph.
-    pub fn of(facts: Facts<'_>, classes: &ClassFacts, effects: &Effects) -> Thrown {
-        let mut found = Thrown::default();
+    pub fn of(facts: View<'_>, classes: &MemoryActivity, effects: &Effects) -> TornWrites {
+        let mut found = TornWrites::default();
         for component in facts.closure.components() {
             loop {
-                let before = (found.writers.len(), found.late.len());
+                let before = (found.writers.len(), found.late_throwers.len());
                 for &func in &component.functions {
                     if let Some(body) = facts.unit.functions[func].body.as_deref() {
                         found.scan(facts, classes, effects, func, body);
                     }
                 }
-                let after = (found.writers.len(), found.late.len());
+                let after = (found.writers.len(), found.late_throwers.len());
                 if !component.recursive || after == before {
                     break;
                 }
@@ -49,29 +49,29 @@ impl Thrown {
     }
 
     /// Returns true if an exception may leave the callee of `op` after writes that carry derivatives.
-    pub fn after_writing(
+    pub fn may_throw_after_write(
         &self,
-        facts: Facts<'_>,
-        classes: &ClassFacts,
+        facts: View<'_>,
+        classes: &MemoryActivity,
         func: FuncId,
         body: &Body,
         op: Op,
     ) -> bool {
         match facts.closure.callee(facts.unit, body, op) {
-            Some(Callee::Inside(callee)) => self.late.contains(&callee),
+            Some(Callee::Inside(callee)) => self.late_throwers.contains(&callee),
             Some(Callee::Indirect(_)) => {
                 let callees = facts.memory.callees(func, op);
-                callees.is_empty() || callees.iter().any(|f| self.late.contains(f))
+                callees.is_empty() || callees.iter().any(|f| self.late_throwers.contains(f))
             }
-            Some(_) => writes(facts, classes, func, body, op),
+            Some(_) => is_visible_write(facts, classes, func, body, op),
             None => false,
         }
     }
 
     fn scan(
         &mut self,
-        facts: Facts<'_>,
-        classes: &ClassFacts,
+        facts: View<'_>,
+        classes: &MemoryActivity,
         effects: &Effects,
         func: FuncId,
         body: &Body,
@@ -80,7 +80,9 @@ impl Thrown {
         let mut written: Vec<u32> = Vec::new();
         let mut throwing: Vec<Op> = Vec::new();
         for op in body.walk(body.root()) {
-            if writes(facts, classes, func, body, op) || self.callee_writes(facts, func, body, op) {
+            if is_visible_write(facts, classes, func, body, op)
+                || self.callee_writes(facts, func, body, op)
+            {
                 written.push(nest.order(op));
             }
             let throws = match body.kind(op) {
@@ -93,9 +95,9 @@ impl Thrown {
             if throws {
                 throwing.push(op);
                 if matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_))
-                    && self.after_writing(facts, classes, func, body, op)
+                    && self.may_throw_after_write(facts, classes, func, body, op)
                 {
-                    self.late.insert(func);
+                    self.late_throwers.insert(func);
                 }
             }
         }
@@ -109,11 +111,11 @@ impl Thrown {
             written.first().is_some_and(|first| *first < last)
         };
         if throwing.iter().any(dirty) {
-            self.late.insert(func);
+            self.late_throwers.insert(func);
         }
     }
 
-    fn callee_writes(&self, facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> bool {
+    fn callee_writes(&self, facts: View<'_>, func: FuncId, body: &Body, op: Op) -> bool {
         match facts.closure.callee(facts.unit, body, op) {
             Some(Callee::Inside(callee)) => self.writers.contains(&callee),
             Some(Callee::Indirect(_)) => {
@@ -127,16 +129,22 @@ impl Thrown {
 
 /// Returns true if an op, or the external function it calls, writes memory with shadows visible to callers
 /// of the op's function.
-fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
-    let seen = |class: ClassId| {
+fn is_visible_write(
+    facts: View<'_>,
+    classes: &MemoryActivity,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+) -> bool {
+    let seen = |class: AliasSetId| {
         let origins = &facts.memory.get(class).origins;
-        let own = |o: &Origin| matches!(*o, Origin::Alloca(f, _) if f == func);
-        classes.state(class) != ClassState::Inactive && !origins.iter().all(own)
+        let own = |o: &MemoryOrigin| matches!(*o, MemoryOrigin::Alloca(f, _) if f == func);
+        classes.state(class) != ShadowPresence::Inactive && !origins.iter().all(own)
     };
     let mut found = false;
     value_accesses(facts.unit, body, op, |access| {
         if let ValueAccess::Store { ptr, .. } = access {
-            found |= facts.memory.class(func, ptr).is_some_and(seen);
+            found |= facts.memory.alias_set(func, ptr).is_some_and(seen);
         }
     });
     if found || !matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_)) {
@@ -148,7 +156,7 @@ fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op:
         return false;
     };
     match facts.unit.known(callee) {
-        Some(ExternalFn::Memory(memory)) if frees_or_makes(memory) => return false,
+        Some(ExternalFn::Memory(memory)) if is_allocation_event(memory) => return false,
         Some(known) if known.effects().inactive => return false,
         _ => {}
     }
@@ -156,11 +164,11 @@ fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op:
     let args = facts.unit.call_args(body, op);
     args.iter().enumerate().any(|(index, &arg)| {
         effects.is_none_or(|e| e.writes.argument(index))
-            && facts.memory.class(func, arg).is_some_and(seen)
+            && facts.memory.alias_set(func, arg).is_some_and(seen)
     })
 }
 
-fn frees_or_makes(memory: MemoryFn) -> bool {
+fn is_allocation_event(memory: MemoryFn) -> bool {
     memory.allocation().is_some()
         || matches!(
             memory,

@@ -12,10 +12,10 @@
 use crate::activity::exception_objects;
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ArgActivity, ClassFacts, ClassState, Facts, ShadowState};
+use crate::activity::memory::{ArgActivity, MemoryActivity, ShadowPresence, ShadowState, View};
 use crate::call_graph::Callee;
 use crate::cfg::value_copies;
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{
     Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
@@ -59,7 +59,7 @@ pub struct CallActivity {
 
 impl BodyActivity {
     /// Computes the activity of `variant`. The variant's function must have a body.
-    pub fn of(facts: Facts<'_>, classes: &ClassFacts, variant: &Variant) -> BodyActivity {
+    pub fn of(facts: View<'_>, classes: &MemoryActivity, variant: &Variant) -> BodyActivity {
         let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
             unreachable!("the function of a variant has a body");
         };
@@ -74,8 +74,8 @@ impl BodyActivity {
             forward: vec![Vec::new(); body.values.len()],
             backward: vec![Vec::new(); body.values.len()],
         };
-        solver.shadows();
-        solver.flows();
+        solver.propagate_shadows();
+        solver.collect_flows();
         solver.varied();
         solver.useful();
         let mut activity = solver.finish();
@@ -125,8 +125,8 @@ impl BodyActivity {
 }
 
 struct Solver<'a> {
-    facts: Facts<'a>,
-    classes: &'a ClassFacts,
+    facts: View<'a>,
+    classes: &'a MemoryActivity,
     variant: &'a Variant,
     body: &'a Body,
     /// `None`: unknown so far, or the pointer is null or undefined.
@@ -141,35 +141,36 @@ impl Solver<'_> {
     fn shadow_of(&self, value: Value) -> ShadowState {
         self.shadow[value.index()].unwrap_or_default()
     }
-    fn carries(&self, value: Value) -> bool {
+    fn carries_float(&self, value: Value) -> bool {
         self.facts.words.carries_float(self.variant.func, value)
     }
-    fn class_of(&self, value: Value) -> Option<ClassId> {
-        self.facts.memory.class(self.variant.func, value)
+    fn alias_set_of(&self, value: Value) -> Option<AliasSetId> {
+        self.facts.memory.alias_set(self.variant.func, value)
     }
     /// Returns the shadow of a pointer according to its alias set alone.
-    fn by_class(&self, class: Option<ClassId>) -> ShadowState {
-        match class.map_or(ClassState::Inactive, |c| self.classes.state(c)) {
-            ClassState::Inactive => ShadowState::None,
-            ClassState::Active => ShadowState::Real,
-            ClassState::Maybe => ShadowState::Maybe,
+    fn shadow_of_set(&self, class: Option<AliasSetId>) -> ShadowState {
+        match class.map_or(ShadowPresence::Inactive, |c| self.classes.state(c)) {
+            ShadowPresence::Inactive => ShadowState::None,
+            ShadowPresence::Active => ShadowState::Real,
+            ShadowPresence::Maybe => ShadowState::Maybe,
         }
     }
     /// Returns [`Self::by_class`] joined over the pointers in a value.
-    fn by_classes(&self, value: Value) -> ShadowState {
+    fn shadow_of_sets(&self, value: Value) -> ShadowState {
         let (unit, memory) = (self.facts.unit, self.facts.memory);
         let leaves = memory.leaves_of(self.body.ty(value));
         let places = memory.places(self.variant.func, value);
         let pointers = (leaves.iter().zip(places)).filter(|(leaf, _)| unit.types.is_ptr(leaf.ty));
-        let states = pointers.filter_map(|(_, place)| Some(self.by_class(Some((*place)?.class))));
+        let states =
+            pointers.filter_map(|(_, place)| Some(self.shadow_of_set(Some((*place)?.class))));
         let joined = states.reduce(ShadowState::or);
-        joined.unwrap_or_else(|| self.by_class(self.class_of(value)))
+        joined.unwrap_or_else(|| self.shadow_of_set(self.alias_set_of(value)))
     }
 
     // ---- step 1 ----------------------------------------------------------------------------
 
     /// Propagates shadows. A value that only forwards pointers takes the join of its sources.
-    fn shadows(&mut self) {
+    fn propagate_shadows(&mut self) {
         let count = self.body.values.len();
         let mut passes: Vec<Vec<Value>> = vec![Vec::new(); count];
         let mut loads: Vec<Vec<Value>> = vec![Vec::new(); count];
@@ -186,7 +187,7 @@ impl Solver<'_> {
             }
         }
         for op in self.body.walk(self.body.root()) {
-            value_copies::copies(self.body, op, |from, to| passes[from.index()].push(to));
+            value_copies::value_copies(self.body, op, |from, to| passes[from.index()].push(to));
             self.shadow_sources(op, &mut passes, &mut loads, &mut work);
         }
         while let Some((value, state)) = work.pop() {
@@ -201,13 +202,13 @@ impl Solver<'_> {
             self.shadow[value.index()] = Some(new);
             work.extend(passes[value.index()].iter().map(|to| (*to, new)));
             for &to in &loads[value.index()] {
-                work.push((to, self.loaded(new, to)));
+                work.push((to, self.loaded_shadow(new, to)));
             }
         }
     }
     /// Returns the shadow of a loaded pointer. `from` is the shadow of the address.
-    fn loaded(&self, from: ShadowState, value: Value) -> ShadowState {
-        match (from, self.by_classes(value)) {
+    fn loaded_shadow(&self, from: ShadowState, value: Value) -> ShadowState {
+        match (from, self.shadow_of_sets(value)) {
             (ShadowState::None, _) | (_, ShadowState::None) => ShadowState::None,
             (ShadowState::Real, state) => state,
             (ShadowState::Maybe, _) => ShadowState::Maybe,
@@ -250,8 +251,8 @@ impl Solver<'_> {
         match body.kind(op) {
             OpKind::Alloca(_) => {
                 let result = body.result(op);
-                let own = Origin::Alloca(self.variant.func, op);
-                work.push((result, self.made(result, own)));
+                let own = MemoryOrigin::Alloca(self.variant.func, op);
+                work.push((result, self.allocated_shadow(result, own)));
             }
             OpKind::Addr { .. } => passes[body.operand(op, 0).index()].push(body.result(op)),
             OpKind::Cast(CastOp::IntToPtr) => {
@@ -263,12 +264,12 @@ impl Solver<'_> {
                     passes[from.index()].push(body.result(op));
                 } else {
                     let result = body.result(op);
-                    work.push((result, self.by_class(self.class_of(result))));
+                    work.push((result, self.shadow_of_set(self.alias_set_of(result))));
                 }
             }
-            OpKind::ExtractValue(_) if self.is_part_of_result(op) => {
+            OpKind::ExtractValue(_) if self.extracts_call_result(op) => {
                 let result = body.result(op);
-                work.push((result, self.by_classes(result)));
+                work.push((result, self.shadow_of_sets(result)));
             }
             OpKind::Cast(_)
             | OpKind::Binary(_)
@@ -284,7 +285,7 @@ impl Solver<'_> {
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 if let Some(result) = flow_graph::call_result(body, op) {
-                    self.called(op, result, passes, work);
+                    self.add_call_shadow(op, result, passes, work);
                 }
             }
             _ => {}
@@ -296,15 +297,15 @@ impl Solver<'_> {
         });
     }
     /// Returns the shadow of memory allocated by this op.
-    fn made(&self, result: Value, own: Origin) -> ShadowState {
-        let class = self.class_of(result);
+    fn allocated_shadow(&self, result: Value, own: MemoryOrigin) -> ShadowState {
+        let class = self.alias_set_of(result);
         let known = class.is_some_and(|c| self.facts.memory.get(c).origins.contains(&own));
-        match self.by_class(class) {
+        match self.shadow_of_set(class) {
             ShadowState::Maybe if known => ShadowState::Real,
             state => state,
         }
     }
-    fn called(
+    fn add_call_shadow(
         &self,
         op: Op,
         result: Value,
@@ -321,18 +322,18 @@ impl Solver<'_> {
             {
                 return passes[given.index()].push(result);
             }
-            if self.throws_nothing(op) {
+            if self.throws_inactive_object(op) {
                 return work.push((result, ShadowState::None));
             }
             if effects.allocates {
-                let own = Origin::Heap(self.variant.func, op);
-                return work.push((result, self.made(result, own)));
+                let own = MemoryOrigin::Heap(self.variant.func, op);
+                return work.push((result, self.allocated_shadow(result, own)));
             }
         }
-        work.push((result, self.by_classes(result)));
+        work.push((result, self.shadow_of_sets(result)));
     }
     /// Returns true if a call allocates an exception object without derivatives.
-    fn throws_nothing(&self, op: Op) -> bool {
+    fn throws_inactive_object(&self, op: Op) -> bool {
         let carries_nothing = |value: Value| {
             let is_number = self
                 .facts
@@ -340,17 +341,22 @@ impl Solver<'_> {
                 .types
                 .int_bits(self.body.ty(value))
                 .is_some()
-                && !self.carries(value)
-                && self.class_of(value).is_none();
+                && !self.carries_float(value)
+                && self.alias_set_of(value).is_none();
             let is_constant = self.body.as_const(value).is_some();
             is_number || is_constant && !self.constant_shadow(value).unwrap_or_default().is_some()
         };
-        self.classes.handlers_only_read()
-            && exception_objects::is_plain(self.facts, self.body, op, carries_nothing)
+        self.classes.handlers_are_read_only()
+            && exception_objects::allocates_inactive_exception(
+                self.facts,
+                self.body,
+                op,
+                carries_nothing,
+            )
     }
     /// Returns true if an op extracts a member from the result of a function in the call graph. The alias
     /// set of the member is more precise than the join over the whole result.
-    fn is_part_of_result(&self, op: Op) -> bool {
+    fn extracts_call_result(&self, op: Op) -> bool {
         let call = self.body.def_op(self.body.operand(op, 0));
         matches!(self.body.kind(op), OpKind::ExtractValue(_))
             && call.is_some_and(|call| {
@@ -361,11 +367,11 @@ impl Solver<'_> {
 
     // ---- steps 2 and 3 ---------------------------------------------------------------------
 
-    fn flows(&mut self) {
+    fn collect_flows(&mut self) {
         let (unit, body) = (self.facts.unit, self.body);
         for op in body.walk(body.root()) {
             flow_graph::value_flows(unit, body, op, |from, to| {
-                if self.carries(from) && self.carries(to) {
+                if self.carries_float(from) && self.carries_float(to) {
                     self.forward[from.index()].push(to);
                     self.backward[to.index()].push(from);
                 }
@@ -377,7 +383,7 @@ impl Solver<'_> {
         let mut work: Vec<Value> = Vec::new();
         for (index, &param) in body.params().iter().enumerate() {
             let given = self.variant.args.get(index).copied().unwrap_or_default();
-            if given.active && self.carries(param) {
+            if given.active && self.carries_float(param) {
                 work.push(param);
             }
         }
@@ -385,13 +391,13 @@ impl Solver<'_> {
         for op in body.walk(body.root()) {
             flow_graph::value_accesses(unit, body, op, |touch| {
                 if let ValueAccess::Load { ptr, value } = touch
-                    && self.reads_varied(ptr)
-                    && self.carries(value)
+                    && self.loads_varied(ptr)
+                    && self.carries_float(value)
                 {
                     work.push(value);
                 }
             });
-            self.vary_call(op, &mut calls, &mut work);
+            self.seed_varied_call(op, &mut calls, &mut work);
         }
         while let Some(value) = work.pop() {
             if std::mem::replace(&mut self.varied[value.index()], true) {
@@ -402,20 +408,26 @@ impl Solver<'_> {
         }
     }
     /// Returns true if floats loaded from `ptr` may be varied.
-    fn reads_varied(&self, ptr: Value) -> bool {
+    fn loads_varied(&self, ptr: Value) -> bool {
         self.shadow_of(ptr).is_some()
             && self
-                .class_of(ptr)
+                .alias_set_of(ptr)
                 .is_some_and(|c| self.classes.is_varied(c))
     }
     /// Marks a call's result as varied if its arguments, or memory read by the callee, are varied.
-    fn vary_call(&self, op: Op, calls: &mut HashMap<Value, Vec<Value>>, work: &mut Vec<Value>) {
+    fn seed_varied_call(
+        &self,
+        op: Op,
+        calls: &mut HashMap<Value, Vec<Value>>,
+        work: &mut Vec<Value>,
+    ) {
         let (unit, body) = (self.facts.unit, self.body);
         let Some(callee) = self.facts.closure.callee(unit, body, op) else {
             // Not an error: the op is no call.
             return;
         };
-        let Some(result) = flow_graph::call_result(body, op).filter(|r| self.carries(*r)) else {
+        let Some(result) = flow_graph::call_result(body, op).filter(|r| self.carries_float(*r))
+        else {
             // Not an error: the call has no result with floats.
             return;
         };
@@ -430,7 +442,7 @@ impl Solver<'_> {
                 let varied =
                     |f: &FuncId| !self.facts.closure.contains(*f) || self.classes.result_varied(*f);
                 (
-                    self.facts.memory.leads_elsewhere(self.variant.func, op)
+                    self.facts.memory.may_call_unknown(self.variant.func, op)
                         || callees.iter().any(varied),
                     callees.iter().any(|f| self.classes.touches_globals(*f)),
                 )
@@ -451,7 +463,7 @@ impl Solver<'_> {
         if shadowed || reads_globals {
             work.push(result);
         }
-        for arg in args.into_iter().filter(|arg| self.carries(*arg)) {
+        for arg in args.into_iter().filter(|arg| self.carries_float(*arg)) {
             calls.entry(arg).or_default().push(result);
         }
     }
@@ -468,18 +480,20 @@ impl Solver<'_> {
             });
             match body.kind(op) {
                 OpKind::Return if self.variant.result => work.extend(body.operands(op)),
-                OpKind::Call(_) | OpKind::Invoke(_) => self.use_call(op, &mut work),
+                OpKind::Call(_) | OpKind::Invoke(_) => self.seed_useful_call(op, &mut work),
                 _ => {}
             }
         }
         while let Some(value) = work.pop() {
-            if self.carries(value) && !std::mem::replace(&mut self.useful[value.index()], true) {
+            if self.carries_float(value)
+                && !std::mem::replace(&mut self.useful[value.index()], true)
+            {
                 work.extend(&self.backward[value.index()]);
             }
         }
     }
     /// Adds the arguments of a call that are useful in the callee.
-    fn use_call(&self, op: Op, work: &mut Vec<Value>) {
+    fn seed_useful_call(&self, op: Op, work: &mut Vec<Value>) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
         match self.facts.closure.callee(unit, body, op) {
@@ -557,7 +571,7 @@ impl Solver<'_> {
         let mut callees = variant.iter().map(|v| &v.func).chain(by_address);
         let touches = callees.any(|func| self.classes.touches_globals(*func));
         // Only the exception object is thrown. Its type and its destructor carry no derivative.
-        let throws = exception_objects::throws(self.facts, body, op);
+        let throws = exception_objects::is_throw(self.facts, body, op);
         let count = if throws { 1 } else { args.len() };
         let active = touches
             || result != ArgActivity::default()

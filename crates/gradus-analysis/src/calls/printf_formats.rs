@@ -4,7 +4,7 @@ use gradus_ir::{Body, ConstKind, Op, Unit};
 
 /// Returns true if a call has a known format string with `%n`, which writes the number of characters so far
 /// through an argument.
-pub(crate) fn counts(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn has_count_conversion(unit: &Unit, body: &Body, op: Op) -> bool {
     let args = unit.call_args(body, op);
     args.into_iter().any(|arg| {
         let Some(id) = body.as_const(arg) else {
@@ -17,12 +17,12 @@ pub(crate) fn counts(unit: &Unit, body: &Body, op: Op) -> bool {
         let global = &unit.globals[global];
         let bytes = global.init.as_ref().filter(|_| global.constant);
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        bytes.is_some_and(|init| holds_count(init.bytes.get(start..).unwrap_or_default()))
+        bytes.is_some_and(|init| contains_percent_n(init.bytes.get(start..).unwrap_or_default()))
     })
 }
 
 /// Returns true if a format string contains `%n`, with any flags, width and length.
-fn holds_count(form: &[u8]) -> bool {
+fn contains_percent_n(form: &[u8]) -> bool {
     const BETWEEN: &[u8] = b"-+ #'$0123456789.*hlqjzt";
     let mut rest = form.split(|byte| *byte == 0).next().unwrap_or_default();
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
@@ -40,15 +40,15 @@ fn holds_count(form: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::holds_count;
+    use super::contains_percent_n;
 
     #[test]
-    fn counts_are_told_from_percent_signs() {
+    fn percent_n_is_recognised() {
         for form in ["%d%n", "a%hhn", "%-3ln%d", "%1$n", "%%%n\0"] {
-            assert!(holds_count(form.as_bytes()), "{form}");
+            assert!(contains_percent_n(form.as_bytes()), "{form}");
         }
         for form in ["", "%", "100%%n", "%dn", "%5.3f %s", "a\0%n"] {
-            assert!(!holds_count(form.as_bytes()), "{form}");
+            assert!(!contains_percent_n(form.as_bytes()), "{form}");
         }
     }
 }

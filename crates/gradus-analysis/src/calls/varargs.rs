@@ -4,39 +4,43 @@
 //! shadows of variadic arguments are passed. A function that reads its variadic arguments therefore has no
 //! derivative, unless it only formats the arguments (`vprintf` and related functions).
 
-use crate::call_graph::Closure;
+use crate::call_graph::CallGraph;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns true if a function only formats its variadic arguments.
-pub(crate) fn are_printed(unit: &Unit, closure: &Closure, func: FuncId) -> bool {
+pub(crate) fn varargs_are_only_formatted(unit: &Unit, closure: &CallGraph, func: FuncId) -> bool {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return false;
     };
     body.walk(body.root()).all(|op| {
         let callee = unit.callee(body, op).and_then(|f| unit.known(f));
         callee != Some(ExternalFn::Marker(CompilerIntrinsic::VaStart))
-            || is_printed(unit, closure, (func, op))
+            || va_list_is_only_formatted(unit, closure, (func, op))
     })
 }
 
 /// Returns true if the list started by an op is only formatted.
-pub(crate) fn is_printed(unit: &Unit, closure: &Closure, (func, start): (FuncId, Op)) -> bool {
+pub(crate) fn va_list_is_only_formatted(
+    unit: &Unit,
+    closure: &CallGraph,
+    (func, start): (FuncId, Op),
+) -> bool {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return false;
     };
     let list = unit.call_args(body, start).first().copied();
-    let mut lists = Lists {
+    let mut lists = VaListWalk {
         unit,
         closure,
         seen: HashSet::new(),
     };
-    list.is_some_and(|list| lists.end_in_text(func, body, origin(body, list)))
+    list.is_some_and(|list| lists.is_only_formatted(func, body, base_of(body, list)))
 }
 
 /// Returns the variable that contains an address.
-fn origin(body: &Body, mut address: Value) -> Value {
+fn base_of(body: &Body, mut address: Value) -> Value {
     while let Some(op) = body.def_op(address)
         && matches!(body.kind(op), OpKind::Addr { .. })
     {
@@ -45,26 +49,26 @@ fn origin(body: &Body, mut address: Value) -> Value {
     address
 }
 
-struct Lists<'a> {
+struct VaListWalk<'a> {
     unit: &'a Unit,
-    closure: &'a Closure,
+    closure: &'a CallGraph,
     seen: HashSet<(FuncId, Value)>,
 }
 
-impl Lists<'_> {
+impl VaListWalk<'_> {
     /// Returns true if every use of a list's address prints, starts, copies or ends the list.
-    fn end_in_text(&mut self, func: FuncId, body: &Body, list: Value) -> bool {
+    fn is_only_formatted(&mut self, func: FuncId, body: &Body, list: Value) -> bool {
         if !self.seen.insert((func, list)) {
             return true;
         }
         let ops: Vec<Op> = body.uses(list).map(|u| u.op).collect();
         ops.into_iter().all(|op| match body.kind(op) {
-            OpKind::Addr { .. } => self.end_in_text(func, body, body.result(op)),
-            OpKind::Call(_) | OpKind::Invoke(_) => self.call_prints(func, body, op, list),
+            OpKind::Addr { .. } => self.is_only_formatted(func, body, body.result(op)),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call_only_formats(func, body, op, list),
             _ => false,
         })
     }
-    fn call_prints(&mut self, func: FuncId, body: &Body, op: Op, list: Value) -> bool {
+    fn call_only_formats(&mut self, func: FuncId, body: &Body, op: Op, list: Value) -> bool {
         let (unit, closure) = (self.unit, self.closure);
         let Some(callee) = unit.callee(body, op) else {
             return false;
@@ -73,8 +77,8 @@ impl Lists<'_> {
         match unit.known(callee) {
             Some(ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)) => true,
             Some(ExternalFn::Marker(CompilerIntrinsic::VaCopy)) => {
-                let to = args.first().map(|to| origin(body, *to));
-                to.is_some_and(|to| self.end_in_text(func, body, to))
+                let to = args.first().map(|to| base_of(body, *to));
+                to.is_some_and(|to| self.is_only_formatted(func, body, to))
             }
             Some(ExternalFn::Marker(
                 CompilerIntrinsic::VaStart
@@ -92,7 +96,7 @@ impl Lists<'_> {
                     .map(|(index, _)| inner.params().get(index).copied())
                     .collect();
                 let mut params = params.into_iter();
-                params.all(|p| p.is_some_and(|p| self.end_in_text(callee, inner, p)))
+                params.all(|p| p.is_some_and(|p| self.is_only_formatted(callee, inner, p)))
             }
             None => false,
         }

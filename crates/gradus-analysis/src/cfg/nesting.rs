@@ -17,7 +17,7 @@ pub fn is_loop(kind: &OpKind) -> bool {
 }
 
 /// Returns true if a region ends with `resume` or `unreachable`.
-fn leaves(body: &Body, region: Region) -> bool {
+fn never_completes(body: &Body, region: Region) -> bool {
     body.last(region)
         .is_some_and(|end| matches!(body.kind(end), OpKind::Resume | OpKind::Unreachable))
 }
@@ -84,7 +84,7 @@ impl Nest {
         node.depth = above.depth + 1;
         node.doomed = above
             .doomed
-            .or(body.parent(op).filter(|r| leaves(body, *r)));
+            .or(body.parent(op).filter(|r| never_completes(body, *r)));
         (node.enclosing_loop, node.loop_depth) = match is_loop(body.kind(parent)) {
             true => (Some(parent), above.loop_depth + 1),
             false => (above.enclosing_loop, above.loop_depth),
@@ -126,7 +126,7 @@ impl Nest {
     }
     /// Returns the outermost region around an op that ends with `resume` or `unreachable`. No op outside
     /// the region runs after it.
-    pub fn doomed(&self, op: Op) -> Option<Region> {
+    pub fn enclosing_noreturn_region(&self, op: Op) -> Option<Region> {
         self.at(op).doomed
     }
     /// Returns the innermost loop around an op.
@@ -163,7 +163,7 @@ impl Nest {
     }
     /// Returns true if a value is invariant in one iteration of `frame` (`None`: one run of the body): the
     /// definition is outside every loop inside `frame`.
-    pub fn fixed_in(&self, body: &Body, value: Value, frame: Option<Op>) -> bool {
+    pub fn is_invariant_in(&self, body: &Body, value: Value, frame: Option<Op>) -> bool {
         match (self.loop_of_value(body, value), frame) {
             (None, _) => true,
             (Some(_), None) => false,

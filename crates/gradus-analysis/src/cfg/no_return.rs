@@ -8,16 +8,16 @@ use std::collections::HashSet;
 
 /// The no-return regions of a body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lost {
+pub(crate) struct NoReturnRegions {
     regions: HashSet<Region>,
 }
 
-impl Lost {
+impl NoReturnRegions {
     /// Scans a body's calls.
-    pub fn of(unit: &Unit, body: &Body) -> Lost {
+    pub fn of(unit: &Unit, body: &Body) -> NoReturnRegions {
         let ends = |op: &Op| is_last_call(unit, body, *op) && is_end(body, *op);
         let calls = body.walk(body.root()).filter(ends);
-        Lost {
+        NoReturnRegions {
             regions: calls.filter_map(|op| body.parent(op)).collect(),
         }
     }

@@ -7,7 +7,7 @@ use gradus_ir::{Body, Op, OpKind, Value};
 
 /// Visits the copies of `op` as (source, destination). A yield counts for the op that owns the region. Trip
 /// counts, loop indices and calls are not copies.
-pub fn copies(body: &Body, op: Op, mut copy: impl FnMut(Value, Value)) {
+pub fn value_copies(body: &Body, op: Op, mut copy: impl FnMut(Value, Value)) {
     match body.kind(op) {
         OpKind::Select => {
             copy(body.operand(op, 1), body.result(op));

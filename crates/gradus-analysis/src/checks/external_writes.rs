@@ -4,31 +4,31 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
 use crate::call_graph::{CallSite, Callee};
-use crate::cfg::no_return::Lost;
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::cfg::no_return::NoReturnRegions;
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
 
 /// Returns a diagnostic for each external function that may modify active memory, at its first call, and
 /// for each indirect call of a possibly external function.
-pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
+pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
     let mut list = Vec::new();
     let Some(changed) =
-        changed_variable(facts, classes).or_else(|| changed_by_way_back(facts, classes))
+        exported_active_variable(facts, classes).or_else(|| modified_by_callback(facts, classes))
     else {
         return list;
     };
     let mut told = HashSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
-        let lost = Lost::of(facts.unit, body);
+        let lost = NoReturnRegions::of(facts.unit, body);
         for site in facts.closure.calls_in(func) {
             if lost.contains(body, site.op) {
                 continue;
             }
             for callee in unseen(facts, classes, body, site) {
-                let harmless = !may_write_anything(facts.unit, body, site.op, callee);
+                let harmless = !may_write_other_memory(facts.unit, body, site.op, callee);
                 if !harmless && (callee.is_none() || told.insert(callee)) {
                     list.push(finding(facts.unit, (func, body, site.op), callee, &changed));
                 }
@@ -41,8 +41,8 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 /// Returns the unknown callees of a call; `None` in the list stands for an unknown function pointer. An
 /// indirect call with active arguments is handled by the derivatives of its callees.
 fn unseen(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+    facts: View<'_>,
+    classes: &MemoryActivity,
     body: &Body,
     site: &CallSite,
 ) -> Vec<Option<FuncId>> {
@@ -51,10 +51,10 @@ fn unseen(
         |func: &FuncId| !facts.closure.contains(*func) && facts.unit.known(*func).is_none();
     match site.callee {
         Callee::Outside(callee) if nothing_known(&callee) => vec![Some(callee)],
-        Callee::Indirect(_) if !is_handed_active(facts, classes, func, body, op) => {
+        Callee::Indirect(_) if !passes_active_memory(facts, classes, func, body, op) => {
             let callees = facts.memory.callees(func, op).iter().copied();
             let named = callees.filter(nothing_known).map(Some);
-            let stranger = facts.memory.leads_elsewhere(func, op).then_some(None);
+            let stranger = facts.memory.may_call_unknown(func, op).then_some(None);
             named.chain(stranger).collect()
         }
         _ => Vec::new(),
@@ -62,27 +62,27 @@ fn unseen(
 }
 
 /// Returns true if a call passes active floats or addresses of active memory.
-fn is_handed_active(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+fn passes_active_memory(
+    facts: View<'_>,
+    classes: &MemoryActivity,
     func: FuncId,
     body: &Body,
     op: Op,
 ) -> bool {
-    let shadowed = |class: ClassId| classes.state(class) != ClassState::Inactive;
+    let shadowed = |class: AliasSetId| classes.state(class) != ShadowPresence::Inactive;
     let args = facts.unit.call_args(body, op);
     args.into_iter().any(|arg| {
-        classes.value_varied(func, arg) || facts.memory.class(func, arg).is_some_and(shadowed)
+        classes.value_varied(func, arg) || facts.memory.alias_set(func, arg).is_some_and(shadowed)
     })
 }
 
 /// Returns true if floats of an alias set are active: varied and useful.
-fn is_at_stake(classes: &ClassFacts, class: ClassId) -> bool {
+fn is_active_set(classes: &MemoryActivity, class: AliasSetId) -> bool {
     classes.holds_active_floats(class) && classes.is_varied(class) && classes.is_useful(class)
 }
 
 /// Returns a variable visible to other files that holds active floats or reaches active memory.
-fn changed_variable(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
+fn exported_active_variable(facts: View<'_>, classes: &MemoryActivity) -> Option<String> {
     let unit = facts.unit;
     let mut globals = unit.globals.iter();
     let (_, global) = globals.find(|(id, global)| {
@@ -90,21 +90,21 @@ fn changed_variable(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
         open && facts
             .memory
             .global(*id)
-            .is_some_and(|place| leads_to_stake(facts, classes, place.class))
+            .is_some_and(|place| reaches_active_set(facts, classes, place.class))
     })?;
     Some(format!("`{}`", global.name))
 }
 
-fn leads_to_stake(facts: Facts<'_>, classes: &ClassFacts, start: ClassId) -> bool {
+fn reaches_active_set(facts: View<'_>, classes: &MemoryActivity, start: AliasSetId) -> bool {
     let (mut seen, mut work) = (HashSet::from([start]), vec![start]);
     while let Some(class) = work.pop() {
-        if is_at_stake(classes, class) {
+        if is_active_set(classes, class) {
             return true;
         }
         work.extend(
             facts
                 .memory
-                .stored(class)
+                .pointees(class)
                 .into_iter()
                 .filter(|next| seen.insert(*next)),
         );
@@ -113,11 +113,11 @@ fn leads_to_stake(facts: Facts<'_>, classes: &ClassFacts, start: ClassId) -> boo
 }
 
 /// Returns the active memory modified by a function that escapes to unknown code.
-fn changed_by_way_back(facts: Facts<'_>, classes: &ClassFacts) -> Option<String> {
-    let escaped = facts.memory.classes().filter(|(_, class)| class.escaped);
+fn modified_by_callback(facts: View<'_>, classes: &MemoryActivity) -> Option<String> {
+    let escaped = facts.memory.alias_sets().filter(|(_, class)| class.escaped);
     let origins = escaped.flat_map(|(_, class)| class.origins.iter());
     origins.into_iter().find_map(|origin| {
-        let Origin::Function(func) = *origin else {
+        let MemoryOrigin::Function(func) = *origin else {
             // Not an error: only functions write memory.
             return None;
         };
@@ -125,16 +125,16 @@ fn changed_by_way_back(facts: Facts<'_>, classes: &ClassFacts) -> Option<String>
         let writes = facts.closure.contains(func)
             && body
                 .walk(body.root())
-                .any(|op| stores_at_stake(facts, classes, func, body, op));
+                .any(|op| stores_to_active_set(facts, classes, func, body, op));
         let function = &facts.unit.functions[func];
         let name = function.source_name.as_ref().unwrap_or(&function.name);
         writes.then(|| format!("what `{name}` writes"))
     })
 }
 
-fn stores_at_stake(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+fn stores_to_active_set(
+    facts: View<'_>,
+    classes: &MemoryActivity,
     func: FuncId,
     body: &Body,
     op: Op,
@@ -142,15 +142,15 @@ fn stores_at_stake(
     let mut hit = false;
     flow_graph::value_accesses(facts.unit, body, op, |touch| {
         if let ValueAccess::Store { ptr, .. } = touch {
-            let class = facts.memory.class(func, ptr);
-            hit |= class.is_some_and(|class| is_at_stake(classes, class));
+            let class = facts.memory.alias_set(func, ptr);
+            hit |= class.is_some_and(|class| is_active_set(classes, class));
         }
     });
     hit
 }
 
 /// Returns true unless attributes exclude writes to non-argument memory.
-fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) -> bool {
+fn may_write_other_memory(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) -> bool {
     let stated = [
         callee.map(|callee| unit.functions[callee].attrs),
         body.kind(op).call_info().and_then(|i| i.attrs),

@@ -6,19 +6,19 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
 use crate::activity::partial_floats;
 use crate::activity::values::{BodyActivity, Variant};
 use crate::call_graph::Callee;
 use crate::calls::printf_formats;
 use crate::calls::varargs;
-use crate::cfg::no_return::Lost;
+use crate::cfg::no_return::NoReturnRegions;
 use crate::checks::flang_advice;
 use crate::checks::unknown_callees;
-use crate::points_to::alias_sets::ClassId;
+use crate::points_to::alias_sets::AliasSetId;
 use crate::scev::poly;
 use crate::type_analysis::bit_ranges;
-use crate::type_analysis::type_map::{CopyKind, Lane, LaneKind};
+use crate::type_analysis::type_map::{BitRange, CopyKind, LaneKind};
 use crate::type_analysis::whole_float_moves;
 use crate::types::lattice;
 use gradus_ir::externals::{
@@ -64,8 +64,8 @@ pub(crate) fn at(
 // ---- ops -----------------------------------------------------------------------------------
 
 struct Finder<'a> {
-    facts: Facts<'a>,
-    classes: &'a ClassFacts,
+    facts: View<'a>,
+    classes: &'a MemoryActivity,
     func: FuncId,
     body: &'a Body,
     activity: &'a BodyActivity,
@@ -76,8 +76,8 @@ struct Finder<'a> {
 
 /// Returns the diagnostics for the ops of one variant.
 pub(crate) fn of_body(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+    facts: View<'_>,
+    classes: &MemoryActivity,
     variant: &Variant,
     activity: &BodyActivity,
 ) -> Vec<Diagnostic> {
@@ -90,19 +90,19 @@ pub(crate) fn of_body(
         func: variant.func,
         body,
         activity,
-        names_accesses: lattice::names_accesses(facts.unit, body),
+        names_accesses: lattice::has_tbaa_names(facts.unit, body),
         list: Vec::new(),
     };
-    finder.params();
-    let lost = Lost::of(facts.unit, body);
+    finder.check_byval_params();
+    let lost = NoReturnRegions::of(facts.unit, body);
     for op in body.walk(body.root()) {
         if !lost.contains(body, op) {
-            finder.op(op);
-            finder.mistaken(op);
+            finder.check_op(op);
+            finder.check_number_as_pointer(op);
         }
     }
     let mut list = distinct(finder.list);
-    unknown_callees::blame(facts, classes, &mut list);
+    unknown_callees::attribute_to_unknown_callees(facts, classes, &mut list);
     list
 }
 
@@ -120,7 +120,7 @@ impl Finder<'_> {
     }
     /// Refuses `byval` structures with active floats that the function modifies: the copy would need its
     /// own shadow.
-    fn params(&mut self) {
+    fn check_byval_params(&mut self) {
         let (unit, body) = (self.facts.unit, self.body);
         let function = &unit.functions[self.func];
         for (index, &param) in body.params().iter().enumerate() {
@@ -138,8 +138,8 @@ impl Finder<'_> {
             }
         }
     }
-    fn class(&self, ptr: Value) -> Option<ClassId> {
-        self.facts.memory.class(self.func, ptr)
+    fn class(&self, ptr: Value) -> Option<AliasSetId> {
+        self.facts.memory.alias_set(self.func, ptr)
     }
     /// Returns true if memory behind `ptr` may carry derivatives of floats.
     fn points_to_active(&self, ptr: Value) -> bool {
@@ -147,16 +147,16 @@ impl Finder<'_> {
         floats && self.activity.shadow(ptr).is_some()
     }
     /// Returns true if an alias set has a shadow and is not known to hold integers only.
-    fn reaches_floats(&self, class: ClassId) -> bool {
-        let seen = self.facts.words.seen_anywhere(class);
+    fn reaches_floats(&self, class: AliasSetId) -> bool {
+        let seen = self.facts.words.types_of_set(class);
         let only_integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
-        !only_integers && self.classes.state(class) != ClassState::Inactive
+        !only_integers && self.classes.state(class) != ShadowPresence::Inactive
     }
 
-    fn op(&mut self, op: Op) {
+    fn check_op(&mut self, op: Op) {
         let (body, unit) = (self.body, self.facts.unit);
         for &result in body.results(op) {
-            self.value(op, result);
+            self.check_value(op, result);
         }
         match body.kind(op) {
             OpKind::Load(access) | OpKind::Store(access) if !access.is_plain() => {
@@ -165,13 +165,15 @@ impl Finder<'_> {
                     _ => body.operand(op, 0),
                 };
                 if self.activity.active(value) {
-                    self.atomic(op);
+                    self.refuse_atomic(op);
                 }
             }
-            OpKind::AtomicRmw(..) if self.is_float_update(op, 1) && !adds_up(unit, body, op) => {
-                self.atomic(op)
+            OpKind::AtomicRmw(..)
+                if self.is_float_update(op, 1) && !is_float_accumulation(unit, body, op) =>
+            {
+                self.refuse_atomic(op)
             }
-            OpKind::CmpXchg { .. } if self.is_float_update(op, 2) => self.atomic(op),
+            OpKind::CmpXchg { .. } if self.is_float_update(op, 2) => self.refuse_atomic(op),
             OpKind::Foreign(_) => {
                 let operands = body.operands(op);
                 let reached = operands
@@ -185,59 +187,63 @@ impl Finder<'_> {
             OpKind::Binary(binary) if !binary.is_float() => {
                 let result = body.result(op);
                 let lanes = self.facts.words.lanes(self.func, result);
-                let moves = whole_float_moves::moves(unit, body, op, lanes);
+                let moves = whole_float_moves::moves_whole_ranges(unit, body, op, lanes);
                 let active = self.activity.active(result) && !moves;
-                if active || self.is_remade(result) {
-                    self.bits(op);
+                if active || self.is_reassembled_from_bits(result) {
+                    self.refuse_float_bits(op);
                 }
             }
-            OpKind::Addr { .. } if poly::is_bare_address(unit, body, body.operand(op, 0)) => {
+            OpKind::Addr { .. }
+                if poly::is_address_without_object(unit, body, body.operand(op, 0)) =>
+            {
                 let result = self.class(body.result(op));
                 if result.is_some_and(|class| self.reaches_floats(class)) {
-                    self.masked_address(op);
+                    self.refuse_address_arithmetic(op);
                 }
             }
             OpKind::Cast(CastOp::IntToPtr) => {
                 let from = body.def_op(body.operand(op, 0));
                 let computed = from.is_some_and(|d| matches!(body.kind(d), OpKind::Binary(_)));
                 if computed && self.points_to_active(body.result(op)) {
-                    self.masked_address(op);
+                    self.refuse_address_arithmetic(op);
                 }
             }
-            OpKind::Cast(_) if self.is_remade(body.result(op)) || self.is_reinterpreted(op) => {
-                self.bits(op);
+            OpKind::Cast(_)
+                if self.is_reassembled_from_bits(body.result(op)) || self.is_reinterpreted(op) =>
+            {
+                self.refuse_float_bits(op);
             }
             OpKind::ExtractElement
                 if self.activity.active(body.result(op)) && !self.is_extracted(op) =>
             {
-                self.bits(op);
+                self.refuse_float_bits(op);
             }
             OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
                 let result = body.result(op);
                 let lanes = self.facts.words.lanes(self.func, result);
-                let moves = whole_float_moves::moves(unit, body, op, lanes);
-                if self.activity.active(result) && !moves || self.is_remade(result) {
-                    self.bits(op);
+                let moves = whole_float_moves::moves_whole_ranges(unit, body, op, lanes);
+                if self.activity.active(result) && !moves || self.is_reassembled_from_bits(result) {
+                    self.refuse_float_bits(op);
                 }
             }
-            OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.check_call(op),
             _ => {}
         }
         flow_graph::value_accesses(unit, body, op, |touch| {
             let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = touch;
-            self.opaque(op, ptr, value);
-            self.unnamed(op, ptr, value);
+            self.check_opaque_move(op, ptr, value);
+            self.check_interposable_alias(op, ptr, value);
             if let ValueAccess::Store { ptr, value } = touch {
-                self.lost_pointer(op, ptr, value);
-                self.overwritten(op, ptr, value);
-                self.remade_in_place(op, ptr, value);
+                self.check_pointer_without_shadow(op, ptr, value);
+                self.check_integer_over_float(op, ptr, value);
+                self.check_untyped_update(op, ptr, value);
             }
         });
     }
     /// Returns true if integer arithmetic computes a useful float from the bits of a varied float.
-    fn is_remade(&self, value: Value) -> bool {
+    fn is_reassembled_from_bits(&self, value: Value) -> bool {
         self.facts.words.carries_float(self.func, value)
-            && self.classes.is_scrambled(self.func, value)
+            && self.classes.is_bitwise_tainted(self.func, value)
             && self.classes.value_useful(self.func, value)
     }
     /// Returns true if a cast reinterprets the bits of varied floats as useful floats of another format.
@@ -263,14 +269,15 @@ impl Finder<'_> {
                 other.kind == lane.kind && other.bit == index as u32 * bits + lane.bit
             }),
             None => {
-                let same = |other: &Lane| other.kind == lane.kind && other.bit % bits == lane.bit;
+                let same =
+                    |other: &BitRange| other.kind == lane.kind && other.bit % bits == lane.bit;
                 whole.iter().all(same)
             }
         })
     }
     /// Refuses stores of integers that become part of a float in memory. A store to a named integer member
     /// is exempt, unless the value was computed from float bits: no later load reads a float there.
-    fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
+    fn check_integer_over_float(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
             // Not an error: the address is null or undefined.
@@ -278,21 +285,21 @@ impl Finder<'_> {
         };
         let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
             && facts.words.lanes(self.func, value).is_empty();
-        let scrambled =
-            self.classes.is_scrambled(self.func, value) && self.classes.is_useful(place.class);
+        let scrambled = self.classes.is_bitwise_tainted(self.func, value)
+            && self.classes.is_useful(place.class);
         let named = lattice::is_integer_member(facts.unit, self.body, op)
-            || lattice::is_beside_links(facts.unit, self.body, op);
+            || lattice::is_next_to_pointers(facts.unit, self.body, op);
         if number && (scrambled || !named && self.points_to_active(ptr)) {
             let ty = self.body.ty(value);
             let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
             if facts.words.overlaps_floats(facts.memory, place, bytes) {
-                self.bits(op);
+                self.refuse_float_bits(op);
             }
         }
     }
     /// Refuses integer read-modify-write of memory with a shadow and without type evidence: the shadow
     /// would stay unchanged.
-    fn remade_in_place(&mut self, op: Op, ptr: Value, value: Value) {
+    fn check_untyped_update(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
             // Not an error: the address is null or undefined.
@@ -301,11 +308,11 @@ impl Finder<'_> {
         let number = facts.unit.types.scalar(self.body.ty(value));
         let wide = facts.unit.types.int_bits(number) >= Some(32);
         if wide
-            && (!lattice::is_named(facts.unit, self.body, op)
-                || self.classes.is_belied(place.class))
-            && self.classes.is_scrambled(self.func, value)
-            && !self.is_step(value)
-            && self.classes.is_untold(place.class, self.names_accesses)
+            && (!lattice::has_tbaa_name(facts.unit, self.body, op)
+                || self.classes.contradicts_declaration(place.class))
+            && self.classes.is_bitwise_tainted(self.func, value)
+            && !self.is_small_increment(value)
+            && self.classes.is_unknown(place.class, self.names_accesses)
         {
             let message = "integer arithmetic changes memory that has a shadow, and nothing tells that it \
                            holds no floating-point numbers";
@@ -315,8 +322,8 @@ impl Finder<'_> {
     }
     /// Returns true if a value is a loaded integer plus or minus a small constant. On a float, such a step
     /// changes a few last bits and leaves the adjoint unchanged.
-    fn is_step(&self, value: Value) -> bool {
-        const LITTLE: u64 = 1 << 16;
+    fn is_small_increment(&self, value: Value) -> bool {
+        const SMALL_STEP_MAX: u64 = 1 << 16;
         let body = self.body;
         let Some(op) = body.def_op(value) else {
             return false;
@@ -325,22 +332,24 @@ impl Finder<'_> {
             return false;
         };
         let by = body.as_int(self.facts.unit, body.operand(op, 1));
-        by.is_some_and(|by| by.unsigned_abs() < LITTLE)
-            && !self.classes.is_scrambled(self.func, body.operand(op, 0))
+        by.is_some_and(|by| by.unsigned_abs() < SMALL_STEP_MAX)
+            && !self
+                .classes
+                .is_bitwise_tainted(self.func, body.operand(op, 0))
     }
     /// Refuses cells that are moved as integers through memory with shadows and may be floats.
-    fn opaque(&mut self, op: Op, ptr: Value, value: Value) {
+    fn check_opaque_move(&mut self, op: Op, ptr: Value, value: Value) {
         let memory = self.facts.memory;
         if self.points_to_active(ptr)
             && self.facts.words.is_opaque(memory, self.func, ptr, value)
             && self.body.as_int(self.facts.unit, value).is_none()
         {
-            self.unknown_type(op);
+            self.refuse_unknown_type(op);
         }
     }
     /// Refuses float accesses through an interposable alias: the target variable, and its activity, are
     /// unknown.
-    fn unnamed(&mut self, op: Op, ptr: Value, value: Value) {
+    fn check_interposable_alias(&mut self, op: Op, ptr: Value, value: Value) {
         let (unit, body) = (self.facts.unit, self.body);
         let mut base = ptr;
         while let Some(def) = body.def_op(base) {
@@ -361,7 +370,7 @@ impl Finder<'_> {
             );
         }
     }
-    fn unknown_type(&mut self, op: Op) {
+    fn refuse_unknown_type(&mut self, op: Op) {
         let message =
             "bytes are copied, and whether they are floats, pointers or integers cannot be told";
         self.refuse(
@@ -378,13 +387,13 @@ impl Finder<'_> {
             && self.points_to_active(self.body.operand(op, 0))
     }
     /// Refuses address arithmetic that would map the shadow's address to a different place.
-    fn masked_address(&mut self, op: Op) {
+    fn refuse_address_arithmetic(&mut self, op: Op) {
         let message = "the address of active memory is rounded or taken apart";
         let help =
             "align the memory where it is allocated, outside the function that is differentiated";
         self.refuse(op, Code::NoDerivative, message, help);
     }
-    fn atomic(&mut self, op: Op) {
+    fn refuse_atomic(&mut self, op: Op) {
         let message = "an atomic or volatile access works on active values";
         self.refuse(
             op,
@@ -393,40 +402,41 @@ impl Finder<'_> {
             "use an ordinary access, add without a use of the old value, or mark the memory as const",
         );
     }
-    fn bits(&mut self, op: Op) {
-        let refused = partial_floats::refused(self.facts.unit, self.func, self.body, op);
+    fn refuse_float_bits(&mut self, op: Op) {
+        let refused =
+            partial_floats::float_bits_diagnostic(self.facts.unit, self.func, self.body, op);
         self.list.push(refused);
     }
     /// Refuses floats that flow into a value otherwise used as an address: different paths leave a float or
     /// an address in one integer (Rust results of functions that may panic).
-    fn mistaken(&mut self, op: Op) {
+    fn check_number_as_pointer(&mut self, op: Op) {
         let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
         let mut found = false;
         flow_graph::value_flows(unit, body, op, |from, to| {
-            found |= words.is_confused(self.func, to)
+            found |= words.is_conflicting(self.func, to)
                 && !words.carries_float(self.func, to)
                 && words.carries_float(self.func, from)
                 && self.activity.varied(from);
         });
         if found {
-            self.bits(op);
+            self.refuse_float_bits(op);
         }
     }
-    fn value(&mut self, op: Op, value: Value) {
+    fn check_value(&mut self, op: Op, value: Value) {
         if !self.activity.active(value) {
             return;
         }
         let words = self.facts.words;
-        if words.is_confused(self.func, value) {
-            self.bits(op);
+        if words.is_conflicting(self.func, value) {
+            self.refuse_float_bits(op);
         }
         let known = self.facts.unit.callee(self.body, op);
         let known = known.and_then(|f| self.facts.unit.known(f));
         let masked = matches!(known, Some(ExternalFn::Masked(_)));
-        if words.hides_floats(self.facts.unit, self.body, self.func, value)
+        if words.is_int_vector_with_floats(self.facts.unit, self.body, self.func, value)
             && (masked || !words.floats_are_even(self.func, value))
         {
-            self.vector_of_integers(op);
+            self.refuse_float_int_vector(op);
         }
         let lanes = self.facts.words.lanes(self.func, value).iter();
         let odd = lanes.into_iter().find_map(|lane| match lane.kind {
@@ -438,30 +448,30 @@ impl Finder<'_> {
             self.refuse(op, Code::FloatFormat, message, "use double or float");
         }
     }
-    fn vector_of_integers(&mut self, op: Op) {
+    fn refuse_float_int_vector(&mut self, op: Op) {
         let message = "active floating-point numbers are moved as a vector of integers";
         let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
         self.refuse(op, Code::FloatBits, message, help);
     }
     /// Refuses active floats in integer vectors under a mask: masked lanes can only be moved back as
     /// floats.
-    fn masked(&mut self, op: Op, args: &[Value]) {
+    fn check_masked(&mut self, op: Op, args: &[Value]) {
         let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
         let hides = |v: &&Value| {
-            words.hides_floats(unit, body, self.func, **v) && self.activity.active(**v)
+            words.is_int_vector_with_floats(unit, body, self.func, **v) && self.activity.active(**v)
         };
         if args.iter().any(|v| hides(&v)) {
-            self.vector_of_integers(op);
+            self.refuse_float_int_vector(op);
         }
     }
     /// Refuses a store of a pointer with a shadow to memory without a shadow.
-    fn lost_pointer(&mut self, op: Op, ptr: Value, value: Value) {
+    fn check_pointer_without_shadow(&mut self, op: Op, ptr: Value, value: Value) {
         let active = self.facts.words.carries_pointer(self.func, value)
             && self.points_to_active(value)
             && self
                 .class(value)
                 .is_some_and(|c| self.classes.holds_active_floats(c));
-        let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_only_written(c));
+        let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_write_only(c));
         if active && !is_note && !self.activity.shadow(ptr).is_some() {
             let message = "a pointer to active memory is stored where it has no shadow";
             self.refuse(
@@ -475,19 +485,19 @@ impl Finder<'_> {
 
     // ---- calls -----------------------------------------------------------------------------
 
-    fn call(&mut self, op: Op) {
+    fn check_call(&mut self, op: Op) {
         let (unit, body) = (self.facts.unit, self.body);
         let args = unit.call_args(body, op);
         let result = flow_graph::call_result(body, op);
         if let (OpKind::Invoke(_), Some(result)) = (body.kind(op), result) {
-            self.value(op, result);
+            self.check_value(op, result);
         }
         let varied = args.iter().any(|v| self.activity.varied(*v));
         let active = args.iter().any(|v| self.activity.active(*v));
         let shadowed = args.iter().any(|v| self.points_to_active(*v));
         let integer = result.filter(|v| unit.types.int_bits(body.ty(*v)).is_some());
-        if integer.is_some_and(|v| self.is_remade(v)) {
-            self.bits(op);
+        if integer.is_some_and(|v| self.is_reassembled_from_bits(v)) {
+            self.refuse_float_bits(op);
         }
         match self.facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(func)) => {
@@ -496,43 +506,45 @@ impl Finder<'_> {
                 let extra = args.iter().skip(count);
                 let mut extra =
                     extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
-                let printed = varargs::are_printed(unit, self.facts.closure, func);
+                let printed = varargs::varargs_are_only_formatted(unit, self.facts.closure, func);
                 if !printed && extra.next().is_some() {
                     let message =
                         format!("variadic arguments of `{}` are active", name_of(unit, func));
                     self.refuse(op, Code::Variadic, message, "pass them as named arguments");
                 }
-                if (active || shadowed) && !self.fits(func, &args) {
-                    self.misfit(op, func);
+                if (active || shadowed) && !self.matches_signature(func, &args) {
+                    self.refuse_signature_mismatch(op, func);
                 }
             }
-            Some(Callee::Indirect(_)) if active || shadowed => self.by_address(op, &args),
+            Some(Callee::Indirect(_)) if active || shadowed => self.check_indirect_call(op, &args),
             Some(Callee::Foreign) if varied || shadowed => {
                 let message = "inline assembly works on active values";
                 self.refuse(op, Code::InlineAssembly, message, HELP_INACTIVE);
             }
-            Some(Callee::Outside(func)) => self.outside(op, func, varied, active, shadowed),
+            Some(Callee::Outside(func)) => {
+                self.check_external_call(op, func, varied, active, shadowed)
+            }
             _ => {}
         }
     }
     /// Returns true if the arguments have the parameter types of a function.
-    fn fits(&self, func: FuncId, args: &[Value]) -> bool {
+    fn matches_signature(&self, func: FuncId, args: &[Value]) -> bool {
         let unit = self.facts.unit;
         let types = unit.param_types(unit.functions[func].ty);
         let same = |(arg, ty): (&Value, &TypeId)| self.body.ty(*arg) == *ty;
         types.len() <= args.len() && std::iter::zip(args, types).all(same)
     }
-    fn misfit(&mut self, op: Op, func: FuncId) {
+    fn refuse_signature_mismatch(&mut self, op: Op, func: FuncId) {
         let name = name_of(self.facts.unit, func);
         let message = format!("`{name}` is called with other arguments than it is defined with");
         let help = format!("declare `{name}` as the file that defines it does");
         self.refuse(op, Code::UnknownCallee, message, &help);
     }
     /// Checks an indirect call: every possible callee needs a derivative.
-    fn by_address(&mut self, op: Op, args: &[Value]) {
+    fn check_indirect_call(&mut self, op: Op, args: &[Value]) {
         let unit = self.facts.unit;
         let callees = self.facts.memory.callees(self.func, op);
-        if callees.is_empty() && !self.facts.memory.leads_elsewhere(self.func, op) {
+        if callees.is_empty() && !self.facts.memory.may_call_unknown(self.func, op) {
             return;
         }
         if callees.is_empty() {
@@ -550,7 +562,7 @@ impl Finder<'_> {
                     .known(callee)
                     .is_some_and(ExternalFn::needs_direct_call);
             if unit.functions[callee].body.is_none() && !known && !by_name {
-                self.underivable(op, callee);
+                self.refuse_unknown_derivative(op, callee);
             }
         }
         let in_bits = |v: &&Value| {
@@ -564,35 +576,44 @@ impl Finder<'_> {
         }
     }
     /// Refuses variadic arguments that are used for more than printing.
-    fn further_args(&mut self, op: Op, marker: FuncId) {
+    fn check_variadic_use(&mut self, op: Op, marker: FuncId) {
         let (unit, closure) = (self.facts.unit, self.facts.closure);
         if unit.known(marker) == Some(ExternalFn::Marker(CompilerIntrinsic::VaStart))
-            && !varargs::is_printed(unit, closure, (self.func, op))
+            && !varargs::va_list_is_only_formatted(unit, closure, (self.func, op))
         {
             let message = "a function that works on active values reads its variadic arguments";
             let help = "pass them as named arguments";
             self.refuse(op, Code::Variadic, message, help);
         }
     }
-    fn outside(&mut self, op: Op, func: FuncId, varied: bool, active: bool, shadowed: bool) {
+    fn check_external_call(
+        &mut self,
+        op: Op,
+        func: FuncId,
+        varied: bool,
+        active: bool,
+        shadowed: bool,
+    ) {
         let unit = self.facts.unit;
         let Some(known) = unit.known(func) else {
-            return self.unknown(op, func, varied, shadowed);
+            return self.check_unknown_call(op, func, varied, shadowed);
         };
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
         match known {
-            ExternalFn::Memory(memory) => return self.memory(op, memory),
+            ExternalFn::Memory(memory) => return self.check_memory_call(op, memory),
             ExternalFn::Masked(_) => {
                 let args = unit.call_args(self.body, op);
-                return self.masked(op, &args);
+                return self.check_masked(op, &args);
             }
             ExternalFn::Math(_) | ExternalFn::MathOut(_) | ExternalFn::Complex(_) => return,
-            ExternalFn::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
+            ExternalFn::Integer(IntFn::Ptrmask) if shadowed => {
+                return self.refuse_address_arithmetic(op);
+            }
             ExternalFn::Reduce(_) | ExternalFn::Integer(_) => return,
             ExternalFn::Marker(
                 CompilerIntrinsic::VaStart | CompilerIntrinsic::VaEnd | CompilerIntrinsic::VaCopy,
             ) => {
-                return self.further_args(op, func);
+                return self.check_variadic_use(op, func);
             }
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) if varied || shadowed => {
                 let help = "leave out what keeps this region with OpenMP's library, which a note on it names, or build without -fopenmp";
@@ -613,7 +634,7 @@ impl Finder<'_> {
                 return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
             }
             ExternalFn::System(SystemFn::Print | SystemFn::PrintToMemory)
-                if printf_formats::counts(unit, self.body, op) =>
+                if printf_formats::has_count_conversion(unit, self.body, op) =>
             {
                 let message = "`%n` writes to memory what is not followed";
                 let help = "take the number of characters from the function's result";
@@ -630,11 +651,11 @@ impl Finder<'_> {
         let gives = result.is_some_and(|r| self.activity.active(r));
         let hits = gives || active && !effects.inactive || shadowed && writes(effects);
         if !effects.inactive && hits && !effects.is_pure() {
-            self.underivable(op, func);
+            self.refuse_unknown_derivative(op, func);
         }
     }
     /// Refuses a call of an unknown function that may access active values or modify their memory.
-    fn unknown(&mut self, op: Op, func: FuncId, varied: bool, shadowed: bool) {
+    fn check_unknown_call(&mut self, op: Op, func: FuncId, varied: bool, shadowed: bool) {
         let unit = self.facts.unit;
         let info = self.body.kind(op).call_info();
         let stated = [Some(unit.functions[func].attrs), info.and_then(|i| i.attrs)];
@@ -648,12 +669,15 @@ impl Finder<'_> {
                 || self.facts.words.carries_pointer(self.func, r)
         });
         if (varied || shadowed) && (gives || !only_reads) {
-            self.underivable(op, func);
+            self.refuse_unknown_derivative(op, func);
         }
     }
-    fn underivable(&mut self, op: Op, func: FuncId) {
+    fn refuse_unknown_derivative(&mut self, op: Op, func: FuncId) {
         let name = name_of(self.facts.unit, func);
-        if self.facts.unit.functions[func].name.starts_with(STRICT) {
+        if self.facts.unit.functions[func]
+            .name
+            .starts_with(STRICT_FP_PREFIX)
+        {
             let message = "the strict floating-point mode is on where active values are computed";
             let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
             return self.refuse(op, Code::UnsupportedControl, message, help);
@@ -666,7 +690,7 @@ impl Finder<'_> {
             return self.refuse(op, Code::UnknownCallee, message, help);
         }
         let message = format!("`{name}` works on active values, and its derivative is not known");
-        if let Some(help) = flang_advice::remedy(&self.facts.unit.functions[func].name) {
+        if let Some(help) = flang_advice::flang_advice(&self.facts.unit.functions[func].name) {
             return self.refuse(op, Code::UnknownCallee, message, &help);
         }
         let or = match gradus_ir::externals::may_be_user_defined(
@@ -679,7 +703,7 @@ impl Finder<'_> {
             format!("compile the file that defines `{name}` together with this one, or {or}");
         self.refuse(op, Code::UnknownCallee, message, &help);
     }
-    fn memory(&mut self, op: Op, memory: MemoryFn) {
+    fn check_memory_call(&mut self, op: Op, memory: MemoryFn) {
         let args = self.facts.unit.call_args(self.body, op);
         let copies = matches!(
             memory,
@@ -698,18 +722,18 @@ impl Finder<'_> {
             .words
             .copy_kind(facts.unit, facts.memory, self.body, self.func, op);
         if kind == CopyKind::Unknown {
-            self.unknown_type(op);
+            self.refuse_unknown_type(op);
         }
     }
 }
 
 /// Prefix of the intrinsics of the strict floating-point mode.
-const STRICT: &str = "llvm.experimental.constrained.";
+const STRICT_FP_PREFIX: &str = "llvm.experimental.constrained.";
 
 const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
 
 /// Returns true if an atomic access adds to or subtracts from a scalar float and its old value is unused.
-fn adds_up(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_float_accumulation(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::FSub, access) = body.kind(op) else {
         return false;
     };

@@ -2,7 +2,7 @@
 //! call and a replacement, because Fortran users cannot supply the library's source.
 
 /// Returns the advice for a function; `None` for functions outside flang's run-time library.
-pub(crate) fn remedy(name: &str) -> Option<String> {
+pub(crate) fn flang_advice(name: &str) -> Option<String> {
     let what = name.strip_prefix("_FortranA")?;
     let begins = |list: &[&str]| list.iter().any(|first| what.starts_with(first));
     let known = if begins(&["Assign", "CopyInAssign", "CopyOutAssign"]) {
@@ -25,10 +25,10 @@ pub(crate) fn remedy(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::remedy;
+    use super::flang_advice;
 
     #[test]
-    fn remedies_name_what_is_written_in_fortran() {
+    fn advice_names_the_fortran_construct() {
         for (name, says) in [
             ("_FortranAAssignTemporary", "assign element by element"),
             ("_FortranAPushArrayConstructorValue", "array constructor"),
@@ -36,9 +36,9 @@ mod tests {
             ("_FortranAPointerAllocate", "`allocatable`"),
             ("_FortranASpread", "(`Spread`)"),
         ] {
-            let said = remedy(name).unwrap_or_default();
+            let said = flang_advice(name).unwrap_or_default();
             assert!(said.contains(says), "{name}: {said}");
         }
-        assert_eq!(remedy("FortranAssign"), None);
+        assert_eq!(flang_advice("FortranAssign"), None);
     }
 }

@@ -3,13 +3,13 @@
 //! The derivative has neither the tasks nor the regions of the primal. A query would return a different
 //! answer and may select different code. All code reachable from the request is checked, active or not.
 
-use crate::activity::memory::Facts;
+use crate::activity::memory::View;
 use crate::call_graph::Callee;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Code, Diagnostic};
 
 /// Returns a diagnostic for each such query.
-pub(crate) fn findings(facts: Facts<'_>) -> Vec<Diagnostic> {
+pub(crate) fn findings(facts: View<'_>) -> Vec<Diagnostic> {
     let unit = facts.unit;
     let mut list = Vec::new();
     for (func, body) in facts.closure.bodies(unit) {

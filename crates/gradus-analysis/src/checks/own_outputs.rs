@@ -10,16 +10,16 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::memory::{MemoryActivity, View};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns true if the call graph stores varied floats to its own blocks behind arguments with shadows, and
 /// to no other memory behind such arguments.
-pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
+pub fn writes_only_local_blocks(facts: View<'_>, classes: &MemoryActivity) -> bool {
     let mut copies = facts.memory.copies().iter();
-    if copies.any(|copy| classes.is_given(copy.to.class)) {
+    if copies.any(|copy| classes.has_caller_shadow(copy.to.class)) {
         return false;
     }
     let (mut own, mut others) = (false, false);
@@ -35,8 +35,8 @@ pub fn writes_only_own_blocks(facts: Facts<'_>, classes: &ClassFacts) -> bool {
                 if !numbers || !classes.value_varied(func, value) {
                     return;
                 }
-                let class = facts.memory.class(func, ptr);
-                if class.is_none_or(|class| classes.is_given(class)) {
+                let class = facts.memory.alias_set(func, ptr);
+                if class.is_none_or(|class| classes.has_caller_shadow(class)) {
                     let fresh = blocks.contains(&base_of(body, ptr));
                     own |= fresh;
                     others |= !fresh;
@@ -54,7 +54,9 @@ fn allocated(unit: &Unit, body: &Body) -> HashSet<Value> {
         matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
     };
     let calls = body.walk(body.root()).filter(is_allocation);
-    calls.filter_map(|op| flow_graph::given(body, op)).collect()
+    calls
+        .filter_map(|op| flow_graph::visible_call_result(body, op))
+        .collect()
 }
 
 /// Returns the value from which an address is computed by offsets.

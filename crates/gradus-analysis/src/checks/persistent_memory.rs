@@ -10,15 +10,15 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, Facts};
-use crate::points_to::alias_sets::{Class, ClassId, Origin};
-use crate::types::lattice::Seen;
+use crate::activity::memory::{MemoryActivity, View};
+use crate::points_to::alias_sets::{AliasSet, AliasSetId, MemoryOrigin};
+use crate::types::lattice::CellType;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Returns a diagnostic for each refused alias set.
-pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
-    let kept = Kept::by_globals(facts, classes);
+pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+    let kept = PersistentBlocks::retained_by_globals(facts, classes);
     let refused = kept.refused(facts, classes).into_iter();
     refused
         .filter_map(|(class, why)| finding(facts, class, why))
@@ -27,49 +27,56 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 
 /// Memory that exists before or after the call.
 #[derive(Default)]
-struct Kept {
+struct PersistentBlocks {
     /// Blocks reachable from a global, with a global that reaches them.
-    blocks: BTreeMap<ClassId, Holder>,
+    blocks: BTreeMap<AliasSetId, PersistentRef>,
     /// Memory with active floats directly behind such blocks, or reachable from globals with unreadable
     /// initializers.
-    lent: BTreeMap<ClassId, GlobalId>,
+    active_behind_globals: BTreeMap<AliasSetId, GlobalId>,
     /// Memory behind pointers that functions outside the differentiated code may have stored in a global.
-    set: BTreeMap<ClassId, GlobalId>,
+    set: BTreeMap<AliasSetId, GlobalId>,
 }
 
 /// Reason of a refusal.
 #[derive(Clone, Copy)]
-enum Why {
+enum RefusalReason {
     /// A global retains the address.
-    Kept(GlobalId),
+    RetainedByGlobal(GlobalId),
     /// The pointee of the first global may be the second global or lie in it.
-    Named(GlobalId, GlobalId),
+    AliasesGlobal(GlobalId, GlobalId),
 }
 
 #[derive(Clone, Copy)]
-struct Holder {
+struct PersistentRef {
     global: GlobalId,
     /// True if the global itself holds the pointer.
-    direct: bool,
+    is_direct: bool,
 }
 
-impl Kept {
-    fn by_globals(facts: Facts<'_>, classes: &ClassFacts) -> Kept {
-        let mut kept = Kept::default();
-        for (holder, class) in facts.memory.classes() {
-            let Some(global) = holder_of(facts, class) else {
+impl PersistentBlocks {
+    fn retained_by_globals(facts: View<'_>, classes: &MemoryActivity) -> PersistentBlocks {
+        let mut kept = PersistentBlocks::default();
+        for (holder, class) in facts.memory.alias_sets() {
+            let Some(global) = retaining_global(facts, class) else {
                 continue;
             };
-            kept.may_be_set(facts, classes, holder);
-            let is_freed = |class| classes.is_surely_freed(class);
-            let is_left = |class| classes.is_only_written(class);
-            for (class, direct) in blocks_of(facts, holder, &is_freed, &is_left) {
-                kept.blocks.insert(class, Holder { global, direct });
-                let held = facts.memory.stored(class);
+            kept.record_external_stores(facts, classes, holder);
+            let is_freed = |class| classes.is_always_freed(class);
+            let is_left = |class| classes.is_write_only(class);
+            for (class, direct) in retained_blocks(facts, holder, &is_freed, &is_left) {
+                kept.blocks.insert(
+                    class,
+                    PersistentRef {
+                        global,
+                        is_direct: direct,
+                    },
+                );
+                let held = facts.memory.pointees(class);
                 let active = held
                     .iter()
                     .filter(|held| classes.holds_active_floats(**held));
-                kept.lent.extend(active.map(|held| (*held, global)));
+                kept.active_behind_globals
+                    .extend(active.map(|held| (*held, global)));
             }
         }
         kept
@@ -77,22 +84,28 @@ impl Kept {
 
     /// Records the memory reachable from the globals of an alias set that external code sets or whose
     /// initializer is unreadable.
-    fn may_be_set(&mut self, facts: Facts<'_>, classes: &ClassFacts, holder: ClassId) {
-        let reached = reached(facts, holder);
+    fn record_external_stores(
+        &mut self,
+        facts: View<'_>,
+        classes: &MemoryActivity,
+        holder: AliasSetId,
+    ) {
+        let reached = reachable_from(facts, holder);
         for origin in &facts.memory.get(holder).origins {
-            let Origin::Global(global) = *origin else {
+            let MemoryOrigin::Global(global) = *origin else {
                 continue;
             };
-            let active = |class: &ClassId| classes.holds_active_floats(*class);
+            let active = |class: &AliasSetId| classes.holds_active_floats(*class);
             if !facts.unit.globals[global].unparsed_symbols.is_empty() {
                 let lent = reached.iter().filter(|class| active(class));
-                self.lent.extend(lent.map(|class| (*class, global)));
+                self.active_behind_globals
+                    .extend(lent.map(|class| (*class, global)));
             }
             let how = facts.unit.address_escapes(global);
             if how.is_some_and(|how| {
                 how.pointers_stored_by
                     .iter()
-                    .any(|by| is_outside(facts, *by))
+                    .any(|by| is_not_differentiated(facts, *by))
             }) {
                 self.set
                     .extend(reached.iter().map(|class| (*class, global)));
@@ -102,16 +115,20 @@ impl Kept {
 
     /// Returns the globals that may be pointees of externally set pointers, with one written and the other
     /// read.
-    fn named(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
+    fn written_global_aliases(
+        &self,
+        facts: View<'_>,
+        classes: &MemoryActivity,
+    ) -> BTreeMap<AliasSetId, RefusalReason> {
         let given = facts.closure.globals().iter().filter(|global| {
             let how = facts.unit.address_escapes(**global);
             // External code may have copied the initial value of a variable.
             let gives = |by: &Option<Symbol>| {
-                matches!(by, Some(Symbol::Global(_))) || is_outside(facts, *by)
+                matches!(by, Some(Symbol::Global(_))) || is_not_differentiated(facts, *by)
             };
             how.is_some_and(|how| how.stored_by.iter().any(gives))
         });
-        let named: BTreeMap<ClassId, GlobalId> = given
+        let named: BTreeMap<AliasSetId, GlobalId> = given
             .filter_map(|global| Some((facts.memory.global(*global)?.class, *global)))
             .collect();
         let is_written = |class| classes.is_varied(class) && classes.is_written(class);
@@ -123,8 +140,8 @@ impl Kept {
                     (_, true) if classes.is_useful(class) => (other, class),
                     _ => continue,
                 };
-                if same_floats(facts, to, from) {
-                    refused.insert(to, Why::Named(global, name));
+                if share_float_type(facts, to, from) {
+                    refused.insert(to, RefusalReason::AliasesGlobal(global, name));
                 }
             }
         }
@@ -133,10 +150,15 @@ impl Kept {
 
     /// Returns the refused blocks: written with varied values, while active outputs depend on the block or
     /// on a block that may alias. Pointers stored before the call may point anywhere.
-    fn refused(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
-        let mut refused = self.named(facts, classes);
-        let lent = self.lent.iter();
-        refused.extend(lent.map(|(class, global)| (*class, Why::Kept(*global))));
+    fn refused(
+        &self,
+        facts: View<'_>,
+        classes: &MemoryActivity,
+    ) -> BTreeMap<AliasSetId, RefusalReason> {
+        let mut refused = self.written_global_aliases(facts, classes);
+        let lent = self.active_behind_globals.iter();
+        refused
+            .extend(lent.map(|(class, global)| (*class, RefusalReason::RetainedByGlobal(*global))));
         let written = (self.blocks.iter())
             .filter(|(class, _)| classes.is_varied(**class) && classes.is_written(**class));
         for (&class, holder) in written {
@@ -146,10 +168,11 @@ impl Kept {
                 .filter(|(read, _)| classes.is_useful(**read));
             if read.any(|(&read, other)| {
                 read == class
-                    || same_floats(facts, read, class)
-                        && !(holder.is_alone(facts.unit) && other.is_alone(facts.unit))
+                    || share_float_type(facts, read, class)
+                        && !(holder.is_only_pointer(facts.unit)
+                            && other.is_only_pointer(facts.unit))
             }) {
-                refused.insert(class, Why::Kept(holder.global));
+                refused.insert(class, RefusalReason::RetainedByGlobal(holder.global));
             }
         }
         refused
@@ -158,14 +181,14 @@ impl Kept {
 
 /// Returns the blocks reachable from the memory of variables. The flag is true if the variables themselves
 /// hold the pointer. Alias sets selected by `is_left`, and sets reachable only through them, are left out.
-fn blocks_of(
-    facts: Facts<'_>,
-    holder: ClassId,
-    is_freed: &dyn Fn(ClassId) -> bool,
-    is_left: &dyn Fn(ClassId) -> bool,
-) -> Vec<(ClassId, bool)> {
-    let own = facts.memory.stored(holder);
-    let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
+fn retained_blocks(
+    facts: View<'_>,
+    holder: AliasSetId,
+    is_freed: &dyn Fn(AliasSetId) -> bool,
+    is_left: &dyn Fn(AliasSetId) -> bool,
+) -> Vec<(AliasSetId, bool)> {
+    let own = facts.memory.pointees(holder);
+    let mut work: Vec<(AliasSetId, bool)> = own.iter().map(|class| (*class, true)).collect();
     let (mut seen, mut blocks) = (BTreeSet::new(), Vec::new());
     while let Some((class, direct)) = work.pop() {
         let outlives = || outlives(facts.memory.get(class), is_freed(class));
@@ -175,16 +198,16 @@ fn blocks_of(
             continue;
         }
         blocks.push((class, direct));
-        let held = facts.memory.stored(class);
+        let held = facts.memory.pointees(class);
         work.extend(held.into_iter().map(|class| (class, false)));
     }
     blocks
 }
 
 /// Returns a non-constant variable among the origins of an alias set.
-fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
+fn retaining_global(facts: View<'_>, class: &AliasSet) -> Option<GlobalId> {
     class.origins.iter().find_map(|origin| match origin {
-        Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
+        MemoryOrigin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
         _ => None,
     })
 }
@@ -192,29 +215,29 @@ fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
 /// Returns the pointer blocks that globals retain and into which the call graph only stores addresses. No
 /// load from such a block yields a pointer to memory for which `is_active` holds. Such blocks need no
 /// shadow.
-pub(crate) fn only_written(
-    facts: Facts<'_>,
-    is_freed: &dyn Fn(ClassId) -> bool,
-    is_active: &dyn Fn(ClassId) -> bool,
-) -> BTreeSet<ClassId> {
+pub(crate) fn write_only_blocks(
+    facts: View<'_>,
+    is_freed: &dyn Fn(AliasSetId) -> bool,
+    is_active: &dyn Fn(AliasSetId) -> bool,
+) -> BTreeSet<AliasSetId> {
     let mut blocks = BTreeSet::new();
-    for (holder, class) in facts.memory.classes() {
-        if holder_of(facts, class).is_some() {
-            let list = blocks_of(facts, holder, is_freed, &|_| false).into_iter();
+    for (holder, class) in facts.memory.alias_sets() {
+        if retaining_global(facts, class).is_some() {
+            let list = retained_blocks(facts, holder, is_freed, &|_| false).into_iter();
             blocks.extend(list.map(|(block, _)| block));
         }
     }
     blocks.retain(|block| {
         let origins = &facts.memory.get(*block).origins;
-        let is_heap = |o: &Origin| matches!(o, Origin::Heap(..));
+        let is_heap = |o: &MemoryOrigin| matches!(o, MemoryOrigin::Heap(..));
         // The head of a container lies in the variable and shares an alias set with the nodes.
-        let may_be = |o: &Origin| is_heap(o) || matches!(o, Origin::Global(_));
+        let may_be = |o: &MemoryOrigin| is_heap(o) || matches!(o, MemoryOrigin::Global(_));
         !is_active(*block)
             && origins.iter().all(may_be)
             && (origins.is_empty() || origins.iter().any(is_heap))
     });
     loop {
-        let read = read_back(facts, &blocks, is_active);
+        let read = blocks_with_active_loads(facts, &blocks, is_active);
         if read.is_empty() {
             return blocks;
         }
@@ -223,14 +246,14 @@ pub(crate) fn only_written(
 }
 
 /// Returns the blocks from which the call graph loads pointers that reach active memory.
-fn read_back(
-    facts: Facts<'_>,
-    blocks: &BTreeSet<ClassId>,
-    is_active: &dyn Fn(ClassId) -> bool,
-) -> BTreeSet<ClassId> {
-    let leads = |class: ClassId| {
+fn blocks_with_active_loads(
+    facts: View<'_>,
+    blocks: &BTreeSet<AliasSetId>,
+    is_active: &dyn Fn(AliasSetId) -> bool,
+) -> BTreeSet<AliasSetId> {
+    let leads = |class: AliasSetId| {
         !blocks.contains(&class)
-            && (is_active(class) || reached(facts, class).into_iter().any(is_active))
+            && (is_active(class) || reachable_from(facts, class).into_iter().any(is_active))
     };
     let mut read = BTreeSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -243,11 +266,11 @@ fn read_back(
                 let from = facts.memory.places(func, ptr).iter().flatten();
                 for block in from.map(|place| place.class) {
                     let taken = facts.memory.places(func, value).iter().flatten();
-                    let mut taken: Vec<ClassId> = taken.map(|place| place.class).collect();
+                    let mut taken: Vec<AliasSetId> = taken.map(|place| place.class).collect();
                     // The value holds several pointers.
                     let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
                     if bytes > facts.unit.layout.pointer_bytes {
-                        taken.extend(facts.memory.stored(block));
+                        taken.extend(facts.memory.pointees(block));
                     }
                     if blocks.contains(&block) && taken.into_iter().any(leads) {
                         read.insert(block);
@@ -258,7 +281,7 @@ fn read_back(
     }
     for copy in facts.memory.copies() {
         let (from, to) = (copy.from.class, copy.to.class);
-        let held = facts.memory.stored(from);
+        let held = facts.memory.pointees(from);
         if blocks.contains(&from) && !blocks.contains(&to) && held.into_iter().any(leads) {
             read.insert(from);
         }
@@ -267,27 +290,29 @@ fn read_back(
 }
 
 /// Returns all memory reachable from a function's result.
-pub(crate) fn returned(facts: Facts<'_>, func: FuncId) -> BTreeSet<ClassId> {
+pub(crate) fn reachable_from_result(facts: View<'_>, func: FuncId) -> BTreeSet<AliasSetId> {
     let places = facts.memory.returned(func).iter().flatten();
-    let classes: BTreeSet<ClassId> = places.map(|place| place.class).collect();
-    let behind = classes.iter().flat_map(|class| reached(facts, *class));
+    let classes: BTreeSet<AliasSetId> = places.map(|place| place.class).collect();
+    let behind = classes
+        .iter()
+        .flat_map(|class| reachable_from(facts, *class));
     behind.chain(classes.iter().copied()).collect()
 }
 
 /// Returns all memory reachable from an alias set, transitively.
-fn reached(facts: Facts<'_>, holder: ClassId) -> BTreeSet<ClassId> {
+fn reachable_from(facts: View<'_>, holder: AliasSetId) -> BTreeSet<AliasSetId> {
     let mut found = BTreeSet::new();
-    let mut work = facts.memory.stored(holder);
+    let mut work = facts.memory.pointees(holder);
     while let Some(class) = work.pop() {
         if found.insert(class) {
-            work.extend(facts.memory.stored(class));
+            work.extend(facts.memory.pointees(class));
         }
     }
     found
 }
 
 /// Returns true if a function or variable is outside the differentiated code.
-fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
+fn is_not_differentiated(facts: View<'_>, symbol: Option<Symbol>) -> bool {
     match symbol {
         None => true,
         Some(Symbol::Func(func)) => !facts.closure.contains(func),
@@ -295,27 +320,30 @@ fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
     }
 }
 
-impl Holder {
+impl PersistentRef {
     /// Returns true if no other pointer from before the call reaches the block.
-    fn is_alone(self, unit: &Unit) -> bool {
-        self.direct && unit.holds_only_fresh_blocks(self.global)
+    fn is_only_pointer(self, unit: &Unit) -> bool {
+        self.is_direct && unit.holds_only_fresh_blocks(self.global)
     }
 }
 
 /// Returns true if accesses saw floats of one common format in both alias sets.
-pub(crate) fn same_floats(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
-    let (a, b) = (facts.words.seen_anywhere(a), facts.words.seen_anywhere(b));
-    a.floats().any(|kind| b.has(Seen::float(kind)))
+pub(crate) fn share_float_type(facts: View<'_>, a: AliasSetId, b: AliasSetId) -> bool {
+    let (a, b) = (facts.words.types_of_set(a), facts.words.types_of_set(b));
+    a.floats().any(|kind| b.has(CellType::float(kind)))
 }
 
 /// Returns true if memory of an alias set may exist after the call, or may have been allocated before the
 /// call without a shadow.
-fn outlives(class: &Class, is_freed: bool) -> bool {
-    let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
-    let has_shadow = |o: &Origin| {
+fn outlives(class: &AliasSet, is_freed: bool) -> bool {
+    let made = class
+        .origins
+        .iter()
+        .any(|o| matches!(o, MemoryOrigin::Heap(..)));
+    let has_shadow = |o: &MemoryOrigin| {
         matches!(
             o,
-            Origin::Argument(..) | Origin::Alloca(..) | Origin::Global(_)
+            MemoryOrigin::Argument(..) | MemoryOrigin::Alloca(..) | MemoryOrigin::Global(_)
         )
     };
     match made {
@@ -325,8 +353,8 @@ fn outlives(class: &Class, is_freed: bool) -> bool {
 }
 
 /// Returns the calls that free blocks, by alias set.
-pub(crate) fn frees(facts: Facts<'_>) -> HashMap<ClassId, Vec<(FuncId, Op)>> {
-    let mut frees: HashMap<ClassId, Vec<(FuncId, Op)>> = HashMap::new();
+pub(crate) fn frees(facts: View<'_>) -> HashMap<AliasSetId, Vec<(FuncId, Op)>> {
+    let mut frees: HashMap<AliasSetId, Vec<(FuncId, Op)>> = HashMap::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             if let Some(class) = freed_by(facts, func, body, op) {
@@ -337,20 +365,22 @@ pub(crate) fn frees(facts: Facts<'_>) -> HashMap<ClassId, Vec<(FuncId, Op)>> {
     frees
 }
 
-fn freed_by(facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> Option<ClassId> {
+fn freed_by(facts: View<'_>, func: FuncId, body: &Body, op: Op) -> Option<AliasSetId> {
     let callee = facts.unit.callee(body, op)?;
     let argument = facts.unit.known_effects(callee)?.frees?;
     let args = facts.unit.call_args(body, op);
-    facts.memory.class(func, *args.get(usize::from(argument))?)
+    facts
+        .memory
+        .alias_set(func, *args.get(usize::from(argument))?)
 }
 
-fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
+fn finding(facts: View<'_>, class: AliasSetId, why: RefusalReason) -> Option<Diagnostic> {
     let (func, body, op) = first_store(facts, class).or_else(|| first_pointer(facts, class))?;
     let unit: &Unit = facts.unit;
     let function = &unit.functions[func];
     let name = |global: GlobalId| &unit.globals[global].name;
     let (message, help) = match why {
-        Why::Kept(global) => {
+        RefusalReason::RetainedByGlobal(global) => {
             let name = name(global);
             (
                 format!("`{name}` keeps memory that carries derivatives from one call to the next"),
@@ -359,7 +389,7 @@ fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
                 ),
             )
         }
-        Why::Named(global, other) => {
+        RefusalReason::AliasesGlobal(global, other) => {
             let (name, other) = (name(global), name(other));
             (
                 format!(
@@ -380,11 +410,11 @@ fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
 }
 
 /// Returns the first op that loads an address of an alias set, or else the first that stores one.
-fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
+fn first_pointer<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a Body, Op)> {
     let mut put = None;
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            let leads = |value| facts.memory.class(func, value) == Some(class);
+            let leads = |value| facts.memory.alias_set(func, value) == Some(class);
             let mut taken = false;
             flow_graph::value_accesses(facts.unit, body, op, |touch| match touch {
                 ValueAccess::Load { value, .. } => taken |= leads(value),
@@ -402,13 +432,13 @@ fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Bo
 }
 
 /// Returns the first store of a float to an alias set.
-fn first_store<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
+fn first_store<'a>(facts: View<'a>, class: AliasSetId) -> Option<(FuncId, &'a Body, Op)> {
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
             let mut hit = false;
             flow_graph::value_accesses(facts.unit, body, op, |touch| {
                 if let ValueAccess::Store { ptr, value } = touch {
-                    hit |= facts.memory.class(func, ptr) == Some(class)
+                    hit |= facts.memory.alias_set(func, ptr) == Some(class)
                         && facts.words.carries_float(func, value);
                 }
             });

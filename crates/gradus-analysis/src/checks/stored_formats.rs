@@ -11,12 +11,12 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::memory::{MemoryActivity, View};
 use crate::activity::partial_floats;
 use crate::call_graph::Callee;
-use crate::points_to::alias_sets::{ClassId, MemoryPlace, Origin};
+use crate::points_to::alias_sets::{AliasSetId, CellRef, MemoryOrigin};
 use crate::type_analysis::bit_ranges::kind_bytes;
-use crate::type_analysis::type_map::{Lane, LaneKind};
+use crate::type_analysis::type_map::{BitRange, LaneKind};
 use gradus_ir::externals::{Effects, ExternalFn};
 use gradus_ir::{Body, Diagnostic, FloatKind, FuncId, Op};
 use std::collections::{HashMap, HashSet};
@@ -26,17 +26,17 @@ type Cell = (i64, FloatKind);
 
 /// The floats stored by a call graph.
 #[derive(Default)]
-struct Stored {
-    cells: HashMap<ClassId, HashSet<Cell>>,
+struct StoredFloats {
+    cells: HashMap<AliasSetId, HashSet<Cell>>,
     /// Formats that byte copies bring, at any offset.
-    copied: HashMap<ClassId, HashSet<FloatKind>>,
+    copied: HashMap<AliasSetId, HashSet<FloatKind>>,
     /// Alias sets that code outside the call graph may write.
-    open: HashSet<ClassId>,
+    externally_writable: HashSet<AliasSetId>,
 }
 
 /// Refuses reads of active floats in a format that is never stored at the location.
-pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
-    let stored = Stored::of(facts);
+pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity) -> Vec<Diagnostic> {
+    let stored = StoredFloats::of(facts);
     let mut found = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
@@ -53,10 +53,13 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
                 let matters =
                     classes.value_varied(func, value) && classes.value_useful(func, value);
                 let mut cells = floats(facts.words.lanes(func, value), place);
-                told |= matters && cells.any(|cell| stored.is_other(facts, place.class, cell));
+                told |=
+                    matters && cells.any(|cell| stored.has_other_format(facts, place.class, cell));
             });
             if told {
-                found.push(partial_floats::refused(facts.unit, func, body, op));
+                found.push(partial_floats::float_bits_diagnostic(
+                    facts.unit, func, body, op,
+                ));
             }
         }
     }
@@ -64,7 +67,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 }
 
 /// Returns the floats among the bit ranges of a value at a location.
-fn floats(lanes: &[Lane], place: MemoryPlace) -> impl Iterator<Item = Cell> {
+fn floats(lanes: &[BitRange], place: CellRef) -> impl Iterator<Item = Cell> {
     lanes.iter().filter_map(move |lane| match lane.kind {
         LaneKind::Float(kind) => Some((
             place.offset_bytes.saturating_add(i64::from(lane.bit / 8)),
@@ -74,13 +77,15 @@ fn floats(lanes: &[Lane], place: MemoryPlace) -> impl Iterator<Item = Cell> {
     })
 }
 
-impl Stored {
-    fn of(facts: Facts<'_>) -> Stored {
-        let mut stored = Stored::default();
-        for (id, class) in facts.memory.classes() {
-            let own = |origin: &Origin| matches!(origin, Origin::Alloca(..) | Origin::Heap(..));
+impl StoredFloats {
+    fn of(facts: View<'_>) -> StoredFloats {
+        let mut stored = StoredFloats::default();
+        for (id, class) in facts.memory.alias_sets() {
+            let own = |origin: &MemoryOrigin| {
+                matches!(origin, MemoryOrigin::Alloca(..) | MemoryOrigin::Heap(..))
+            };
             if class.escaped || !class.origins.iter().all(own) {
-                stored.open.insert(id);
+                stored.externally_writable.insert(id);
             }
         }
         for (func, body) in facts.closure.bodies(facts.unit) {
@@ -102,7 +107,7 @@ impl Stored {
     }
     /// Marks memory as open if a function without a body may write it. Memory functions are modelled as
     /// copies and fills, and markers write no memory.
-    fn call(&mut self, facts: Facts<'_>, func: FuncId, body: &Body, op: Op) {
+    fn call(&mut self, facts: View<'_>, func: FuncId, body: &Body, op: Op) {
         let unit = facts.unit;
         let effects = match facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(_)) | None => return,
@@ -121,21 +126,22 @@ impl Stored {
         for (index, arg) in unit.call_args(body, op).into_iter().enumerate() {
             if writes.argument(index) {
                 let places = facts.memory.places(func, arg).iter().flatten();
-                self.open.extend(places.map(|place| place.class));
+                self.externally_writable
+                    .extend(places.map(|place| place.class));
             }
         }
     }
-    fn follow_copies(&mut self, facts: Facts<'_>) {
-        let size = |stored: &Stored| {
+    fn follow_copies(&mut self, facts: View<'_>) {
+        let size = |stored: &StoredFloats| {
             let copied: usize = stored.copied.values().map(HashSet::len).sum();
-            copied + stored.open.len()
+            copied + stored.externally_writable.len()
         };
         loop {
             let before = size(self);
             for copy in facts.memory.copies() {
                 let (from, to) = (copy.from.class, copy.to.class);
-                if self.open.contains(&from) {
-                    self.open.insert(to);
+                if self.externally_writable.contains(&from) {
+                    self.externally_writable.insert(to);
                 }
                 let own = self
                     .cells
@@ -153,8 +159,8 @@ impl Stored {
         }
     }
     /// Returns true if the floats at a cell all have formats different from the cell's.
-    fn is_other(&self, facts: Facts<'_>, class: ClassId, (offset, kind): Cell) -> bool {
-        if self.open.contains(&class) {
+    fn has_other_format(&self, facts: View<'_>, class: AliasSetId, (offset, kind): Cell) -> bool {
+        if self.externally_writable.contains(&class) {
             return false;
         }
         let modulus = facts.memory.get(class).modulus_bytes as i64;

@@ -6,8 +6,8 @@
 //! Comparisons, lengths and addresses are step functions and have no bit edges.
 
 use crate::activity::flow_graph::{Flow, FlowNode, ValueAccess, value_accesses};
-use crate::activity::memory::{ClassFacts, Facts};
-use crate::points_to::alias_sets::ClassId;
+use crate::activity::memory::{MemoryActivity, View};
+use crate::points_to::alias_sets::AliasSetId;
 use crate::types::lattice;
 use gradus_ir::{Body, CastOp, FuncId, Op, OpKind, Value};
 use std::collections::HashSet;
@@ -17,11 +17,11 @@ const CHARACTER_BITS: u32 = 8;
 
 /// Returns useful conversions to floats of integers that are computed from characters in `text` or from
 /// `results`.
-pub(crate) fn conversions<'u>(
-    facts: Facts<'u>,
-    classes: &ClassFacts,
+pub(crate) fn text_conversions<'u>(
+    facts: View<'u>,
+    classes: &MemoryActivity,
     flow: &Flow,
-    text: &HashSet<ClassId>,
+    text: &HashSet<AliasSetId>,
     results: &[(FuncId, Value)],
 ) -> Vec<(FuncId, &'u Body, Op)> {
     let results = results.iter();
@@ -29,7 +29,7 @@ pub(crate) fn conversions<'u>(
         .filter_map(|(func, value)| flow.value_node(*func, *value))
         .collect();
     for (func, body) in facts.closure.bodies(facts.unit) {
-        let named = lattice::names_accesses(facts.unit, body);
+        let named = lattice::has_tbaa_names(facts.unit, body);
         for op in body.walk(body.root()) {
             value_accesses(facts.unit, body, op, |access| {
                 let ValueAccess::Load { ptr, value } = access else {
@@ -47,7 +47,7 @@ pub(crate) fn conversions<'u>(
     if sources.is_empty() {
         return Vec::new();
     }
-    let made = flow.scrambled(&[], sources);
+    let made = flow.bitwise_tainted(&[], sources);
     let mut found = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
@@ -68,10 +68,10 @@ pub(crate) fn conversions<'u>(
 
 /// Returns true if a load may read characters, because TBAA names no type other than bytes. `named` states
 /// that the front end names types in this body.
-fn may_be_text(facts: Facts<'_>, body: &Body, op: Op, value: Value, named: bool) -> bool {
+fn may_be_text(facts: View<'_>, body: &Body, op: Op, value: Value, named: bool) -> bool {
     match facts.unit.types.int_bits(body.ty(value)) {
         Some(CHARACTER_BITS) => true,
-        Some(_) => named && !lattice::of_access(facts.unit, body, op).has_integer(),
+        Some(_) => named && !lattice::access_type(facts.unit, body, op).has_integer(),
         None => false,
     }
 }

@@ -4,15 +4,18 @@
 //! Step 1 visits the calls. Step 2 marks the alias sets of the lists that the callees begin. Step 3 follows
 //! copies of lists. A function that reads numbers from a list itself is refused by GRD0034.
 
-use crate::activity::memory::Facts;
+use crate::activity::memory::View;
 use crate::call_graph::Callee;
-use crate::points_to::alias_sets::ClassId;
+use crate::points_to::alias_sets::AliasSetId;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{FuncId, Value};
 use std::collections::HashSet;
 
 /// Returns the alias sets of the lists with an argument for which `has` holds.
-pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> HashSet<ClassId> {
+pub(crate) fn lists_with_argument(
+    facts: View<'_>,
+    has: impl Fn(FuncId, Value) -> bool,
+) -> HashSet<AliasSetId> {
     let unit = facts.unit;
     let mut begun: HashSet<FuncId> = HashSet::new();
     for (func, body) in facts.closure.bodies(unit) {
@@ -45,10 +48,10 @@ pub(crate) fn find(facts: Facts<'_>, has: impl Fn(FuncId, Value) -> bool) -> Has
 
 /// Returns the alias sets of the first and the last list argument of each call of `marker` in a function.
 fn lists_of<'a>(
-    facts: Facts<'a>,
+    facts: View<'a>,
     func: FuncId,
     marker: CompilerIntrinsic,
-) -> impl Iterator<Item = (ClassId, ClassId)> + 'a {
+) -> impl Iterator<Item = (AliasSetId, AliasSetId)> + 'a {
     let unit = facts.unit;
     let sites = facts.closure.calls_in(func).iter();
     sites.filter_map(move |site| {
@@ -58,12 +61,12 @@ fn lists_of<'a>(
             return None;
         }
         let args = unit.call_args(body, site.op);
-        let class = |arg: Option<&Value>| facts.memory.class(func, *arg?);
+        let class = |arg: Option<&Value>| facts.memory.alias_set(func, *arg?);
         Some((class(args.first())?, class(args.last())?))
     })
 }
 
-fn follow_copies(facts: Facts<'_>, lists: &mut HashSet<ClassId>) {
+fn follow_copies(facts: View<'_>, lists: &mut HashSet<AliasSetId>) {
     if lists.is_empty() {
         return;
     }
@@ -71,7 +74,7 @@ fn follow_copies(facts: Facts<'_>, lists: &mut HashSet<ClassId>) {
     let copied = functions.flat_map(|func| lists_of(facts, *func, CompilerIntrinsic::VaCopy));
     let bytes = facts.memory.copies().iter();
     let bytes = bytes.map(|copy| (copy.to.class, copy.from.class));
-    let copies: Vec<(ClassId, ClassId)> = copied.chain(bytes).collect();
+    let copies: Vec<(AliasSetId, AliasSetId)> = copied.chain(bytes).collect();
     loop {
         let before = lists.len();
         for (to, from) in &copies {

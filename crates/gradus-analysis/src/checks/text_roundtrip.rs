@@ -16,10 +16,10 @@
 //! digits.
 
 use crate::activity::flow_graph::{Flow, ValueAccess, call_result, value_accesses};
-use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::memory::{MemoryActivity, View};
 use crate::call_graph::Callee;
 use crate::checks::{text_digits, text_in_lists};
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::externals::{
     Effects, ExternalFn, SystemFn, TextFn, is_cpp_text_function, is_stream_variable,
     is_string_stream, reads_address_lists,
@@ -35,51 +35,53 @@ const CHAIN_MAX: usize = 256;
 
 /// Flows of numbers into and out of text, in program order.
 #[derive(Default)]
-struct Ways<'u> {
+struct TextFlows<'u> {
     /// Active numbers become text in memory.
     to_memory: Vec<Site<'u>>,
     /// Active numbers become text of a stream or are written to the stream in binary.
     to_stream: Vec<Site<'u>>,
     /// Memory and streams that receive active numbers.
-    goals: HashSet<ClassId>,
+    receivers: HashSet<AliasSetId>,
     /// Memory with the text of active numbers.
-    text: HashSet<ClassId>,
+    text: HashSet<AliasSetId>,
     /// Memory of the streams that receive active numbers.
-    streams: HashSet<ClassId>,
+    streams: HashSet<AliasSetId>,
     /// Memory into which streams are read.
-    read: HashSet<ClassId>,
+    read: HashSet<AliasSetId>,
     /// Text moves from the alias sets of the first list to the alias sets of the second.
-    moves: Vec<(Vec<ClassId>, Vec<ClassId>)>,
+    moves: Vec<(Vec<AliasSetId>, Vec<AliasSetId>)>,
     /// A stream is read, or a file is mapped.
     from_stream: bool,
     /// The text of streams may lie in memory.
     memory_stream: bool,
     /// Reads of useful numbers.
-    wanted: Vec<Site<'u>>,
+    useful_reads: Vec<Site<'u>>,
     /// Reads of integers that may become useful numbers.
-    digits: Vec<Site<'u>>,
+    integer_reads: Vec<Site<'u>>,
     /// Unknown callees that may return or store useful numbers.
-    unknown: Vec<Site<'u>>,
+    unknown_reads: Vec<Site<'u>>,
     /// Variadic argument lists with active numbers.
-    active_lists: HashSet<ClassId>,
+    active_lists: HashSet<AliasSetId>,
     /// Variadic argument lists with addresses of useful numbers.
-    wanted_lists: HashSet<ClassId>,
+    wanted_lists: HashSet<AliasSetId>,
 }
 
 /// Returns a warning for each such read. The pipeline turns the warning into an error unless it is allowed.
-pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> Vec<Diagnostic> {
-    let mut ways = Ways {
-        active_lists: text_in_lists::find(facts, |func, arg| varies(facts, classes, func, arg)),
-        wanted_lists: text_in_lists::find(facts, |func, arg| {
-            leads_to(facts, func, arg, Depth::Near, |class| {
+pub(crate) fn findings(facts: View<'_>, classes: &MemoryActivity, flow: &Flow) -> Vec<Diagnostic> {
+    let mut ways = TextFlows {
+        active_lists: text_in_lists::lists_with_argument(facts, |func, arg| {
+            is_varied_argument(facts, classes, func, arg)
+        }),
+        wanted_lists: text_in_lists::lists_with_argument(facts, |func, arg| {
+            reaches(facts, func, arg, Depth::Near, |class| {
                 classes.is_useful(class)
             })
         }),
-        ..Ways::default()
+        ..TextFlows::default()
     };
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            ways.meet(facts, classes, (func, body, op));
+            ways.visit_op(facts, classes, (func, body, op));
         }
     }
     let returns = ways.from_stream || ways.memory_stream;
@@ -87,9 +89,9 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> V
     let written = ways.to_memory.first().or(stream).copied();
     let mut told: Vec<Diagnostic> = Vec::new();
     if let Some(written) = written {
-        let texts = Texts::of(facts);
+        let texts = WrittenText::of(facts);
         let read = ways
-            .wanted
+            .useful_reads
             .iter()
             .filter(|site| texts.may_reach(facts, **site));
         told.extend(read.map(|site| warning(facts, *site, written)));
@@ -101,17 +103,17 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts, flow: &Flow) -> V
         let handed = |site: &&Site<'_>| {
             let args = facts.unit.call_args(site.1, site.2);
             args.into_iter().any(|arg| {
-                (facts.memory.class(site.0, arg)).is_some_and(|c| ways.goals.contains(&c))
+                (facts.memory.alias_set(site.0, arg)).is_some_and(|c| ways.receivers.contains(&c))
             })
         };
-        let read = ways.unknown.iter().filter(handed);
+        let read = ways.unknown_reads.iter().filter(handed);
         told.extend(read.map(|site| warning(facts, *site, *written)));
     }
     told
 }
 
-impl<'u> Ways<'u> {
-    fn meet(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>) {
+impl<'u> TextFlows<'u> {
+    fn visit_op(&mut self, facts: View<'u>, classes: &MemoryActivity, site: Site<'u>) {
         let (func, body, op) = site;
         let callee = facts.closure.callee(facts.unit, body, op);
         if let Some(Callee::Inside(callee) | Callee::Outside(callee)) = callee {
@@ -133,14 +135,14 @@ impl<'u> Ways<'u> {
             _ => {}
         }
     }
-    fn call(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+    fn call(&mut self, facts: View<'u>, classes: &MemoryActivity, site: Site<'u>, callee: FuncId) {
         let (func, body, op) = site;
         let unit = facts.unit;
         let result = call_result(body, op);
         let matters = result.is_some_and(|result| classes.value_useful(func, result));
         match unit.known(callee) {
             None if unit.functions[callee].body.is_none() => {
-                self.unknown(facts, classes, site, matters);
+                self.record_unknown_call(facts, classes, site, matters);
             }
             Some(ExternalFn::System(
                 known @ (SystemFn::PrintToMemory | SystemFn::Print | SystemFn::WriteDescriptor),
@@ -149,14 +151,14 @@ impl<'u> Ways<'u> {
             Some(ExternalFn::System(SystemFn::Map)) => self.map(facts, classes, site),
             Some(ExternalFn::System(SystemFn::MemoryStream)) => self.memory_stream = true,
             Some(ExternalFn::Text(TextFn::ToFloat | TextFn::ToInt)) if matters => {
-                self.wanted.push(site);
+                self.useful_reads.push(site);
             }
-            Some(ExternalFn::Text(TextFn::ToInt)) => self.digits.push(site),
+            Some(ExternalFn::Text(TextFn::ToInt)) => self.integer_reads.push(site),
             Some(ExternalFn::Text(
                 TextFn::Strcpy | TextFn::Strncpy | TextFn::Strcat | TextFn::Strncat,
             )) => {
                 let args = unit.call_args(body, op);
-                let class = |arg: Option<&Value>| facts.memory.class(func, *arg?);
+                let class = |arg: Option<&Value>| facts.memory.alias_set(func, *arg?);
                 let (to, from) = (class(args.first()), class(args.get(1)));
                 self.moves
                     .push((from.into_iter().collect(), to.into_iter().collect()));
@@ -165,19 +167,19 @@ impl<'u> Ways<'u> {
         }
     }
     /// Records a call of an unknown function as a read, a stream write, or both.
-    fn unknown(
+    fn record_unknown_call(
         &mut self,
-        facts: Facts<'_>,
-        classes: &ClassFacts,
+        facts: View<'_>,
+        classes: &MemoryActivity,
         site: Site<'u>,
         gives_number: bool,
     ) {
         let args = facts.unit.call_args(site.1, site.2);
-        let leads = |test: &dyn Fn(ClassId) -> bool| {
-            (args.iter()).any(|arg| leads_to(facts, site.0, *arg, Depth::Any, test))
+        let leads = |test: &dyn Fn(AliasSetId) -> bool| {
+            (args.iter()).any(|arg| reaches(facts, site.0, *arg, Depth::Any, test))
         };
         if gives_number || leads(&|class| classes.is_useful(class)) {
-            self.unknown.push(site);
+            self.unknown_reads.push(site);
         }
         if leads(&|class| classes.is_varied(class)) {
             self.to_stream.push(site);
@@ -185,8 +187,8 @@ impl<'u> Ways<'u> {
     }
     fn write(
         &mut self,
-        facts: Facts<'_>,
-        classes: &ClassFacts,
+        facts: View<'_>,
+        classes: &MemoryActivity,
         site: Site<'u>,
         (callee, known): (FuncId, SystemFn),
     ) {
@@ -196,24 +198,25 @@ impl<'u> Ways<'u> {
         let name = unit.functions[callee].name.as_str();
         let is_object = is_cpp_text_function(name);
         let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
-        let written: Vec<ClassId> = (args.iter().enumerate())
+        let written: Vec<AliasSetId> = (args.iter().enumerate())
             .filter(|(index, _)| effects.writes.argument(*index))
-            .flat_map(|(_, arg)| reached(facts, func, *arg, Depth::Any))
+            .flat_map(|(_, arg)| reachable_memory(facts, func, *arg, Depth::Any))
             .collect();
         if is_object {
             let behind = args
                 .iter()
-                .flat_map(|arg| reached(facts, func, *arg, Depth::Any));
-            let result = call_result(body, op).and_then(|value| facts.memory.class(func, value));
+                .flat_map(|arg| reachable_memory(facts, func, *arg, Depth::Any));
+            let result =
+                call_result(body, op).and_then(|value| facts.memory.alias_set(func, value));
             let to = written.iter().copied().chain(result).collect();
             self.moves.push((behind.collect(), to));
         }
         let is_active = |arg: &Value| {
-            let class = facts.memory.class(func, *arg);
-            varies(facts, classes, func, *arg)
+            let class = facts.memory.alias_set(func, *arg);
+            is_varied_argument(facts, classes, func, *arg)
                 || class.is_some_and(|class| self.active_lists.contains(&class))
                 || reads_address_lists(name)
-                    && leads_to(facts, func, *arg, Depth::Any, |class| {
+                    && reaches(facts, func, *arg, Depth::Any, |class| {
                         classes.is_varied(class)
                     })
         };
@@ -234,44 +237,44 @@ impl<'u> Ways<'u> {
         let goals = args
             .iter()
             .filter(|arg| facts.words.carries_pointer(func, **arg));
-        let goals = goals.filter(|arg| !varies(facts, classes, func, **arg));
-        self.goals
-            .extend(goals.filter_map(|arg| facts.memory.class(func, *arg)));
+        let goals = goals.filter(|arg| !is_varied_argument(facts, classes, func, **arg));
+        self.receivers
+            .extend(goals.filter_map(|arg| facts.memory.alias_set(func, *arg)));
     }
-    fn read(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+    fn read(&mut self, facts: View<'_>, classes: &MemoryActivity, site: Site<'u>, callee: FuncId) {
         let (func, body, op) = site;
         self.from_stream = true;
-        self.digits.push(site);
+        self.integer_reads.push(site);
         let depth = match reads_address_lists(&facts.unit.functions[callee].name) {
             true => Depth::Any,
             false => Depth::Near,
         };
         let args = facts.unit.call_args(body, op);
         let is_wanted = |arg: &Value| {
-            let class = facts.memory.class(func, *arg);
-            leads_to(facts, func, *arg, depth, |class| classes.is_useful(class))
+            let class = facts.memory.alias_set(func, *arg);
+            reaches(facts, func, *arg, depth, |class| classes.is_useful(class))
                 || class.is_some_and(|class| self.wanted_lists.contains(&class))
         };
         if args.iter().any(is_wanted) {
-            self.wanted.push(site);
+            self.useful_reads.push(site);
         }
         let into = args
             .iter()
-            .flat_map(|arg| reached(facts, func, *arg, depth));
+            .flat_map(|arg| reachable_memory(facts, func, *arg, depth));
         self.read.extend(into);
     }
     /// Records a mapped file: stores to the mapping are written to the file.
-    fn map(&mut self, facts: Facts<'_>, classes: &ClassFacts, site: Site<'u>) {
+    fn map(&mut self, facts: View<'_>, classes: &MemoryActivity, site: Site<'u>) {
         let (func, body, op) = site;
-        let class = call_result(body, op).and_then(|value| facts.memory.class(func, value));
-        let Some(class) = class.filter(|_| !maps_no_file(facts.unit, body, op)) else {
+        let class = call_result(body, op).and_then(|value| facts.memory.alias_set(func, value));
+        let Some(class) = class.filter(|_| !is_anonymous_mapping(facts.unit, body, op)) else {
             // Not an error: the mapping is anonymous or is never accessed.
             return;
         };
         self.from_stream = true;
         self.read.insert(class);
         if classes.is_useful(class) {
-            self.wanted.push(site);
+            self.useful_reads.push(site);
         }
         if classes.is_varied(class) {
             self.to_stream.push(site);
@@ -280,10 +283,10 @@ impl<'u> Ways<'u> {
     /// Returns useful conversions to floats of integers that the program reads from text of active numbers.
     fn conversions(
         &self,
-        facts: Facts<'u>,
-        classes: &ClassFacts,
+        facts: View<'u>,
+        classes: &MemoryActivity,
         flow: &Flow,
-        texts: &Texts,
+        texts: &WrittenText,
     ) -> Vec<Site<'u>> {
         let mut text = self.text.clone();
         if !self.to_stream.is_empty() {
@@ -306,7 +309,7 @@ impl<'u> Ways<'u> {
                 break;
             }
         }
-        let read = self.digits.iter().filter(|site| {
+        let read = self.integer_reads.iter().filter(|site| {
             let callee = facts.unit.callee(site.1, site.2);
             let known = callee.and_then(|f| facts.unit.known(f));
             match known {
@@ -316,7 +319,7 @@ impl<'u> Ways<'u> {
         });
         let results = read.filter_map(|site| Some((site.0, call_result(site.1, site.2)?)));
         let results: Vec<(FuncId, Value)> = results.collect();
-        text_digits::conversions(facts, classes, flow, &text, &results)
+        text_digits::text_conversions(facts, classes, flow, &text, &results)
     }
 }
 
@@ -330,37 +333,39 @@ enum Depth {
 }
 
 /// Returns the memory behind an argument.
-fn reached(facts: Facts<'_>, func: FuncId, arg: Value, depth: Depth) -> Vec<ClassId> {
+fn reachable_memory(facts: View<'_>, func: FuncId, arg: Value, depth: Depth) -> Vec<AliasSetId> {
     if !facts.words.carries_pointer(func, arg) {
         return Vec::new();
     }
     let places = facts.memory.places(func, arg).iter().flatten();
-    let mut list: Vec<ClassId> = places.map(|place| place.class).collect();
-    let mut seen: HashSet<ClassId> = list.iter().copied().collect();
+    let mut list: Vec<AliasSetId> = places.map(|place| place.class).collect();
+    let mut seen: HashSet<AliasSetId> = list.iter().copied().collect();
     let mut next = 0;
     while depth == Depth::Any
         && let Some(&class) = list.get(next)
     {
         next += 1;
-        let stored = facts.memory.stored(class).into_iter();
+        let stored = facts.memory.pointees(class).into_iter();
         list.extend(stored.filter(|class| seen.insert(*class)));
     }
     list
 }
 
 /// Returns true if `has` holds for some memory behind an argument.
-fn leads_to(
-    facts: Facts<'_>,
+fn reaches(
+    facts: View<'_>,
     func: FuncId,
     arg: Value,
     depth: Depth,
-    has: impl Fn(ClassId) -> bool,
+    has: impl Fn(AliasSetId) -> bool,
 ) -> bool {
-    reached(facts, func, arg, depth).into_iter().any(has)
+    reachable_memory(facts, func, arg, depth)
+        .into_iter()
+        .any(has)
 }
 
 /// Returns true if a mapping is private and anonymous rather than of a file.
-fn maps_no_file(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_anonymous_mapping(unit: &Unit, body: &Body, op: Op) -> bool {
     /// Linux's `MAP_ANONYMOUS`, without `MAP_SHARED`.
     const ANONYMOUS: i64 = 0x20;
     const SHARED: i64 = 0x01;
@@ -425,13 +430,13 @@ fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
 }
 
 /// The memory into which a call graph may write text.
-struct Texts {
-    written: HashSet<ClassId>,
+struct WrittenText {
+    written: HashSet<AliasSetId>,
 }
 
-impl Texts {
-    fn of(facts: Facts<'_>) -> Texts {
-        let mut texts = Texts {
+impl WrittenText {
+    fn of(facts: View<'_>) -> WrittenText {
+        let mut texts = WrittenText {
             written: HashSet::new(),
         };
         for (func, body) in facts.closure.bodies(facts.unit) {
@@ -449,7 +454,7 @@ impl Texts {
             .extend(facts.memory.copies().iter().map(|copy| copy.to.class));
         texts
     }
-    fn call(&mut self, facts: Facts<'_>, (func, body, op): Site<'_>) {
+    fn call(&mut self, facts: View<'_>, (func, body, op): Site<'_>) {
         let unit = facts.unit;
         let effects = match facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(_)) | None => return,
@@ -464,17 +469,17 @@ impl Texts {
         }
     }
     /// Records the memory behind a pointer and, if `beyond` is set, all memory reachable from it.
-    fn note(&mut self, facts: Facts<'_>, func: FuncId, ptr: Value, beyond: bool) {
+    fn note(&mut self, facts: View<'_>, func: FuncId, ptr: Value, beyond: bool) {
         let places = facts.memory.places(func, ptr).iter().flatten();
-        let mut work: Vec<ClassId> = places.map(|place| place.class).collect();
+        let mut work: Vec<AliasSetId> = places.map(|place| place.class).collect();
         while let Some(class) = work.pop() {
             if self.written.insert(class) && beyond {
-                work.extend(facts.memory.stored(class));
+                work.extend(facts.memory.pointees(class));
             }
         }
     }
     /// Returns true if a read may see text written by the call graph.
-    fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
+    fn may_reach(&self, facts: View<'_>, (func, body, op): Site<'_>) -> bool {
         let callee = facts.unit.callee(body, op);
         if let Some(ExternalFn::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
             return true;
@@ -482,21 +487,21 @@ impl Texts {
         let args = facts.unit.call_args(body, op);
         let class = args
             .first()
-            .and_then(|text| facts.memory.class(func, *text));
+            .and_then(|text| facts.memory.alias_set(func, *text));
         class.is_none_or(|class| {
             let origins = &facts.memory.get(class).origins;
-            self.written.contains(&class) || !origins.iter().all(|o| is_given(facts, o))
+            self.written.contains(&class) || !origins.iter().all(|o| predates_call(facts, o))
         })
     }
 }
 
 /// Returns true if memory exists before the call graph runs: memory of an argument, a variable or the
 /// environment. Memory from any other function may hold text of that function.
-fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
+fn predates_call(facts: View<'_>, origin: &MemoryOrigin) -> bool {
     match *origin {
         // External memory also holds the program's text; external code received no text of the call graph.
-        Origin::Argument(..) | Origin::Global(_) | Origin::Unseen => true,
-        Origin::Elsewhere(func, op) => {
+        MemoryOrigin::Argument(..) | MemoryOrigin::Global(_) | MemoryOrigin::Unknown => true,
+        MemoryOrigin::External(func, op) => {
             let body = facts.unit.functions[func].body.as_deref();
             let callee = body.and_then(|body| facts.unit.callee(body, op));
             callee.is_some_and(|f| {
@@ -504,20 +509,20 @@ fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
                 matches!(name, "getenv" | "secure_getenv")
             })
         }
-        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) => false,
+        MemoryOrigin::Alloca(..) | MemoryOrigin::Heap(..) | MemoryOrigin::Function(_) => false,
     }
 }
 
 /// Returns true if an argument is, or directly points to, a number that depends on active inputs.
-fn varies(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, arg: Value) -> bool {
-    let behind = facts.memory.class(func, arg);
+fn is_varied_argument(facts: View<'_>, classes: &MemoryActivity, func: FuncId, arg: Value) -> bool {
+    let behind = facts.memory.alias_set(func, arg);
     classes.value_varied(func, arg)
-        || classes.is_scrambled(func, arg)
+        || classes.is_bitwise_tainted(func, arg)
         || facts.words.carries_pointer(func, arg)
             && behind.is_some_and(|class| classes.is_varied(class))
 }
 
-fn warning(facts: Facts<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
+fn warning(facts: View<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
     let unit = facts.unit;
     let place = |site: Site<'_>| unit.span(site.1.ops[site.2].loc);
     let function = &unit.functions[read.0];

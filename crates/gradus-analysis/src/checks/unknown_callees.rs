@@ -2,14 +2,18 @@
 //! call. Diagnostics about memory contents are therefore attributed to the callees. Regions that stay with
 //! OpenMP's library are treated alike, because the library passes shared variables as integers.
 
-use crate::activity::memory::{ClassFacts, ClassState, Facts};
+use crate::activity::memory::{MemoryActivity, ShadowPresence, View};
 use crate::call_graph::Callee;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Severity};
 use std::collections::BTreeSet;
 
 /// Adds the possible unknown callees to diagnostics about memory contents. If the callee is itself refused,
 /// the diagnostics about contents are redundant and are removed.
-pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<Diagnostic>) {
+pub(crate) fn attribute_to_unknown_callees(
+    facts: View<'_>,
+    classes: &MemoryActivity,
+    findings: &mut Vec<Diagnostic>,
+) {
     let about_memory = |d: &Diagnostic| matches!(d.code, Code::UnknownMemoryType | Code::FloatBits);
     if !findings.iter().any(about_memory) {
         return;
@@ -18,7 +22,7 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<D
         findings.retain(|d| !about_memory(d));
         return;
     }
-    let names = names(facts, classes);
+    let names = names_of_unknown_callees(facts, classes);
     if names.is_empty() {
         return;
     }
@@ -44,7 +48,7 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<D
 }
 
 /// Returns the names of the unknown callees that receive active memory.
-fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
+fn names_of_unknown_callees(facts: View<'_>, classes: &MemoryActivity) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for site in facts.closure.calls_in(func) {
@@ -52,7 +56,7 @@ fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
                 continue;
             };
             let unknown = facts.unit.known(callee).is_none();
-            if unknown && sees_active_memory(facts, classes, func, body, site.op) {
+            if unknown && receives_active_memory(facts, classes, func, body, site.op) {
                 names.insert(facts.unit.functions[callee].name.clone());
             }
         }
@@ -60,18 +64,18 @@ fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
     names
 }
 
-fn sees_active_memory(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
+fn receives_active_memory(
+    facts: View<'_>,
+    classes: &MemoryActivity,
     func: FuncId,
     body: &Body,
     op: Op,
 ) -> bool {
     let args = facts.unit.call_args(body, op);
     args.into_iter().any(|arg| {
-        let class = facts.memory.class(func, arg);
+        let class = facts.memory.alias_set(func, arg);
         class.is_some_and(|class| {
-            facts.memory.get(class).escaped && classes.state(class) != ClassState::Inactive
+            facts.memory.get(class).escaped && classes.state(class) != ShadowPresence::Inactive
         })
     })
 }

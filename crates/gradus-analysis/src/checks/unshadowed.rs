@@ -3,11 +3,11 @@
 
 use crate::activity::flow_graph;
 use crate::activity::flow_graph::ValueAccess;
-use crate::activity::memory::{ClassFacts, Facts};
+use crate::activity::memory::{MemoryActivity, View};
 use crate::call_graph::{CallSite, Callee};
 use crate::checks::findings::{at, name_of};
 use crate::checks::persistent_memory;
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
@@ -23,10 +23,10 @@ pub(crate) struct Provenance {
 }
 
 /// Reports active values that are stored to memory without a shadow and read back.
-pub(crate) fn of_memory(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
-    source: impl Fn(ClassId) -> Provenance,
+pub(crate) fn memory_diagnostics(
+    facts: View<'_>,
+    classes: &MemoryActivity,
+    source: impl Fn(AliasSetId) -> Provenance,
 ) -> Vec<Diagnostic> {
     let mut list = Vec::new();
     let mut told = HashSet::new();
@@ -37,7 +37,7 @@ pub(crate) fn of_memory(
                     // Not an error: a load writes no memory.
                     return;
                 };
-                let Some(class) = facts.memory.class(func, ptr) else {
+                let Some(class) = facts.memory.alias_set(func, ptr) else {
                     // Not an error: the address is null or undefined.
                     return;
                 };
@@ -45,16 +45,16 @@ pub(crate) fn of_memory(
                     classes.value_varied(func, value) && facts.words.carries_float(func, value);
                 let from = source(class);
                 let read_back =
-                    || classes.is_useful(class) || meets_exported(facts, classes, class);
+                    || classes.is_useful(class) || may_alias_exported(facts, classes, class);
                 let refused = from.barred.is_some() || from.bare && read_back();
                 if varied && refused && told.insert(class) {
-                    list.push(stored(facts, func, body, op, class, from.barred));
+                    list.push(unshadowed_store(facts, func, body, op, class, from.barred));
                 } else if varied && from.promised && told.insert(class) {
-                    let others = facts.memory.classes().map(|(other, _)| other);
+                    let others = facts.memory.alias_sets().map(|(other, _)| other);
                     let mut read =
                         others.filter(|other| source(*other).promised && classes.is_useful(*other));
-                    if read.any(|other| may_meet(facts, class, other)) {
-                        list.push(perhaps_read(facts.unit, func, body, op));
+                    if read.any(|other| may_alias(facts, class, other)) {
+                        list.push(possible_const_alias(facts.unit, func, body, op));
                     }
                 }
             });
@@ -65,9 +65,10 @@ pub(crate) fn of_memory(
 
 /// Returns true if memory from an unknown callee may be an exported global that is read later. An unknown
 /// callee can access every exported variable.
-fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> bool {
+fn may_alias_exported(facts: View<'_>, classes: &MemoryActivity, class: AliasSetId) -> bool {
     let origins = &facts.memory.get(class).origins;
-    let is_unseen = |o: &Origin| matches!(o, Origin::Elsewhere(..) | Origin::Unseen);
+    let is_unseen =
+        |o: &MemoryOrigin| matches!(o, MemoryOrigin::External(..) | MemoryOrigin::Unknown);
     let is_exported = |global: &GlobalId| {
         let variable = &facts.unit.globals[*global];
         !variable.constant && variable.linkage != Linkage::Internal
@@ -75,7 +76,7 @@ fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> boo
     let is_read = |global: &GlobalId| {
         let other = facts.memory.global(*global).map(|place| place.class);
         other.is_some_and(|other| {
-            classes.is_useful(other) && persistent_memory::same_floats(facts, class, other)
+            classes.is_useful(other) && persistent_memory::share_float_type(facts, class, other)
         })
     };
     let mut globals = facts.closure.globals().iter();
@@ -84,12 +85,12 @@ fn meets_exported(facts: Facts<'_>, classes: &ClassFacts, class: ClassId) -> boo
 
 /// Returns the diagnostic for a result with a requested shadow that may lead to floats without a shadow.
 /// The shadow of such a pointer is the pointer itself: the caller would read primal values as derivatives.
-pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagnostic {
+pub(crate) fn unshadowed_result(facts: View<'_>, root: FuncId, class: AliasSetId) -> Diagnostic {
     let unit = facts.unit;
     let name = name_of(unit, root);
     let origins = &facts.memory.get(class).origins;
     let variable = origins.iter().find_map(|origin| match origin {
-        Origin::Global(global) => Some(&unit.globals[*global].name),
+        MemoryOrigin::Global(global) => Some(&unit.globals[*global].name),
         _ => None,
     });
     let behind = match variable {
@@ -106,7 +107,7 @@ pub(crate) fn returned(facts: Facts<'_>, root: FuncId, class: ClassId) -> Diagno
 }
 
 /// Returns the warning for a read that may alias a value stored to const memory.
-fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+fn possible_const_alias(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
     let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
     Diagnostic::warning(Code::ZeroDerivative, message)
         .in_function(name_of(unit, func))
@@ -116,22 +117,22 @@ fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
 
 /// Returns true if two alias sets may alias through pointers stored before the call. Two direct arguments
 /// do not count, because the caller knows whether they alias.
-fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
-    let named = |class: ClassId| {
+fn may_alias(facts: View<'_>, a: AliasSetId, b: AliasSetId) -> bool {
+    let named = |class: AliasSetId| {
         let origins = &facts.memory.get(class).origins;
         origins
             .iter()
-            .any(|origin| matches!(origin, Origin::Argument(..)))
+            .any(|origin| matches!(origin, MemoryOrigin::Argument(..)))
     };
-    a != b && !(named(a) && named(b)) && persistent_memory::same_floats(facts, a, b)
+    a != b && !(named(a) && named(b)) && persistent_memory::share_float_type(facts, a, b)
 }
 
-fn stored(
-    facts: Facts<'_>,
+fn unshadowed_store(
+    facts: View<'_>,
     func: FuncId,
     body: &Body,
     op: Op,
-    class: ClassId,
+    class: AliasSetId,
     barred: Option<GlobalId>,
 ) -> Diagnostic {
     let unit = facts.unit;
@@ -159,7 +160,7 @@ fn stored(
         params.get(index).is_some_and(|ty| unit.types.is_ptr(*ty))
     };
     let argument = origins.iter().find_map(|o| match o {
-        Origin::Argument(func, index) if is_pointer(*func, *index as usize) => {
+        MemoryOrigin::Argument(func, index) if is_pointer(*func, *index as usize) => {
             Some((*func, *index as usize))
         }
         _ => None,
@@ -185,14 +186,16 @@ fn stored(
 
 /// Returns the diagnostic for memory from an unknown callee: an allocator without source.
 fn from_allocator(
-    facts: Facts<'_>,
+    facts: View<'_>,
     (func, body, store): (FuncId, &Body, Op),
-    class: ClassId,
+    class: AliasSetId,
 ) -> Option<Diagnostic> {
     let unit = facts.unit;
     let sites = facts.closure.bodies(unit);
     let sites = sites.flat_map(|(func, _)| facts.closure.calls_in(func));
-    let givers: Vec<&CallSite> = sites.filter(|site| gives(facts, class, site)).collect();
+    let givers: Vec<&CallSite> = sites
+        .filter(|site| returns_into(facts, class, site))
+        .collect();
     // Prefers the call whose result is the base of the store's address.
     let base = base_of(body, body.operand(store, 1));
     let direct = |site: &&&CallSite| {
@@ -228,13 +231,13 @@ fn from_allocator(
 }
 
 /// Returns true if a call of an unknown function returns a pointer into an alias set.
-fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
+fn returns_into(facts: View<'_>, class: AliasSetId, site: &CallSite) -> bool {
     let unit = facts.unit;
     let not_seen = match site.callee {
         Callee::Outside(callee) => unit.known(callee).is_none(),
         Callee::Indirect(_) => {
             let callees = facts.memory.callees(site.caller, site.op);
-            callees.is_empty() && facts.memory.leads_elsewhere(site.caller, site.op)
+            callees.is_empty() && facts.memory.may_call_unknown(site.caller, site.op)
         }
         Callee::Inside(_) | Callee::Foreign => false,
     };
@@ -243,7 +246,7 @@ fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
     not_seen
         && result.is_some_and(|result| {
             facts.words.carries_pointer(site.caller, result)
-                && facts.memory.class(site.caller, result) == Some(class)
+                && facts.memory.alias_set(site.caller, result) == Some(class)
         })
 }
 

@@ -5,8 +5,8 @@
 //! pointer loaded after the block's address was stored. Loops, and null checks of the pointer, may enclose
 //! the free. If the allocating function has no such free, all of its callers must.
 
-use crate::activity::memory::Facts;
-use crate::points_to::alias_sets::{ClassId, Origin};
+use crate::activity::memory::View;
+use crate::points_to::alias_sets::{AliasSetId, MemoryOrigin};
 use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -14,19 +14,19 @@ use std::collections::{HashMap, HashSet};
 const DEPTH_MAX: usize = 6;
 
 /// Returns the alias sets whose blocks are always freed. `frees` lists the freeing calls by alias set.
-pub(crate) fn find(
-    facts: Facts<'_>,
-    frees: &HashMap<ClassId, Vec<(FuncId, Op)>>,
-) -> HashSet<ClassId> {
-    let surely = |(class, sites): (&ClassId, &Vec<(FuncId, Op)>)| {
-        let search = Search {
+pub(crate) fn always_freed_sets(
+    facts: View<'_>,
+    frees: &HashMap<AliasSetId, Vec<(FuncId, Op)>>,
+) -> HashSet<AliasSetId> {
+    let surely = |(class, sites): (&AliasSetId, &Vec<(FuncId, Op)>)| {
+        let search = FreeSearch {
             facts,
             sites,
-            freeing: freeing(facts, sites),
+            freeing: freeing_functions(facts, sites),
         };
         let made = facts.memory.get(*class).origins.iter();
         let made = made.filter_map(|origin| match origin {
-            Origin::Heap(func, op) => Some((*func, *op)),
+            MemoryOrigin::Heap(func, op) => Some((*func, *op)),
             _ => None,
         });
         let mut made = made.peekable();
@@ -36,15 +36,15 @@ pub(crate) fn find(
     frees.iter().filter_map(surely).collect()
 }
 
-struct Search<'a> {
-    facts: Facts<'a>,
+struct FreeSearch<'a> {
+    facts: View<'a>,
     sites: &'a [(FuncId, Op)],
     /// The functions that free such blocks, directly or in callees.
     freeing: HashSet<FuncId>,
 }
 
 /// Returns the functions that contain a site, directly or in callees.
-fn freeing(facts: Facts<'_>, sites: &[(FuncId, Op)]) -> HashSet<FuncId> {
+fn freeing_functions(facts: View<'_>, sites: &[(FuncId, Op)]) -> HashSet<FuncId> {
     let mut work: Vec<FuncId> = sites.iter().map(|(func, _)| *func).collect();
     let mut found = HashSet::new();
     while let Some(func) = work.pop() {
@@ -55,7 +55,7 @@ fn freeing(facts: Facts<'_>, sites: &[(FuncId, Op)]) -> HashSet<FuncId> {
     found
 }
 
-impl<'a> Search<'a> {
+impl<'a> FreeSearch<'a> {
     fn body(&self, func: FuncId) -> Option<&'a Body> {
         self.facts.unit.functions[func].body.as_deref()
     }
@@ -66,12 +66,13 @@ impl<'a> Search<'a> {
         let Some(body) = self.body(func).filter(|_| depth < DEPTH_MAX) else {
             return false;
         };
-        let later = Later::of(body, op);
+        let later = AfterOp::of(body, op);
         let here = |free: &Op| {
-            later.has(*free)
+            later.contains(*free)
                 && self.frees(func, *free, Some(&later), depth)
-                && self.is_on_every_way(body, *free, body.parent(op))
-                && !(self.sites.contains(&(func, *free)) && is_of_another_run(body, op, *free))
+                && self.is_on_all_paths(body, *free, body.parent(op))
+                && !(self.sites.contains(&(func, *free))
+                    && may_free_earlier_iteration(body, op, *free))
         };
         if body.walk(body.root()).any(|free| here(&free)) {
             return true;
@@ -85,7 +86,7 @@ impl<'a> Search<'a> {
 
     /// Returns true if an op frees such a block, directly or in a callee. `later` restricts frees to
     /// pointers obtained after the allocation.
-    fn frees(&self, func: FuncId, op: Op, later: Option<&Later<'_>>, depth: usize) -> bool {
+    fn frees(&self, func: FuncId, op: Op, later: Option<&AfterOp<'_>>, depth: usize) -> bool {
         let (unit, Some(body)) = (self.facts.unit, self.body(func)) else {
             return false;
         };
@@ -93,7 +94,7 @@ impl<'a> Search<'a> {
             return false;
         };
         let args = unit.call_args(body, op);
-        let is_new = |value: Value| later.is_none_or(|later| later.is_new(value));
+        let is_new = |value: Value| later.is_none_or(|later| later.is_obtained_later(value));
         if self.sites.contains(&(func, op)) {
             let freed = unit.known_effects(callee).and_then(|known| known.frees);
             return freed.is_some_and(|i| is_new(args[usize::from(i)]));
@@ -103,18 +104,18 @@ impl<'a> Search<'a> {
             return false;
         };
         // The callee's own loads follow the allocation; its arguments must be new.
-        let given = Later::all_but_params(inner, |number| {
+        let given = AfterOp::all_but_params(inner, |number| {
             args.get(number).is_some_and(|arg| is_new(*arg))
         });
         let mut ops = inner.walk(inner.root());
         ops.any(|op| {
             self.frees(callee, op, Some(&given), depth + 1)
-                && self.is_on_every_way(inner, op, Some(inner.root()))
+                && self.is_on_all_paths(inner, op, Some(inner.root()))
         })
     }
 
     /// Returns true if control in the region `from` always reaches `op`, in the region or after it.
-    fn is_on_every_way(&self, body: &Body, op: Op, from: Option<Region>) -> bool {
+    fn is_on_all_paths(&self, body: &Body, op: Op, from: Option<Region>) -> bool {
         let (mut at, Some(from)) = (body.parent(op), from) else {
             return false;
         };
@@ -127,7 +128,7 @@ impl<'a> Search<'a> {
             };
             let passes = match body.kind(owner) {
                 OpKind::For { .. } | OpKind::Loop { .. } => true,
-                OpKind::If => self.asks_for_null(body, body.operand(owner, 0), op),
+                OpKind::If => self.is_null_check(body, body.operand(owner, 0), op),
                 _ => false,
             };
             if !passes {
@@ -139,7 +140,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns true if a condition compares an argument of the op `given` with null.
-    fn asks_for_null(&self, body: &Body, condition: Value, given: Op) -> bool {
+    fn is_null_check(&self, body: &Body, condition: Value, given: Op) -> bool {
         let Some(op) = body.def_op(condition) else {
             return false;
         };
@@ -148,7 +149,7 @@ impl<'a> Search<'a> {
                 .is_some_and(|id| matches!(self.facts.unit.constant(id).kind, ConstKind::Zero))
         };
         let args = self.facts.unit.call_args(body, given);
-        let is_given = |value: Value| args.iter().any(|arg| is_same(body, *arg, value));
+        let is_given = |value: Value| args.iter().any(|arg| is_equal(body, *arg, value));
         matches!(body.kind(op), OpKind::ICmp(_))
             && body.operands(op).any(is_null)
             && body.operands(op).any(is_given)
@@ -157,37 +158,37 @@ impl<'a> Search<'a> {
 
 /// Returns true if a free shares a loop with the allocation and may free a block of an earlier iteration.
 /// The freed pointer is then loaded from a location other than the store of the new block.
-fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
+fn may_free_earlier_iteration(body: &Body, made: Op, free: Op) -> bool {
     let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
     let mut loops = std::iter::successors(around(&free), around)
         .filter(|op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. }));
     let holds = |lp: Op| std::iter::successors(around(&made), around).any(|op| op == lp);
-    let store = stored(body, made);
+    let store = last_address_store(body, made);
     let is_this = |value: Value| {
         let read = body.def_op(value);
         body.results(made).contains(&value)
             || read.is_some_and(|read| {
                 store != made
                     && matches!(body.kind(read), OpKind::Load(_))
-                    && is_same(body, body.operand(read, 0), body.operand(store, 1))
+                    && is_equal(body, body.operand(read, 0), body.operand(store, 1))
             })
     };
     loops.any(holds) && !body.operands(free).any(is_this)
 }
 
 /// Returns true if two values are identical, or are loads from equal addresses.
-fn is_same(body: &Body, a: Value, b: Value) -> bool {
+fn is_equal(body: &Body, a: Value, b: Value) -> bool {
     let (Some(x), Some(y)) = (body.def_op(a), body.def_op(b)) else {
         return a == b || body.as_const(a).is_some() && body.as_const(a) == body.as_const(b);
     };
     let computes = matches!(body.kind(x), OpKind::Load(_) | OpKind::Addr { .. });
     let alike = || body.kind(x) == body.kind(y) && body.operand_count(x) == body.operand_count(y);
     let operands = || std::iter::zip(body.operands(x), body.operands(y));
-    a == b || computes && alike() && operands().all(|(a, b)| is_same(body, a, b))
+    a == b || computes && alike() && operands().all(|(a, b)| is_equal(body, a, b))
 }
 
 /// Returns the last op that stores the address allocated by `made`; `made` itself if there is none.
-fn stored(body: &Body, made: Op) -> Op {
+fn last_address_store(body: &Body, made: Op) -> Op {
     let mut work: Vec<Value> = body.results(made).to_vec();
     let mut seen = HashSet::new();
     let mut stores = HashSet::new();
@@ -216,42 +217,42 @@ fn stored(body: &Body, made: Op) -> Op {
 }
 
 /// The ops and parameters that count as later than an allocation.
-struct Later<'a> {
+struct AfterOp<'a> {
     body: &'a Body,
     /// The allocation; `ops` are the ops after it.
-    made: Option<Op>,
+    allocation: Option<Op>,
     ops: HashSet<Op>,
     /// The parameters that count as later.
     params: Vec<bool>,
 }
 
-impl<'a> Later<'a> {
-    fn of(body: &'a Body, made: Op) -> Later<'a> {
-        let stored = stored(body, made);
+impl<'a> AfterOp<'a> {
+    fn of(body: &'a Body, made: Op) -> AfterOp<'a> {
+        let stored = last_address_store(body, made);
         let ops = body
             .walk(body.root())
             .skip_while(|op| *op != stored)
             .skip(1);
-        Later {
+        AfterOp {
             body,
-            made: Some(made),
+            allocation: Some(made),
             ops: ops.collect(),
             params: vec![false; body.params().len()],
         }
     }
-    fn all_but_params(body: &'a Body, is_new: impl Fn(usize) -> bool) -> Later<'a> {
-        Later {
+    fn all_but_params(body: &'a Body, is_new: impl Fn(usize) -> bool) -> AfterOp<'a> {
+        AfterOp {
             body,
-            made: None,
+            allocation: None,
             ops: body.walk(body.root()).collect(),
             params: (0..body.params().len()).map(is_new).collect(),
         }
     }
-    fn has(&self, op: Op) -> bool {
+    fn contains(&self, op: Op) -> bool {
         self.ops.contains(&op)
     }
     /// Returns true if a pointer is the allocation's result, or is loaded or returned by a call after it.
-    fn is_new(&self, pointer: Value) -> bool {
+    fn is_obtained_later(&self, pointer: Value) -> bool {
         let mut work = vec![pointer];
         let mut seen = HashSet::new();
         while let Some(value) = work.pop() {
@@ -259,20 +260,22 @@ impl<'a> Later<'a> {
                 continue;
             }
             match self.body.values[value].def {
-                Definition::Result(op, _) if Some(op) == self.made => {}
+                Definition::Result(op, _) if Some(op) == self.allocation => {}
                 Definition::Result(op, _) => match self.body.kind(op) {
-                    OpKind::Load(_) | OpKind::Call(_) | OpKind::Invoke(_) if self.has(op) => {}
+                    OpKind::Load(_) | OpKind::Call(_) | OpKind::Invoke(_) if self.contains(op) => {}
                     OpKind::Addr { .. } | OpKind::Cast(_) | OpKind::Freeze => {
                         work.push(self.body.operand(op, 0));
                     }
-                    OpKind::If | OpKind::Switch(_) => work.extend(self.ends(op, value)),
+                    OpKind::If | OpKind::Switch(_) => {
+                        work.extend(self.terminator_operands(op, value))
+                    }
                     _ => return false,
                 },
                 Definition::Param(region, number) => match self.body.owner(region) {
-                    Some(owner) if self.has(owner) => {
+                    Some(owner) if self.contains(owner) => {
                         let alike = |v: &Value| self.body.ty(*v) == self.body.ty(value);
                         work.extend(self.body.operands(owner).filter(alike));
-                        work.extend(self.ends(owner, value));
+                        work.extend(self.terminator_operands(owner, value));
                     }
                     None if self.params.get(number as usize) == Some(&true) => {}
                     _ => return false,
@@ -284,7 +287,7 @@ impl<'a> Later<'a> {
     }
 
     /// Returns the terminator operands of an op's regions that have a value's type.
-    fn ends(&self, op: Op, value: Value) -> Vec<Value> {
+    fn terminator_operands(&self, op: Op, value: Value) -> Vec<Value> {
         let regions = self.body.op_regions(op).iter();
         let ends = regions.filter_map(|region| self.body.last(*region));
         let values = ends.flat_map(|end| self.body.operands(end));

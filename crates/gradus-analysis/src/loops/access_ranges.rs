@@ -11,11 +11,11 @@
 
 use crate::loops::affine::index_of;
 use crate::loops::guarded_bounds;
-use crate::loops::guarded_bounds::Guard;
+use crate::loops::guarded_bounds::GuardedBound;
 use crate::loops::trip_counts::Availability;
 use crate::memory::alias::Alias;
-use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
-use crate::scev::poly::{Linear, Root};
+use crate::memory::effects::{AccessKind, Effects, MemoryAccess, MemoryRegion};
+use crate::scev::poly::{BaseValue, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -55,9 +55,9 @@ pub struct Condition {
 
 /// The bytes touched behind one base pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RootExtent {
+pub struct BaseRange {
     /// The base pointer.
-    pub root: Root,
+    pub root: BaseValue,
     /// True if some byte is read.
     pub reads: bool,
     /// True if some byte is written or freed, or its lifetime changes.
@@ -68,25 +68,25 @@ pub struct RootExtent {
 
 /// The bytes touched behind each base pointer available at one op.
 #[derive(Clone, Debug, Default)]
-pub struct Extents {
+pub struct AccessRanges {
     /// The expressions; operands precede their uses.
     pub bounds: Vec<Bound>,
     /// The preconditions of the ranges.
     pub conditions: Vec<Condition>,
     /// The base pointers, in order of first use.
-    pub roots: Vec<RootExtent>,
+    pub roots: Vec<BaseRange>,
     /// Accesses through pointers not available at the op; [`Alias::objects`] returns their objects.
     pub others: Vec<MemoryAccess>,
 }
 
-impl Extents {
+impl AccessRanges {
     /// Returns the ranges of all accesses from `at` to the body's end, in terms of values available before
     /// `at`. `at` must be outside all loops.
-    pub fn of(availability: &Availability, effects: &Effects, at: Op) -> Extents {
+    pub fn of(availability: &Availability, effects: &Effects, at: Op) -> AccessRanges {
         let alias = availability.clobbers().alias;
         let later = |op: &Op| alias.nest.order(*op) >= alias.nest.order(at);
         let ops = alias.body.walk(alias.body.root()).filter(later);
-        Extents::of_ops(availability, effects, ops, at)
+        AccessRanges::of_ops(availability, effects, ops, at)
     }
 
     /// Returns the ranges of the accesses of `ops`, in terms of values available before `at`. The ops run
@@ -96,7 +96,7 @@ impl Extents {
         effects: &Effects,
         ops: impl Iterator<Item = Op>,
         at: Op,
-    ) -> Extents {
+    ) -> AccessRanges {
         let alias = availability.clobbers().alias;
         let mut finder = Finder {
             alias,
@@ -106,7 +106,7 @@ impl Extents {
             ranges: vec![None; alias.body.values.len()],
             wrapping: HashSet::new(),
             conditions: HashMap::new(),
-            found: Extents::default(),
+            found: AccessRanges::default(),
             positions: BTreeMap::new(),
         };
         for op in ops {
@@ -118,7 +118,7 @@ impl Extents {
     }
 
     /// Returns the range behind a base pointer.
-    pub fn of_root(&self, root: Root) -> Option<&RootExtent> {
+    pub fn of_root(&self, root: BaseValue) -> Option<&BaseRange> {
         self.roots.iter().find(|extent| extent.root == root)
     }
 }
@@ -140,36 +140,38 @@ struct Finder<'a> {
     /// The preconditions of a value's range, without those of its operands. An entry moves to `found` once
     /// the range is used.
     conditions: HashMap<Value, Condition>,
-    found: Extents,
+    found: AccessRanges,
     positions: BTreeMap<(u8, usize), usize>,
 }
 
 impl Finder<'_> {
     fn access(&mut self, access: &MemoryAccess) {
         let root = match access.place {
-            Place::At(ptr) => {
+            MemoryRegion::At(ptr) => {
                 let (unit, body) = (self.alias.unit, self.alias.body);
                 self.alias.forms.of_pointer(unit, body, ptr).root
             }
-            Place::Global(global) => Root::Global(global),
-            Place::Errno | Place::Inaccessible => return,
-            Place::Reachable | Place::Frame => return self.found.others.push(*access),
+            MemoryRegion::Global(global) => BaseValue::Global(global),
+            MemoryRegion::Errno | MemoryRegion::Inaccessible => return,
+            MemoryRegion::Reachable | MemoryRegion::Frame => {
+                return self.found.others.push(*access);
+            }
         };
-        if let Root::Value(value) = root
-            && self.availability.before(value, self.at).is_none()
+        if let BaseValue::Value(value) = root
+            && self.availability.ops_before(value, self.at).is_none()
         {
             return self.found.others.push(*access);
         }
         let range = self.bytes(access);
         let key = match root {
-            Root::Value(value) => (0, value.index()),
-            Root::Global(global) => (1, global.index()),
+            BaseValue::Value(value) => (0, value.index()),
+            BaseValue::Global(global) => (1, global.index()),
         };
         let next = self.found.roots.len();
         let position = *self.positions.entry(key).or_insert(next);
         let reads = access.kind == AccessKind::Read;
         if position == next {
-            self.found.roots.push(RootExtent {
+            self.found.roots.push(BaseRange {
                 root,
                 reads,
                 writes: !reads,
@@ -187,32 +189,32 @@ impl Finder<'_> {
 
     /// Returns the bytes of one access.
     fn bytes(&mut self, access: &MemoryAccess) -> Range {
-        let Place::At(ptr) = access.place else {
+        let MemoryRegion::At(ptr) = access.place else {
             return None;
         };
         let size = match (access.size, access.count) {
             (Some(size), _) => self.constant(i64::try_from(size).ok()?),
             (None, Some(count)) => {
-                self.availability.before(count, self.at)?;
+                self.availability.ops_before(count, self.at)?;
                 self.node(Bound::Unsigned(count))
             }
             _ => return None,
         };
         let (low, high) = self.range_of(ptr)?;
-        self.rest_on(ptr);
+        self.require_conditions(ptr);
         let offset = self.constant(access.offset);
         let (low, high) = (self.add(low, offset), self.add(high, offset));
         Some((low, self.add(high, size)))
     }
 
     /// Records the preconditions of a used value and, transitively, of its operands.
-    fn rest_on(&mut self, value: Value) {
+    fn require_conditions(&mut self, value: Value) {
         let mut work = vec![value];
         let mut seen: HashSet<Value> = HashSet::new();
         while let Some(value) = work.pop() {
             if seen.insert(value) {
                 self.found.conditions.extend(self.conditions.remove(&value));
-                work.extend(self.parts(value));
+                work.extend(self.range_operands(value));
             }
         }
     }
@@ -313,7 +315,11 @@ impl Finder<'_> {
                 Some(range) => self.ranges[value.index()] = Some(range),
                 None => {
                     work.push((value, true));
-                    work.extend(self.parts(value).into_iter().map(|part| (part, false)));
+                    work.extend(
+                        self.range_operands(value)
+                            .into_iter()
+                            .map(|part| (part, false)),
+                    );
                 }
             }
         }
@@ -339,10 +345,10 @@ impl Finder<'_> {
             let n = self.constant(n);
             return Some(Some((n, n)));
         }
-        if self.is_no_number(value) {
+        if self.is_undef_or_poison(value) {
             return Some(None);
         }
-        if self.availability.before(value, self.at).is_some() {
+        if self.availability.ops_before(value, self.at).is_some() {
             let leaf = self.node(Bound::Signed(value));
             return Some(Some((leaf, leaf)));
         }
@@ -355,13 +361,13 @@ impl Finder<'_> {
     }
 
     /// Returns true if a value is undef or poison.
-    fn is_no_number(&self, value: Value) -> bool {
+    fn is_undef_or_poison(&self, value: Value) -> bool {
         let kind = self.constant_kind(value);
         matches!(kind, Some(ConstKind::Undef | ConstKind::Poison))
     }
 
     /// Returns the values from whose ranges the range of `value` is computed.
-    fn parts(&self, value: Value) -> Vec<Value> {
+    fn range_operands(&self, value: Value) -> Vec<Value> {
         let body = self.alias.body;
         if self.is_compound(value) {
             let form = self.form(value);
@@ -414,14 +420,14 @@ impl Finder<'_> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         if unit.types.is_ptr(body.ty(value)) {
             let root = self.alias.forms.of_pointer(unit, body, value).root;
-            return root != Root::Value(value);
+            return root != BaseValue::Value(value);
         }
         let form = self.form(value);
         !matches!(form.terms.as_slice(), [(product, 1)] if product.as_slice() == [value])
     }
 
     /// Returns the polynomial form of an integer, or of a pointer's offset from its base.
-    fn form(&self, value: Value) -> Rc<Linear> {
+    fn form(&self, value: Value) -> Rc<Poly> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         match unit.types.is_ptr(body.ty(value)) {
             true => self.alias.forms.of_pointer(unit, body, value).offset,
@@ -459,7 +465,7 @@ impl Finder<'_> {
         let op = body.def_op(value)?;
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
-                let arms = self.parts(value);
+                let arms = self.range_operands(value);
                 let first = self.known(*arms.first()?);
                 arms.iter().fold(first, |hull, arm| {
                     let range = self.known(*arm);
@@ -467,7 +473,10 @@ impl Finder<'_> {
                 })
             }
             OpKind::Select => {
-                let (a, b) = (self.chosen(op, true), self.chosen(op, false));
+                let (a, b) = (
+                    self.select_arm_range(op, true),
+                    self.select_arm_range(op, false),
+                );
                 self.hull(a, b)
             }
             OpKind::Cast(CastOp::ZExt) => {
@@ -476,7 +485,7 @@ impl Finder<'_> {
             }
             OpKind::Cast(CastOp::Trunc) => {
                 let range = self.exact(op, 0)?;
-                self.as_signed(value, range)
+                self.without_wrap(value, range)
             }
             OpKind::Binary(BinaryOp::And) => self.masked(op),
             OpKind::Binary(kind) => {
@@ -498,7 +507,7 @@ impl Finder<'_> {
                     }
                     _ => None,
                 };
-                self.as_signed(value, range?)
+                self.without_wrap(value, range?)
             }
             OpKind::Call(_) => self.call(op),
             _ => None,
@@ -507,11 +516,11 @@ impl Finder<'_> {
 
     fn may_wrap(&self, value: Value) -> bool {
         (self.is_compound(value) && !self.form(value).exact)
-            || (self.parts(value).iter()).any(|part| self.wrapping.contains(part))
+            || (self.range_operands(value).iter()).any(|part| self.wrapping.contains(part))
     }
 
     /// Returns the range of one operand of a `select`, refined by the condition on that side.
-    fn chosen(&mut self, op: Op, side: bool) -> Range {
+    fn select_arm_range(&mut self, op: Op, side: bool) -> Range {
         let body = self.alias.body;
         let (condition, value) = (
             body.operand(op, 0),
@@ -519,12 +528,12 @@ impl Finder<'_> {
         );
         let range = self.known(value);
         match guarded_bounds::of(self.alias, condition, side, value) {
-            Some(Guard::AtLeast(least)) => {
+            Some(GuardedBound::AtLeast(least)) => {
                 let (low, high) = range?;
                 let least = self.constant(least);
                 Some((self.max(low, least), high))
             }
-            Some(Guard::AtMost(limit, more)) => {
+            Some(GuardedBound::AtMost(limit, more)) => {
                 let (low, high) = range?;
                 let (Some((_, limit)), more) = (self.known(limit), self.constant(more)) else {
                     return range;
@@ -544,7 +553,7 @@ impl Finder<'_> {
     }
 
     /// Returns the range of a wrapping computation under the condition that nothing wraps.
-    fn as_signed(&mut self, value: Value, range: (BoundId, BoundId)) -> Range {
+    fn without_wrap(&mut self, value: Value, range: (BoundId, BoundId)) -> Range {
         let bits = self
             .alias
             .unit
@@ -594,7 +603,7 @@ impl Finder<'_> {
             return Some((zero, self.add(high, minus_one)));
         }
         let extended = body.def_op(value).is_some();
-        (extended && self.availability.before(trips, self.at).is_some()).then_some(())?;
+        (extended && self.availability.ops_before(trips, self.at).is_some()).then_some(())?;
         let count = self.node(Bound::Unsigned(trips));
         Some((zero, self.add(count, minus_one)))
     }

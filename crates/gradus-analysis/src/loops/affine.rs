@@ -1,7 +1,7 @@
 //! Affine forms: integers and addresses as affine functions of the indices of enclosing loops.
 
 use crate::memory::alias::Alias;
-use crate::scev::poly::{Linear, Monomial, Root};
+use crate::scev::poly::{BaseValue, Monomial, Poly};
 use gradus_ir::{CastOp, Definition, Op, OpKind, Value};
 
 /// A term of one loop: `coefficient · Π factors · index`.
@@ -21,7 +21,7 @@ pub struct AffineTerm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affine {
     /// Base of an address; `None` for an integer.
-    pub start: Option<Root>,
+    pub start: Option<BaseValue>,
     /// The constant term, in bytes for an address.
     pub constant: i64,
     /// Products of values defined outside the nest, with coefficients.
@@ -54,7 +54,7 @@ pub fn affine(alias: &Alias, value: Value, nest: Option<Op>) -> Option<Affine> {
     let (unit, body) = (alias.unit, alias.body);
     let (start, form) = if unit.types.is_ptr(body.ty(value)) {
         let place = alias.forms.of_pointer(unit, body, value);
-        if let Root::Value(root) = place.root
+        if let BaseValue::Value(root) = place.root
             && !is_outside(alias, root, nest)
         {
             return None;
@@ -76,7 +76,7 @@ pub fn affine(alias: &Alias, value: Value, nest: Option<Op>) -> Option<Affine> {
     Some(found)
 }
 
-fn split(alias: &Alias, form: &Linear, nest: Option<Op>, found: &mut Affine) -> Option<()> {
+fn split(alias: &Alias, form: &Poly, nest: Option<Op>, found: &mut Affine) -> Option<()> {
     for (monomial, coefficient) in &form.terms {
         let mut index = None;
         let mut factors = Monomial::new();
@@ -105,7 +105,7 @@ fn split(alias: &Alias, form: &Linear, nest: Option<Op>, found: &mut Affine) -> 
 /// Returns true if a value is defined outside the nest.
 fn is_outside(alias: &Alias, value: Value, nest: Option<Op>) -> bool {
     match nest {
-        None => alias.nest.fixed_in(alias.body, value, None),
+        None => alias.nest.is_invariant_in(alias.body, value, None),
         Some(nest) => match alias.body.values[value].def {
             Definition::Const(_) => true,
             Definition::Result(op, _) => !alias.nest.contains(nest, op),

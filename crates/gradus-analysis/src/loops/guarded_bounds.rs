@@ -5,13 +5,13 @@
 
 use crate::loops::affine::index_of;
 use crate::memory::alias::Alias;
-use crate::memory::distance::nonnegative_by_op;
-use crate::scev::poly::Linear;
+use crate::memory::distance::is_nonnegative_by_op;
+use crate::scev::poly::Poly;
 use gradus_ir::{IntPredicate, OpKind, Value};
 
 /// A bound of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum GuardedBound {
     /// The integer is at least this number.
     AtLeast(i64),
     /// The integer is at most this value, sign-extended, plus the constant.
@@ -20,7 +20,12 @@ pub(crate) enum Guard {
 
 /// Returns the bound on `value` implied by `condition` with truth value `holds`. `value` and an operand of
 /// the comparison must be one 64-bit loop index plus constants.
-pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> Option<Guard> {
+pub(crate) fn of(
+    alias: &Alias,
+    condition: Value,
+    holds: bool,
+    value: Value,
+) -> Option<GuardedBound> {
     let body = alias.body;
     let op = body.def_op(condition)?;
     let OpKind::ICmp(predicate) = *body.kind(op) else {
@@ -42,7 +47,7 @@ pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> 
         || !wide
         || !alias
             .nest
-            .fixed_in(body, right, alias.nest.enclosing_loop(lp))
+            .is_invariant_in(body, right, alias.nest.enclosing_loop(lp))
     {
         return None;
     }
@@ -52,37 +57,37 @@ pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> 
         predicate.inverse()
     };
     let constant = body.as_int(alias.unit, right);
-    let limited = constant.is_some_and(|n| n >= 0) || nonnegative_by_op(alias, right);
+    let limited = constant.is_some_and(|n| n >= 0) || is_nonnegative_by_op(alias, right);
     let moved = |n: i64| after.checked_sub(before)?.checked_add(n);
     use IntPredicate::{Eq, Ne, Sge, Sgt, Sle, Slt, Uge, Ugt, Ule, Ult};
     match predicate {
         Ult | Ule if !limited => None,
         Ugt | Uge if before < 0 => None,
-        Slt | Ult => Some(Guard::AtMost(right, moved(-1)?)),
-        Sle | Ule | Eq => Some(Guard::AtMost(right, moved(0)?)),
-        Sgt | Ugt => Some(Guard::AtLeast(moved(constant?.checked_add(1)?)?)),
-        Sge | Uge => Some(Guard::AtLeast(moved(constant?)?)),
-        Ne if constant == Some(before) => Some(Guard::AtLeast(after.checked_add(1)?)),
-        Ne => last_excluded(alias, lp, right, before, after),
+        Slt | Ult => Some(GuardedBound::AtMost(right, moved(-1)?)),
+        Sle | Ule | Eq => Some(GuardedBound::AtMost(right, moved(0)?)),
+        Sgt | Ugt => Some(GuardedBound::AtLeast(moved(constant?.checked_add(1)?)?)),
+        Sge | Uge => Some(GuardedBound::AtLeast(moved(constant?)?)),
+        Ne if constant == Some(before) => Some(GuardedBound::AtLeast(after.checked_add(1)?)),
+        Ne => bound_by_excluded_last(alias, lp, right, before, after),
     }
 }
 
 /// Handles `index + before ≠ limit` with `limit` as the last value: remaining values are below the limit.
-fn last_excluded(
+fn bound_by_excluded_last(
     alias: &Alias,
     lp: gradus_ir::Op,
     limit: Value,
     before: i64,
     after: i64,
-) -> Option<Guard> {
+) -> Option<GuardedBound> {
     let (unit, body) = (alias.unit, alias.body);
     let count = body.operand(lp, 0);
     (unit.types.int_bits(body.ty(count)) == Some(64)).then_some(())?;
     let trips = alias.forms.of_integer(unit, body, count);
-    let last = trips.plus(&Linear::constant(before.checked_sub(1)?))?;
+    let last = trips.plus(&Poly::constant(before.checked_sub(1)?))?;
     let limit_form = alias.forms.of_integer(unit, body, limit);
     (last.terms == limit_form.terms && last.constant == limit_form.constant).then_some(
-        Guard::AtMost(limit, after.checked_sub(before)?.checked_sub(1)?),
+        GuardedBound::AtMost(limit, after.checked_sub(before)?.checked_sub(1)?),
     )
 }
 

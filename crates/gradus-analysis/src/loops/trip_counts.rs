@@ -1,7 +1,7 @@
 //! Trip counts, and recomputation of values at earlier ops.
 
 use crate::memory::clobbers::Clobbers;
-use crate::scev::poly::Root;
+use crate::scev::poly::BaseValue;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
@@ -67,12 +67,12 @@ impl<'a> Availability<'a> {
     /// Returns the ops to clone before `at`, in program order, to make `value` available there. The list is
     /// empty if the value is already visible. Returns `None` if the value cannot be recomputed there.
     /// Cloned ops have no effects and cannot trap.
-    pub fn before(&self, value: Value, at: Op) -> Option<Vec<Op>> {
+    pub fn ops_before(&self, value: Value, at: Op) -> Option<Vec<Op>> {
         let nest = &self.clobbers.alias.nest;
         let mut seen: HashSet<Op> = HashSet::new();
         let mut work = vec![value];
         while let Some(value) = work.pop() {
-            if self.visible_before(value, at) {
+            if self.is_visible_before(value, at) {
                 continue;
             }
             let op = self.clobbers.alias.body.def_op(value)?;
@@ -92,11 +92,11 @@ impl<'a> Availability<'a> {
     /// Returns [`Availability::before`] for the entry of the body.
     pub fn at_entry(&self, value: Value) -> Option<Vec<Op>> {
         let body = self.clobbers.alias.body;
-        self.before(value, body.first(body.root())?)
+        self.ops_before(value, body.first(body.root())?)
     }
 
     /// Returns true if a value is defined before `at` in an enclosing region.
-    pub fn visible_before(&self, value: Value, at: Op) -> bool {
+    pub fn is_visible_before(&self, value: Value, at: Op) -> bool {
         let (body, nest) = (self.clobbers.alias.body, &self.clobbers.alias.nest);
         let (region, made, is_param) = match body.values[value].def {
             Definition::Const(_) => return true,
@@ -130,12 +130,12 @@ impl<'a> Availability<'a> {
                 let divisor = body.as_int(unit, body.operand(op, 1));
                 let safe = divisor.is_some_and(|n| n != 0 && !(signed && n == -1));
                 // An op that always runs may run earlier.
-                safe || self.clobbers.surely_reaches(at, op)
+                safe || self.clobbers.always_reaches(at, op)
             }
             OpKind::Load(access) => {
                 access.is_plain()
-                    && (self.clobbers.surely_reaches(at, op) || self.load_is_valid(op))
-                    && self.load_is_unchanged(op, at)
+                    && (self.clobbers.always_reaches(at, op) || self.load_is_valid(op))
+                    && self.load_is_unmodified(op, at)
             }
             OpKind::Call(info) => {
                 let known = unit.callee(body, op).and_then(|func| unit.known(func));
@@ -151,14 +151,14 @@ impl<'a> Availability<'a> {
     }
 
     /// Returns true if no op from `at` on changes the memory before the load reads it.
-    fn load_is_unchanged(&self, load: Op, at: Op) -> bool {
+    fn load_is_unmodified(&self, load: Op, at: Op) -> bool {
         let nest = &self.clobbers.alias.nest;
         let loops = nest
             .loops_of(load)
             .take_while(|lp| !nest.contains(*lp, at) || *lp == at);
         let last = loops.last().map_or(nest.order(load), |lp| nest.span(lp).1);
         let reads = self.clobbers.reads_of(load);
-        let changes = |read| self.clobbers.destroyed_from(read, at, last);
+        let changes = |read| self.clobbers.clobbered_from(read, at, last);
         !reads.iter().any(changes)
     }
 
@@ -178,7 +178,7 @@ impl<'a> Availability<'a> {
             return false;
         };
         let size = match place.root {
-            Root::Global(global) => {
+            BaseValue::Global(global) => {
                 // A weak undefined global may be null, and a thread-local global has one address per
                 // thread.
                 let global = &unit.globals[global];
@@ -187,7 +187,7 @@ impl<'a> Availability<'a> {
             }
             // A pointer that advances through an argument's memory is its own base and does not stay at the
             // start.
-            Root::Value(root) => match body.values[root].def {
+            BaseValue::Value(root) => match body.values[root].def {
                 Definition::Param(region, index) if region == body.root() => {
                     alias.dereferenceable(index)
                 }

@@ -38,7 +38,7 @@ impl<'a> Variance<'a> {
         while let Some(value) = solver.work.pop() {
             solver.queued[value.index()] = false;
             for at in body.uses(value) {
-                solver.hand_on(value, at.op, at.index as usize);
+                solver.propagate_use(value, at.op, at.index as usize);
             }
         }
         solver.table
@@ -192,10 +192,10 @@ impl Solver<'_, '_> {
 
     // ---- propagation -----------------------------------------------------------------------
 
-    fn hand_on(&mut self, value: Value, op: Op, index: usize) {
+    fn propagate_use(&mut self, value: Value, op: Op, index: usize) {
         let mask = self.table.mask(value);
         match self.body().kind(op).clone() {
-            OpKind::Yield | OpKind::Repeat => self.leave(op, index, mask),
+            OpKind::Yield | OpKind::Repeat => self.propagate_terminator(op, index, mask),
             OpKind::For { .. } => {
                 if index > 0 {
                     self.add_param(op, index, mask);
@@ -230,7 +230,7 @@ impl Solver<'_, '_> {
 
     /// Propagates a terminator operand to a result of the enclosing op or to a carried value. A loop with
     /// varying trip count has varying results.
-    fn leave(&mut self, op: Op, index: usize, mask: Mask) {
+    fn propagate_terminator(&mut self, op: Op, index: usize, mask: Mask) {
         let Some((owner, region)) = self.owner(op) else {
             unreachable!("yields and repeats stand in a region of an op");
         };

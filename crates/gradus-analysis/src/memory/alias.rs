@@ -10,10 +10,12 @@
 
 use crate::cfg::nesting::Nest;
 use crate::memory::distance;
-use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
-use crate::memory::local_points_to::{Object, ObjectId, PointsTo, Targets, UNKNOWN, never_changes};
+use crate::memory::effects::{AccessKind, Effects, MemoryAccess, MemoryRegion};
+use crate::memory::local_points_to::{
+    Object, ObjectId, PointsTo, Targets, UNKNOWN, is_constant_memory,
+};
 use crate::memory::tbaa;
-use crate::scev::poly::{Linear, LinearForms, Root};
+use crate::scev::poly::{BaseValue, Poly, PolyForms};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
@@ -41,7 +43,7 @@ pub struct AliasOptions {
     /// Iterations of a parallel loop have no data races: no iteration writes memory that another reads.
     pub race_free: bool,
     /// Pairs of base values with disjoint objects, tested at run time or known to the caller.
-    pub assume_disjoint: Vec<(Root, Root)>,
+    pub assume_disjoint: Vec<(BaseValue, BaseValue)>,
     /// Pairs of arguments with disjoint objects.
     pub assume_disjoint_params: Vec<(u32, u32)>,
     /// Accesses to memory with conflicting types ([`crate::Retyped`]). Tags and scopes do not constrain
@@ -80,7 +82,7 @@ pub struct Alias<'a> {
     /// The points-to sets of the body.
     pub points_to: PointsTo,
     /// Integers and addresses as polynomials.
-    pub forms: LinearForms,
+    pub forms: PolyForms,
     options: AliasOptions,
     noalias_params: Vec<bool>,
     dereferenceable: Vec<Option<u64>>,
@@ -113,7 +115,7 @@ impl<'a> Alias<'a> {
             unit,
             body,
             points_to,
-            forms: LinearForms::of(unit, body),
+            forms: PolyForms::of(unit, body),
             options: options.clone(),
             noalias_params: (0..body.params().len()).map(noalias).collect(),
             dereferenceable: (0..body.params().len()).map(dereferenceable).collect(),
@@ -155,31 +157,36 @@ impl<'a> Alias<'a> {
     pub fn objects(&self, access: &MemoryAccess) -> Option<Targets> {
         let unknown = || {
             let mut set = Targets::new();
-            set.push(crate::memory::local_points_to::Target {
+            set.push(crate::memory::local_points_to::PointsToTarget {
                 object: UNKNOWN,
                 old: false,
             });
             set
         };
         match access.place {
-            Place::At(ptr) => {
+            MemoryRegion::At(ptr) => {
                 let set = self.points_to.targets(self.body, ptr);
                 Some(match self.options.objects && !set.is_empty() {
                     true => Targets::from_slice(set),
                     false => unknown(),
                 })
             }
-            Place::Global(global) => Some(match self.points_to.find(Object::Global(global)) {
-                Some(object) if self.options.objects => {
-                    let mut set = Targets::new();
-                    set.push(crate::memory::local_points_to::Target { object, old: false });
-                    set
-                }
-                _ => unknown(),
-            }),
-            Place::Reachable => Some(unknown()),
-            Place::Frame => Some(self.dynamic_stack()),
-            Place::Errno | Place::Inaccessible => None,
+            MemoryRegion::Global(global) => {
+                Some(match self.points_to.find(Object::Global(global)) {
+                    Some(object) if self.options.objects => {
+                        let mut set = Targets::new();
+                        set.push(crate::memory::local_points_to::PointsToTarget {
+                            object,
+                            old: false,
+                        });
+                        set
+                    }
+                    _ => unknown(),
+                })
+            }
+            MemoryRegion::Reachable => Some(unknown()),
+            MemoryRegion::Frame => Some(self.dynamic_stack()),
+            MemoryRegion::Errno | MemoryRegion::Inaccessible => None,
         }
     }
 
@@ -198,23 +205,23 @@ impl<'a> Alias<'a> {
             .filter(
                 |id| matches!(self.points_to.object(*id), Object::Stack(op) if !made_at_entry(op)),
             )
-            .map(|object| crate::memory::local_points_to::Target { object, old: true })
+            .map(|object| crate::memory::local_points_to::PointsToTarget { object, old: true })
             .collect()
     }
 
     /// Returns true if the objects behind two pointers may alias, at any offsets.
-    pub fn objects_behind_may_meet(&self, a: Value, b: Value) -> bool {
+    pub fn pointees_may_alias(&self, a: Value, b: Value) -> bool {
         let (a, b) = (
             self.points_to.targets(self.body, a),
             self.points_to.targets(self.body, b),
         );
-        let meet = |x: ObjectId| b.iter().any(|y| self.objects_may_meet(x, y.object, false));
+        let meet = |x: ObjectId| b.iter().any(|y| self.objects_may_alias(x, y.object, false));
         a.is_empty() || b.is_empty() || a.iter().any(|x| meet(x.object))
     }
 
     /// Returns true if two objects may share memory. `noalias` constrains modifications only and does not
     /// apply if an object is freed.
-    pub fn objects_may_meet(&self, a: ObjectId, b: ObjectId, freed: bool) -> bool {
+    pub fn objects_may_alias(&self, a: ObjectId, b: ObjectId, freed: bool) -> bool {
         if a == b || !self.options.objects {
             return true;
         }
@@ -224,23 +231,23 @@ impl<'a> Alias<'a> {
         }
         match (self.points_to.is_local(a), self.points_to.is_local(b)) {
             (true, true) => false,
-            (true, false) => self.stranger_meets_local(y, a),
-            (false, true) => self.stranger_meets_local(x, b),
+            (true, false) => self.unknown_may_alias_local(y, a),
+            (false, true) => self.unknown_may_alias_local(x, b),
             (false, false) => {
                 freed && !matches!((x, y), (Object::Global(_), Object::Global(_)))
-                    || self.strangers_meet(x, a, y, b)
+                    || self.nonlocal_may_alias(x, a, y, b)
             }
         }
     }
 
-    fn stranger_meets_local(&self, stranger: Object, local: ObjectId) -> bool {
+    fn unknown_may_alias_local(&self, stranger: Object, local: ObjectId) -> bool {
         let known_apart = is_planted(Mutant::EscapeForgotten);
         stranger == Object::Unknown
             && !known_apart
             && (self.points_to.escaped(local) || !self.options.escape)
     }
 
-    fn strangers_meet(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
+    fn nonlocal_may_alias(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
         let of_argument = |object| matches!(object, Object::Param(_));
         if is_planted(Mutant::ArgumentsNeverAlias) && (of_argument(x) || of_argument(y)) {
             return false;
@@ -248,7 +255,7 @@ impl<'a> Alias<'a> {
         match (x, y) {
             (Object::Global(_), Object::Global(_)) => false,
             (Object::Param(i), Object::Param(j)) => {
-                !(self.is_noalias(i) || self.is_noalias(j) || self.assumed(i, j))
+                !(self.is_noalias(i) || self.is_noalias(j) || self.is_assumed_disjoint(i, j))
             }
             (Object::Param(i), _) => {
                 !self.is_noalias(i) || self.points_to.escaped(a) && y == Object::Unknown
@@ -264,19 +271,19 @@ impl<'a> Alias<'a> {
         self.options.noalias && self.noalias_params.get(param as usize) == Some(&true)
     }
 
-    fn assumed(&self, i: u32, j: u32) -> bool {
+    fn is_assumed_disjoint(&self, i: u32, j: u32) -> bool {
         let pairs = &self.options.assume_disjoint_params;
         pairs.iter().any(|&p| p == (i, j) || p == (j, i))
     }
 
     /// Returns true if objects that have not escaped are distinguished from all other memory.
-    pub(crate) fn tells_private_objects(&self) -> bool {
+    pub(crate) fn distinguishes_private_objects(&self) -> bool {
         self.options.objects && self.options.escape
     }
 
     /// Returns true if an access may be to `errno`.
     pub fn may_be_errno(&self, access: &MemoryAccess) -> bool {
-        access.place != Place::Frame && !self.not_errno(access)
+        access.place != MemoryRegion::Frame && !self.not_errno(access)
     }
 
     /// Returns the pairs (i, j), i < j, of pointer arguments of a call with disjoint objects. The callee
@@ -299,7 +306,7 @@ impl<'a> Alias<'a> {
             for (j, q, right) in &args[number + 1..] {
                 let nowhere = left.is_empty() || right.is_empty();
                 let apart = !nowhere && self.sets_disjoint(left, right, true);
-                let starts = (self.start_of(*p), self.start_of(*q));
+                let starts = (self.base_of(*p), self.base_of(*q));
                 if apart || starts.0 != starts.1 && self.roots_disjoint(starts.0, starts.1, frame) {
                     found.push((*i, *j));
                 }
@@ -312,15 +319,15 @@ impl<'a> Alias<'a> {
 
     fn disjoint(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> bool {
         match (a.place, b.place) {
-            (Place::Inaccessible, other) | (other, Place::Inaccessible) => {
-                return other != Place::Inaccessible;
+            (MemoryRegion::Inaccessible, other) | (other, MemoryRegion::Inaccessible) => {
+                return other != MemoryRegion::Inaccessible;
             }
-            (Place::Errno, Place::Errno) => return false,
-            (Place::Errno, _) => return self.not_errno(b),
-            (_, Place::Errno) => return self.not_errno(a),
+            (MemoryRegion::Errno, MemoryRegion::Errno) => return false,
+            (MemoryRegion::Errno, _) => return self.not_errno(b),
+            (_, MemoryRegion::Errno) => return self.not_errno(a),
             _ => {}
         }
-        if self.stated_disjoint(a.meta, b.meta, a, b, frame) {
+        if self.metadata_disjoint(a.meta, b.meta, a, b, frame) {
             return true;
         }
         let (Some(left), Some(right)) = (self.objects(a), self.objects(b)) else {
@@ -328,28 +335,28 @@ impl<'a> Alias<'a> {
         };
         let freed = [a, b].iter().any(|x| x.kind == AccessKind::Free);
         if self.sets_disjoint(&left, &right, freed)
-            || self.unchanging(&left)
-            || self.unchanging(&right)
+            || self.is_all_constant(&left)
+            || self.is_all_constant(&right)
         {
             return true;
         }
         match (a.place, b.place) {
-            (Place::At(p), Place::At(q)) => self.pointers_disjoint(a, p, b, q, frame),
+            (MemoryRegion::At(p), MemoryRegion::At(q)) => self.pointers_disjoint(a, p, b, q, frame),
             _ => false,
         }
     }
 
     fn sets_disjoint(&self, left: &Targets, right: &Targets, freed: bool) -> bool {
-        let meet = |x: ObjectId, y: ObjectId| self.objects_may_meet(x, y, freed);
+        let meet = |x: ObjectId, y: ObjectId| self.objects_may_alias(x, y, freed);
         left.iter()
             .all(|x| right.iter().all(|y| !meet(x.object, y.object)))
     }
 
     /// Returns true if all objects are constant: no write can touch them.
-    fn unchanging(&self, set: &Targets) -> bool {
+    fn is_all_constant(&self, set: &Targets) -> bool {
         self.options.objects
             && set.iter().all(|t| match self.points_to.object(t.object) {
-                Object::Global(global) => never_changes(self.unit, global),
+                Object::Global(global) => is_constant_memory(self.unit, global),
                 Object::Code(_) => true,
                 _ => false,
             })
@@ -357,8 +364,8 @@ impl<'a> Alias<'a> {
 
     /// Returns true if an access cannot be to `errno`, an `int` whose address comes only from a call.
     fn not_errno(&self, access: &MemoryAccess) -> bool {
-        let Place::At(ptr) = access.place else {
-            return !matches!(access.place, Place::Reachable);
+        let MemoryRegion::At(ptr) = access.place else {
+            return !matches!(access.place, MemoryRegion::Reachable);
         };
         let set = self.points_to.targets(self.body, ptr);
         if !set.iter().any(|t| t.object == UNKNOWN) && self.options.objects {
@@ -366,16 +373,16 @@ impl<'a> Alias<'a> {
         }
         let place = self.forms.of_pointer(self.unit, self.body, ptr);
         let from_call = match place.root {
-            Root::Value(root) => self.body.def_op(root).is_some_and(|op| {
+            BaseValue::Value(root) => self.body.def_op(root).is_some_and(|op| {
                 !matches!(self.body.kind(op), OpKind::Load(_) | OpKind::Alloca(_))
             }),
-            Root::Global(_) => false,
+            BaseValue::Global(_) => false,
         };
         self.options.errno && !(from_call && access.size.is_none_or(|bytes| bytes == 4))
     }
 
     /// Returns true if TBAA tags or alias scopes separate two accesses.
-    fn stated_disjoint(
+    fn metadata_disjoint(
         &self,
         a: Option<MetaId>,
         b: Option<MetaId>,
@@ -387,13 +394,13 @@ impl<'a> Alias<'a> {
             return false;
         };
         let same_iteration = !self.scopes_vary || frame == self.nest.common_loop(x.op, y.op);
-        self.metas_disjoint(a, b, same_iteration)
+        self.tags_disjoint(a, b, same_iteration)
             && (x.kind != AccessKind::Free && y.kind != AccessKind::Free)
     }
 
     /// Returns true if the metadata of two accesses separates them. Scopes declared inside loops apply to
     /// one iteration only.
-    pub(crate) fn metas_disjoint(&self, a: MetaId, b: MetaId, same_iteration: bool) -> bool {
+    pub(crate) fn tags_disjoint(&self, a: MetaId, b: MetaId, same_iteration: bool) -> bool {
         let (a, b) = (self.unit.meta(a), self.unit.meta(b));
         if self.options.tbaa
             && let (Some(x), Some(y)) = (&a.tbaa, &b.tbaa)
@@ -421,7 +428,7 @@ impl<'a> Alias<'a> {
             self.forms.of_pointer(self.unit, self.body, p),
             self.forms.of_pointer(self.unit, self.body, q),
         );
-        let assumed = |r: &Root, s: &Root| {
+        let assumed = |r: &BaseValue, s: &BaseValue| {
             let pairs = &self.options.assume_disjoint;
             pairs
                 .iter()
@@ -432,15 +439,15 @@ impl<'a> Alias<'a> {
         }
         if x.root == y.root {
             let fixed = match x.root {
-                Root::Value(root) => self.nest.fixed_in(self.body, root, frame),
-                Root::Global(_) => true,
+                BaseValue::Value(root) => self.nest.is_invariant_in(self.body, root, frame),
+                BaseValue::Global(_) => true,
             };
             return fixed
                 && self.options.offsets
                 && self.offsets_disjoint(a, &x.offset, b, &y.offset, frame);
         }
         match (x.root, y.root) {
-            (Root::Value(r), Root::Value(s)) => {
+            (BaseValue::Value(r), BaseValue::Value(s)) => {
                 self.options.objects && self.roots_disjoint(r, s, frame)
             }
             _ => false,
@@ -451,9 +458,9 @@ impl<'a> Alias<'a> {
     fn offsets_disjoint(
         &self,
         a: &MemoryAccess,
-        x: &Linear,
+        x: &Poly,
         b: &MemoryAccess,
-        y: &Linear,
+        y: &Poly,
         frame: Option<Op>,
     ) -> bool {
         let (Some(size_a), Some(size_b)) = (a.size, b.size) else {
@@ -464,12 +471,12 @@ impl<'a> Alias<'a> {
             return false;
         };
         let (Some(x), Some(y)) = (
-            x.plus(&Linear::constant(a.offset)),
-            y.plus(&Linear::constant(b.offset)),
+            x.plus(&Poly::constant(a.offset)),
+            y.plus(&Poly::constant(b.offset)),
         ) else {
             return false;
         };
-        let distance = distance::Distance::between(self, (a.op, &x), (b.op, &y), frame);
+        let distance = distance::AddressDistance::between(self, (a.op, &x), (b.op, &y), frame);
         is_planted(Mutant::UnknownOffsetsDisjoint)
             || distance.excludes(size_a, size_b)
             || self.options.ranges && distance.excludes_by_ranges(self, size_a, size_b)
@@ -482,12 +489,12 @@ impl<'a> Alias<'a> {
         const MAX_PAIRS: usize = 32;
         let mut seen: HashSet<(Value, Value)> = HashSet::new();
         let mut work = vec![(r, s)];
-        let fixed = |v| self.nest.fixed_in(self.body, v, frame);
+        let fixed = |v| self.nest.is_invariant_in(self.body, v, frame);
         if !fixed(r) || !fixed(s) {
             return false;
         }
         while let Some((p, q)) = work.pop() {
-            let (p, q) = (self.start_of(p), self.start_of(q));
+            let (p, q) = (self.base_of(p), self.base_of(q));
             if p == q || seen.len() >= MAX_PAIRS {
                 return false;
             }
@@ -499,7 +506,7 @@ impl<'a> Alias<'a> {
             if self.sets_disjoint(&left, &right, false) || !seen.insert(pair) {
                 continue;
             }
-            match self.origins(pair.0, pair.1) {
+            match self.distinctness_conditions(pair.0, pair.1) {
                 Some(pairs) => work.extend(pairs),
                 None => return false,
             }
@@ -507,16 +514,16 @@ impl<'a> Alias<'a> {
         true
     }
 
-    fn start_of(&self, pointer: Value) -> Value {
+    fn base_of(&self, pointer: Value) -> Value {
         match self.forms.of_pointer(self.unit, self.body, pointer).root {
-            Root::Value(root) => root,
-            Root::Global(_) => pointer,
+            BaseValue::Value(root) => root,
+            BaseValue::Global(_) => pointer,
         }
     }
 
     /// Returns the pairs whose distinctness implies the distinctness of `p` and `q`. Covered are values
     /// carried by one loop, results of one op, and selects.
-    fn origins(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
+    fn distinctness_conditions(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
         let body = self.body;
         match (body.values[p].def, body.values[q].def) {
             (Definition::Param(region, i), Definition::Param(other, j)) if region == other => {
@@ -536,15 +543,15 @@ impl<'a> Alias<'a> {
                 Some(vec![(initial(i), initial(j)), (carried(i), carried(j))])
             }
             (Definition::Result(op, i), Definition::Result(other, j)) if op == other => {
-                self.result_origins(op, i as usize, j as usize)
+                self.result_conditions(op, i as usize, j as usize)
             }
             _ => self
-                .choice_origins(p, q)
-                .or_else(|| self.choice_origins(q, p)),
+                .select_conditions(p, q)
+                .or_else(|| self.select_conditions(q, p)),
         }
     }
 
-    fn result_origins(&self, op: Op, i: usize, j: usize) -> Option<Vec<(Value, Value)>> {
+    fn result_conditions(&self, op: Op, i: usize, j: usize) -> Option<Vec<(Value, Value)>> {
         let body = self.body;
         let ends = || body.op_regions(op).iter().filter_map(|r| body.last(*r));
         match body.kind(op) {
@@ -575,7 +582,7 @@ impl<'a> Alias<'a> {
     }
 
     /// Returns the origin pairs if `p` is a select: both choices must be distinct from `q`.
-    fn choice_origins(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
+    fn select_conditions(&self, p: Value, q: Value) -> Option<Vec<(Value, Value)>> {
         let op = self.body.def_op(p)?;
         match self.body.kind(op) {
             OpKind::Select => Some(vec![

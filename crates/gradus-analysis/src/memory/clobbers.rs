@@ -6,25 +6,25 @@
 //! few writes. A query beyond [`MAX_LOOKS`] inspections is answered conservatively.
 
 use crate::memory::alias::Alias;
-use crate::memory::effects::{AccessKind, Effects, MemoryAccess, Place};
-use crate::memory::local_points_to::{Object, ObjectId, Target};
-use crate::memory::sync_points::{Seen, Waits};
-use crate::scev::poly::Root;
+use crate::memory::effects::{AccessKind, Effects, MemoryAccess, MemoryRegion};
+use crate::memory::local_points_to::{Object, ObjectId, PointsToTarget};
+use crate::memory::sync_points::{SyncedAccesses, Waits};
+use crate::scev::poly::BaseValue;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AllocaStorage, MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximal number of writes inspected per query.
-pub const MAX_LOOKS: usize = 4096;
+pub const INSPECTIONS_MAX: usize = 4096;
 
 /// Size in bytes of a bucket of constant offsets.
-const HOLE_BYTES: i64 = 16;
+const BUCKET_BYTES: i64 = 16;
 /// Maximal number of buckets of an indexed access; a larger access is listed without buckets.
-const MAX_HOLES: i64 = 16;
+const BUCKETS_MAX: i64 = 16;
 
 /// Memory that may change after the body ended, while its contents are still required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AfterEnd {
+pub struct ExitClobbers {
     /// Per argument: true if the memory behind it may be overwritten.
     pub params: Vec<bool>,
     /// True if globals and other memory reachable by the caller may be overwritten.
@@ -35,7 +35,7 @@ pub struct AfterEnd {
 
 /// Clobbers of the memory that an op read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct ClobberState {
     /// An op that may overwrite the memory before the body's end. If present, frees and lifetime ends are
     /// not searched.
     pub written_by: Option<Op>,
@@ -47,9 +47,9 @@ pub struct Fate {
     pub after_end: bool,
 }
 
-impl Fate {
+impl ClobberState {
     /// Returns true if the memory can be reread unmodified at the end.
-    pub fn is_intact(&self) -> bool {
+    pub fn is_unmodified(&self) -> bool {
         self.written_by.is_none()
             && self.freed_by.is_empty()
             && self.ended_by.is_empty()
@@ -59,17 +59,17 @@ impl Fate {
 
 /// Accesses with equal metadata, in program order.
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct MetaGroup {
     all: Vec<u32>,
     /// The accesses without a constant offset.
-    loose: Vec<u32>,
-    holes: HashMap<i64, Vec<u32>>,
+    unbucketed: Vec<u32>,
+    buckets: HashMap<i64, Vec<u32>>,
 }
 
 /// Index of the accesses of one kind, by object.
 #[derive(Clone, Debug, Default)]
-struct File {
-    objects: BTreeMap<ObjectId, BTreeMap<Option<MetaId>, Group>>,
+struct AccessIndex {
+    objects: BTreeMap<ObjectId, BTreeMap<Option<MetaId>, MetaGroup>>,
     /// The objects that are not private, in order of insertion.
     public: Vec<ObjectId>,
     errno: Vec<u32>,
@@ -83,41 +83,41 @@ pub struct Clobbers<'a> {
     pub alias: &'a Alias<'a>,
     accesses: Vec<MemoryAccess>,
     reads: HashMap<Op, Vec<MemoryAccess>>,
-    writes: File,
-    ends: File,
+    writes: AccessIndex,
+    ends: AccessIndex,
     /// Positions in program order of ops after which control may not continue.
-    stops: Vec<u32>,
+    exits: Vec<u32>,
     /// The synchronisation points of ranks.
     waits: Waits,
-    after_end: AfterEnd,
+    after_end: ExitClobbers,
     /// The objects reachable from the returned value.
-    handed_out: HashSet<ObjectId>,
+    returned: HashSet<ObjectId>,
 }
 
 impl<'a> Clobbers<'a> {
     /// Indexes the memory effects of a body's ops.
-    pub fn of(alias: &'a Alias<'a>, effects: &Effects, after_end: AfterEnd) -> Clobbers<'a> {
+    pub fn of(alias: &'a Alias<'a>, effects: &Effects, after_end: ExitClobbers) -> Clobbers<'a> {
         let mut clobbers = Clobbers {
             alias,
             accesses: Vec::new(),
             reads: HashMap::new(),
-            writes: File::default(),
-            ends: File::default(),
-            stops: Vec::new(),
+            writes: AccessIndex::default(),
+            ends: AccessIndex::default(),
+            exits: Vec::new(),
             waits: Waits::of(alias.unit, alias.body, &alias.nest, effects),
             after_end,
-            handed_out: handed_out(alias),
+            returned: reachable_from_result(alias),
         };
         for op in alias.body.walk(alias.body.root()) {
-            if may_stop(alias, effects, op) {
-                clobbers.stops.push(alias.nest.order(op));
+            if may_exit(alias, effects, op) {
+                clobbers.exits.push(alias.nest.order(op));
             }
             for mut access in effects.of_op(alias.unit, alias.body, op) {
                 if alias.is_retyped(op) {
                     access.meta = None;
                 }
-                match access.destroys() {
-                    true => clobbers.file(access),
+                match access.is_clobber() {
+                    true => clobbers.index_access(access),
                     false => clobbers.reads.entry(op).or_default().push(access),
                 }
             }
@@ -125,23 +125,25 @@ impl<'a> Clobbers<'a> {
         clobbers
     }
 
-    fn file(&mut self, access: MemoryAccess) {
+    fn index_access(&mut self, access: MemoryAccess) {
         let number = self.accesses.len() as u32;
         self.accesses.push(access);
         let objects = self.alias.objects(&access);
-        let holes = objects.as_ref().and_then(|set| self.holes(&access, set));
+        let holes = objects
+            .as_ref()
+            .and_then(|set| self.buckets_of(&access, set));
         let (file, meta) = match access.kind {
             AccessKind::Write => (&mut self.writes, access.meta),
             _ => (&mut self.ends, None),
         };
         let Some(objects) = objects else {
             match access.place {
-                Place::Errno => file.errno.push(number),
+                MemoryRegion::Errno => file.errno.push(number),
                 _ => file.inaccessible.push(number),
             }
             return;
         };
-        for Target { object, .. } in objects {
+        for PointsToTarget { object, .. } in objects {
             if !file.objects.contains_key(&object) && !self.alias.points_to.is_private(object) {
                 file.public.push(object);
             }
@@ -151,16 +153,16 @@ impl<'a> Clobbers<'a> {
             match holes {
                 Some((first, last)) => {
                     for hole in first..=last {
-                        group.holes.entry(hole).or_default().push(number);
+                        group.buckets.entry(hole).or_default().push(number);
                     }
                 }
-                None => group.loose.push(number),
+                None => group.unbucketed.push(number),
             }
         }
     }
 
     /// Returns the buckets of an access at a constant offset from the start of its only object.
-    fn holes(&self, access: &MemoryAccess, objects: &[Target]) -> Option<(i64, i64)> {
+    fn buckets_of(&self, access: &MemoryAccess, objects: &[PointsToTarget]) -> Option<(i64, i64)> {
         let (ptr, size) = (access.ptr()?, i64::try_from(access.size?).ok()?);
         let alias = self.alias;
         let place = alias.forms.of_pointer(alias.unit, alias.body, ptr);
@@ -168,21 +170,21 @@ impl<'a> Clobbers<'a> {
             return None;
         };
         let at_start = match (alias.points_to.object(target.object), place.root) {
-            (Object::Global(global), Root::Global(root)) => global == root,
-            (Object::Stack(op) | Object::Heap(op), Root::Value(root)) => {
+            (Object::Global(global), BaseValue::Global(root)) => global == root,
+            (Object::Stack(op) | Object::Heap(op), BaseValue::Value(root)) => {
                 alias.body.def_op(root) == Some(op)
             }
-            (Object::Param(index), Root::Value(root)) => {
+            (Object::Param(index), BaseValue::Value(root)) => {
                 alias.body.params().get(index as usize) == Some(&root)
             }
             _ => false,
         };
         let start = place.offset.as_constant()?.checked_add(access.offset)?;
         let (first, last) = (
-            start.div_euclid(HOLE_BYTES),
-            start.checked_add(size - 1)?.div_euclid(HOLE_BYTES),
+            start.div_euclid(BUCKET_BYTES),
+            start.checked_add(size - 1)?.div_euclid(BUCKET_BYTES),
         );
-        (at_start && size > 0 && last - first < MAX_HOLES).then_some((first, last))
+        (at_start && size > 0 && last - first < BUCKETS_MAX).then_some((first, last))
     }
 
     // ---- queries ---------------------------------------------------------------------------
@@ -193,7 +195,7 @@ impl<'a> Clobbers<'a> {
     }
     /// Returns true if the memory read by an op may be clobbered later, including after the body's end.
     pub fn clobbered_after(&self, op: Op) -> bool {
-        !self.fate(op).is_intact()
+        !self.fate(op).is_unmodified()
     }
     /// Returns true if the memory read by an op may be overwritten before the body's end. Frees and
     /// lifetime ends do not count.
@@ -201,23 +203,23 @@ impl<'a> Clobbers<'a> {
         let reads = self.reads_of(op).iter();
         reads
             .copied()
-            .any(|read| self.writer_later(op, &read, None, true).is_some())
+            .any(|read| self.writer_after(op, &read, None, true).is_some())
     }
     /// Returns the ops that may free the memory read by an op or end its lifetime; `None` if there are
     /// none.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
-        let found = self.later_ops(op, self.reads_of(op), &[&self.ends], true);
+        let found = self.ops_after(op, self.reads_of(op), &[&self.ends], true);
         (!found.is_empty()).then_some(found)
     }
     /// Returns the clobbers of the memory read by an op.
-    pub fn fate(&self, op: Op) -> Fate {
+    pub fn fate(&self, op: Op) -> ClobberState {
         self.fate_within(op, None)
     }
     /// Returns [`Clobbers::fate`], restricted to writes in one iteration of a loop around the op, after its
     /// read. If ranks synchronise inside the loop, the restriction does not apply.
-    pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> Fate {
-        let iteration = self.alone(iteration);
-        let mut fate = Fate::default();
+    pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> ClobberState {
+        let iteration = self.unless_synchronized(iteration);
+        let mut fate = ClobberState::default();
         for read in self.reads_of(op) {
             let one = self.fate_of_read(op, read, iteration, true);
             fate.written_by = fate.written_by.or(one.written_by);
@@ -225,21 +227,26 @@ impl<'a> Clobbers<'a> {
             fate.freed_by.extend(one.freed_by);
             fate.ended_by.extend(one.ended_by);
         }
-        self.in_order(&mut fate.freed_by);
-        self.in_order(&mut fate.ended_by);
+        self.sort_by_position(&mut fate.freed_by);
+        self.sort_by_position(&mut fate.ended_by);
         fate
     }
     /// Returns the clobbers, after `op`, of the memory of an access by `op`.
-    pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> Fate {
+    pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> ClobberState {
         self.fate_of_read(op, read, None, true)
     }
     /// Returns the clobbers of memory read by a call, after the call returned, restricted to an iteration
     /// as in [`Clobbers::fate_within`]. The callee's own writes do not count.
-    pub fn fate_after_call(&self, call: Op, read: &MemoryAccess, iteration: Option<Op>) -> Fate {
-        self.fate_of_read(call, read, self.alone(iteration), false)
+    pub fn fate_after_call(
+        &self,
+        call: Op,
+        read: &MemoryAccess,
+        iteration: Option<Op>,
+    ) -> ClobberState {
+        self.fate_of_read(call, read, self.unless_synchronized(iteration), false)
     }
-    fn alone(&self, iteration: Option<Op>) -> Option<Op> {
-        iteration.filter(|lp| !self.waits.is_any_in(&self.alias.nest, *lp))
+    fn unless_synchronized(&self, iteration: Option<Op>) -> Option<Op> {
+        iteration.filter(|lp| !self.waits.syncs_in(&self.alias.nest, *lp))
     }
     fn fate_of_read(
         &self,
@@ -247,16 +254,16 @@ impl<'a> Clobbers<'a> {
         read: &MemoryAccess,
         iteration: Option<Op>,
         with_own: bool,
-    ) -> Fate {
-        let mut fate = Fate {
-            written_by: self.writer_later(op, read, iteration, with_own),
-            after_end: self.changed_after_end(read),
-            ..Fate::default()
+    ) -> ClobberState {
+        let mut fate = ClobberState {
+            written_by: self.writer_after(op, read, iteration, with_own),
+            after_end: self.clobbered_after_end(read),
+            ..ClobberState::default()
         };
         if fate.written_by.is_some() {
             return fate;
         }
-        for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends], with_own) {
+        for other in self.ops_after(op, std::slice::from_ref(read), &[&self.ends], with_own) {
             let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
             match self.accesses_of(other).find(frees) {
                 Some(_) => fate.freed_by.push(other),
@@ -265,7 +272,7 @@ impl<'a> Clobbers<'a> {
         }
         fate
     }
-    fn writer_later(
+    fn writer_after(
         &self,
         op: Op,
         read: &MemoryAccess,
@@ -273,45 +280,48 @@ impl<'a> Clobbers<'a> {
         with_own: bool,
     ) -> Option<Op> {
         let (span, loops) = match iteration {
-            Some(lp) => (self.later_in(op, lp), self.alias.nest.loop_depth(lp) + 1),
-            None => (self.later(op), 0),
+            Some(lp) => (
+                self.positions_after_in(op, lp),
+                self.alias.nest.loop_depth(lp) + 1,
+            ),
+            None => (self.positions_after(op), 0),
         };
         let found = self.find(&self.writes, read, span, |n| {
-            self.comes_after(read, n, loops, with_own) && self.meets(read, n, iteration)
+            self.comes_after(read, n, loops, with_own) && self.overlaps(read, n, iteration)
         })?;
         Some(self.accesses[found as usize].op)
     }
     /// Returns a range of positions that covers all ops after `op` in one iteration of the enclosing loop
     /// `lp`.
-    fn later_in(&self, op: Op, lp: Op) -> (u32, u32) {
+    fn positions_after_in(&self, op: Op, lp: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
         let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
         (nest.order(inner.unwrap_or(op)), nest.span(lp).1)
     }
-    fn later_ops(
+    fn ops_after(
         &self,
         op: Op,
         reads: &[MemoryAccess],
-        files: &[&File],
+        files: &[&AccessIndex],
         with_own: bool,
     ) -> Vec<Op> {
-        let span = self.later(op);
+        let span = self.positions_after(op);
         let mut found = Vec::new();
         for read in reads {
             for file in files {
                 self.visit(file, read, span, |n| {
-                    if self.comes_after(read, n, 0, with_own) && self.meets(read, n, None) {
+                    if self.comes_after(read, n, 0, with_own) && self.overlaps(read, n, None) {
                         found.push(self.accesses[n as usize].op);
                     }
                     true
                 });
             }
         }
-        self.in_order(&mut found);
+        self.sort_by_position(&mut found);
         found
     }
     /// Returns a range of positions that covers all ops that can run after an op.
-    fn later(&self, op: Op) -> (u32, u32) {
+    fn positions_after(&self, op: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
         if is_planted(Mutant::BackEdgeClobbersMissed) {
             return (nest.order(op), u32::MAX);
@@ -320,111 +330,111 @@ impl<'a> Clobbers<'a> {
     }
     /// Returns the ops that may write, free or end the memory read by an op, in program order.
     pub fn clobberers(&self, op: Op) -> Vec<Op> {
-        self.later_ops(op, self.reads_of(op), &[&self.writes, &self.ends], true)
+        self.ops_after(op, self.reads_of(op), &[&self.writes, &self.ends], true)
     }
     /// Returns true if no op in a loop clobbers the memory read by `op`. During one run of the loop,
     /// repeated reads from one address then return one value.
     pub fn invariant_in(&self, op: Op, lp: Op) -> bool {
         self.reads_of(op)
             .iter()
-            .all(|read| !self.destroyed_in(read, lp))
+            .all(|read| !self.clobbered_in(read, lp))
     }
     /// Returns true if the memory read by `op` in an iteration of `lp` is unmodified since the iteration
     /// began.
-    pub fn intact_until(&self, op: Op, lp: Op) -> bool {
+    pub fn unmodified_until(&self, op: Op, lp: Op) -> bool {
         let nest = &self.alias.nest;
         let before = (nest.order(lp) + 1, nest.order(op).saturating_sub(1));
         let reads = self.reads_of(op).iter();
         before.0 > before.1
             || reads
                 .copied()
-                .all(|read| !self.destroyed_between(&read, before, Some(lp)))
+                .all(|read| !self.clobbered_between(&read, before, Some(lp)))
     }
     /// Returns true if [`Clobbers::intact_until`] holds for every run of the op in the iteration, also if
     /// the op is nested in further loops.
-    pub fn intact_in_runs(&self, op: Op, lp: Op) -> bool {
+    pub fn unmodified_in_all_runs(&self, op: Op, lp: Op) -> bool {
         let nest = &self.alias.nest;
         let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
         let last = inner.map_or(nest.order(op) - 1, |inner| nest.span(inner).1);
         let before = (nest.order(lp) + 1, last);
         let mut reads = self.reads_of(op).iter();
-        before.0 > before.1 || reads.all(|read| !self.destroyed_between(read, before, Some(lp)))
+        before.0 > before.1 || reads.all(|read| !self.clobbered_between(read, before, Some(lp)))
     }
     /// Returns true if one run of `container` may clobber the memory of an access.
-    pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
-        self.destroyed_from(access, container, self.alias.nest.span(container).1)
+    pub fn clobbered_in(&self, access: &MemoryAccess, container: Op) -> bool {
+        self.clobbered_from(access, container, self.alias.nest.span(container).1)
     }
     /// Returns true if ops from `first` up to position `last` may clobber the memory of an access, within
     /// one iteration of the loops around `first`.
-    pub(crate) fn destroyed_from(&self, access: &MemoryAccess, first: Op, last: u32) -> bool {
-        let seen = self.seen_in(first, last);
-        self.destroyed_between(access, seen.span, seen.frame)
-            || seen.callers && self.is_seen_by_ranks(access)
+    pub(crate) fn clobbered_from(&self, access: &MemoryAccess, first: Op, last: u32) -> bool {
+        let seen = self.synced_accesses_in(first, last);
+        self.clobbered_between(access, seen.span, seen.frame)
+            || seen.callers && self.may_be_rank_shared(access)
     }
     /// Returns true if all clobbers of an access during one run of an op are writes for which `harmless`
     /// holds.
-    pub fn destroyed_only_by(
+    pub fn clobbered_only_by(
         &self,
         access: &MemoryAccess,
         container: Op,
         harmless: impl Fn(Op) -> bool,
     ) -> bool {
-        let seen = self.seen_in(container, self.alias.nest.span(container).1);
-        let meets = |n: u32| self.meets(access, n, seen.frame);
+        let seen = self.synced_accesses_in(container, self.alias.nest.span(container).1);
+        let meets = |n: u32| self.overlaps(access, n, seen.frame);
         let harms = |n: u32| !harmless(self.accesses[n as usize].op) && meets(n);
         !self.any(&self.ends, access, seen.span, meets)
             && !self.any(&self.writes, access, seen.span, harms)
-            && !(seen.callers && self.is_seen_by_ranks(access))
+            && !(seen.callers && self.may_be_rank_shared(access))
     }
-    fn seen_in(&self, container: Op, last: u32) -> Seen {
+    fn synced_accesses_in(&self, container: Op, last: u32) -> SyncedAccesses {
         let (body, nest) = (self.alias.body, &self.alias.nest);
-        self.waits.seen_in(body, nest, container, last)
+        self.waits.synced_accesses_in(body, nest, container, last)
     }
     /// Returns true if memory may be shared with other ranks.
-    fn is_seen_by_ranks(&self, access: &MemoryAccess) -> bool {
-        let own = |t: &Target| {
+    fn may_be_rank_shared(&self, access: &MemoryAccess) -> bool {
+        let own = |t: &PointsToTarget| {
             let shared = match self.alias.points_to.object(t.object) {
-                Object::Stack(op) => self.maker(op) != Some(op),
+                Object::Stack(op) => self.allocation_scope(op) != Some(op),
                 _ => false,
             };
             self.alias.points_to.is_private(t.object) && !shared
         };
         match self.alias.objects(access) {
             Some(objects) => !objects.iter().all(own),
-            None => access.place != Place::Errno,
+            None => access.place != MemoryRegion::Errno,
         }
     }
     /// Returns true if ops in a range of positions may clobber the memory of an access during one iteration
     /// of `frame`.
-    pub(crate) fn destroyed_between(
+    pub(crate) fn clobbered_between(
         &self,
         access: &MemoryAccess,
         span: (u32, u32),
         frame: Option<Op>,
     ) -> bool {
-        let meets = |n| self.meets(access, n, frame);
+        let meets = |n| self.overlaps(access, n, frame);
         self.any(&self.writes, access, span, meets) || self.any(&self.ends, access, span, meets)
     }
     /// Returns the writes inside an op that may alias an access, in program order.
     pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
-        let seen = self.seen_in(container, self.alias.nest.span(container).1);
+        let seen = self.synced_accesses_in(container, self.alias.nest.span(container).1);
         let mut found = Vec::new();
         self.visit(&self.writes, access, seen.span, |n| {
-            if self.meets(access, n, seen.frame) {
+            if self.overlaps(access, n, seen.frame) {
                 found.push(self.accesses[n as usize].op);
             }
             true
         });
-        self.in_order(&mut found);
+        self.sort_by_position(&mut found);
         found
     }
 
     /// Returns true if `later` always runs once `first` is about to run. Both are in one region, `first`
     /// not after `later`.
-    pub fn surely_reaches(&self, first: Op, later: Op) -> bool {
+    pub fn always_reaches(&self, first: Op, later: Op) -> bool {
         let nest = &self.alias.nest;
         let (from, to) = (nest.order(first), nest.order(later));
-        let stops = |at: u32| self.stops.partition_point(|stop| *stop < at);
+        let stops = |at: u32| self.exits.partition_point(|stop| *stop < at);
         self.alias.body.parent(first) == self.alias.body.parent(later)
             && from <= to
             && stops(from) == stops(to)
@@ -432,22 +442,22 @@ impl<'a> Clobbers<'a> {
 
     /// Returns true if control may leave the body inside an op. Later ops in it, and its later iterations,
     /// may then not be reached.
-    pub fn may_stop_in(&self, container: Op) -> bool {
+    pub fn may_exit_in(&self, container: Op) -> bool {
         let (first, last) = self.alias.nest.span(container);
-        let at = self.stops.partition_point(|stop| *stop <= first);
-        self.stops.get(at).is_some_and(|stop| *stop <= last)
+        let at = self.exits.partition_point(|stop| *stop <= first);
+        self.exits.get(at).is_some_and(|stop| *stop <= last)
     }
 
     /// Returns the clobbers after a call of the memory that the call reads: per argument, and for other
     /// memory. Frees and lifetime ends count.
-    pub fn changed_after_call(&self, call: Op) -> AfterEnd {
+    pub fn changed_after_call(&self, call: Op) -> ExitClobbers {
         let args = self.alias.unit.call_args(self.alias.body, call);
-        let mut found = AfterEnd {
+        let mut found = ExitClobbers {
             params: vec![false; args.len()],
-            ..AfterEnd::default()
+            ..ExitClobbers::default()
         };
         for read in self.reads_of(call) {
-            if self.fate_of(call, read).is_intact() {
+            if self.fate_of(call, read).is_unmodified() {
                 continue;
             }
             match read.ptr() {
@@ -472,13 +482,13 @@ impl<'a> Clobbers<'a> {
             .iter()
             .take_while(move |a| a.op == op)
     }
-    fn in_order(&self, ops: &mut Vec<Op>) {
+    fn sort_by_position(&self, ops: &mut Vec<Op>) {
         ops.sort_unstable_by_key(|op| self.alias.nest.order(*op));
         ops.dedup();
     }
     fn any(
         &self,
-        file: &File,
+        file: &AccessIndex,
         access: &MemoryAccess,
         span: (u32, u32),
         hits: impl Fn(u32) -> bool,
@@ -488,7 +498,7 @@ impl<'a> Clobbers<'a> {
     /// Returns an access for which `hits` holds, or the access at which the inspection limit was exceeded.
     fn find(
         &self,
-        file: &File,
+        file: &AccessIndex,
         access: &MemoryAccess,
         span: (u32, u32),
         hits: impl Fn(u32) -> bool,
@@ -496,28 +506,28 @@ impl<'a> Clobbers<'a> {
         let (mut looks, mut found) = (0, None);
         self.visit(file, access, span, |n| {
             looks += 1;
-            found = (looks > MAX_LOOKS || hits(n)).then_some(n);
+            found = (looks > INSPECTIONS_MAX || hits(n)).then_some(n);
             found.is_none()
         });
         found
     }
-    fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
+    fn overlaps(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
         let other = &self.accesses[number as usize];
         let nest = &self.alias.nest;
         // An op on a no-return path interferes only with ops on that path.
         let apart = nest
-            .doomed(other.op)
-            .is_some_and(|way| nest.doomed(read.op) != Some(way));
+            .enclosing_noreturn_region(other.op)
+            .is_some_and(|way| nest.enclosing_noreturn_region(read.op) != Some(way));
         !apart
             && self
                 .alias
-                .may_alias_within(read, other, self.frame(read, other, frame))
+                .may_alias_within(read, other, self.effective_frame(read, other, frame))
     }
 
     /// Returns the frame for two accesses. If both access the object of one run of an allocation, they are
     /// in one iteration of the loops around the allocation.
-    fn frame(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> Option<Op> {
-        match (frame, self.own_allocation(a, b)) {
+    fn effective_frame(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> Option<Op> {
+        match (frame, self.common_allocation(a, b)) {
             (None, Some(op)) => self.alias.nest.enclosing_loop(op),
             _ => frame,
         }
@@ -525,18 +535,18 @@ impl<'a> Clobbers<'a> {
 
     /// Returns the allocation, inside a loop, of the only object of both accesses, if the object belongs to
     /// the current iteration.
-    fn own_allocation(&self, a: &MemoryAccess, b: &MemoryAccess) -> Option<Op> {
+    fn common_allocation(&self, a: &MemoryAccess, b: &MemoryAccess) -> Option<Op> {
         let only = |access: &MemoryAccess| {
             let objects = self.alias.objects(access)?;
             match (objects.as_slice(), access.place) {
-                ([Target { object, old: false }], Place::At(_)) => Some(*object),
+                ([PointsToTarget { object, old: false }], MemoryRegion::At(_)) => Some(*object),
                 _ => None,
             }
         };
         let object = only(a).filter(|object| only(b) == Some(*object))?;
         match self.alias.points_to.object(object) {
             Object::Stack(op) | Object::Heap(op) => {
-                let op = self.maker(op)?;
+                let op = self.allocation_scope(op)?;
                 let region = self.alias.nest.parent(op)?;
                 let inside = |x: Op| self.alias.nest.contains(region, x);
                 (inside(a.op) && inside(b.op)).then_some(op)
@@ -547,7 +557,7 @@ impl<'a> Clobbers<'a> {
 
     /// Returns the op that creates an object anew on each run: the allocation, or the `spmd` whose ranks
     /// share it.
-    fn maker(&self, op: Op) -> Option<Op> {
+    fn allocation_scope(&self, op: Op) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.alias.body);
         match body.kind(op) {
             OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => {
@@ -563,7 +573,7 @@ impl<'a> Clobbers<'a> {
     fn comes_after(&self, read: &MemoryAccess, number: u32, loops: u32, with_own: bool) -> bool {
         let other = &self.accesses[number as usize];
         let outer = self
-            .own_allocation(read, other)
+            .common_allocation(read, other)
             .map_or(0, |op| self.alias.nest.loop_depth(op));
         let (nest, body) = (&self.alias.nest, self.alias.body);
         let loops = outer.max(loops);
@@ -577,7 +587,7 @@ impl<'a> Clobbers<'a> {
     /// until `look` returns false.
     fn visit(
         &self,
-        file: &File,
+        file: &AccessIndex,
         access: &MemoryAccess,
         span: (u32, u32),
         mut look: impl FnMut(u32) -> bool,
@@ -590,7 +600,7 @@ impl<'a> Clobbers<'a> {
         };
         let Some(objects) = self.alias.objects(access) else {
             match access.place {
-                Place::Errno => {
+                MemoryRegion::Errno => {
                     let groups = file.objects.values().flat_map(BTreeMap::values);
                     let _ = list(&file.errno) && groups.map(|g| &g.all).all(|all| list(all));
                 }
@@ -603,10 +613,10 @@ impl<'a> Clobbers<'a> {
         if self.alias.may_be_errno(access) && !list(&file.errno) {
             return;
         }
-        let holes = self.holes(access, &objects);
-        let private = |t: &Target| self.alias.points_to.is_private(t.object);
+        let holes = self.buckets_of(access, &objects);
+        let private = |t: &PointsToTarget| self.alias.points_to.is_private(t.object);
         let own = objects.iter().map(|t| t.object);
-        let candidates: Vec<ObjectId> = if !self.alias.tells_private_objects() {
+        let candidates: Vec<ObjectId> = if !self.alias.distinguishes_private_objects() {
             file.objects.keys().copied().collect()
         } else if objects.iter().all(private) {
             own.collect()
@@ -617,19 +627,19 @@ impl<'a> Clobbers<'a> {
         };
         for object in candidates {
             let same = objects.iter().any(|t| t.object == object);
-            let near = |t: &Target| self.alias.objects_may_meet(t.object, object, true);
+            let near = |t: &PointsToTarget| self.alias.objects_may_alias(t.object, object, true);
             if !same && !objects.iter().any(near) {
                 continue;
             }
             for (&meta, group) in file.objects.get(&object).into_iter().flatten() {
-                if self.kept_apart(access.meta, meta) {
+                if self.metadata_separates(access.meta, meta) {
                     continue;
                 }
                 let go_on = match holes {
                     Some((first, last)) if same => {
-                        list(&group.loose)
+                        list(&group.unbucketed)
                             && (first..=last)
-                                .filter_map(|hole| group.holes.get(&hole))
+                                .filter_map(|hole| group.buckets.get(&hole))
                                 .all(|numbers| list(numbers))
                     }
                     _ => list(&group.all),
@@ -641,14 +651,14 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    fn kept_apart(&self, a: Option<MetaId>, b: Option<MetaId>) -> bool {
+    fn metadata_separates(&self, a: Option<MetaId>, b: Option<MetaId>) -> bool {
         match (a, b) {
-            (Some(a), Some(b)) => self.alias.metas_disjoint(a, b, false),
+            (Some(a), Some(b)) => self.alias.tags_disjoint(a, b, false),
             _ => false,
         }
     }
 
-    fn changed_after_end(&self, read: &MemoryAccess) -> bool {
+    fn clobbered_after_end(&self, read: &MemoryAccess) -> bool {
         let after = &self.after_end;
         if is_planted(Mutant::AfterEndForgotten) {
             return false;
@@ -658,7 +668,7 @@ impl<'a> Clobbers<'a> {
         };
         objects.iter().any(|t| {
             let visible =
-                self.alias.points_to.escaped(t.object) || self.handed_out.contains(&t.object);
+                self.alias.points_to.escaped(t.object) || self.returned.contains(&t.object);
             match self.alias.points_to.object(t.object) {
                 Object::Stack(_) => after.frame || (after.others && visible),
                 Object::Heap(_) => after.others && visible,
@@ -672,7 +682,7 @@ impl<'a> Clobbers<'a> {
 }
 
 /// Returns the objects reachable by the caller through the returned value, transitively.
-fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
+fn reachable_from_result(alias: &Alias) -> HashSet<ObjectId> {
     let (body, points_to) = (alias.body, &alias.points_to);
     let end = body.last(body.root());
     let returned = end.into_iter().flat_map(|end| body.operands(end));
@@ -683,14 +693,19 @@ fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
     let mut found = HashSet::new();
     while let Some(object) = work.pop() {
         if found.insert(object) {
-            work.extend(points_to.holds(object).iter().map(|target| target.object));
+            work.extend(
+                points_to
+                    .contents(object)
+                    .iter()
+                    .map(|target| target.object),
+            );
         }
     }
     found
 }
 
 /// Returns true if control may not continue after an op: the op may end the program, throw, or run forever.
-fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
+fn may_exit(alias: &Alias, effects: &Effects, op: Op) -> bool {
     match alias.body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let callee = effects.of_call(alias.unit, alias.body, op);

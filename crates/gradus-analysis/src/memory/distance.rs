@@ -6,7 +6,7 @@
 //! first, yield a lower bound in which symbols may cancel.
 
 use crate::memory::alias::Alias;
-use crate::scev::poly::{Linear, Monomial};
+use crate::scev::poly::{Monomial, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
@@ -23,7 +23,7 @@ type Term = (Vec<Symbol>, i64);
 
 /// Distance in bytes from the first access to the second.
 #[derive(Clone, Debug)]
-pub(crate) struct Distance {
+pub(crate) struct AddressDistance {
     constant: i64,
     terms: Vec<Term>,
     exact: bool,
@@ -31,17 +31,17 @@ pub(crate) struct Distance {
     ops: [Op; 2],
 }
 
-impl Distance {
+impl AddressDistance {
     /// Returns the distance from offset `x` to offset `y`, used by two ops, during one iteration of
     /// `frame`.
     pub(crate) fn between(
         alias: &Alias,
-        (first, x): (Op, &Linear),
-        (second, y): (Op, &Linear),
+        (first, x): (Op, &Poly),
+        (second, y): (Op, &Poly),
         frame: Option<Op>,
-    ) -> Distance {
+    ) -> AddressDistance {
         let (low, overflow) = y.constant.overflowing_sub(x.constant);
-        let mut distance = Distance {
+        let mut distance = AddressDistance {
             constant: low,
             terms: Vec::new(),
             exact: x.exact && y.exact && !overflow,
@@ -66,7 +66,7 @@ impl Distance {
         let mut symbols: Vec<Symbol> = monomial
             .iter()
             .map(
-                |&atom| match alias.nest.fixed_in(alias.body, atom, self.frame) {
+                |&atom| match alias.nest.is_invariant_in(alias.body, atom, self.frame) {
                     true => (Side::Both, atom),
                     false => (side, atom),
                 },
@@ -125,10 +125,10 @@ impl Distance {
         size_first: i64,
         size_second: i64,
     ) -> bool {
-        if self.terms.is_empty() || !(self.exact || self.is_short(alias)) {
+        if self.terms.is_empty() || !(self.exact || self.cannot_wrap(alias)) {
             return false;
         }
-        let whole = Distance {
+        let whole = AddressDistance {
             exact: true,
             ..self.clone()
         };
@@ -138,7 +138,7 @@ impl Distance {
 
     /// Returns true if the sum is too small to wrap. The sum then holds in the integers even without
     /// no-wrap flags on its parts.
-    fn is_short(&self, alias: &Alias) -> bool {
+    fn cannot_wrap(&self, alias: &Alias) -> bool {
         let terms = self.terms.iter();
         let terms = terms.map(|(symbols, c)| (*c, symbols.iter().map(|s| s.1)));
         let range = (alias.forms.intervals).of_sum(alias.unit, alias.body, self.constant, terms);
@@ -146,7 +146,7 @@ impl Distance {
         range.is_some_and(|(low, high)| -limit <= low && high <= limit)
     }
 
-    fn negated(&self) -> Option<Distance> {
+    fn negated(&self) -> Option<AddressDistance> {
         let mut mirror = self.clone();
         mirror.constant = self.constant.checked_neg()?;
         for (_, factor) in &mut mirror.terms {
@@ -167,7 +167,7 @@ impl Distance {
                         *factor > 0 && symbols.iter().all(|s| self.is_nonnegative(alias, s.1))
                     });
             };
-            match low.without_index(alias, symbol, lp) {
+            match low.eliminate_index(alias, symbol, lp) {
                 Some(next) => low = next,
                 None => return false,
             }
@@ -178,15 +178,15 @@ impl Distance {
     fn innermost_index(&self, alias: &Alias) -> Option<(Symbol, Op)> {
         let symbols = self.terms.iter().flat_map(|(symbols, _)| symbols);
         symbols
-            .filter_map(|&symbol| Some((symbol, index_loop(alias, symbol.1)?.0)))
+            .filter_map(|&symbol| Some((symbol, nonnegative_index_loop(alias, symbol.1)?.0)))
             .max_by_key(|(symbol, lp)| (alias.nest.loop_depth(*lp), *symbol))
     }
 
     /// Returns true if a value, sign-extended, is known to be non-negative at the accesses.
     fn is_nonnegative(&self, alias: &Alias, value: Value) -> bool {
-        index_loop(alias, value).is_some()
+        nonnegative_index_loop(alias, value).is_some()
             || self.is_trip_count(alias, value)
-            || nonnegative_by_op(alias, value)
+            || is_nonnegative_by_op(alias, value)
     }
 
     /// Returns true if a value is the 64-bit trip count of a `for` around one of the accesses, directly or
@@ -216,10 +216,10 @@ impl Distance {
 
     /// Eliminates a loop index and returns a lower bound: the index becomes 0 in positive terms and its
     /// last value in negative terms. Returns `None` for mixed signs or factors of unknown sign.
-    fn without_index(&self, alias: &Alias, symbol: Symbol, lp: Op) -> Option<Distance> {
+    fn eliminate_index(&self, alias: &Alias, symbol: Symbol, lp: Op) -> Option<AddressDistance> {
         let (with, without): (Vec<Term>, Vec<Term>) =
             (self.terms.iter().cloned()).partition(|(symbols, _)| symbols.contains(&symbol));
-        let mut low = Distance {
+        let mut low = AddressDistance {
             terms: without,
             ..self.clone()
         };
@@ -235,12 +235,12 @@ impl Distance {
         if adds {
             return Some(low);
         }
-        if !index_loop(alias, symbol.1).is_some_and(|(_, ends)| ends) {
+        if !nonnegative_index_loop(alias, symbol.1).is_some_and(|(_, ends)| ends) {
             return None;
         }
-        let trips = trips_of_a_run(alias, lp);
+        let trips = trips_if_entered(alias, lp);
         let trips = alias.forms.of_integer(alias.unit, alias.body, trips);
-        let last = trips.plus(&Linear::constant(-1))?;
+        let last = trips.plus(&Poly::constant(-1))?;
         low.exact &= last.exact || alias.forms.range(alias.unit, alias.body, &last).is_some();
         for (symbols, factor) in with {
             let rest: Vec<Symbol> = symbols.into_iter().filter(|s| *s != symbol).collect();
@@ -265,7 +265,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 
 /// Returns the trip count of a `for` under the assumption of at least one iteration: `n` for `c ? n : 0`
 /// and `max(n, 0)`.
-fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
+fn trips_if_entered(alias: &Alias, lp: Op) -> Value {
     let (unit, body) = (alias.unit, alias.body);
     let is_zero = |v: Value| body.as_int(unit, v) == Some(0);
     let trips = body.operand(lp, 0);
@@ -292,7 +292,7 @@ fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
 /// Returns the `for` whose index a value is, if the index is known to be non-negative. Sufficient are 64
 /// bits (no loop runs 2⁶³ times), zero extension, or a bounded trip count. The flag is true if the trip
 /// count, too, is non-negative as a signed number.
-fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
+fn nonnegative_index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
     let (index, extended) = match alias.body.def_op(atom) {
         Some(op) if matches!(alias.body.kind(op), OpKind::Cast(CastOp::ZExt)) => {
             (alias.body.operand(op, 0), true)
@@ -314,7 +314,7 @@ fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
 }
 
 /// Returns true if a value, sign-extended, is non-negative by its definition.
-pub(crate) fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
+pub(crate) fn is_nonnegative_by_op(alias: &Alias, value: Value) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     unit.types
         .int_bits(body.ty(value))

@@ -5,7 +5,7 @@
 //! functions and the host's attributes. An unknown function reads and writes all memory reachable by the
 //! program. `errno` and memory without pointers are separate locations.
 
-use crate::call_graph::Closure;
+use crate::call_graph::CallGraph;
 use crate::memory::external_effects;
 use crate::memory::summaries;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn, SystemFn, is_stream_variable};
@@ -29,7 +29,7 @@ pub enum AccessKind {
 
 /// The memory accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum MemoryRegion {
     /// The memory behind a pointer.
     At(Value),
     /// A global variable.
@@ -53,7 +53,7 @@ pub struct MemoryAccess {
     /// Kind of the access.
     pub kind: AccessKind,
     /// The memory accessed.
-    pub place: Place,
+    pub place: MemoryRegion,
     /// Offset in bytes from the start of the place to the first accessed byte.
     pub offset: i64,
     /// Maximal number of accessed bytes. `None`: any part of the object, including bytes before the start.
@@ -68,12 +68,12 @@ impl MemoryAccess {
     /// Returns the pointer of the access.
     pub fn ptr(&self) -> Option<Value> {
         match self.place {
-            Place::At(value) => Some(value),
+            MemoryRegion::At(value) => Some(value),
             _ => None,
         }
     }
     /// Returns true for writes, frees and lifetime changes.
-    pub fn destroys(&self) -> bool {
+    pub fn is_clobber(&self) -> bool {
         self.kind != AccessKind::Read
     }
 }
@@ -127,36 +127,36 @@ pub struct ParamEffects {
 
 /// Reads and writes of one location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touch {
+pub struct AccessSummary {
     /// True if the location may be read.
     pub reads: bool,
     /// True if the location may be written.
     pub writes: bool,
 }
 
-impl Touch {
+impl AccessSummary {
     /// No access.
-    pub const NONE: Touch = Touch {
+    pub const NONE: AccessSummary = AccessSummary {
         reads: false,
         writes: false,
     };
     /// Read and write.
-    pub const BOTH: Touch = Touch {
+    pub const BOTH: AccessSummary = AccessSummary {
         reads: true,
         writes: true,
     };
     /// Returns the union.
     #[must_use]
-    pub fn or(self, other: Touch) -> Touch {
-        Touch {
+    pub fn or(self, other: AccessSummary) -> AccessSummary {
+        AccessSummary {
             reads: self.reads || other.reads,
             writes: self.writes || other.writes,
         }
     }
     /// Returns the intersection.
     #[must_use]
-    pub fn and(self, other: Touch) -> Touch {
-        Touch {
+    pub fn and(self, other: AccessSummary) -> AccessSummary {
+        AccessSummary {
             reads: self.reads && other.reads,
             writes: self.writes && other.writes,
         }
@@ -169,24 +169,24 @@ pub struct FunctionEffects {
     /// Effects per argument.
     pub params: Vec<ParamEffects>,
     /// Effects on arguments beyond [`FunctionEffects::params`] (variadic arguments).
-    pub further: ParamEffects,
+    pub variadic: ParamEffects,
     /// Accesses to globals by name.
-    pub globals: BTreeMap<GlobalId, Touch>,
+    pub globals: BTreeMap<GlobalId, AccessSummary>,
     /// Accesses to other reachable memory: through loaded or unknown pointers.
-    pub other: Touch,
+    pub reachable: AccessSummary,
     /// True if the function may free memory not behind its arguments.
     pub frees_other: bool,
     /// Accesses to `errno`.
-    pub errno: Touch,
+    pub errno: AccessSummary,
     /// Accesses to memory without pointers in the program.
-    pub inaccessible: Touch,
+    pub inaccessible: AccessSummary,
     /// True if the result may be fresh memory, to which no other pointer exists (or null).
     pub returns_fresh: bool,
     /// True if the fresh memory may hold pointers.
     pub fresh_holds_pointers: bool,
     /// True if pointers in the fresh memory may point back into it. The caller's result is then not its
     /// only address.
-    pub fresh_leads_back: bool,
+    pub fresh_may_be_cyclic: bool,
     /// True if the result may be a pointer that is neither an argument nor fresh.
     pub returns_other: bool,
     /// True if an exception may leave the function.
@@ -197,10 +197,10 @@ pub struct FunctionEffects {
     pub calls_unknown: bool,
     /// True if ranks of an enclosing `spmd` may synchronise inside the function, as far as its code is
     /// known.
-    pub waits: bool,
+    pub may_sync_ranks: bool,
     /// True if writes of other threads become visible during the call: the function acquires, releases, or
     /// is unknown.
-    pub orders: bool,
+    pub synchronizes: bool,
 }
 
 impl FunctionEffects {
@@ -220,7 +220,7 @@ impl FunctionEffects {
     pub fn unknown() -> FunctionEffects {
         FunctionEffects {
             params: Vec::new(),
-            further: ParamEffects {
+            variadic: ParamEffects {
                 reads: Extent::Object,
                 writes: Extent::Object,
                 frees: true,
@@ -228,47 +228,47 @@ impl FunctionEffects {
                 returned: true,
             },
             globals: BTreeMap::new(),
-            other: Touch::BOTH,
+            reachable: AccessSummary::BOTH,
             frees_other: true,
-            errno: Touch::BOTH,
-            inaccessible: Touch::BOTH,
+            errno: AccessSummary::BOTH,
+            inaccessible: AccessSummary::BOTH,
             returns_fresh: false,
             fresh_holds_pointers: true,
-            fresh_leads_back: true,
+            fresh_may_be_cyclic: true,
             returns_other: true,
             may_throw: true,
             may_not_return: true,
             calls_unknown: true,
-            waits: false,
-            orders: true,
+            may_sync_ranks: false,
+            synchronizes: true,
         }
     }
     /// Returns the effects on argument `index`.
     pub fn param(&self, index: usize) -> ParamEffects {
-        self.params.get(index).copied().unwrap_or(self.further)
+        self.params.get(index).copied().unwrap_or(self.variadic)
     }
     /// Returns a mutable reference to the effects on argument `index` and extends `params` up to `index`.
     pub(crate) fn param_mut(&mut self, index: usize) -> &mut ParamEffects {
         if index >= self.params.len() {
-            self.params.resize(index + 1, self.further);
+            self.params.resize(index + 1, self.variadic);
         }
         &mut self.params[index]
     }
     fn any_param(&self, what: impl Fn(&ParamEffects) -> bool) -> bool {
-        self.params.iter().any(&what) || what(&self.further)
+        self.params.iter().any(&what) || what(&self.variadic)
     }
     /// Returns true if the function writes or frees memory reachable by the program, except `errno`.
     pub fn writes_memory(&self) -> bool {
-        self.other.writes
-            || self.orders
+        self.reachable.writes
+            || self.synchronizes
             || self.frees_other
             || self.globals.values().any(|t| t.writes)
             || self.any_param(|p| !p.writes.is_nothing() || p.frees)
     }
     /// Returns true if the function reads memory reachable by the program, except `errno`.
     pub fn reads_memory(&self) -> bool {
-        self.other.reads
-            || self.orders
+        self.reachable.reads
+            || self.synchronizes
             || self.globals.values().any(|t| t.reads)
             || self.any_param(|p| !p.reads.is_nothing())
     }
@@ -278,7 +278,7 @@ impl FunctionEffects {
         !self.writes_memory()
             && !self.reads_memory()
             && !self.errno.reads
-            && self.inaccessible == Touch::NONE
+            && self.inaccessible == AccessSummary::NONE
             && !self.returns_fresh
     }
 }
@@ -292,7 +292,7 @@ pub struct Effects {
 
 impl Effects {
     /// Computes the summaries of a call graph's bodies, callees before callers.
-    pub fn of(unit: &Unit, closure: &Closure) -> Effects {
+    pub fn of(unit: &Unit, closure: &CallGraph) -> Effects {
         let mut effects = Effects::default();
         for component in closure.components() {
             summaries::component(unit, closure, &mut effects, component);
@@ -320,8 +320,8 @@ impl Effects {
         };
         if let Some(attrs) = body.kind(op).call_info().and_then(|info| info.attrs) {
             match seen {
-                Some(_) => external_effects::narrow(&mut found, unit.attrs(attrs)),
-                None => external_effects::narrow_unseen(&mut found, unit.attrs(attrs)),
+                Some(_) => external_effects::refine(&mut found, unit.attrs(attrs)),
+                None => external_effects::refine_external(&mut found, unit.attrs(attrs)),
             }
         }
         let callee = unit.callee(body, op).and_then(|func| unit.known(func));
@@ -348,28 +348,28 @@ impl Effects {
             OpKind::Load(access) => {
                 let size = list.size_of(body.ty(body.result(op)));
                 list.at(AccessKind::Read, body.operand(op, 0), size);
-                list.order(access);
+                list.add_ordering(access);
             }
             OpKind::Store(access) => {
                 let size = list.size_of(body.ty(body.operand(op, 0)));
                 list.at(AccessKind::Write, body.operand(op, 1), size);
-                list.order(access);
+                list.add_ordering(access);
             }
             OpKind::AtomicRmw(_, access) | OpKind::CmpXchg { access, .. } => {
                 let size = list.size_of(body.ty(body.operand(op, 1)));
                 list.at(AccessKind::Read, body.operand(op, 0), size);
                 list.at(AccessKind::Write, body.operand(op, 0), size);
-                list.order(access);
+                list.add_ordering(access);
             }
-            OpKind::Fence { .. } => list.place(AccessKind::Write, Place::Reachable),
+            OpKind::Fence { .. } => list.place(AccessKind::Write, MemoryRegion::Reachable),
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(&mut list),
-            OpKind::Resume => list.place(AccessKind::Read, Place::Reachable),
+            OpKind::Resume => list.place(AccessKind::Read, MemoryRegion::Reachable),
             OpKind::Foreign(_) => {
-                list.place(AccessKind::Read, Place::Reachable);
-                list.place(AccessKind::Write, Place::Reachable);
-                list.place(AccessKind::Free, Place::Reachable);
-                list.place(AccessKind::Write, Place::Errno);
-                list.place(AccessKind::Write, Place::Inaccessible);
+                list.place(AccessKind::Read, MemoryRegion::Reachable);
+                list.place(AccessKind::Write, MemoryRegion::Reachable);
+                list.place(AccessKind::Free, MemoryRegion::Reachable);
+                list.place(AccessKind::Write, MemoryRegion::Errno);
+                list.place(AccessKind::Write, MemoryRegion::Inaccessible);
             }
             OpKind::Binary(_)
             | OpKind::FNeg
@@ -411,14 +411,14 @@ impl Effects {
             .callee(list.body, list.op)
             .and_then(|func| list.unit.known(func));
         match known {
-            Some(ExternalFn::Memory(id)) if list.copies_or_fills(id) => return,
+            Some(ExternalFn::Memory(id)) if list.add_copy_or_fill(id) => return,
             Some(ExternalFn::Marker(
                 CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
             )) => {
                 return list.lifetime();
             }
             Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore)) => {
-                return list.place(AccessKind::Free, Place::Frame);
+                return list.place(AccessKind::Free, MemoryRegion::Frame);
             }
             _ => {}
         }
@@ -449,7 +449,7 @@ struct AccessList<'a> {
 }
 
 impl AccessList<'_> {
-    fn push(&mut self, kind: AccessKind, place: Place, offset: i64, size: Option<u64>) {
+    fn push(&mut self, kind: AccessKind, place: MemoryRegion, offset: i64, size: Option<u64>) {
         self.found.push(MemoryAccess {
             op: self.op,
             kind,
@@ -461,9 +461,9 @@ impl AccessList<'_> {
         });
     }
     fn at(&mut self, kind: AccessKind, ptr: Value, size: Option<u64>) {
-        self.push(kind, Place::At(ptr), 0, size);
+        self.push(kind, MemoryRegion::At(ptr), 0, size);
     }
-    fn place(&mut self, kind: AccessKind, place: Place) {
+    fn place(&mut self, kind: AccessKind, place: MemoryRegion) {
         self.push(kind, place, 0, None);
     }
     /// Returns the store size of a type in bytes; `None` for scalable vectors.
@@ -475,17 +475,17 @@ impl AccessList<'_> {
     }
     /// Adds the ordering effects of an access. Volatile accesses stay in order among themselves. An acquire
     /// or release makes writes of other threads visible.
-    fn order(&mut self, access: &Access) {
+    fn add_ordering(&mut self, access: &Access) {
         if access.volatile {
-            self.place(AccessKind::Write, Place::Inaccessible);
+            self.place(AccessKind::Write, MemoryRegion::Inaccessible);
         }
         if access.is_ordering() {
-            self.place(AccessKind::Write, Place::Reachable);
+            self.place(AccessKind::Write, MemoryRegion::Reachable);
         }
     }
     /// Adds the accesses of memory copies and fills, sized by the size argument. Returns false for other
     /// functions.
-    fn copies_or_fills(&mut self, id: MemoryFn) -> bool {
+    fn add_copy_or_fill(&mut self, id: MemoryFn) -> bool {
         use MemoryFn::*;
         let (to, from, size) = match id {
             Memcpy | MemcpyIntrinsic | Memmove | MemmoveIntrinsic | Mempcpy => (0, Some(1), 2),
@@ -515,7 +515,7 @@ impl AccessList<'_> {
             }
         }
     }
-    fn touch(&mut self, place: Place, touch: Touch) {
+    fn touch(&mut self, place: MemoryRegion, touch: AccessSummary) {
         if touch.reads {
             self.place(AccessKind::Read, place);
         }
@@ -536,18 +536,18 @@ impl AccessList<'_> {
             }
         }
         for (&global, &touch) in &summary.globals {
-            self.touch(Place::Global(global), touch);
+            self.touch(MemoryRegion::Global(global), touch);
         }
-        self.touch(Place::Reachable, summary.other);
+        self.touch(MemoryRegion::Reachable, summary.reachable);
         if summary.frees_other {
-            self.place(AccessKind::Free, Place::Reachable);
+            self.place(AccessKind::Free, MemoryRegion::Reachable);
         }
-        self.touch(Place::Errno, summary.errno);
-        self.touch(Place::Inaccessible, summary.inaccessible);
+        self.touch(MemoryRegion::Errno, summary.errno);
+        self.touch(MemoryRegion::Inaccessible, summary.inaccessible);
         // Attributes describe accesses of the function itself, not writes of other threads before it
         // returns.
-        if summary.orders {
-            self.touch(Place::Reachable, Touch::BOTH);
+        if summary.synchronizes {
+            self.touch(MemoryRegion::Reachable, AccessSummary::BOTH);
         }
     }
     fn extent(&mut self, kind: AccessKind, ptr: Value, extent: Extent) {
@@ -555,7 +555,7 @@ impl AccessList<'_> {
             Extent::Nothing => {}
             Extent::Bytes(from, to) => {
                 let size = u64::try_from(to.saturating_sub(from)).ok();
-                self.push(kind, Place::At(ptr), from, size);
+                self.push(kind, MemoryRegion::At(ptr), from, size);
             }
             Extent::Object => self.at(kind, ptr, None),
         }

@@ -4,7 +4,7 @@
 //! encoding of LLVM 22: `memory` has two bits (read, write) per location, `captures` four bits for the
 //! result below four bits for all other captures.
 
-use crate::memory::effects::{Extent, FunctionEffects, ParamEffects, Touch};
+use crate::memory::effects::{AccessSummary, Extent, FunctionEffects, ParamEffects};
 use gradus_ir::externals::{self, ExternalFn, MemoryFn};
 use gradus_ir::{AttrSet, AttrValue, FuncId, Unit};
 
@@ -20,31 +20,31 @@ pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
     };
     let attrs = unit.attrs(unit.functions[func].attrs);
     match unit.functions[func].body {
-        Some(_) => narrow(&mut found, attrs),
-        None => narrow_unseen(&mut found, attrs),
+        Some(_) => refine(&mut found, attrs),
+        None => refine_external(&mut found, attrs),
     }
     found
 }
 
 /// Refines the effects of a function without a body, by [`narrow`]. A function that accesses argument
 /// memory alone, or none, is assumed to acquire no lock there unless stated.
-pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
-    narrow(found, attrs);
-    found.orders &= found.other.writes;
+pub(crate) fn refine_external(found: &mut FunctionEffects, attrs: &AttrSet) {
+    refine(found, attrs);
+    found.synchronizes &= found.reachable.writes;
 }
 
 /// Converts a row of the table of known functions.
 fn from_table(id: ExternalFn, row: externals::Effects, params: usize) -> FunctionEffects {
     let mut found = FunctionEffects {
-        other: Touch {
+        reachable: AccessSummary {
             reads: row.reads.any,
             writes: row.writes.any,
         },
-        errno: Touch {
+        errno: AccessSummary {
             reads: row.reads.errno,
             writes: row.writes.errno,
         },
-        inaccessible: Touch {
+        inaccessible: AccessSummary {
             reads: row.reads.inaccessible,
             writes: row.writes.inaccessible,
         },
@@ -78,7 +78,7 @@ fn from_table(id: ExternalFn, row: externals::Effects, params: usize) -> Functio
                 .is_some_and(|i| usize::from(i) == index),
         };
     }
-    found.further = ParamEffects {
+    found.variadic = ParamEffects {
         reads: Extent::if_any(row.reads.any || row.reads.arguments == u16::MAX),
         writes: Extent::if_any(row.writes.any || row.writes.arguments == u16::MAX),
         captures: row.captures == u16::MAX,
@@ -88,7 +88,7 @@ fn from_table(id: ExternalFn, row: externals::Effects, params: usize) -> Functio
 }
 
 /// Removes the effects that attributes exclude.
-pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
+pub(crate) fn refine(found: &mut FunctionEffects, attrs: &AttrSet) {
     if attrs.function("nounwind").is_some() {
         found.may_throw = false;
     }
@@ -99,7 +99,7 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
         found.may_not_return = true;
     }
     if attrs.function("nosync").is_some() {
-        found.orders = false;
+        found.synchronizes = false;
     }
     if attrs.function("nocallback").is_some() {
         found.calls_unknown = false;
@@ -108,15 +108,15 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
         found.returns_fresh = true;
         found.returns_other = false;
         found.params.iter_mut().for_each(|p| p.returned = false);
-        found.further.returned = false;
+        found.variadic.returned = false;
     }
     for (index, list) in attrs.params.iter().enumerate() {
         if !list.is_empty() {
-            narrow_param(found.param_mut(index), attrs, index);
+            refine_param(found.param_mut(index), attrs, index);
         }
     }
     if let Some(AttrValue::Int(bits)) = attrs.function("memory") {
-        narrow_memory(found, *bits);
+        refine_memory(found, *bits);
     }
     // The call itself reads the whole `byval` copy, regardless of the function's own accesses.
     for index in 0..attrs.params.len() {
@@ -127,11 +127,11 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
     if attrs.function("nofree").is_some() {
         found.frees_other = false;
         found.params.iter_mut().for_each(|p| p.frees = false);
-        found.further.frees = false;
+        found.variadic.frees = false;
     }
 }
 
-fn narrow_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
+fn refine_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
     let has = |name| attrs.param(index, name).is_some();
     let by_value = has("byval");
     if has("readonly") || has("readnone") || by_value {
@@ -162,10 +162,10 @@ fn narrow_param(param: &mut ParamEffects, attrs: &AttrSet, index: usize) {
 }
 
 /// Applies `memory(…)`: two bits each for arguments, inaccessible memory, errno, and all other memory.
-fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
+fn refine_memory(found: &mut FunctionEffects, bits: u64) {
     let touch = |location: u32| {
         let two = bits >> (2 * location);
-        Touch {
+        AccessSummary {
             reads: two & 1 != 0,
             writes: two & 2 != 0,
         }
@@ -173,12 +173,14 @@ fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
     let (arguments, inaccessible, errno, other) = (touch(0), touch(1), touch(2), touch(3));
     found.inaccessible = found.inaccessible.and(inaccessible);
     found.errno = found.errno.and(errno);
-    found.other = found.other.and(other);
+    found.reachable = found.reachable.and(other);
     found.frees_other &= other.writes;
     for touch in found.globals.values_mut() {
         *touch = touch.and(other);
     }
-    found.globals.retain(|_, touch| *touch != Touch::NONE);
+    found
+        .globals
+        .retain(|_, touch| *touch != AccessSummary::NONE);
     let limit = |param: &mut ParamEffects| {
         if !arguments.reads {
             param.reads = Extent::Nothing;
@@ -189,5 +191,5 @@ fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
         }
     };
     found.params.iter_mut().for_each(limit);
-    limit(&mut found.further);
+    limit(&mut found.variadic);
 }

@@ -49,7 +49,7 @@ pub const UNKNOWN: ObjectId = ObjectId(0);
 
 /// A member of a points-to set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct PointsToTarget {
     /// The object.
     pub object: ObjectId,
     /// True if the object may belong to an earlier iteration of a loop around the allocation.
@@ -57,7 +57,7 @@ pub struct Target {
 }
 
 /// A points-to set.
-pub type Targets = SmallVec<[Target; 2]>;
+pub type Targets = SmallVec<[PointsToTarget; 2]>;
 
 #[derive(Clone, Debug, Default)]
 struct ObjectState {
@@ -115,7 +115,7 @@ impl PointsTo {
         solver.table.id(Object::Unknown);
         solver.seed();
         solver.run();
-        for object in solver.shared() {
+        for object in solver.thread_shared() {
             let state = &mut solver.table.states[object.0 as usize];
             state.shared |= !state.escaped;
             solver.escape(object);
@@ -151,7 +151,7 @@ impl PointsTo {
         self.objects.is_empty()
     }
     /// Returns the points-to set of a value; empty for null.
-    pub fn targets(&self, body: &Body, value: Value) -> &[Target] {
+    pub fn targets(&self, body: &Body, value: Value) -> &[PointsToTarget] {
         match body.values[value].def {
             Definition::Const(id) => self.consts.get(&id).map_or(&[], |t| t.as_slice()),
             _ => &self.sets[value.index()],
@@ -176,7 +176,7 @@ impl PointsTo {
     }
     /// Returns true if the body allocated the object and only pointers of the body can point into it.
     /// Pointers of all strands of the body count.
-    pub fn is_own(&self, id: ObjectId) -> bool {
+    pub fn is_private_or_strand_shared(&self, id: ObjectId) -> bool {
         self.is_private(id) || self.states[id.0 as usize].shared
     }
     /// Returns the objects reachable by the caller through the returned value: its targets and,
@@ -188,13 +188,13 @@ impl PointsTo {
         let values = ends.flat_map(|op| body.operands(op).collect::<Vec<Value>>());
         let targets = values.flat_map(|value| self.targets(body, value).to_vec());
         let targets = targets.map(|target| target.object).collect();
-        let mut found = self.held(&targets);
+        let mut found = self.reachable_from(&targets);
         found.extend(targets);
         found
     }
     /// Returns the objects reachable from the contents of the objects in `from`, transitively.
-    pub fn held(&self, from: &HashSet<ObjectId>) -> HashSet<ObjectId> {
-        let holds = |id: ObjectId| self.holds(id).iter().map(|target| target.object);
+    pub fn reachable_from(&self, from: &HashSet<ObjectId>) -> HashSet<ObjectId> {
+        let holds = |id: ObjectId| self.contents(id).iter().map(|target| target.object);
         let mut work: Vec<ObjectId> = from.iter().copied().flat_map(holds).collect();
         let mut found = HashSet::new();
         while let Some(id) = work.pop() {
@@ -205,7 +205,7 @@ impl PointsTo {
         found
     }
     /// Returns the targets of the pointers that the body stored in an object.
-    pub fn holds(&self, id: ObjectId) -> &[Target] {
+    pub fn contents(&self, id: ObjectId) -> &[PointsToTarget] {
         &self.states[id.0 as usize].holds
     }
 }
@@ -227,11 +227,11 @@ impl Solver<'_> {
     fn seed(&mut self) {
         for index in 0..self.body.params().len() {
             let param = self.body.params()[index];
-            if self.holds_pointers(param) {
+            if self.has_pointer_type(param) {
                 let id = self.table.id(Object::Param(index as u32));
                 self.add(param, id, false);
                 if self.table.is_local(id) {
-                    self.hold(id, UNKNOWN, false);
+                    self.add_content(id, UNKNOWN, false);
                 }
             }
         }
@@ -246,7 +246,7 @@ impl Solver<'_> {
         }
     }
 
-    fn holds_pointers(&self, value: Value) -> bool {
+    fn has_pointer_type(&self, value: Value) -> bool {
         let mut work: SmallVec<[_; 4]> = SmallVec::from_slice(&[self.body.ty(value)]);
         while let Some(ty) = work.pop() {
             match self.unit.types.get(ty) {
@@ -278,12 +278,12 @@ impl Solver<'_> {
             };
             let object = self.table.id(object);
             if !targets.iter().any(|t| t.object == object) {
-                targets.push(Target { object, old: false });
+                targets.push(PointsToTarget { object, old: false });
             }
         }
         if targets.len() > MAX_OBJECTS {
             targets.clear();
-            targets.push(Target {
+            targets.push(PointsToTarget {
                 object: UNKNOWN,
                 old: false,
             });
@@ -315,7 +315,7 @@ impl Solver<'_> {
 
     fn unknown_results(&mut self, op: Op) {
         for &result in self.body.results(op) {
-            if self.holds_pointers(result) {
+            if self.has_pointer_type(result) {
                 self.add(result, UNKNOWN, false);
             }
         }
@@ -328,35 +328,39 @@ impl Solver<'_> {
     }
 
     fn add(&mut self, value: Value, object: ObjectId, old: bool) {
-        let outcome = insert(&mut self.table.sets[value.index()], Target { object, old });
-        if self.settle(outcome) && !self.queued[value.index()] {
+        let outcome = insert(
+            &mut self.table.sets[value.index()],
+            PointsToTarget { object, old },
+        );
+        if self.apply_insertion(outcome) && !self.queued[value.index()] {
             self.queued[value.index()] = true;
             self.work.push(value);
         }
     }
 
     /// Lets the members dropped from a set escape. Returns true if the set changed.
-    fn settle(&mut self, outcome: Insertion) -> bool {
+    fn apply_insertion(&mut self, outcome: Insertion) -> bool {
         outcome.dropped.iter().for_each(|t| self.escape(t.object));
         outcome.changed
     }
 
     /// Adds the targets of `from` to `to`. `across` is the loop whose back edge the value crosses.
-    fn flow(&mut self, from: Value, to: Value, across: Option<Op>) {
+    fn copy_targets(&mut self, from: Value, to: Value, across: Option<Op>) {
         for target in self.set(from) {
-            let old = target.old || across.is_some_and(|lp| self.made_inside(target.object, lp));
+            let old =
+                target.old || across.is_some_and(|lp| self.is_allocated_in(target.object, lp));
             self.add(to, target.object, old);
         }
     }
 
-    fn made_inside(&self, object: ObjectId, lp: Op) -> bool {
+    fn is_allocated_in(&self, object: ObjectId, lp: Op) -> bool {
         match self.table.object(object) {
             Object::Stack(op) | Object::Heap(op) => self.nest.contains(lp, op),
             _ => false,
         }
     }
 
-    fn made_in_a_loop(&self, object: ObjectId) -> bool {
+    fn is_allocated_in_any_loop(&self, object: ObjectId) -> bool {
         match self.table.object(object) {
             Object::Stack(op) | Object::Heap(op) => self.nest.loop_depth(op) > 0,
             _ => false,
@@ -379,7 +383,7 @@ impl Solver<'_> {
     }
 
     /// Records that the memory of `object` may hold a pointer into `held`.
-    fn hold(&mut self, object: ObjectId, held: ObjectId, old: bool) {
+    fn add_content(&mut self, object: ObjectId, held: ObjectId, old: bool) {
         if !self.table.is_local(object) {
             return self.escape(held);
         }
@@ -387,16 +391,16 @@ impl Solver<'_> {
         if state.escaped || state.leaky {
             self.escape(held);
         }
-        let old = old || self.made_in_a_loop(held);
+        let old = old || self.is_allocated_in_any_loop(held);
         let holds = &mut self.table.states[object.0 as usize].holds;
-        let outcome = insert(holds, Target { object: held, old });
-        if self.settle(outcome) {
+        let outcome = insert(holds, PointsToTarget { object: held, old });
+        if self.apply_insertion(outcome) {
             self.changed_objects.push(object);
         }
     }
 
     /// Records that code that may capture pointers reads the memory of `object`.
-    fn leak(&mut self, object: ObjectId) {
+    fn escape_contents(&mut self, object: ObjectId) {
         let state = &mut self.table.states[object.0 as usize];
         if !state.leaky {
             state.leaky = true;
@@ -428,7 +432,7 @@ impl Solver<'_> {
     /// Returns the local objects that a strand writes while another strand may observe the write. A strand
     /// observes writes at an unknown call, which may acquire a lock, and at an ordering access. At these
     /// ops the objects are not private.
-    fn shared(&self) -> Vec<ObjectId> {
+    fn thread_shared(&self) -> Vec<ObjectId> {
         let body = self.body;
         let strands = body.walk(body.root()).filter(|op| {
             let kind = body.kind(*op);
@@ -440,24 +444,24 @@ impl Solver<'_> {
         let mut found = Vec::new();
         for strand in strands {
             let inside = || body.op_regions(strand).iter().flat_map(|r| body.walk(*r));
-            if !inside().any(|op| self.lets_see(op)) {
+            if !inside().any(|op| self.may_observe_writes(op)) {
                 continue;
             }
             let written = inside().flat_map(|op| self.written_by(op));
             found.extend(written.filter(|object| {
-                self.table.is_local(*object) && !self.made_inside(*object, strand)
+                self.table.is_local(*object) && !self.is_allocated_in(*object, strand)
             }));
         }
         found
     }
 
-    fn lets_see(&self, op: Op) -> bool {
+    fn may_observe_writes(&self, op: Op) -> bool {
         let kind = self.body.kind(op);
         if kind.call_info().is_none() {
             return FunctionEffects::is_ordering(kind);
         }
         let callee = self.effects.of_call(self.unit, self.body, op);
-        callee.orders || callee.waits
+        callee.synchronizes || callee.may_sync_ranks
     }
 
     /// Returns the objects that an op may write, directly or through a callee.
@@ -482,21 +486,21 @@ impl Solver<'_> {
             for held in &holds {
                 self.escape(held.object);
             }
-            self.hold(object, UNKNOWN, false);
+            self.add_content(object, UNKNOWN, false);
         }
         for op in readers {
             self.read_from(op, object);
         }
         for to in copies {
             for held in &holds {
-                self.hold(to, held.object, held.old);
+                self.add_content(to, held.object, held.old);
             }
         }
     }
 
     fn read_from(&mut self, op: Op, object: ObjectId) {
         let result = self.body.result(op);
-        let wants = self.holds_pointers(result);
+        let wants = self.has_pointer_type(result);
         if wants && (!self.table.is_local(object) || self.table.escaped(object)) {
             self.add(result, UNKNOWN, false);
         }
@@ -528,10 +532,10 @@ impl Solver<'_> {
             for &index in stored {
                 let value = self.body.operand(op, index);
                 for held in self.set(value) {
-                    self.hold(object, held.object, held.old);
+                    self.add_content(object, held.object, held.old);
                 }
                 if self.is_wide_integer(value) {
-                    self.hold(object, UNKNOWN, false);
+                    self.add_content(object, UNKNOWN, false);
                 }
             }
         }
@@ -557,12 +561,12 @@ impl Solver<'_> {
             }
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
             OpKind::Foreign(_) | OpKind::Resume => self.escape_value(from),
-            OpKind::Yield | OpKind::Repeat => self.leave_region(op, index),
+            OpKind::Yield | OpKind::Repeat => self.transfer_terminator(op, index),
             OpKind::If | OpKind::Switch(_) => {}
-            kind if is_loop(kind) => self.enter_loop(op, index),
+            kind if is_loop(kind) => self.transfer_loop_operand(op, index),
             _ => {
                 for result in self.body.results(op).to_vec() {
-                    self.flow(from, result, None);
+                    self.copy_targets(from, result, None);
                 }
             }
         }
@@ -570,21 +574,21 @@ impl Solver<'_> {
 
     /// A loop operand flows into the carried value of the first iteration. For a `for` loop with zero
     /// iterations the operand also flows into the result.
-    fn enter_loop(&mut self, op: Op, index: usize) {
+    fn transfer_loop_operand(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let params = self.body.region_params(self.region(op)).to_vec();
         match self.body.kind(op) {
             OpKind::Loop { .. } => {
                 if let Some(&param) = params.get(index) {
-                    self.flow(from, param, None);
+                    self.copy_targets(from, param, None);
                 }
             }
             OpKind::For { .. } if index > 0 => {
                 if let Some(&param) = params.get(index) {
-                    self.flow(from, param, None);
+                    self.copy_targets(from, param, None);
                 }
                 if let Some(&result) = self.body.results(op).get(index - 1) {
-                    self.flow(from, result, None);
+                    self.copy_targets(from, result, None);
                 }
             }
             OpKind::ParFor { dims, .. } if index >= *dims as usize => self.escape_value(from),
@@ -597,7 +601,7 @@ impl Solver<'_> {
     }
 
     /// A terminator operand flows into a result of the enclosing op or into the next carried value.
-    fn leave_region(&mut self, op: Op, index: usize) {
+    fn transfer_terminator(&mut self, op: Op, index: usize) {
         let from = self.body.operand(op, index);
         let Some(region) = self.body.parent(op) else {
             unreachable!("a terminator stands in a region");
@@ -610,25 +614,25 @@ impl Solver<'_> {
         match self.body.kind(owner) {
             OpKind::Loop { .. } => match index.checked_sub(1) {
                 Some(carried) if carried < params.len() => {
-                    self.flow(from, params[carried], Some(owner));
+                    self.copy_targets(from, params[carried], Some(owner));
                 }
                 Some(rest) => {
                     if let Some(&result) = results.get(rest - params.len()) {
-                        self.flow(from, result, Some(owner));
+                        self.copy_targets(from, result, Some(owner));
                     }
                 }
                 None => {}
             },
             OpKind::For { .. } => {
                 if let (Some(&param), Some(&result)) = (params.get(index + 1), results.get(index)) {
-                    self.flow(from, param, Some(owner));
-                    self.flow(from, result, Some(owner));
+                    self.copy_targets(from, param, Some(owner));
+                    self.copy_targets(from, result, Some(owner));
                 }
             }
             kind if is_loop(kind) => self.escape_value(from),
             _ => {
                 if let Some(&result) = results.get(index) {
-                    self.flow(from, result, None);
+                    self.copy_targets(from, result, None);
                 }
             }
         }
@@ -643,8 +647,8 @@ impl Solver<'_> {
             OpKind::Invoke(_) => self.body.region_params(self.region(op)).first().copied(),
             _ => self.body.results(op).first().copied(),
         };
-        let carrier = result.filter(|r| self.holds_pointers(*r) || self.is_wide_integer(*r));
-        let result = result.filter(|r| self.holds_pointers(*r));
+        let carrier = result.filter(|r| self.has_pointer_type(*r) || self.is_wide_integer(*r));
+        let result = result.filter(|r| self.has_pointer_type(*r));
         let callee = self.unit.callee(self.body, op);
         let known = callee.is_some_and(|func| self.unit.known(func).is_some());
         for (index, &arg) in args.iter().enumerate() {
@@ -654,22 +658,22 @@ impl Solver<'_> {
                 self.escape_value(arg);
             }
             if let Some(carrier) = carrier.filter(|_| param.returned) {
-                self.flow(arg, carrier, None);
+                self.copy_targets(arg, carrier, None);
             }
         }
         for value in self.body.operands(op).skip(1 + args.len()) {
             self.escape_value(value);
         }
         if !self.copy(op, &args) {
-            self.contents_pass(&effects, &args);
+            self.transfer_call_contents(&effects, &args);
         }
         if let Some(result) = result {
             if effects.returns_fresh {
                 let id = self.table.id(Object::Heap(op));
                 if effects.fresh_holds_pointers {
-                    self.hold(id, UNKNOWN, false);
+                    self.add_content(id, UNKNOWN, false);
                 }
-                if effects.fresh_leads_back {
+                if effects.fresh_may_be_cyclic {
                     self.escape(id);
                 }
                 self.add(result, id, false);
@@ -682,15 +686,19 @@ impl Solver<'_> {
 
     /// An argument's contents escape if the callee reads them. If the callee writes the memory, the memory
     /// may hold any unknown pointer afterwards.
-    fn contents_pass(&mut self, effects: &crate::memory::effects::FunctionEffects, args: &[Value]) {
+    fn transfer_call_contents(
+        &mut self,
+        effects: &crate::memory::effects::FunctionEffects,
+        args: &[Value],
+    ) {
         for (index, &arg) in args.iter().enumerate() {
             let param = effects.param(index);
             for target in self.set(arg) {
                 if !param.reads.is_nothing() {
-                    self.leak(target.object);
+                    self.escape_contents(target.object);
                 }
                 if !param.writes.is_nothing() {
-                    self.hold(target.object, UNKNOWN, false);
+                    self.add_content(target.object, UNKNOWN, false);
                 }
             }
         }
@@ -733,10 +741,10 @@ impl Solver<'_> {
             source.copied_to.push(to);
         }
         for held in source.holds.clone() {
-            self.hold(to, held.object, held.old);
+            self.add_content(to, held.object, held.old);
         }
         if !self.table.is_local(from) || self.table.escaped(from) {
-            self.hold(to, UNKNOWN, false);
+            self.add_content(to, UNKNOWN, false);
         }
     }
 }
@@ -748,14 +756,14 @@ struct Insertion {
 }
 
 /// The single member of a saturated set: the unknown object, marked old.
-const SATURATED: Target = Target {
+const SATURATED: PointsToTarget = PointsToTarget {
     object: UNKNOWN,
     old: true,
 };
 
 /// Adds a target to a set. A saturated set drops the target; dropped targets must escape.
-fn insert(set: &mut Targets, target: Target) -> Insertion {
-    let target = Target {
+fn insert(set: &mut Targets, target: PointsToTarget) -> Insertion {
+    let target = PointsToTarget {
         old: target.old && target.object != UNKNOWN,
         ..target
     };
@@ -778,7 +786,7 @@ fn insert(set: &mut Targets, target: Target) -> Insertion {
 }
 
 /// Returns true if a global is constant and cannot be interposed at link time.
-pub(crate) fn never_changes(unit: &Unit, global: GlobalId) -> bool {
+pub(crate) fn is_constant_memory(unit: &Unit, global: GlobalId) -> bool {
     let global = &unit.globals[global];
     global.constant && global.linkage != Linkage::Interposable
 }

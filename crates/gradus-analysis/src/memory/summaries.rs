@@ -3,15 +3,16 @@
 //! Bottom-up over the call graph. In a recursive component the summaries start empty and grow to the least
 //! fixpoint. Offsets behind arguments widen to the whole object there, which guarantees termination.
 
-use crate::call_graph::{Closure, Component};
+use crate::call_graph::{CallGraph, Component};
 use crate::cfg::nesting::Nest;
-use crate::cfg::no_return::Lost;
+use crate::cfg::no_return::NoReturnRegions;
 use crate::memory::effects::{
-    AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
+    AccessKind, AccessSummary, Effects, Extent, FunctionEffects, MemoryAccess, MemoryRegion,
+    ParamEffects,
 };
-use crate::memory::local_points_to::{Object, ObjectId, PointsTo, Target};
+use crate::memory::local_points_to::{Object, ObjectId, PointsTo, PointsToTarget};
 use crate::memory::sync_points::Waits;
-use crate::scev::poly::{LinearForms, Root};
+use crate::scev::poly::{BaseValue, PolyForms};
 use gradus_ir::{Body, FuncId, OpKind, Unit};
 use std::collections::{HashSet, VecDeque};
 
@@ -21,7 +22,7 @@ const MAX_GLOBALS: usize = 64;
 /// Computes the summaries of the functions of a component.
 pub(crate) fn component(
     unit: &Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     effects: &mut Effects,
     component: &Component,
 ) {
@@ -43,10 +44,10 @@ pub(crate) fn component(
         };
         let mut summary = of_body(unit, effects, func, body);
         if component.recursive {
-            forget_offsets(&mut summary);
+            widen_extents(&mut summary);
             summary.may_not_return = true;
             if let Some(before) = effects.of_function(func) {
-                keep_results(&mut summary, before);
+                join_results(&mut summary, before);
             }
         }
         if effects.of_function(func) == Some(&summary) {
@@ -65,7 +66,7 @@ pub(crate) fn component(
     }
 }
 
-fn forget_offsets(summary: &mut FunctionEffects) {
+fn widen_extents(summary: &mut FunctionEffects) {
     for param in &mut summary.params {
         for extent in [&mut param.reads, &mut param.writes] {
             *extent = Extent::if_any(!extent.is_nothing());
@@ -75,11 +76,11 @@ fn forget_offsets(summary: &mut FunctionEffects) {
 
 /// Makes the result facts monotonic over the rounds. A block that turns out to escape is no longer fresh;
 /// without the join, its callers would return fresh memory again.
-fn keep_results(summary: &mut FunctionEffects, before: &FunctionEffects) {
+fn join_results(summary: &mut FunctionEffects, before: &FunctionEffects) {
     summary.returns_fresh |= before.returns_fresh;
     summary.returns_other |= before.returns_other;
     summary.fresh_holds_pointers |= before.fresh_holds_pointers;
-    summary.fresh_leads_back |= before.fresh_leads_back;
+    summary.fresh_may_be_cyclic |= before.fresh_may_be_cyclic;
     for (param, before) in summary.params.iter_mut().zip(&before.params) {
         param.captures |= before.captures;
         param.returned |= before.returned;
@@ -88,17 +89,17 @@ fn keep_results(summary: &mut FunctionEffects, before: &FunctionEffects) {
 
 fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> FunctionEffects {
     let nest = Nest::of(body);
-    let mut reader = Reader {
+    let mut reader = EffectCollector {
         unit,
         body,
         points_to: PointsTo::of(unit, Some(func), body, &nest, effects),
-        forms: LinearForms::of(unit, body),
+        forms: PolyForms::of(unit, body),
         found: FunctionEffects {
             params: vec![ParamEffects::default(); body.params().len()],
             ..FunctionEffects::default()
         },
     };
-    let lost = Lost::of(unit, body);
+    let lost = NoReturnRegions::of(unit, body);
     for op in body.walk(body.root()) {
         if lost.contains(body, op) {
             let is_call = matches!(body.kind(op), OpKind::Call(_));
@@ -111,14 +112,14 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
                 reader.access(&access);
             }
         }
-        reader.found.orders |= FunctionEffects::is_ordering(body.kind(op));
+        reader.found.synchronizes |= FunctionEffects::is_ordering(body.kind(op));
         match body.kind(op) {
             OpKind::Call(_) => {
                 let callee = effects.of_call(unit, body, op);
                 reader.found.may_throw |= callee.may_throw;
-                reader.control(&callee);
+                reader.join_control(&callee);
             }
-            OpKind::Invoke(_) => reader.control(&effects.of_call(unit, body, op)),
+            OpKind::Invoke(_) => reader.join_control(&effects.of_call(unit, body, op)),
             OpKind::Resume => reader.found.may_throw = true,
             OpKind::Unreachable | OpKind::Loop { .. } => reader.found.may_not_return = true,
             OpKind::Foreign(_) => {
@@ -126,24 +127,24 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
                 reader.found.may_throw = true;
                 reader.found.may_not_return = true;
             }
-            OpKind::Return => reader.returned(op),
+            OpKind::Return => reader.add_returned(op),
             _ => {}
         }
     }
-    reader.captures();
+    reader.add_captures();
     let mut found = reader.found;
-    if Waits::of(unit, body, &nest, effects).concern_callers(body, &nest) {
+    if Waits::of(unit, body, &nest, effects).may_sync_callers(body, &nest) {
         // The caller observes earlier writes of other ranks after the call.
-        found.waits = true;
-        found.other = Touch::BOTH;
+        found.may_sync_ranks = true;
+        found.reachable = AccessSummary::BOTH;
     }
     if found.globals.len() > MAX_GLOBALS {
         let touches = std::mem::take(&mut found.globals).into_values();
-        found.other = touches.fold(found.other, Touch::or);
+        found.reachable = touches.fold(found.reachable, AccessSummary::or);
     }
     // A function without variadic parameters cannot access further arguments.
     if unit.types.is_variadic(unit.functions[func].ty) {
-        found.further = ParamEffects {
+        found.variadic = ParamEffects {
             captures: true,
             reads: Extent::Object,
             writes: Extent::Object,
@@ -151,63 +152,63 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
             returned: false,
         };
     }
-    crate::memory::external_effects::narrow(&mut found, unit.attrs(unit.functions[func].attrs));
+    crate::memory::external_effects::refine(&mut found, unit.attrs(unit.functions[func].attrs));
     found
 }
 
-struct Reader<'a> {
+struct EffectCollector<'a> {
     unit: &'a Unit,
     body: &'a Body,
     points_to: PointsTo,
-    forms: LinearForms,
+    forms: PolyForms,
     found: FunctionEffects,
 }
 
-impl Reader<'_> {
-    fn control(&mut self, callee: &FunctionEffects) {
+impl EffectCollector<'_> {
+    fn join_control(&mut self, callee: &FunctionEffects) {
         self.found.may_not_return |= callee.may_not_return;
         self.found.calls_unknown |= callee.calls_unknown;
-        self.found.orders |= callee.orders;
+        self.found.synchronizes |= callee.synchronizes;
     }
 
     fn access(&mut self, access: &MemoryAccess) {
-        let touch = Touch {
+        let touch = AccessSummary {
             reads: access.kind == AccessKind::Read,
             writes: access.kind == AccessKind::Write,
         };
         match access.place {
-            Place::At(ptr) => {
+            MemoryRegion::At(ptr) => {
                 let targets = self.points_to.targets(self.body, ptr).to_vec();
                 if targets.is_empty() {
-                    self.found.other = self.found.other.or(touch);
+                    self.found.reachable = self.found.reachable.or(touch);
                 }
                 for target in targets {
                     self.target(access, touch, target);
                 }
             }
-            Place::Global(global) => self.global(global, access.kind, touch),
-            Place::Reachable => {
-                self.found.other = self.found.other.or(touch);
+            MemoryRegion::Global(global) => self.global(global, access.kind, touch),
+            MemoryRegion::Reachable => {
+                self.found.reachable = self.found.reachable.or(touch);
                 self.found.frees_other |= access.kind == AccessKind::Free;
             }
-            Place::Errno => self.found.errno = self.found.errno.or(touch),
-            Place::Inaccessible => {
+            MemoryRegion::Errno => self.found.errno = self.found.errno.or(touch),
+            MemoryRegion::Inaccessible => {
                 self.found.inaccessible = self.found.inaccessible.or(touch);
             }
-            Place::Frame => {}
+            MemoryRegion::Frame => {}
         }
     }
 
-    fn global(&mut self, global: gradus_ir::GlobalId, kind: AccessKind, touch: Touch) {
+    fn global(&mut self, global: gradus_ir::GlobalId, kind: AccessKind, touch: AccessSummary) {
         let known = self.found.globals.entry(global).or_default();
         *known = known.or(touch);
         self.found.frees_other |= kind == AccessKind::Free;
     }
 
-    fn target(&mut self, access: &MemoryAccess, touch: Touch, target: Target) {
+    fn target(&mut self, access: &MemoryAccess, touch: AccessSummary, target: PointsToTarget) {
         match self.points_to.object(target.object) {
             Object::Unknown => {
-                self.found.other = self.found.other.or(touch);
+                self.found.reachable = self.found.reachable.or(touch);
                 self.found.frees_other |= access.kind == AccessKind::Free;
             }
             Object::Global(global) => self.global(global, access.kind, touch),
@@ -227,11 +228,11 @@ impl Reader<'_> {
 
     /// Returns the bytes behind argument `index` that an access touches.
     fn extent(&self, access: &MemoryAccess, index: u32) -> Extent {
-        let (Place::At(ptr), Some(size)) = (access.place, access.size) else {
+        let (MemoryRegion::At(ptr), Some(size)) = (access.place, access.size) else {
             return Extent::Object;
         };
         let place = self.forms.of_pointer(self.unit, self.body, ptr);
-        let from_param = place.root == Root::Value(self.body.params()[index as usize]);
+        let from_param = place.root == BaseValue::Value(self.body.params()[index as usize]);
         let start = place.offset.as_constant().filter(|_| from_param);
         let start = start.and_then(|start| start.checked_add(access.offset));
         let end = start.and_then(|start| start.checked_add(i64::try_from(size).ok()?));
@@ -241,7 +242,7 @@ impl Reader<'_> {
         }
     }
 
-    fn returned(&mut self, op: gradus_ir::Op) {
+    fn add_returned(&mut self, op: gradus_ir::Op) {
         let Some(value) = self.body.operands(op).next() else {
             // Not an error: the function returns no value.
             return;
@@ -261,9 +262,9 @@ impl Reader<'_> {
             }
         }
         // For the caller, all fresh memory is one object.
-        let held = self.points_to.held(&given);
+        let held = self.points_to.reachable_from(&given);
         self.found.fresh_holds_pointers |= !held.is_empty();
-        self.found.fresh_leads_back |= !held.is_disjoint(&given);
+        self.found.fresh_may_be_cyclic |= !held.is_disjoint(&given);
         for object in held {
             if let Object::Param(index) = self.points_to.object(object) {
                 self.found.params[index as usize].captures = true;
@@ -271,7 +272,7 @@ impl Reader<'_> {
         }
     }
 
-    fn captures(&mut self) {
+    fn add_captures(&mut self) {
         for index in 0..self.found.params.len() {
             let object = self.points_to.find(Object::Param(index as u32));
             self.found.params[index].captures |=

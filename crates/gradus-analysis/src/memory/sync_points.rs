@@ -16,7 +16,7 @@ struct Wait {
     op: Op,
     scope: BarrierScope,
     /// True if all ranks have completed all earlier ops once one rank continues.
-    parts: bool,
+    separates: bool,
 }
 
 /// The synchronisation points of one body, in program order. Valid until the first edit.
@@ -27,7 +27,7 @@ pub(crate) struct Waits {
 
 /// The accesses that may take effect while one rank runs an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SyncedAccesses {
     /// First and last position in program order of the accesses.
     pub span: (u32, u32),
     /// The loop whose iteration is fixed.
@@ -48,15 +48,20 @@ impl Waits {
                 OpKind::Critical(_) => (BarrierScope::Team, false),
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     let callee = effects.of_call(unit, body, op);
-                    let strange = callee.calls_unknown && !ranks_around(body, nest, op).is_empty();
-                    if !callee.waits && !strange {
+                    let strange =
+                        callee.calls_unknown && !enclosing_spmds(body, nest, op).is_empty();
+                    if !callee.may_sync_ranks && !strange {
                         return None;
                     }
                     (BarrierScope::Grid, false)
                 }
                 _ => return None,
             };
-            Some(Wait { op, scope, parts })
+            Some(Wait {
+                op,
+                scope,
+                separates: parts,
+            })
         };
         Waits {
             found: body.walk(body.root()).filter_map(wait).collect(),
@@ -64,13 +69,13 @@ impl Waits {
     }
 
     /// Returns true if some point synchronises ranks of the body's callers.
-    pub fn concern_callers(&self, body: &Body, nest: &Nest) -> bool {
-        let open = |w: &Wait| ranks_around(body, nest, w.op).is_empty();
+    pub fn may_sync_callers(&self, body: &Body, nest: &Nest) -> bool {
+        let open = |w: &Wait| enclosing_spmds(body, nest, w.op).is_empty();
         self.found.iter().any(open)
     }
 
     /// Returns true if ranks synchronise inside an op.
-    pub fn is_any_in(&self, nest: &Nest, container: Op) -> bool {
+    pub fn syncs_in(&self, nest: &Nest, container: Op) -> bool {
         let (first, last) = nest.span(container);
         !self.between(nest, first, last).is_empty()
     }
@@ -85,32 +90,38 @@ impl Waits {
 
     /// Returns the accesses that may take effect while one rank runs `container` up to and including
     /// position `last` in program order.
-    pub fn seen_in(&self, body: &Body, nest: &Nest, container: Op, last: u32) -> Seen {
-        let own = Seen {
+    pub fn synced_accesses_in(
+        &self,
+        body: &Body,
+        nest: &Nest,
+        container: Op,
+        last: u32,
+    ) -> SyncedAccesses {
+        let own = SyncedAccesses {
             span: (nest.order(container), last),
             frame: nest.enclosing_loop(container),
             callers: false,
         };
         let inside = self.between(nest, own.span.0, last);
         let scopes = self.found[inside.clone()].iter().map(|w| w.scope);
-        let Some(widest) = scopes.map(reach).max() else {
+        let Some(widest) = scopes.map(barrier_reach).max() else {
             return own;
         };
-        let around = ranks_around(body, nest, container);
+        let around = enclosing_spmds(body, nest, container);
         let ranks = match widest {
             WIDEST => around.last(),
             _ => around.first(),
         };
         let Some(&ranks) = ranks else {
-            return Seen {
+            return SyncedAccesses {
                 callers: true,
                 ..own
             };
         };
         let parts = |w: &&Wait| {
             let branch = nest.branch_towards(container, w.op);
-            w.parts
-                && reach(w.scope) >= widest
+            w.separates
+                && barrier_reach(w.scope) >= widest
                 && nest.contains(ranks, w.op)
                 && branch.is_some_and(|b| body.parent(b) == body.parent(w.op))
         };
@@ -123,7 +134,7 @@ impl Waits {
             Some((before, after)) => (nest.span(before.op).1, nest.span(after.op).1),
             None => nest.span(ranks),
         };
-        Seen {
+        SyncedAccesses {
             span,
             frame: nest.enclosing_loop(ranks),
             callers: false,
@@ -132,7 +143,7 @@ impl Waits {
 }
 
 /// Returns the `spmd`s around an op, innermost first.
-fn ranks_around(body: &Body, nest: &Nest, op: Op) -> Vec<Op> {
+fn enclosing_spmds(body: &Body, nest: &Nest, op: Op) -> Vec<Op> {
     let is_spmd = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
     nest.loops_of(op).filter(is_spmd).collect()
 }
@@ -141,7 +152,7 @@ fn ranks_around(body: &Body, nest: &Nest, op: Op) -> Vec<Op> {
 const WIDEST: u8 = 2;
 
 /// Returns the reach of a barrier. A barrier of more ranks separates at least as many accesses.
-fn reach(scope: BarrierScope) -> u8 {
+fn barrier_reach(scope: BarrierScope) -> u8 {
     match scope {
         BarrierScope::Warp => 0,
         BarrierScope::Block | BarrierScope::Team => 1,

@@ -17,8 +17,8 @@ pub(crate) fn may_alias(unit: &Unit, a: &TbaaTag, b: &TbaaTag) -> bool {
     let Some(common) = least_common(unit, a.access, b.access) else {
         return true;
     };
-    part_of(unit, a, b, common)
-        .or_else(|| part_of(unit, b, a, common))
+    may_access_member(unit, a, b, common)
+        .or_else(|| may_access_member(unit, b, a, common))
         .unwrap_or(false)
 }
 
@@ -35,7 +35,12 @@ fn least_common(unit: &Unit, a: TbaaTypeId, b: TbaaTypeId) -> Option<TbaaTypeId>
 
 /// Returns true if `part` may access a member inside `whole`. Returns `None` if the walk through the types
 /// of `whole` never reaches the type of `part`.
-fn part_of(unit: &Unit, whole: &TbaaTag, part: &TbaaTag, common: TbaaTypeId) -> Option<bool> {
+fn may_access_member(
+    unit: &Unit,
+    whole: &TbaaTag,
+    part: &TbaaTag,
+    common: TbaaTypeId,
+) -> Option<bool> {
     if whole.access == whole.base && whole.access == common {
         return Some(true);
     }

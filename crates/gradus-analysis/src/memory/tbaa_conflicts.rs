@@ -5,58 +5,65 @@
 //! long after the original access. Tags therefore count only for memory without contradictions: no two
 //! accesses to common bytes of an alias set have tags that claim no alias.
 
-use crate::call_graph::Closure;
+use crate::call_graph::CallGraph;
 use crate::memory::tbaa;
-use crate::points_to::alias_sets::{ClassId, Memory};
+use crate::points_to::alias_sets::{AliasSetId, AliasSets};
 use gradus_ir::{Body, FuncId, Op, OpKind, TbaaTag, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// The alias sets that a call graph uses with conflicting types.
 #[derive(Clone, Debug, Default)]
-pub struct Retyped {
-    classes: HashSet<ClassId>,
+pub struct TbaaConflicts {
+    classes: HashSet<AliasSetId>,
 }
 
 /// Offset in bytes, size in bytes and TBAA tag of an access.
 type Tagged = (i64, i64, TbaaTag);
 
-impl Retyped {
+impl TbaaConflicts {
     /// Scans all accesses of a call graph.
-    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Retyped {
-        let mut by_class: HashMap<ClassId, HashSet<Tagged>> = HashMap::new();
+    pub fn of(unit: &Unit, closure: &CallGraph, memory: &AliasSets) -> TbaaConflicts {
+        let mut by_class: HashMap<AliasSetId, HashSet<Tagged>> = HashMap::new();
         for &func in closure.functions() {
             let Some(body) = unit.functions[func].body.as_deref() else {
                 continue;
             };
             for op in body.walk(body.root()) {
-                let Some((ptr, bytes, tag)) = tagged(unit, body, op) else {
+                let Some((ptr, bytes, tag)) = tagged_access(unit, body, op) else {
                     continue;
                 };
                 if let Some(place) = memory.place(func, ptr) {
-                    let offset = memory.get(place.class).normal(place.offset_bytes);
+                    let offset = memory.get(place.class).normalize_offset(place.offset_bytes);
                     let all = by_class.entry(place.class).or_default();
                     all.insert((offset, bytes, tag));
                 }
             }
         }
-        let several = |(class, all): (ClassId, HashSet<Tagged>)| {
+        let several = |(class, all): (AliasSetId, HashSet<Tagged>)| {
             let all: Vec<Tagged> = all.into_iter().collect();
             let modulus = memory.get(class).modulus_bytes as i64;
             let contradicts = |(i, a): (usize, &Tagged)| {
                 let mut others = all[i + 1..].iter();
-                others.any(|b| meet(a, b, modulus) && !tbaa::may_alias(unit, &a.2, &b.2))
+                others.any(|b| overlaps(a, b, modulus) && !tbaa::may_alias(unit, &a.2, &b.2))
             };
             all.iter().enumerate().any(contradicts).then_some(class)
         };
-        Retyped {
+        TbaaConflicts {
             classes: by_class.into_iter().filter_map(several).collect(),
         }
     }
 
     /// Returns the accesses of a body to memory with conflicting types.
-    pub fn accesses(&self, unit: &Unit, memory: &Memory, func: FuncId, body: &Body) -> HashSet<Op> {
+    pub fn accesses(
+        &self,
+        unit: &Unit,
+        memory: &AliasSets,
+        func: FuncId,
+        body: &Body,
+    ) -> HashSet<Op> {
         let is_retyped = |op: &Op| {
-            let class = tagged(unit, body, *op).and_then(|(ptr, ..)| memory.class(func, ptr));
+            let class =
+                tagged_access(unit, body, *op).and_then(|(ptr, ..)| memory.alias_set(func, ptr));
             class.is_some_and(|class| self.classes.contains(&class))
         };
         body.walk(body.root()).filter(is_retyped).collect()
@@ -64,7 +71,7 @@ impl Retyped {
 }
 
 /// Returns the pointer, the size in bytes and the tag of an access.
-fn tagged(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
+fn tagged_access(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
     let (pointer, ty) = match body.kind(op) {
         OpKind::Load(_) => (0, body.ty(body.result(op))),
         OpKind::Store(_) => (1, body.ty(body.operand(op, 0))),
@@ -77,7 +84,7 @@ fn tagged(unit: &Unit, body: &Body, op: Op) -> Option<(Value, i64, TbaaTag)> {
 }
 
 /// Returns true if two accesses overlap. Offsets repeat after `modulus` bytes unless `modulus` is 0.
-fn meet(a: &Tagged, b: &Tagged, modulus: i64) -> bool {
+fn overlaps(a: &Tagged, b: &Tagged, modulus: i64) -> bool {
     let behind = |from: &Tagged, to: &Tagged| match modulus {
         0 => to.0 - from.0,
         m => (to.0 - from.0).rem_euclid(m),

@@ -6,20 +6,20 @@
 //! count modulo the set's modulus. The modulus separates the memory cells of a structure, also in an array
 //! of structures. The facts hold for the whole call graph and are context-insensitive.
 
-use crate::call_graph::Closure;
+use crate::call_graph::CallGraph;
 use crate::points_to::constraints;
-use crate::types::flat_aggregates::Leaves;
-use crate::types::lattice::Seen;
+use crate::types::flat_aggregates::FlatTypes;
+use crate::types::lattice::CellType;
 use gradus_ir::{Entity, FuncId, GlobalId, Op, TypeId, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// An alias set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClassId(u32);
+pub struct AliasSetId(u32);
 
-impl Entity for ClassId {
+impl Entity for AliasSetId {
     fn from_index(index: usize) -> Self {
-        ClassId(index as u32)
+        AliasSetId(index as u32)
     }
     fn index(self) -> usize {
         self.0 as usize
@@ -29,16 +29,16 @@ impl Entity for ClassId {
 /// A location: an offset in bytes from the start of an object of an alias set. Two locations with equal
 /// offsets under [`Class::normal`] may alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MemoryPlace {
+pub struct CellRef {
     /// The alias set.
-    pub class: ClassId,
+    pub class: AliasSetId,
     /// Offset in bytes. The origin of the offsets is arbitrary, but common to the whole alias set.
     pub offset_bytes: i64,
 }
 
 /// Allocation site of an object in an alias set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Origin {
+pub enum MemoryOrigin {
     /// Memory behind an argument of a root, with the argument's index.
     Argument(FuncId, u32),
     /// An `alloca`.
@@ -51,41 +51,41 @@ pub enum Origin {
     Function(FuncId),
     /// A call or op with a result that points to external memory (`getenv`, errno, an integer cast to a
     /// pointer).
-    Elsewhere(FuncId, Op),
+    External(FuncId, Op),
     /// Memory reachable from unknown code.
-    Unseen,
+    Unknown,
 }
 
 /// State of one memory cell of an alias set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Word {
+pub struct CellState {
     /// Target of the pointers stored in the cell.
-    pub points: Option<MemoryPlace>,
+    pub target: Option<CellRef>,
     /// Types observed by loads and stores of the cell.
-    pub seen: Seen,
+    pub observed: CellType,
 }
 
 /// State of an alias set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Class {
+pub struct AliasSet {
     /// Modulus of the offsets, in bytes. 0 means exact offsets.
     pub modulus_bytes: u64,
     /// The accessed memory cells, by normalised offset.
-    pub words: BTreeMap<i64, Word>,
+    pub words: BTreeMap<i64, CellState>,
     /// Allocation sites of the objects, sorted.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<MemoryOrigin>,
     /// True if the memory escapes to unknown code.
     pub escaped: bool,
     /// Type evidence from accesses, by offsets before reduction by the modulus. A variable index counts as
     /// index 0.
-    pub evidence: BTreeMap<i64, Seen>,
+    pub evidence: BTreeMap<i64, CellType>,
     /// Pairs (offset, stride in bytes) of repeated pointer increments, sorted.
-    pub steps: Vec<(i64, u64)>,
+    pub strides: Vec<(i64, u64)>,
 }
 
-impl Class {
+impl AliasSet {
     /// Normalises an offset: reduces `offset_bytes` by the modulus.
-    pub fn normal(&self, offset_bytes: i64) -> i64 {
+    pub fn normalize_offset(&self, offset_bytes: i64) -> i64 {
         match self.modulus_bytes {
             0 => offset_bytes,
             m => offset_bytes.rem_euclid(m as i64),
@@ -99,23 +99,23 @@ pub struct CopyBytes {
     /// Function and op of the copy.
     pub at: (FuncId, Op),
     /// Destination.
-    pub to: MemoryPlace,
+    pub to: CellRef,
     /// Source.
-    pub from: MemoryPlace,
+    pub from: CellRef,
     /// Size in bytes, if constant.
     pub size_bytes: Option<u64>,
 }
 
 /// The alias sets of a call graph.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    pub(crate) classes: Vec<Class>,
-    pub(crate) functions: HashMap<FuncId, Slots<MemoryPlace>>,
-    pub(crate) returns: HashMap<FuncId, Vec<Option<MemoryPlace>>>,
-    pub(crate) globals: HashMap<GlobalId, MemoryPlace>,
+pub struct AliasSets {
+    pub(crate) classes: Vec<AliasSet>,
+    pub(crate) functions: HashMap<FuncId, Slots<CellRef>>,
+    pub(crate) returns: HashMap<FuncId, Vec<Option<CellRef>>>,
+    pub(crate) globals: HashMap<GlobalId, CellRef>,
     pub(crate) copies: Vec<CopyBytes>,
     pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
-    pub(crate) leaves: Leaves,
+    pub(crate) leaves: FlatTypes,
 }
 
 /// A table with one entry per leaf of each value of a body.
@@ -127,7 +127,7 @@ pub(crate) struct Slots<T> {
 
 impl<T: Copy> Slots<T> {
     /// Returns an empty table for the values of `body`.
-    pub fn new(body: &gradus_ir::Body, leaves: &Leaves) -> Self {
+    pub fn new(body: &gradus_ir::Body, leaves: &FlatTypes) -> Self {
         let mut first = Vec::with_capacity(body.values.len() + 1);
         let mut total = 0u32;
         for (_, data) in body.values.iter() {
@@ -163,64 +163,67 @@ impl<T: Copy> Slots<T> {
     }
 }
 
-impl Memory {
+impl AliasSets {
     /// Computes the alias sets of all memory accessed by the bodies of `closure`.
-    pub fn of(unit: &Unit, closure: &Closure) -> Memory {
+    pub fn of(unit: &Unit, closure: &CallGraph) -> AliasSets {
         constraints::solve(unit, closure)
     }
 
     /// Returns the alias set of the memory behind a pointer. For an aggregate, the first pointer counts.
     /// Integers of pointer width count as pointers. Returns `None` for a value without pointers and for
     /// null and undefined pointers.
-    pub fn class(&self, func: FuncId, value: Value) -> Option<ClassId> {
+    pub fn alias_set(&self, func: FuncId, value: Value) -> Option<AliasSetId> {
         self.place(func, value).map(|place| place.class)
     }
     /// Returns the location behind a pointer: [`Memory::class`] with the offset.
-    pub fn place(&self, func: FuncId, value: Value) -> Option<MemoryPlace> {
+    pub fn place(&self, func: FuncId, value: Value) -> Option<CellRef> {
         self.places(func, value).iter().flatten().next().copied()
     }
     /// Returns the locations behind the leaves of a value, in the order of [`Leaves::get`] for its type.
-    pub fn places(&self, func: FuncId, value: Value) -> &[Option<MemoryPlace>] {
+    pub fn places(&self, func: FuncId, value: Value) -> &[Option<CellRef>] {
         self.functions.get(&func).map_or(&[], |s| s.of(value))
     }
     /// Returns the locations behind the leaves of a function's result.
-    pub fn returned(&self, func: FuncId) -> &[Option<MemoryPlace>] {
+    pub fn returned(&self, func: FuncId) -> &[Option<CellRef>] {
         self.returns.get(&func).map_or(&[], Vec::as_slice)
     }
     /// Returns the start of a global variable, or `None` if the call graph does not mention the variable.
-    pub fn global(&self, global: GlobalId) -> Option<MemoryPlace> {
+    pub fn global(&self, global: GlobalId) -> Option<CellRef> {
         self.globals.get(&global).copied()
     }
     /// Returns the target of the pointers stored at a location.
-    pub fn pointee(&self, place: MemoryPlace) -> Option<MemoryPlace> {
+    pub fn pointee(&self, place: CellRef) -> Option<CellRef> {
         let class = self.get(place.class);
-        class.words.get(&class.normal(place.offset_bytes))?.points
+        class
+            .words
+            .get(&class.normalize_offset(place.offset_bytes))?
+            .target
     }
     /// Returns the alias sets of the pointers stored in `class`, without duplicates.
-    pub fn stored(&self, class: ClassId) -> Vec<ClassId> {
+    pub fn pointees(&self, class: AliasSetId) -> Vec<AliasSetId> {
         let words = self.get(class).words.values();
-        let mut list: Vec<ClassId> = words.filter_map(|w| w.points).map(|p| p.class).collect();
+        let mut list: Vec<AliasSetId> = words.filter_map(|w| w.target).map(|p| p.class).collect();
         list.sort_unstable();
         list.dedup();
         list
     }
     /// Iterates over all alias sets.
-    pub fn classes(&self) -> impl ExactSizeIterator<Item = (ClassId, &Class)> {
+    pub fn alias_sets(&self) -> impl ExactSizeIterator<Item = (AliasSetId, &AliasSet)> {
         let classes = self.classes.iter().enumerate();
-        classes.map(|(i, class)| (ClassId::from_index(i), class))
+        classes.map(|(i, class)| (AliasSetId::from_index(i), class))
     }
     /// Returns the state of an alias set.
-    pub fn get(&self, class: ClassId) -> &Class {
+    pub fn get(&self, class: AliasSetId) -> &AliasSet {
         &self.classes[class.index()]
     }
     /// Returns true if the alias set escapes to unknown code.
-    pub fn escaped(&self, class: ClassId) -> bool {
+    pub fn escaped(&self, class: AliasSetId) -> bool {
         self.get(class).escaped
     }
     /// Returns the functions of the call graph that a pointer of `class` may address.
-    pub fn functions_at(&self, class: ClassId) -> impl Iterator<Item = FuncId> {
+    pub fn functions_at(&self, class: AliasSetId) -> impl Iterator<Item = FuncId> {
         self.get(class).origins.iter().filter_map(|o| match o {
-            Origin::Function(func) => Some(*func),
+            MemoryOrigin::Function(func) => Some(*func),
             _ => None,
         })
     }
@@ -229,31 +232,31 @@ impl Memory {
         self.callees.get(&(func, op)).map_or(&[], |(list, _)| list)
     }
     /// Returns true if an indirect call may call an unknown function.
-    pub fn leads_elsewhere(&self, func: FuncId, op: Op) -> bool {
+    pub fn may_call_unknown(&self, func: FuncId, op: Op) -> bool {
         self.callees
             .get(&(func, op))
             .is_none_or(|(_, other)| *other)
     }
     /// Returns true if every pointer of the alias set is the address of a function in the call graph.
-    pub fn only_known_functions(&self, class: ClassId) -> bool {
+    pub fn only_known_functions(&self, class: AliasSetId) -> bool {
         let class = self.get(class);
         !class.escaped
             && !class.origins.is_empty()
             && class
                 .origins
                 .iter()
-                .all(|o| matches!(o, Origin::Function(_)))
+                .all(|o| matches!(o, MemoryOrigin::Function(_)))
     }
     /// Returns the byte copies, in program order per function.
     pub fn copies(&self) -> &[CopyBytes] {
         &self.copies
     }
     /// Returns the leaf table, by which types are flattened.
-    pub fn leaves(&self) -> &Leaves {
+    pub fn leaves(&self) -> &FlatTypes {
         &self.leaves
     }
     /// Returns the leaves of a type.
-    pub fn leaves_of(&self, ty: TypeId) -> &[crate::types::flat_aggregates::Leaf] {
+    pub fn leaves_of(&self, ty: TypeId) -> &[crate::types::flat_aggregates::FlatScalar] {
         self.leaves.get(ty)
     }
 }

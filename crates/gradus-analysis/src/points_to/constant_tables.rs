@@ -1,9 +1,9 @@
 //! Null function pointers: slots in compiler-emitted constant tables, and callbacks without assignments. No
 //! call goes through a null slot. Also recognises type-name globals (Itanium type info).
 
-use crate::points_to::alias_sets::Origin;
+use crate::points_to::alias_sets::MemoryOrigin;
 use crate::points_to::constraints::Solver;
-use crate::points_to::union_find::{Content, Target};
+use crate::points_to::union_find::{NodeOffset, NodeState};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};
 
@@ -13,11 +13,11 @@ const POINTER_BYTES: usize = 8;
 impl Solver<'_> {
     /// Returns true if a location lies only in constants that hold null there. Example: the drop slot of a
     /// Rust vtable for a type without a destructor.
-    pub fn holds_null(&mut self, place: Target) -> bool {
+    pub fn is_null_slot(&mut self, place: NodeOffset) -> bool {
         let at = self.classes.find(place);
         let origins = self.classes.content(place).origins.clone();
         let constants = origins.iter().map(|origin| match origin {
-            Origin::Global(global) => self.is_null_at(*global, at),
+            MemoryOrigin::Global(global) => self.is_null_at(*global, at),
             _ => false,
         });
         let constants: Vec<bool> = constants.collect();
@@ -26,18 +26,18 @@ impl Solver<'_> {
     /// Returns true if an address without known targets can only be null. The program allocated all memory
     /// that may hold the address and stores no address there. An address outside memory is a constant, or
     /// an argument that is null in every call.
-    pub fn is_only_null(&mut self, address: Target) -> bool {
+    pub fn is_only_null(&mut self, address: NodeOffset) -> bool {
         let root = self.classes.find(address).node;
         for node in 0..self.classes.len() as u32 {
             if !self.classes.is_root(node) {
                 continue;
             }
             let cells = self.classes.root_content(node).cells.values();
-            let points: Vec<Target> = cells.filter_map(|cell| cell.points).collect();
+            let points: Vec<NodeOffset> = cells.filter_map(|cell| cell.target).collect();
             let holds = points
                 .into_iter()
                 .any(|to| self.classes.find(to).node == root);
-            if holds && !self.is_filled_in_sight(self.classes.root_content(node)) {
+            if holds && !self.is_stored_in_call_graph(self.classes.root_content(node)) {
                 return false;
             }
         }
@@ -45,23 +45,23 @@ impl Solver<'_> {
     }
     /// Returns true if functions of the call graph stored all pointers in memory of an alias set, or if the
     /// pointers are initial values.
-    fn is_filled_in_sight(&self, class: &Content) -> bool {
-        let in_sight = |origin: &Origin| match *origin {
-            Origin::Alloca(..) => true,
-            Origin::Heap(func, op) => {
+    fn is_stored_in_call_graph(&self, class: &NodeState) -> bool {
+        let in_sight = |origin: &MemoryOrigin| match *origin {
+            MemoryOrigin::Alloca(..) => true,
+            MemoryOrigin::Heap(func, op) => {
                 let body = self.unit.functions[func].body.as_deref();
                 let callee = body.and_then(|body| self.unit.callee(body, op));
                 let known = callee.and_then(|callee| self.unit.known(callee));
                 matches!(known, Some(ExternalFn::Memory(_)))
             }
-            Origin::Global(global) => self.is_own_variable(global),
+            MemoryOrigin::Global(global) => self.is_private_global(global),
             _ => false,
         };
         !class.escaped && !class.origins.is_empty() && class.origins.iter().all(in_sight)
     }
     /// Returns true if only functions of the call graph store pointers into a variable after its
     /// initialisation.
-    fn is_own_variable(&self, global: GlobalId) -> bool {
+    fn is_private_global(&self, global: GlobalId) -> bool {
         let variable = &self.unit.globals[global];
         let closed = variable.constant || variable.linkage == Linkage::Internal;
         let by_others = |by: &Option<Symbol>| match by {
@@ -79,7 +79,7 @@ impl Solver<'_> {
     }
     /// Returns true if a constant holds null in every cell that may be `at`. Constants beyond `SIZE_MAX`
     /// bytes are not searched.
-    fn is_null_at(&mut self, global: GlobalId, at: Target) -> bool {
+    fn is_null_at(&mut self, global: GlobalId, at: NodeOffset) -> bool {
         const SIZE_MAX: usize = 4096;
         let variable = &self.unit.globals[global];
         let init = (variable.init.as_ref()).filter(|_| variable.constant && variable.defined);

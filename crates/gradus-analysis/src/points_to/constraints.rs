@@ -6,17 +6,17 @@
 //! pointers, because an optimised `memcpy` of a pointer is an integer load and store. Unknown code is one
 //! alias set that points to itself; all memory reachable from unknown code is merged with it.
 
-use crate::call_graph::{Callee, Closure};
-use crate::cfg::no_return::Lost;
+use crate::call_graph::{CallGraph, Callee};
+use crate::cfg::no_return::NoReturnRegions;
 use crate::cfg::value_copies;
 use crate::points_to::alias_sets::{
-    Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slots, Word,
+    AliasSet, AliasSetId, AliasSets, CellRef, CellState, CopyBytes, MemoryOrigin, Slots,
 };
 use crate::points_to::constant_tables;
-use crate::points_to::pointer_arith::Moved;
-use crate::points_to::union_find::{Classes, Target};
-use crate::types::flat_aggregates::Leaves;
-use crate::types::lattice::Seen;
+use crate::points_to::pointer_arith::OffsetConstraint;
+use crate::points_to::union_find::{AliasSetUnifier, NodeOffset};
+use crate::types::flat_aggregates::FlatTypes;
+use crate::types::lattice::CellType;
 use gradus_ir::{
     AttrValue, Body, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind, TbaaTag,
     TbaaTypeId, Type, TypeId, Unit, Value,
@@ -24,20 +24,20 @@ use gradus_ir::{
 use std::collections::{HashMap, HashSet};
 
 /// Computes [`Memory::of`].
-pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
+pub(crate) fn solve(unit: &Unit, closure: &CallGraph) -> AliasSets {
     let mut solver = Solver::new(unit, closure);
-    solver.globals();
+    solver.add_initializers();
     for &func in closure.roots() {
         solver.root(func);
     }
     for (func, body) in closure.bodies(unit) {
         solver.declare_params(func, body);
-        let mut at = Reader {
+        let mut at = ConstraintBuilder {
             solver: &mut solver,
             func,
             body,
         };
-        let lost = Lost::of(unit, body);
+        let lost = NoReturnRegions::of(unit, body);
         for op in body.walk(body.root()) {
             let handed = matches!(body.kind(op), OpKind::Store(_))
                 || matches!(closure.callee(unit, body, op), Some(Callee::Outside(_)));
@@ -48,7 +48,7 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
             }
         }
     }
-    solver.settle();
+    solver.solve_fixpoint();
     solver.finish()
 }
 
@@ -56,61 +56,61 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
 #[derive(Clone, Copy)]
 pub(crate) struct Copy {
     pub at: (FuncId, Op),
-    pub to: Target,
-    pub from: Target,
+    pub to: NodeOffset,
+    pub from: NodeOffset,
     pub size_bytes: Option<u64>,
 }
 
 /// An indirect call: target of the callee pointer, arguments and result.
 #[derive(Clone)]
-struct ByAddress {
+struct IndirectCall {
     at: (FuncId, Op),
-    address: Target,
+    address: NodeOffset,
     /// Location from which the callee pointer is loaded, if known.
-    table: Option<Target>,
+    loaded_from: Option<NodeOffset>,
     signature: TypeId,
-    params: Vec<Vec<Target>>,
-    result: Vec<Target>,
+    params: Vec<Vec<NodeOffset>>,
+    result: Vec<NodeOffset>,
 }
 
 /// Policy for unresolved facts: an indirect call without known callees, or a pointer difference between two
 /// distinct alias sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unknown {
+pub(crate) enum UnresolvedPolicy {
     /// Defers the call or difference to a later round.
-    Waits,
+    Defer,
     /// Assumes distance 0 if the target exists only through the distance itself; otherwise defers.
-    Begins,
+    AssumeZero,
     /// The callee is unknown code; the distance is any number of bytes.
-    Elsewhere,
+    Escape,
 }
 
 /// The alias sets under construction, with the facts of all bodies.
 pub(crate) struct Solver<'a> {
     pub unit: &'a Unit,
-    pub closure: &'a Closure,
-    pub leaves: Leaves,
-    pub classes: Classes,
-    pub slots: HashMap<FuncId, Slots<Target>>,
-    returns: HashMap<FuncId, Vec<Option<Target>>>,
-    globals: HashMap<GlobalId, Target>,
-    functions: HashMap<FuncId, Target>,
+    pub closure: &'a CallGraph,
+    pub leaves: FlatTypes,
+    pub classes: AliasSetUnifier,
+    pub slots: HashMap<FuncId, Slots<NodeOffset>>,
+    returns: HashMap<FuncId, Vec<Option<NodeOffset>>>,
+    globals: HashMap<GlobalId, NodeOffset>,
+    functions: HashMap<FuncId, NodeOffset>,
     pub copies: Vec<Copy>,
     /// Pointers moved by pointer differences.
-    pub moved: Vec<Moved>,
-    unseen: Option<Target>,
+    pub offset_constraints: Vec<OffsetConstraint>,
+    unseen: Option<NodeOffset>,
     /// Indirect calls.
-    indirect: Vec<ByAddress>,
-    entered: HashSet<(FuncId, Op, FuncId)>,
+    indirect: Vec<IndirectCall>,
+    bound_calls: HashSet<(FuncId, Op, FuncId)>,
     /// Type evidence of accesses to single cells.
-    pub evidence: Vec<(Target, Seen)>,
-    pub bases: HashSet<(Target, TbaaTypeId)>,
-    pub sources: HashSet<(Target, TypeId)>,
+    pub evidence: Vec<(NodeOffset, CellType)>,
+    pub bases: HashSet<(NodeOffset, TbaaTypeId)>,
+    pub sources: HashSet<(NodeOffset, TypeId)>,
 }
 
 impl<'a> Solver<'a> {
-    fn new(unit: &'a Unit, closure: &'a Closure) -> Self {
-        let leaves = Leaves::of(unit);
+    fn new(unit: &'a Unit, closure: &'a CallGraph) -> Self {
+        let leaves = FlatTypes::of(unit);
         let mut slots = HashMap::new();
         let mut returns = HashMap::new();
         for (func, body) in closure.bodies(unit) {
@@ -123,16 +123,16 @@ impl<'a> Solver<'a> {
             unit,
             closure,
             leaves,
-            classes: Classes::default(),
+            classes: AliasSetUnifier::default(),
             slots,
             returns,
             globals: HashMap::new(),
             functions: HashMap::new(),
             copies: Vec::new(),
-            moved: Vec::new(),
+            offset_constraints: Vec::new(),
             unseen: None,
             indirect: Vec::new(),
-            entered: HashSet::new(),
+            bound_calls: HashSet::new(),
             evidence: Vec::new(),
             bases: HashSet::new(),
             sources: HashSet::new(),
@@ -148,40 +148,43 @@ impl<'a> Solver<'a> {
         }
     }
     /// Creates an alias set for a new object.
-    pub fn object(&mut self, origin: Origin) -> Target {
-        let target = self.classes.fresh();
+    pub fn object(&mut self, origin: MemoryOrigin) -> NodeOffset {
+        let target = self.classes.new_node();
         self.classes.content(target).origins.push(origin);
         target
     }
     /// Returns the alias set of unknown code. The set points to itself at every offset.
-    pub fn unseen(&mut self) -> Target {
+    pub fn unseen(&mut self) -> NodeOffset {
         if let Some(target) = self.unseen {
             return target;
         }
-        let target = self.object(Origin::Unseen);
+        let target = self.object(MemoryOrigin::Unknown);
         self.unseen = Some(target);
         self.classes.content(target).escaped = true;
-        self.classes.step(target, 1);
+        self.classes.add_stride(target, 1);
         let points = self.classes.pointee(target);
         self.classes.unify(points, target);
-        self.classes.cell(target).seen.add(&Seen::UNSEEN);
+        self.classes
+            .cell(target)
+            .observed
+            .add(&CellType::UNKNOWN_WRITE);
         target
     }
     /// Returns the start of a global variable.
-    pub fn global(&mut self, global: GlobalId) -> Target {
+    pub fn global(&mut self, global: GlobalId) -> NodeOffset {
         if let Some(&target) = self.globals.get(&global) {
             return target;
         }
-        let target = self.object(Origin::Global(global));
+        let target = self.object(MemoryOrigin::Global(global));
         self.globals.insert(global, target);
         target
     }
     /// Returns the address of a function.
-    pub fn function(&mut self, func: FuncId) -> Target {
+    pub fn function(&mut self, func: FuncId) -> NodeOffset {
         if let Some(&target) = self.functions.get(&func) {
             return target;
         }
-        let target = self.object(Origin::Function(func));
+        let target = self.object(MemoryOrigin::Function(func));
         self.functions.insert(func, target);
         target
     }
@@ -192,28 +195,28 @@ impl<'a> Solver<'a> {
             return;
         };
         for (number, &param) in body.params().iter().enumerate() {
-            if self.addresses(body.ty(param)).contains(&true) {
-                let object = self.object(Origin::Argument(func, number as u32));
-                self.point(func, body, param, object);
+            if self.address_leaves(body.ty(param)).contains(&true) {
+                let object = self.object(MemoryOrigin::Argument(func, number as u32));
+                self.point_leaves_to(func, body, param, object);
             }
         }
     }
     /// Returns, per leaf of a type, true if the leaf may hold an address.
-    fn addresses(&self, ty: TypeId) -> Vec<bool> {
+    fn address_leaves(&self, ty: TypeId) -> Vec<bool> {
         let leaves = self.leaves.get(ty).iter();
         leaves.map(|leaf| self.holds_address(leaf.ty)).collect()
     }
     /// Records that every address leaf of `value` may point to `target`.
-    fn point(&mut self, func: FuncId, body: &Body, value: Value, target: Target) {
+    fn point_leaves_to(&mut self, func: FuncId, body: &Body, value: Value, target: NodeOffset) {
         let range = self.slots[&func].range(value);
-        for (position, holds) in range.zip(self.addresses(body.ty(value))) {
+        for (position, holds) in range.zip(self.address_leaves(body.ty(value))) {
             if holds {
-                self.join(func, position, target);
+                self.unify_leaf(func, position, target);
             }
         }
     }
     /// Records that the leaf at `position` may point to `target`.
-    pub fn join(&mut self, func: FuncId, position: usize, target: Target) {
+    pub fn unify_leaf(&mut self, func: FuncId, position: usize, target: NodeOffset) {
         let Some(slots) = self.slots.get_mut(&func) else {
             unreachable!("every function of the closure has a table of its values' leaves");
         };
@@ -223,12 +226,12 @@ impl<'a> Solver<'a> {
         }
     }
     /// Returns the target of the leaf at `position`.
-    pub fn slot(&mut self, func: FuncId, position: usize) -> Option<Target> {
+    pub fn slot(&mut self, func: FuncId, position: usize) -> Option<NodeOffset> {
         let slot = self.slots.get_mut(&func)?.at(position);
         match *slot {
             Some(target) => Some(target),
             None => {
-                let target = self.classes.fresh();
+                let target = self.classes.new_node();
                 *slot = Some(target);
                 Some(target)
             }
@@ -236,38 +239,44 @@ impl<'a> Solver<'a> {
     }
 
     /// Returns the targets of the leaves of `func`'s result.
-    fn result_of(&mut self, func: FuncId) -> Vec<Target> {
+    fn result_of(&mut self, func: FuncId) -> Vec<NodeOffset> {
         let Some(slots) = self.returns.get_mut(&func) else {
             unreachable!("every function of the closure has a table of its result's leaves");
         };
         let classes = &mut self.classes;
         let list = slots.iter_mut();
-        list.map(|slot| *slot.get_or_insert_with(|| classes.fresh()))
+        list.map(|slot| *slot.get_or_insert_with(|| classes.new_node()))
             .collect()
     }
     /// Creates alias sets for the parameters and the result of an indirect call.
-    fn formal(&mut self, signature: TypeId) -> (Vec<Vec<Target>>, Vec<Target>) {
-        let fresh = |solver: &mut Self, ty: TypeId| -> Vec<Target> {
+    fn fresh_signature(&mut self, signature: TypeId) -> (Vec<Vec<NodeOffset>>, Vec<NodeOffset>) {
+        let fresh = |solver: &mut Self, ty: TypeId| -> Vec<NodeOffset> {
             let count = solver.leaves.get(ty).len();
-            (0..count).map(|_| solver.classes.fresh()).collect()
+            (0..count).map(|_| solver.classes.new_node()).collect()
         };
         let params = self.unit.param_types(signature).to_vec();
-        let params: Vec<Vec<Target>> = params.iter().map(|ty| fresh(self, *ty)).collect();
+        let params: Vec<Vec<NodeOffset>> = params.iter().map(|ty| fresh(self, *ty)).collect();
         let result = self.unit.result_type(signature);
         let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
         (params, result)
     }
     /// Unifies a function's parameters and result with the arguments and the result of the call `at`.
-    fn enter(&mut self, at: (FuncId, Op), func: FuncId, args: &[Vec<Target>], result: &[Target]) {
+    fn bind_call(
+        &mut self,
+        at: (FuncId, Op),
+        func: FuncId,
+        args: &[Vec<NodeOffset>],
+        result: &[NodeOffset],
+    ) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
-            return self.outside_by_address(at, func);
+            return self.external_indirect_call(at, func);
         };
         for (&param, targets) in body.params().iter().zip(args) {
             let range = self.slots[&func].range(param);
-            let holds = self.addresses(body.ty(param));
+            let holds = self.address_leaves(body.ty(param));
             for ((position, &target), holds) in range.zip(targets).zip(holds) {
                 if holds {
-                    self.join(func, position, target);
+                    self.unify_leaf(func, position, target);
                 }
             }
         }
@@ -281,25 +290,25 @@ impl<'a> Solver<'a> {
     /// Each round reads the copies forwards and backwards, which keeps the number of rounds low for long
     /// chains of copies. An unresolved indirect call escapes only after all facts are exhausted, because
     /// the arguments of one virtual call may resolve the next.
-    fn settle(&mut self) {
+    fn solve_fixpoint(&mut self) {
         loop {
             let before = self.classes.changes;
-            crate::points_to::memcpy::close_circles(&mut self.classes, &self.copies);
+            crate::points_to::memcpy::collapse_copy_cycles(&mut self.classes, &self.copies);
             for &copy in &self.copies {
-                crate::points_to::memcpy::join_words(&mut self.classes, copy);
+                crate::points_to::memcpy::unify_cells(&mut self.classes, copy);
             }
             for &copy in self.copies.iter().rev() {
-                crate::points_to::memcpy::join_words(&mut self.classes, copy);
+                crate::points_to::memcpy::unify_cells(&mut self.classes, copy);
             }
-            self.move_by_distances(Unknown::Waits);
-            self.call_by_address(Unknown::Waits);
-            self.call_from_outside();
+            self.solve_offsets(UnresolvedPolicy::Defer);
+            self.resolve_indirect_calls(UnresolvedPolicy::Defer);
+            self.bind_escaped_functions();
             if self.classes.changes == before {
-                self.move_by_distances(Unknown::Begins);
+                self.solve_offsets(UnresolvedPolicy::AssumeZero);
             }
             if self.classes.changes == before {
-                self.move_by_distances(Unknown::Elsewhere);
-                self.call_by_address(Unknown::Elsewhere);
+                self.solve_offsets(UnresolvedPolicy::Escape);
+                self.resolve_indirect_calls(UnresolvedPolicy::Escape);
             }
             if self.classes.changes == before {
                 return;
@@ -308,16 +317,16 @@ impl<'a> Solver<'a> {
     }
     /// Binds indirect calls to their possible callees. If the callee may be unknown, all functions of the
     /// type are bound, and arguments and result escape.
-    fn call_by_address(&mut self, unknown: Unknown) {
+    fn resolve_indirect_calls(&mut self, unknown: UnresolvedPolicy) {
         for call in self.indirect.clone() {
             let is_unknown = self.classes.content(call.address).origins.is_empty();
-            if is_unknown && unknown == Unknown::Waits {
+            if is_unknown && unknown == UnresolvedPolicy::Defer {
                 continue;
             }
             let (functions, elsewhere) = self.callees(&call);
             for func in functions {
-                if self.entered.insert((call.at.0, call.at.1, func)) {
-                    self.enter(call.at, func, &call.params, &call.result);
+                if self.bound_calls.insert((call.at.0, call.at.1, func)) {
+                    self.bind_call(call.at, func, &call.params, &call.result);
                 }
             }
             if elsewhere {
@@ -329,16 +338,18 @@ impl<'a> Solver<'a> {
         }
     }
     /// Returns the possible callees of an indirect call, and true if an unknown callee is possible.
-    fn callees(&mut self, call: &ByAddress) -> (Vec<FuncId>, bool) {
+    fn callees(&mut self, call: &IndirectCall) -> (Vec<FuncId>, bool) {
         let content = self.classes.content(call.address);
         let only_functions = content
             .origins
             .iter()
-            .all(|o| matches!(o, Origin::Function(_)));
+            .all(|o| matches!(o, MemoryOrigin::Function(_)));
         let (escaped, is_empty) = (content.escaped, content.origins.is_empty());
         if is_empty
             && !escaped
-            && (call.table.is_some_and(|table| self.holds_null(table))
+            && (call
+                .loaded_from
+                .is_some_and(|table| self.is_null_slot(table))
                 || self.is_only_null(call.address))
         {
             return (Vec::new(), false);
@@ -349,7 +360,7 @@ impl<'a> Solver<'a> {
         let content = self.classes.content(call.address);
         let mut found: Vec<FuncId> = (content.origins.iter())
             .filter_map(|origin| match origin {
-                Origin::Function(func) => Some(*func),
+                MemoryOrigin::Function(func) => Some(*func),
                 _ => None,
             })
             .filter(|func| self.unit.functions[*func].ty == call.signature)
@@ -358,57 +369,57 @@ impl<'a> Solver<'a> {
         found.dedup();
         (found, false)
     }
-    fn call_from_outside(&mut self) {
+    fn bind_escaped_functions(&mut self) {
         let Some(unseen) = self.unseen else {
             // Not an error: no address escapes to unknown code.
             return;
         };
         let origins = self.classes.content(unseen).origins.clone();
         for origin in origins {
-            if let Origin::Function(func) = origin {
-                self.call_back(func, unseen);
+            if let MemoryOrigin::Function(func) = origin {
+                self.called_from_unknown(func, unseen);
             }
         }
     }
     /// Records that unknown code may call `func` with pointers to `target` and receive such pointers.
-    pub fn call_back(&mut self, func: FuncId, target: Target) {
+    pub fn called_from_unknown(&mut self, func: FuncId, target: NodeOffset) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
             // Not an error: a function without a body is itself unknown code.
             return;
         };
         for &param in body.params() {
-            self.point(func, body, param, target);
+            self.point_leaves_to(func, body, param, target);
         }
         for own in self.result_of(func) {
             self.classes.unify(own, target);
         }
     }
 
-    fn finish(mut self) -> Memory {
+    fn finish(mut self) -> AliasSets {
         let calls = std::mem::take(&mut self.indirect);
         let callees = (calls.iter())
             .map(|call| (call.at, self.callees(call)))
             .collect();
-        let mut number: HashMap<u32, ClassId> = HashMap::new();
+        let mut number: HashMap<u32, AliasSetId> = HashMap::new();
         let mut roots = Vec::new();
         for node in 0..self.classes.len() as u32 {
-            let root = self.classes.find(Target { node, offset: 0 }).node;
+            let root = self.classes.find(NodeOffset { node, offset: 0 }).node;
             number.entry(root).or_insert_with(|| {
                 roots.push(root);
-                ClassId::from_index(roots.len() - 1)
+                AliasSetId::from_index(roots.len() - 1)
             });
         }
         let classes = &mut self.classes;
-        let mut place = |target: Target| {
+        let mut place = |target: NodeOffset| {
             let target = classes.find_raw(target);
-            MemoryPlace {
+            CellRef {
                 class: number[&target.node],
                 offset_bytes: target.offset,
             }
         };
-        let mut memory = Memory {
+        let mut memory = AliasSets {
             leaves: self.leaves,
-            ..Memory::default()
+            ..AliasSets::default()
         };
         for copy in &self.copies {
             memory.copies.push(CopyBytes {
@@ -426,31 +437,37 @@ impl<'a> Solver<'a> {
             let slots = slots.into_iter().map(|s| s.map(&mut place)).collect();
             memory.returns.insert(func, slots);
         }
-        let evidence: Vec<(MemoryPlace, Seen)> = (self.evidence.iter())
+        let evidence: Vec<(CellRef, CellType)> = (self.evidence.iter())
             .map(|(target, seen)| (place(*target), *seen))
             .collect();
         let globals = self.globals.into_iter();
         memory.globals = globals.map(|(g, target)| (g, place(target))).collect();
         for root in roots {
-            let content = classes.take(root);
-            let mut class = Class {
+            let content = classes.take_content(root);
+            let mut class = AliasSet {
                 modulus_bytes: content.modulus,
                 origins: content.origins,
                 escaped: content.escaped,
-                ..Class::default()
+                ..AliasSet::default()
             };
             class.origins.sort_unstable();
             class.origins.dedup();
             for (offset, cell) in content.cells {
-                let points = cell.points.map(|target| {
+                let points = cell.target.map(|target| {
                     let target = classes.find_raw(target);
-                    MemoryPlace {
+                    CellRef {
                         class: number[&target.node],
                         offset_bytes: target.offset,
                     }
                 });
-                let seen = cell.seen;
-                class.words.insert(offset, Word { points, seen });
+                let seen = cell.observed;
+                class.words.insert(
+                    offset,
+                    CellState {
+                        target: points,
+                        observed: seen,
+                    },
+                );
             }
             memory.classes.push(class);
         }
@@ -465,29 +482,29 @@ impl<'a> Solver<'a> {
         for (target, stride) in std::mem::take(&mut classes.steps) {
             let target = classes.find_raw(target);
             let class = &mut memory.classes[number[&target.node].index()];
-            class.steps.push((target.offset, stride));
+            class.strides.push((target.offset, stride));
         }
         for class in &mut memory.classes {
-            class.steps.sort_unstable();
-            class.steps.dedup();
+            class.strides.sort_unstable();
+            class.strides.dedup();
         }
         memory
     }
 }
 
 /// Adds the constraints of the ops of one body.
-pub(crate) struct Reader<'r, 'a> {
+pub(crate) struct ConstraintBuilder<'r, 'a> {
     pub solver: &'r mut Solver<'a>,
     pub func: FuncId,
     pub body: &'a Body,
 }
 
-impl<'a> Reader<'_, 'a> {
+impl<'a> ConstraintBuilder<'_, 'a> {
     pub fn unit(&self) -> &'a Unit {
         self.solver.unit
     }
     /// Returns the targets of a value's leaves; `None` for leaves without an address.
-    pub fn targets(&mut self, value: Value) -> Vec<Option<Target>> {
+    pub fn targets(&mut self, value: Value) -> Vec<Option<NodeOffset>> {
         let range = self.solver.slots[&self.func].range(value);
         if let Definition::Const(id) = self.body.values[value].def {
             self.constant(id, range.start);
@@ -506,7 +523,7 @@ impl<'a> Reader<'_, 'a> {
             .collect()
     }
     /// Returns the target of a pointer.
-    pub fn target(&mut self, value: Value) -> Option<Target> {
+    pub fn target(&mut self, value: Value) -> Option<NodeOffset> {
         self.targets(value).into_iter().flatten().next()
     }
     /// Adds the addresses in a constant. `position` is the position of the constant's first leaf.
@@ -538,26 +555,27 @@ impl<'a> Reader<'_, 'a> {
                 }
                 _ => continue,
             };
-            self.solver.join(self.func, position, target);
+            self.solver.unify_leaf(self.func, position, target);
         }
     }
     /// Copies the targets of `from`, starting at leaf `skip_from`, to `to`, starting at leaf `skip_to`.
-    fn same_leaves(&mut self, from: Value, skip_from: usize, to: Value, skip_to: usize) {
+    fn copy_leaves(&mut self, from: Value, skip_from: usize, to: Value, skip_to: usize) {
         let from = self.targets(from);
         let range = self.solver.slots[&self.func].range(to);
         for (target, position) in from.into_iter().skip(skip_from).zip(range.skip(skip_to)) {
             if let Some(target) = target {
-                self.solver.join(self.func, position, target);
+                self.solver.unify_leaf(self.func, position, target);
             }
         }
     }
     /// Copies the targets of `from` to `to`.
-    pub fn same(&mut self, from: Value, to: Value) {
-        self.same_leaves(from, 0, to, 0);
+    pub fn copy(&mut self, from: Value, to: Value) {
+        self.copy_leaves(from, 0, to, 0);
     }
     /// Records that every address leaf of `value` may point to `target`.
-    pub fn points(&mut self, value: Value, target: Target) {
-        self.solver.point(self.func, self.body, value, target);
+    pub fn add_pointee(&mut self, value: Value, target: NodeOffset) {
+        self.solver
+            .point_leaves_to(self.func, self.body, value, target);
     }
     /// Adds the constraints of a load of `value` from `ptr` or a store of `value` to `ptr`.
     pub fn access(&mut self, op: Op, ptr: Value, value: Value) {
@@ -569,24 +587,24 @@ impl<'a> Reader<'_, 'a> {
         let targets = self.targets(value);
         let tag = self.tag(op);
         if let Some(tag) = tag {
-            self.solver.see_base(place, tag);
+            self.solver.note_tbaa_base(place, tag);
         }
-        let tagged = tag.map_or(Seen::NOTHING, |t| {
-            crate::types::lattice::of_tbaa(self.unit(), t.access)
+        let tagged = tag.map_or(CellType::NOTHING, |t| {
+            crate::types::lattice::tbaa_type(self.unit(), t.access)
         });
         for (leaf, target) in targets.into_iter().enumerate() {
             let leaf = self.solver.leaves.get(ty)[leaf];
             let at = place.plus(leaf.offset_bytes as i64);
-            let mut seen = self.solver.seen_of(leaf.ty);
+            let mut seen = self.solver.access_evidence(leaf.ty);
             if seen.is_nothing() {
                 seen = tagged;
             }
-            self.solver.see(at, leaf.ty, seen);
+            self.solver.note_elements(at, leaf.ty, seen);
             let Some(target) = target else { continue };
             let word = self.unit().layout.pointer_bytes;
             let bytes = self.unit().layout.store_bytes(self.unit(), leaf.ty);
             if bytes > 64 * word {
-                self.solver.classes.step(at, word as i64);
+                self.solver.classes.add_stride(at, word as i64);
             }
             for k in 0..(bytes / word).clamp(1, 64) {
                 let points = self.solver.classes.pointee(at.plus((k * word) as i64));
@@ -602,16 +620,16 @@ impl<'a> Reader<'_, 'a> {
 
     fn op(&mut self, op: Op) {
         let body = self.body;
-        value_copies::copies(body, op, |from, to| self.same(from, to));
+        value_copies::value_copies(body, op, |from, to| self.copy(from, to));
         match body.kind(op) {
             OpKind::Alloca(info) => {
-                let object = self.solver.object(Origin::Alloca(self.func, op));
+                let object = self.solver.object(MemoryOrigin::Alloca(self.func, op));
                 self.solver.declare(object, info.ty);
                 if body.as_int(self.unit(), body.operand(op, 0)) != Some(1) {
                     let bytes = self.unit().layout.size_bytes(self.unit(), info.ty);
-                    self.solver.classes.step(object, bytes as i64);
+                    self.solver.classes.add_stride(object, bytes as i64);
                 }
-                self.points(body.result(op), object);
+                self.add_pointee(body.result(op), object);
             }
             OpKind::Load(_) => self.access(op, body.operand(op, 0), body.result(op)),
             OpKind::Store(_) => self.access(op, body.operand(op, 1), body.operand(op, 0)),
@@ -621,8 +639,8 @@ impl<'a> Reader<'_, 'a> {
             }
             OpKind::CmpXchg { .. } => {
                 self.access(op, body.operand(op, 0), body.operand(op, 2));
-                self.same(body.operand(op, 1), body.result(op));
-                self.same(body.operand(op, 2), body.result(op));
+                self.copy(body.operand(op, 1), body.result(op));
+                self.copy(body.operand(op, 2), body.result(op));
             }
             OpKind::Addr { .. } => self.addr(op),
             OpKind::Cast(cast) => self.cast(op, *cast),
@@ -630,31 +648,31 @@ impl<'a> Reader<'_, 'a> {
             OpKind::ExtractValue(path) => {
                 let from = body.operand(op, 0);
                 let range = self.solver.leaves.member(self.unit(), body.ty(from), path);
-                self.same_leaves(from, range.start, body.result(op), 0);
+                self.copy_leaves(from, range.start, body.result(op), 0);
             }
             OpKind::InsertValue(path) => {
                 let (whole, part) = (body.operand(op, 0), body.operand(op, 1));
                 let range = self.solver.leaves.member(self.unit(), body.ty(whole), path);
-                self.same(whole, body.result(op));
-                self.same_leaves(part, 0, body.result(op), range.start);
+                self.copy(whole, body.result(op));
+                self.copy_leaves(part, 0, body.result(op), range.start);
             }
             OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
                 for value in body.operands(op) {
-                    self.same(value, body.result(op));
+                    self.copy(value, body.result(op));
                 }
             }
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
             OpKind::LandingPad(_) => {
                 let object = self.solver.unseen();
-                self.points(body.result(op), object);
+                self.add_pointee(body.result(op), object);
             }
             OpKind::Return => self.return_(op),
-            OpKind::Foreign(_) => self.anything(op, 0),
+            OpKind::Foreign(_) => self.escape_operands(op, 0),
             _ => {}
         }
     }
     /// Lets the operands of an op from index `skip` on, and its results, escape to unknown code.
-    pub fn anything(&mut self, op: Op, skip: usize) {
+    pub fn escape_operands(&mut self, op: Op, skip: usize) {
         let unseen = self.solver.unseen();
         for value in self.body.operands(op).skip(skip) {
             for target in self.targets(value).into_iter().flatten() {
@@ -662,7 +680,7 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         for &value in self.body.results(op) {
-            self.points(value, unseen);
+            self.add_pointee(value, unseen);
         }
     }
     fn return_(&mut self, op: Op) {
@@ -697,15 +715,15 @@ impl<'a> Reader<'_, 'a> {
                     unreachable!("the functions inside the closure have bodies");
                 };
                 let result = self.solver.result_of(func);
-                let params: Vec<Vec<Option<Target>>> = callee
+                let params: Vec<Vec<Option<NodeOffset>>> = callee
                     .params()
                     .iter()
                     .map(|&p| self.param_targets(func, callee, p))
                     .collect();
-                self.pass(op, &params, &result);
+                self.bind_arguments(op, &params, &result);
             }
             Callee::Indirect(signature) => {
-                let (params, result) = self.solver.formal(signature);
+                let (params, result) = self.solver.fresh_signature(signature);
                 let callee = self.body.operand(op, 0);
                 if let Some(address) = self.target(callee) {
                     let table =
@@ -715,26 +733,31 @@ impl<'a> Reader<'_, 'a> {
                                 OpKind::Load(_) => self.target(self.body.operand(load, 0)),
                                 _ => None,
                             });
-                    self.solver.indirect.push(ByAddress {
+                    self.solver.indirect.push(IndirectCall {
                         at: (self.func, op),
                         address,
-                        table,
+                        loaded_from: table,
                         signature,
                         params: params.clone(),
                         result: result.clone(),
                     });
                 }
-                let params: Vec<Vec<Option<Target>>> = params
+                let params: Vec<Vec<Option<NodeOffset>>> = params
                     .into_iter()
                     .map(|list| list.into_iter().map(Some).collect())
                     .collect();
-                self.pass(op, &params, &result);
+                self.bind_arguments(op, &params, &result);
             }
-            Callee::Outside(func) => self.outside(op, func),
-            Callee::Foreign => self.anything(op, 1),
+            Callee::Outside(func) => self.external_call(op, func),
+            Callee::Foreign => self.escape_operands(op, 1),
         }
     }
-    fn param_targets(&mut self, func: FuncId, body: &Body, param: Value) -> Vec<Option<Target>> {
+    fn param_targets(
+        &mut self,
+        func: FuncId,
+        body: &Body,
+        param: Value,
+    ) -> Vec<Option<NodeOffset>> {
         let range = self.solver.slots[&func].range(param);
         let ty = body.ty(param);
         range
@@ -749,7 +772,12 @@ impl<'a> Reader<'_, 'a> {
             .collect()
     }
     /// Binds a call's arguments and result to the callee. A `byval` argument is a byte copy.
-    fn pass(&mut self, op: Op, params: &[Vec<Option<Target>>], result: &[Target]) {
+    fn bind_arguments(
+        &mut self,
+        op: Op,
+        params: &[Vec<Option<NodeOffset>>],
+        result: &[NodeOffset],
+    ) {
         let args = self.unit().call_args(self.body, op);
         for (index, &arg) in args.iter().enumerate() {
             let Some(param) = params.get(index) else {
@@ -760,7 +788,7 @@ impl<'a> Reader<'_, 'a> {
                 continue;
             };
             let targets = self.targets(arg);
-            if let Some(ty) = self.by_value(op, index) {
+            if let Some(ty) = self.byval_type(op, index) {
                 if let (Some(Some(from)), Some(Some(to))) = (targets.first(), param.first()) {
                     let size_bytes = Some(self.unit().layout.size_bytes(self.unit(), ty));
                     self.solver.copies.push(Copy {
@@ -781,12 +809,12 @@ impl<'a> Reader<'_, 'a> {
         if let Some(value) = self.call_result(op) {
             let range = self.solver.slots[&self.func].range(value);
             for (position, &target) in range.zip(result) {
-                self.solver.join(self.func, position, target);
+                self.solver.unify_leaf(self.func, position, target);
             }
         }
     }
     /// Returns the pointee type of a `byval` argument.
-    fn by_value(&self, op: Op, index: usize) -> Option<TypeId> {
+    fn byval_type(&self, op: Op, index: usize) -> Option<TypeId> {
         let attrs = self.body.kind(op).call_info()?.attrs?;
         match self.unit().attrs(attrs).param(index, "byval")? {
             AttrValue::Type(ty) => Some(*ty),

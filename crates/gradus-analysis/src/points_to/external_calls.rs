@@ -3,34 +3,34 @@
 //! Known functions are modelled by their table rows in gradus-ir. All pointers passed to an unknown
 //! function are merged with the memory of unknown code, unless host attributes exclude capture and writes.
 
-use crate::points_to::alias_sets::Origin;
-use crate::points_to::constraints::{Copy, Reader, Solver};
+use crate::points_to::alias_sets::MemoryOrigin;
+use crate::points_to::constraints::{ConstraintBuilder, Copy, Solver};
 use gradus_ir::externals::{Effects, ExternalFn, MaskedFn, MemoryFn, MultiResultMathFn, SystemFn};
 use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
 
 impl Solver<'_> {
     /// Handles an indirect call of a function without a body like a direct call.
-    pub(crate) fn outside_by_address(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
+    pub(crate) fn external_indirect_call(&mut self, (caller, op): (FuncId, Op), func: FuncId) {
         let Some(body) = self.unit.functions[caller].body.as_deref() else {
             unreachable!("a call by address stands in a body");
         };
-        let mut reader = Reader {
+        let mut reader = ConstraintBuilder {
             solver: self,
             func: caller,
             body,
         };
-        reader.outside(op, func);
+        reader.external_call(op, func);
         // Copies added by the function require another fixpoint round.
         self.classes.changes += 1;
     }
 }
 
-impl Reader<'_, '_> {
+impl ConstraintBuilder<'_, '_> {
     /// Adds the constraints of a call of a function without a body.
-    pub(crate) fn outside(&mut self, op: Op, func: FuncId) {
+    pub(crate) fn external_call(&mut self, op: Op, func: FuncId) {
         let unit = self.solver.unit;
         let Some(known) = unit.known(func) else {
-            return self.unknown(op, func);
+            return self.unknown_call(op, func);
         };
         let args = unit.call_args(self.body, op);
         // A global has an alias set even if only calls of known functions mention it.
@@ -46,14 +46,14 @@ impl Reader<'_, '_> {
             ExternalFn::MathOut(math) => self.math_out(op, math, &args),
             ExternalFn::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
             ExternalFn::OpenMp(_) | ExternalFn::Fork(_) | ExternalFn::Mpi | ExternalFn::Gpu => {
-                return self.anything(op, 1);
+                return self.escape_operands(op, 1);
             }
             _ => {}
         }
         if effects.captures != 0 || effects.has_callbacks {
-            self.keep(&args, effects);
+            self.escape_captured(&args, effects);
         }
-        self.give(op, known, &args, effects);
+        self.add_result(op, known, &args, effects);
     }
 
     fn is_variable(&self, value: Value) -> bool {
@@ -68,11 +68,11 @@ impl Reader<'_, '_> {
         let (to, from, size) = match (memory, args) {
             (MemoryFn::PosixMemalign, [ptr, ..]) => {
                 if let Some(place) = self.target(*ptr) {
-                    let object = self.solver.object(Origin::Heap(self.func, op));
+                    let object = self.solver.object(MemoryOrigin::Heap(self.func, op));
                     let points = self.solver.classes.pointee(place);
                     self.solver.classes.unify(points, object);
                     self.solver
-                        .note(place, crate::types::lattice::Seen::POINTER);
+                        .note(place, crate::types::lattice::CellType::POINTER);
                 }
                 return;
             }
@@ -103,7 +103,7 @@ impl Reader<'_, '_> {
             (MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad, [ptr, rest @ ..]) => {
                 if let (Some(result), Some(otherwise)) = (self.call_result(op), rest.last()) {
                     self.access(op, *ptr, result);
-                    self.same(*otherwise, result);
+                    self.copy(*otherwise, result);
                 }
             }
             (MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore, [value, ptr, ..]) => {
@@ -123,8 +123,8 @@ impl Reader<'_, '_> {
         let ty = self.body.ty(self.solver.unit.call_args(self.body, op)[0]);
         for ptr in behind.into_iter().flatten() {
             if let Some(place) = self.target(ptr) {
-                let seen = self.solver.seen_of(ty);
-                self.solver.see(place, ty, seen);
+                let seen = self.solver.access_evidence(ty);
+                self.solver.note_elements(place, ty, seen);
             }
         }
     }
@@ -145,13 +145,13 @@ impl Reader<'_, '_> {
             });
         let seen = |func: &FuncId| self.solver.closure.contains(*func);
         let Some(compare) = compare.filter(seen) else {
-            return self.anything(op, 1);
+            return self.escape_operands(op, 1);
         };
         let size = args
             .iter()
             .filter_map(|&v| self.body.as_int(unit, v))
             .next_back();
-        self.solver.classes.step(base, size.unwrap_or(1));
+        self.solver.classes.add_stride(base, size.unwrap_or(1));
         let mut targets = vec![vec![Some(base)], vec![Some(base)]];
         for &value in args.iter().skip(1) {
             if let Some(target) = self.target(value) {
@@ -166,24 +166,24 @@ impl Reader<'_, '_> {
                 .copied()
                 .collect::<Vec<_>>()
             {
-                self.points(result, target);
+                self.add_pointee(result, target);
                 self.solver.classes.unify(base, target);
             }
         }
-        self.solver.call_back(compare, base);
+        self.solver.called_from_unknown(compare, base);
     }
 
     /// Lets pointers escape that a known function captures or passes to a callback.
-    fn keep(&mut self, args: &[Value], effects: Effects) {
+    fn escape_captured(&mut self, args: &[Value], effects: Effects) {
         for (index, &value) in args.iter().enumerate() {
             if index < 16 && effects.captures >> index & 1 == 0 && !effects.has_callbacks {
                 continue;
             }
-            self.lose(value);
+            self.escape_pointees(value);
         }
     }
     /// Merges the pointees of a value with the memory of unknown code.
-    fn lose(&mut self, value: Value) {
+    fn escape_pointees(&mut self, value: Value) {
         for target in self.targets(value).into_iter().flatten() {
             let unseen = self.solver.unseen();
             self.solver.classes.unify(target, unseen);
@@ -191,7 +191,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds the constraints of a known function's result.
-    fn give(&mut self, op: Op, known: ExternalFn, args: &[Value], effects: Effects) {
+    fn add_result(&mut self, op: Op, known: ExternalFn, args: &[Value], effects: Effects) {
         let Some(result) = self.call_result(op) else {
             // Not an error: the call has no result.
             return;
@@ -205,8 +205,8 @@ impl Reader<'_, '_> {
         };
         let given = effects.returns_argument.or(replaced);
         if effects.allocates {
-            let object = self.solver.object(Origin::Heap(self.func, op));
-            self.points(result, object);
+            let object = self.solver.object(MemoryOrigin::Heap(self.func, op));
+            self.add_pointee(result, object);
         }
         match given.and_then(|i| args.get(usize::from(i))) {
             Some(&value) => {
@@ -215,36 +215,36 @@ impl Reader<'_, '_> {
                     ExternalFn::Text(_) | ExternalFn::Memory(MemoryFn::Mempcpy)
                 );
                 if let (true, Some(target)) = (inside, self.target(value)) {
-                    self.solver.classes.step(target, 1);
+                    self.solver.classes.add_stride(target, 1);
                 }
-                self.same(value, result);
+                self.copy(value, result);
             }
             None if effects.allocates => {}
-            None if effects.captures != 0 => self.lose(result),
+            None if effects.captures != 0 => self.escape_pointees(result),
             None => {
-                let object = self.solver.object(Origin::Elsewhere(self.func, op));
-                self.points(result, object);
+                let object = self.solver.object(MemoryOrigin::External(self.func, op));
+                self.add_pointee(result, object);
             }
         }
     }
 
     /// Adds the constraints of a call of an unknown function, refined by host attributes.
-    fn unknown(&mut self, op: Op, func: FuncId) {
+    fn unknown_call(&mut self, op: Op, func: FuncId) {
         let args = self.solver.unit.call_args(self.body, op);
         for (index, value) in args.into_iter().enumerate() {
-            if !self.is_harmless(op, func, index) {
-                self.lose(value);
+            if !self.is_read_only_capture(op, func, index) {
+                self.escape_pointees(value);
             }
         }
         if let Some(result) = self.call_result(op)
             && self.solver.holds_address(self.body.ty(result))
         {
             let unseen = self.solver.unseen();
-            self.points(result, unseen);
+            self.add_pointee(result, unseen);
         }
     }
     /// Returns true if the host states that a pointer argument is neither captured nor written through.
-    fn is_harmless(&self, op: Op, func: FuncId, index: usize) -> bool {
+    fn is_read_only_capture(&self, op: Op, func: FuncId, index: usize) -> bool {
         let unit = self.solver.unit;
         let own = Some(unit.functions[func].attrs);
         let call = self.body.kind(op).call_info().and_then(|i| i.attrs);
@@ -264,33 +264,33 @@ impl Reader<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Closure, Memory};
+    use crate::{AliasSets, CallGraph};
     use gradus_ir::{FuncId, Unit, Value};
 
     /// Returns the alias sets of a program with root `@f`, and the function, value and parameters of `@f`.
-    fn study(text: &str) -> (Memory, FuncId, Value, Vec<Value>) {
+    fn study(text: &str) -> (AliasSets, FuncId, Value, Vec<Value>) {
         let unit: Unit = gradus_ir::parse(text, "f.gir").expect("the text is well formed");
         let func = unit.function("f").expect("the function is defined");
         let body = unit.functions[func].body.as_ref().expect("it has a body");
         let end = body.last(body.root()).expect("it ends");
-        let memory = Memory::of(&unit, &Closure::of(&unit, &[func]));
+        let memory = AliasSets::of(&unit, &CallGraph::of(&unit, &[func]));
         (memory, func, body.operand(end, 0), body.params().to_vec())
     }
 
     #[test]
-    fn a_call_by_address_of_an_unknown_function_gives_memory_that_is_not_seen() {
+    fn indirect_unknown_returns_external() {
         let (memory, func, given, _) = study(
             "declare @first(i64) -> ptr\ndeclare @second(i64) -> ptr\n\
              func @f(%which: i1, %n: i64) -> ptr {\n\
              %to = select %which, @first, @second\n\
              %given = call %to(%n) : fn(i64) -> ptr\nreturn %given\n}\n",
         );
-        let class = memory.class(func, given).expect("an address");
+        let class = memory.alias_set(func, given).expect("an address");
         assert!(memory.escaped(class));
     }
 
     #[test]
-    fn a_call_by_address_of_copies_copies() {
+    fn indirect_memcpy_is_a_copy() {
         let (memory, ..) = study(
             "declare @memcpy(ptr, ptr, i64) -> ptr\ndeclare @memmove(ptr, ptr, i64) -> ptr\n\
              func @f(%which: i1, %a: ptr, %b: ptr) -> ptr {\n\
@@ -301,24 +301,27 @@ mod tests {
     }
 
     #[test]
-    fn a_search_without_a_key_gives_an_element() {
+    fn bsearch_null_key_returns_element() {
         let (memory, func, given, params) = study(
             "declare @bsearch(ptr, ptr, i64, i64, ptr) -> ptr\n\
              func @compare(%a: ptr, %b: ptr) -> i32 {\n%n = load %b -> i32\nreturn %n\n}\n\
              func @f(%list: ptr) -> ptr {\n\
              %r = call @bsearch(null, %list, 9, 8, @compare)\nreturn %r\n}\n",
         );
-        assert_eq!(memory.class(func, given), memory.class(func, params[0]));
+        assert_eq!(
+            memory.alias_set(func, given),
+            memory.alias_set(func, params[0])
+        );
     }
 
     #[test]
-    fn a_comparison_without_a_body_may_keep_what_it_compares() {
+    fn external_comparator_captures() {
         let (memory, func, _, params) = study(
             "declare @qsort(ptr, i64, i64, ptr)\ndeclare @compare(ptr, ptr) -> i32\n\
              func @f(%list: ptr) -> ptr {\n\
              call @qsort(%list, 9, 8, @compare)\nreturn %list\n}\n",
         );
-        let class = memory.class(func, params[0]).expect("an address");
+        let class = memory.alias_set(func, params[0]).expect("an address");
         assert!(memory.escaped(class));
     }
 }

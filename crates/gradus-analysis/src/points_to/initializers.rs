@@ -1,21 +1,24 @@
 //! Initial values of globals: alias-set constraints of initializers and their relocations.
 
 use crate::points_to::constraints::Solver;
-use crate::points_to::union_find::Target;
-use crate::types::lattice::Seen;
+use crate::points_to::union_find::NodeOffset;
+use crate::types::lattice::CellType;
 use gradus_ir::{GlobalId, Symbol};
 
 impl Solver<'_> {
     /// Adds the initial contents of the call graph's globals.
-    pub(crate) fn globals(&mut self) {
+    pub(crate) fn add_initializers(&mut self) {
         for &global in self.closure.globals() {
             let start = self.global(global);
             let variable = &self.unit.globals[global];
             self.declare(start, variable.ty);
-            let is_set = self.is_set_outside(global);
+            let is_set = self.is_set_externally(global);
             for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
-                if is_set && self.leads_to_code(relocation.target) {
-                    self.note(start.plus(relocation.offset_bytes as i64), Seen::POINTER);
+                if is_set && self.is_function_or_table(relocation.target) {
+                    self.note(
+                        start.plus(relocation.offset_bytes as i64),
+                        CellType::POINTER,
+                    );
                     continue;
                 }
                 let target = match relocation.target {
@@ -25,15 +28,15 @@ impl Solver<'_> {
                 let word = start.plus(relocation.offset_bytes as i64);
                 let points = self.classes.pointee(word);
                 self.classes.unify(points, target.plus(relocation.addend));
-                self.note(word, Seen::POINTER);
+                self.note(word, CellType::POINTER);
             }
             if !variable.unparsed_symbols.is_empty() {
-                self.unread(start, &variable.unparsed_symbols);
+                self.add_unreadable_initializer(start, &variable.unparsed_symbols);
             }
         }
     }
     /// Returns true if functions outside the call graph store pointers into a variable.
-    fn is_set_outside(&self, global: GlobalId) -> bool {
+    fn is_set_externally(&self, global: GlobalId) -> bool {
         let outside = |by: &Option<Symbol>| match by {
             Some(Symbol::Func(func)) => !self.closure.contains(*func),
             _ => true,
@@ -44,7 +47,7 @@ impl Solver<'_> {
     }
     /// Returns true if a symbol is a function or a constant table of functions. If external code may set
     /// the pointer, its initial value does not bound the callees: any function of the type is possible.
-    fn leads_to_code(&self, symbol: Symbol) -> bool {
+    fn is_function_or_table(&self, symbol: Symbol) -> bool {
         match symbol {
             Symbol::Func(_) => true,
             Symbol::Global(table) => {
@@ -57,9 +60,9 @@ impl Solver<'_> {
         }
     }
     /// Handles a variable with an unreadable initializer: any symbol in it is reachable through any cell.
-    fn unread(&mut self, start: Target, named: &[Symbol]) {
+    fn add_unreadable_initializer(&mut self, start: NodeOffset, named: &[Symbol]) {
         let unseen = self.unseen();
-        self.classes.step(start, 1);
+        self.classes.add_stride(start, 1);
         let points = self.classes.pointee(start);
         self.classes.unify(points, unseen);
         for symbol in named {

@@ -12,7 +12,7 @@
 //! the structure.
 
 use crate::points_to::constraints::Copy;
-use crate::points_to::union_find::{Cell, Classes, Target, gcd};
+use crate::points_to::union_find::{AliasSetUnifier, CellNode, NodeOffset, gcd};
 use std::collections::HashMap;
 
 /// Maximal number of repetitions of an alias set's cells within one copy.
@@ -22,16 +22,16 @@ const REPEATS_MAX: u64 = 64;
 const CARRIED_MAX_BYTES: u64 = 256;
 
 /// Unifies the cells of both ends of `copy`: pointees and types.
-pub(crate) fn join_words(classes: &mut Classes, copy: Copy) {
-    align(classes, copy);
-    let cells = words(classes, copy.from, copy.size_bytes);
-    put(classes, copy.to, cells);
-    let cells = words(classes, copy.to, copy.size_bytes);
-    put(classes, copy.from, cells);
+pub(crate) fn unify_cells(classes: &mut AliasSetUnifier, copy: Copy) {
+    equate_moduli(classes, copy);
+    let cells = cells_in_range(classes, copy.from, copy.size_bytes);
+    unify_into(classes, copy.to, cells);
+    let cells = cells_in_range(classes, copy.to, copy.size_bytes);
+    unify_into(classes, copy.from, cells);
 }
 
 /// Equates the moduli of both ends if the cells cannot be paired one by one.
-fn align(classes: &mut Classes, copy: Copy) {
+fn equate_moduli(classes: &mut AliasSetUnifier, copy: Copy) {
     let (to, from) = (
         classes.content(copy.to).modulus,
         classes.content(copy.from).modulus,
@@ -41,13 +41,17 @@ fn align(classes: &mut Classes, copy: Copy) {
         None => false,
     };
     if to != from && !(few(to) && few(from)) {
-        classes.step(copy.to, from as i64);
-        classes.step(copy.from, to as i64);
+        classes.add_stride(copy.to, from as i64);
+        classes.add_stride(copy.from, to as i64);
     }
 }
 
 /// Returns the cells in the copied range, by their distance from `start`.
-fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(i64, Cell)> {
+fn cells_in_range(
+    classes: &mut AliasSetUnifier,
+    start: NodeOffset,
+    size_bytes: Option<u64>,
+) -> Vec<(i64, CellNode)> {
     let start = classes.find(start);
     let content = classes.root_content(start.node);
     let size = size_bytes.map_or(i64::MAX, |s| i64::try_from(s).unwrap_or(i64::MAX));
@@ -67,7 +71,7 @@ fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(
             Some(_) => ((size - first - 1) / modulus + 1).min(REPEATS_MAX as i64 + 1),
             None => 1,
         };
-        let grain = cell.seen.grain_bytes();
+        let grain = cell.observed.granularity_bytes();
         let places = (0..repeats).map(|k| first + k * modulus);
         let aligned = places.filter(|at| repeats == 1 || at % grain == 0);
         list.extend(aligned.map(|at| (at, cell.clone())));
@@ -75,14 +79,14 @@ fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(
     list
 }
 
-fn put(classes: &mut Classes, start: Target, cells: Vec<(i64, Cell)>) {
+fn unify_into(classes: &mut AliasSetUnifier, start: NodeOffset, cells: Vec<(i64, CellNode)>) {
     for (distance, cell) in cells {
         let at = start.plus(distance);
-        if let Some(points) = cell.points {
+        if let Some(points) = cell.target {
             let own = classes.pointee(at);
             classes.unify(own, points);
         }
-        if !cell.seen.is_nothing() && classes.cell(at).seen.add(&cell.seen) {
+        if !cell.observed.is_nothing() && classes.cell(at).observed.add(&cell.observed) {
             classes.changes += 1;
         }
     }
@@ -90,7 +94,7 @@ fn put(classes: &mut Classes, start: Target, cells: Vec<(i64, Cell)>) {
 
 /// Union-find with offsets over alias sets that copies connect.
 #[derive(Default)]
-struct Circles {
+struct CopyCycles {
     number: HashMap<u32, usize>,
     roots: Vec<u32>,
     parent: Vec<usize>,
@@ -100,7 +104,7 @@ struct Circles {
     period: Vec<u64>,
 }
 
-impl Circles {
+impl CopyCycles {
     fn of(&mut self, root: u32) -> usize {
         let next = self.parent.len();
         let number = *self.number.entry(root).or_insert(next);
@@ -143,8 +147,8 @@ impl Circles {
 }
 
 /// Reduces the modulus of alias sets in a cycle of copies to the shift of the cycle.
-pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
-    let mut circles = Circles::default();
+pub(crate) fn collapse_copy_cycles(classes: &mut AliasSetUnifier, copies: &[Copy]) {
+    let mut circles = CopyCycles::default();
     let far = |copy: &&Copy| copy.size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES);
     for copy in copies.iter().filter(far) {
         let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
@@ -154,10 +158,10 @@ pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
     for class in 0..circles.roots.len() {
         let (root, _) = circles.find(class);
         let period = i64::try_from(circles.period[root]).unwrap_or(1);
-        let start = Target {
+        let start = NodeOffset {
             node: circles.roots[class],
             offset: 0,
         };
-        classes.step(start, period);
+        classes.add_stride(start, period);
     }
 }

@@ -3,9 +3,9 @@
 //! Strides bound the movement of a pointer: `p + 8·i` keeps cells of eight bytes separate, also if the
 //! front end wrote `8·i` as a shift. Pointer differences and alignments are not addresses.
 
-use crate::points_to::alias_sets::Origin;
-use crate::points_to::constraints::{Reader, Solver, Unknown};
-use crate::points_to::union_find::{Target, gcd};
+use crate::points_to::alias_sets::MemoryOrigin;
+use crate::points_to::constraints::{ConstraintBuilder, Solver, UnresolvedPolicy};
+use crate::points_to::union_find::{NodeOffset, gcd};
 use crate::scev::poly;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
@@ -13,56 +13,56 @@ use std::collections::HashSet;
 
 /// A pointer moved by a pointer difference: `result = base + (to - from)`.
 #[derive(Clone, Copy)]
-pub(crate) struct Moved {
-    pub result: Target,
-    pub base: Target,
-    pub to: Target,
-    pub from: Target,
+pub(crate) struct OffsetConstraint {
+    pub result: NodeOffset,
+    pub base: NodeOffset,
+    pub to: NodeOffset,
+    pub from: NodeOffset,
 }
 
 /// Maximal depth of the definitions inspected by [`Reader::steps`].
 const STEPS_DEPTH: u32 = 8;
 
 /// Maximal number of pending sums in [`Reader::is_measured`].
-const MOST_SUMS: usize = 16;
+const SUMS_MAX: usize = 16;
 
 /// The integers `constant + multiple · n` for all integers n.
 #[derive(Clone, Copy)]
-struct Steps {
+struct AffineConstant {
     constant: i64,
     multiple: i64,
 }
 
-impl Steps {
-    const ANY: Steps = Steps::of(1);
+impl AffineConstant {
+    const ANY: AffineConstant = AffineConstant::of(1);
 
-    const fn of(multiple: i64) -> Steps {
-        Steps {
+    const fn of(multiple: i64) -> AffineConstant {
+        AffineConstant {
             constant: 0,
             multiple,
         }
     }
-    fn plus(self, by: i64) -> Steps {
-        Steps {
+    fn plus(self, by: i64) -> AffineConstant {
+        AffineConstant {
             constant: self.constant.wrapping_add(by),
             ..self
         }
     }
     /// Returns the sums of one member of each set.
-    fn and(self, other: Steps) -> Steps {
+    fn sum(self, other: AffineConstant) -> AffineConstant {
         let multiple = gcd(self.multiple.unsigned_abs(), other.multiple.unsigned_abs());
-        Steps {
+        AffineConstant {
             constant: self.constant.wrapping_add(other.constant),
             multiple: i64::try_from(multiple).unwrap_or(1),
         }
     }
-    fn times(self, by: i64) -> Steps {
+    fn times(self, by: i64) -> AffineConstant {
         match (self.constant.checked_mul(by), self.multiple.checked_mul(by)) {
-            (Some(constant), Some(multiple)) if multiple != i64::MIN => Steps {
+            (Some(constant), Some(multiple)) if multiple != i64::MIN => AffineConstant {
                 constant,
                 multiple: multiple.abs(),
             },
-            _ => Steps::ANY,
+            _ => AffineConstant::ANY,
         }
     }
 }
@@ -74,35 +74,35 @@ impl Solver<'_> {
     ///
     /// A location may exist only through its own difference: the end of a regrown vector is as far from its
     /// begin as the earlier end was. The earliest end was null, like its begin.
-    pub(crate) fn move_by_distances(&mut self, unknown: Unknown) {
+    pub(crate) fn solve_offsets(&mut self, unknown: UnresolvedPolicy) {
         let outside = match unknown {
-            Unknown::Begins => self.seen_outside(),
-            Unknown::Waits | Unknown::Elsewhere => HashSet::new(),
+            UnresolvedPolicy::AssumeZero => self.externally_accessible(),
+            UnresolvedPolicy::Defer | UnresolvedPolicy::Escape => HashSet::new(),
         };
-        for Moved {
+        for OffsetConstraint {
             result,
             base,
             to,
             from,
-        } in self.moved.clone()
+        } in self.offset_constraints.clone()
         {
             let (to, from) = (self.classes.find_raw(to), self.classes.find_raw(from));
             if to.node == from.node {
                 let modulus = self.classes.content(to).modulus;
-                self.classes.step(base, modulus as i64);
+                self.classes.add_stride(base, modulus as i64);
                 let distance = to.offset.wrapping_sub(from.offset);
                 self.classes.unify(result, base.plus(distance));
                 continue;
             }
-            let is_null = |place: Target| {
+            let is_null = |place: NodeOffset| {
                 let content = self.classes.root_content(place.node);
                 content.origins.is_empty() && !outside.contains(&place.node)
             };
             match unknown {
-                Unknown::Begins if is_null(to) => self.classes.unify(result, base),
-                Unknown::Waits | Unknown::Begins => {}
-                Unknown::Elsewhere => {
-                    self.classes.step(base, 1);
+                UnresolvedPolicy::AssumeZero if is_null(to) => self.classes.unify(result, base),
+                UnresolvedPolicy::Defer | UnresolvedPolicy::AssumeZero => {}
+                UnresolvedPolicy::Escape => {
+                    self.classes.add_stride(base, 1);
                     self.classes.unify(result, base);
                 }
             }
@@ -110,16 +110,16 @@ impl Solver<'_> {
     }
 
     /// Returns the nodes in which external code may have stored addresses.
-    fn seen_outside(&mut self) -> HashSet<u32> {
-        let is_outside = |origin: &Origin| {
+    fn externally_accessible(&mut self) -> HashSet<u32> {
+        let is_outside = |origin: &MemoryOrigin| {
             !matches!(
                 origin,
-                Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_)
+                MemoryOrigin::Alloca(..) | MemoryOrigin::Heap(..) | MemoryOrigin::Function(_)
             )
         };
         let mut work = Vec::new();
         for node in 0..self.classes.len() as u32 {
-            let root = self.classes.find_raw(Target { node, offset: 0 }).node;
+            let root = self.classes.find_raw(NodeOffset { node, offset: 0 }).node;
             let content = self.classes.root_content(root);
             if root == node && (content.escaped || content.origins.iter().any(is_outside)) {
                 work.push(root);
@@ -129,7 +129,7 @@ impl Solver<'_> {
         while let Some(root) = work.pop() {
             if seen.insert(root) {
                 let cells = self.classes.root_content(root).cells.values();
-                let points: Vec<Target> = cells.filter_map(|cell| cell.points).collect();
+                let points: Vec<NodeOffset> = cells.filter_map(|cell| cell.target).collect();
                 work.extend(points.into_iter().map(|at| self.classes.find_raw(at).node));
             }
         }
@@ -137,18 +137,18 @@ impl Solver<'_> {
     }
 }
 
-impl Reader<'_, '_> {
+impl ConstraintBuilder<'_, '_> {
     pub(crate) fn addr(&mut self, op: Op) {
         let (body, unit) = (self.body, self.unit());
-        if body.has_uses(body.result(op)) && self.is_measured(body.result(op)) {
+        if body.has_uses(body.result(op)) && self.is_never_an_address(body.result(op)) {
             return;
         }
-        if poly::is_bare_address(unit, body, body.operand(op, 0)) {
+        if poly::is_address_without_object(unit, body, body.operand(op, 0)) {
             // A number as base: the pointer is among the indices, if any index holds an address.
             for index in body.operands(op).skip(1) {
                 if let Some(target) = self.target(index) {
-                    self.solver.classes.step(target, 1);
-                    self.points(body.result(op), target);
+                    self.solver.classes.add_stride(target, 1);
+                    self.add_pointee(body.result(op), target);
                 }
             }
         }
@@ -157,46 +157,46 @@ impl Reader<'_, '_> {
             return;
         };
         if let OpKind::Addr { source } = *body.kind(op) {
-            self.solver.see_source(base, source);
+            self.solver.note_struct_source(base, source);
         }
         match unit.layout.address(unit, body, op) {
             Some(address) => {
                 let (mut moved, mut offset) = (None, address.offset);
                 for &(index, own_stride) in &address.terms {
-                    match self.distance(index) {
+                    match self.pointer_difference(index) {
                         Some(distance) if own_stride == 1 && moved.is_none() => {
                             moved = Some(distance)
                         }
                         _ => {
-                            let steps = self.steps(index, STEPS_DEPTH);
+                            let steps = self.multiple_of(index, STEPS_DEPTH);
                             let stride = own_stride.saturating_mul(steps.multiple);
                             offset = offset.wrapping_add(own_stride.wrapping_mul(steps.constant));
-                            self.solver.classes.step(base, stride);
+                            self.solver.classes.add_stride(base, stride);
                         }
                     }
                 }
                 let base = base.plus(offset);
                 let Some((to, from)) = moved else {
-                    return self.points(body.result(op), base);
+                    return self.add_pointee(body.result(op), base);
                 };
-                let result = self.solver.classes.fresh();
-                let moved = Moved {
+                let result = self.solver.classes.new_node();
+                let moved = OffsetConstraint {
                     result,
                     base,
                     to,
                     from,
                 };
-                self.solver.moved.push(moved);
-                self.points(body.result(op), result);
+                self.solver.offset_constraints.push(moved);
+                self.add_pointee(body.result(op), result);
             }
             None => {
-                self.solver.classes.step(base, 1);
-                self.points(body.result(op), base);
+                self.solver.classes.add_stride(base, 1);
+                self.add_pointee(body.result(op), base);
             }
         }
     }
     /// Returns the two pointers whose difference is `value`.
-    fn distance(&mut self, value: Value) -> Option<(Target, Target)> {
+    fn pointer_difference(&mut self, value: Value) -> Option<(NodeOffset, NodeOffset)> {
         let op = self.body.def_op(value)?;
         if !matches!(self.body.kind(op), OpKind::Binary(BinaryOp::Sub)) {
             return None;
@@ -211,12 +211,12 @@ impl Reader<'_, '_> {
         Some((place(0)?, place(1)?))
     }
     /// Decomposes an integer into a constant and a multiple, up to `depth` definitions.
-    fn steps(&self, value: Value, depth: u32) -> Steps {
+    fn multiple_of(&self, value: Value, depth: u32) -> AffineConstant {
         let Some(op) = self.body.def_op(value).filter(|_| depth > 0) else {
-            return Steps::ANY;
+            return AffineConstant::ANY;
         };
         let flags = self.body.ops[op].flags;
-        let of = |index: usize| self.steps(self.body.operand(op, index), depth - 1);
+        let of = |index: usize| self.multiple_of(self.body.operand(op, index), depth - 1);
         match *self.body.kind(op) {
             OpKind::Cast(CastOp::SExt) => of(0),
             OpKind::Cast(CastOp::ZExt) if flags.has(Flags::NNEG) => of(0),
@@ -229,11 +229,11 @@ impl Reader<'_, '_> {
                     (BinaryOp::Sub, Some(by)) if wide || flags.has(Flags::NSW) => {
                         of(0).plus(by.wrapping_neg())
                     }
-                    (BinaryOp::Add, None) if flags.has(Flags::NSW) => of(0).and(of(1)),
+                    (BinaryOp::Add, None) if flags.has(Flags::NSW) => of(0).sum(of(1)),
                     (BinaryOp::Shl, Some(by @ 0..32)) if flags.has(Flags::NSW) => {
                         of(0).times(1 << by)
                     }
-                    (BinaryOp::Shl, Some(by @ 0..32)) => Steps::of(1 << by),
+                    (BinaryOp::Shl, Some(by @ 0..32)) => AffineConstant::of(1 << by),
                     // Addresses wrap like 64-bit integers.
                     (BinaryOp::Mul, Some(by))
                         if (1..0x1_0000).contains(&by.unsigned_abs())
@@ -242,23 +242,23 @@ impl Reader<'_, '_> {
                         of(0).times(by)
                     }
                     (BinaryOp::And, Some(mask)) if mask != 0 => {
-                        Steps::of(1 << mask.trailing_zeros().min(32))
+                        AffineConstant::of(1 << mask.trailing_zeros().min(32))
                     }
-                    _ => Steps::ANY,
+                    _ => AffineConstant::ANY,
                 }
             }
-            _ => Steps::ANY,
+            _ => AffineConstant::ANY,
         }
     }
     pub(crate) fn cast(&mut self, op: Op, cast: CastOp) {
         let (from, to) = (self.body.operand(op, 0), self.body.result(op));
         let lost = matches!(cast, CastOp::IntToPtr) && self.target(from).is_none();
         if lost {
-            let object = self.solver.object(Origin::Elsewhere(self.func, op));
-            self.points(to, object);
+            let object = self.solver.object(MemoryOrigin::External(self.func, op));
+            self.add_pointee(to, object);
         } else {
             for target in self.targets(from).into_iter().flatten() {
-                self.points(to, target);
+                self.add_pointee(to, target);
             }
         }
     }
@@ -277,25 +277,25 @@ impl Reader<'_, '_> {
             (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),
             (BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv, ..) => return,
             (BinaryOp::URem | BinaryOp::SRem, ..) => return,
-            _ if self.is_measured(body.result(op)) => return,
+            _ if self.is_never_an_address(body.result(op)) => return,
             _ => {
                 for value in [a, b] {
                     if let Some(target) = self.target(value) {
-                        self.solver.classes.step(target, 1);
-                        self.points(body.result(op), target);
+                        self.solver.classes.add_stride(target, 1);
+                        self.add_pointee(body.result(op), target);
                     }
                 }
                 return;
             }
         };
         if let Some(target) = self.target(base) {
-            self.points(body.result(op), target.plus(offset));
+            self.add_pointee(body.result(op), target.plus(offset));
         }
     }
     /// Returns true if a value is a distance or an alignment and not an address. The only uses are
     /// comparisons, divisions, products, shifts, truncations, casts to float, address indices and, for
     /// integers, arguments of memory functions. A sum or difference with a constant may lie between.
-    fn is_measured(&self, value: Value) -> bool {
+    fn is_never_an_address(&self, value: Value) -> bool {
         use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Shl, Sub, UDiv, URem};
         let is_constant = |value| self.body.as_int(self.unit(), value).is_some();
         let mut work = vec![value];
@@ -306,7 +306,7 @@ impl Reader<'_, '_> {
                     OpKind::ICmp(_) => true,
                     OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP | CastOp::Trunc) => true,
                     OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | Shl | UDiv | URem) => true,
-                    OpKind::Binary(Add | Sub) if work.len() < MOST_SUMS => {
+                    OpKind::Binary(Add | Sub) if work.len() < SUMS_MAX => {
                         work.push(self.body.result(at.op));
                         self.body.operands(at.op).any(is_constant)
                     }

@@ -2,41 +2,43 @@
 //! declared types. Declared types count only without evidence from accesses.
 
 use crate::points_to::constraints::Solver;
-use crate::points_to::union_find::Target;
-use crate::types::lattice::Seen;
+use crate::points_to::union_find::NodeOffset;
+use crate::types::lattice::CellType;
 use gradus_ir::{AttrValue, Body, FuncId, TbaaTag, Type, TypeId};
 
 impl Solver<'_> {
     /// Records the declared type of the memory at `start`. Character arrays may hold any type and imply no
     /// stride (rustc declares all stack memory as bytes).
-    pub fn declare(&mut self, start: Target, ty: TypeId) {
+    pub fn declare(&mut self, start: NodeOffset, ty: TypeId) {
         let (mut ty, mut count) = (ty, 1u64);
         while let Type::Array { elem, len } = *self.unit.types.get(ty) {
             (ty, count) = (elem, count.saturating_mul(len));
         }
         if count > 1 && self.unit.types.int_bits(ty) != Some(8) {
             self.classes
-                .step(start, self.unit.layout.size_bytes(self.unit, ty) as i64);
+                .add_stride(start, self.unit.layout.size_bytes(self.unit, ty) as i64);
         }
         for leaf in self.leaves.get(ty).to_vec() {
-            let seen = match self.seen_of(leaf.ty) {
-                Seen::NOTHING if self.unit.types.int_bits(leaf.ty) > Some(8) => Seen::INTEGER,
+            let seen = match self.access_evidence(leaf.ty) {
+                CellType::NOTHING if self.unit.types.int_bits(leaf.ty) > Some(8) => {
+                    CellType::INTEGER
+                }
                 seen => seen,
             };
             let seen = seen.declared();
-            self.see(start.plus(leaf.offset_bytes as i64), leaf.ty, seen);
+            self.note_elements(start.plus(leaf.offset_bytes as i64), leaf.ty, seen);
         }
     }
     /// Returns the evidence from an access of this scalar or vector type.
-    pub fn seen_of(&self, ty: TypeId) -> Seen {
+    pub fn access_evidence(&self, ty: TypeId) -> CellType {
         match self.unit.types.get(self.unit.types.scalar(ty)) {
-            Type::Float(kind) => Seen::float(*kind),
-            Type::Ptr(_) => Seen::POINTER,
-            _ => Seen::NOTHING,
+            Type::Float(kind) => CellType::float(*kind),
+            Type::Ptr(_) => CellType::POINTER,
+            _ => CellType::NOTHING,
         }
     }
     /// Records `seen` at every element of a scalar or vector of type `ty` at `place`.
-    pub fn see(&mut self, place: Target, ty: TypeId, seen: Seen) {
+    pub fn note_elements(&mut self, place: NodeOffset, ty: TypeId, seen: CellType) {
         if seen.is_nothing() {
             return;
         }
@@ -50,8 +52,8 @@ impl Solver<'_> {
         }
     }
     /// Records `seen` for the cell at `place`.
-    pub fn note(&mut self, place: Target, seen: Seen) {
-        self.classes.cell(place).seen.add(&seen);
+    pub fn note(&mut self, place: NodeOffset, seen: CellType) {
+        self.classes.cell(place).observed.add(&seen);
         self.evidence.push((place, seen));
     }
     /// Records the pointee types of a function's parameters from `byval` and `sret` attributes.
@@ -71,19 +73,19 @@ impl Solver<'_> {
         }
     }
     /// Records the declared type of the memory at `start` if an address computation names a structure.
-    pub fn see_source(&mut self, start: Target, source: TypeId) {
+    pub fn note_struct_source(&mut self, start: NodeOffset, source: TypeId) {
         let is_struct = matches!(self.unit.types.get(source), Type::Struct { .. });
         if is_struct && self.sources.insert((start, source)) {
             self.declare(start, source);
         }
     }
     /// Records the members of the structure in the TBAA tag of an access.
-    pub fn see_base(&mut self, place: Target, tag: TbaaTag) {
+    pub fn note_tbaa_base(&mut self, place: NodeOffset, tag: TbaaTag) {
         let start = place.plus(-(tag.offset_bytes as i64));
         if tag.base == tag.access || !self.bases.insert((start, tag.base)) {
             return;
         }
-        for (offset, seen) in crate::types::lattice::members_of_tbaa(self.unit, tag.base) {
+        for (offset, seen) in crate::types::lattice::tbaa_members(self.unit, tag.base) {
             self.note(start.plus(offset as i64), seen.declared());
         }
     }

@@ -8,20 +8,20 @@
 //! pointees. A modulus at least halves on each change, and the smaller of two maps moves into the larger:
 //! O(n log² n) in total.
 
-use crate::points_to::alias_sets::Origin;
+use crate::points_to::alias_sets::MemoryOrigin;
 use std::collections::BTreeMap;
 
 /// A node and an offset in it: the target of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Target {
+pub(crate) struct NodeOffset {
     pub node: u32,
     pub offset: i64,
 }
 
-impl Target {
+impl NodeOffset {
     /// Returns the target `bytes` further on.
-    pub fn plus(self, bytes: i64) -> Target {
-        Target {
+    pub fn plus(self, bytes: i64) -> NodeOffset {
+        NodeOffset {
             node: self.node,
             offset: self.offset.wrapping_add(bytes),
         }
@@ -33,23 +33,23 @@ const OFFSET_MAX: i64 = 1 << 40;
 
 /// State of the memory cell at one offset of an alias set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub(crate) struct CellNode {
     /// Target of the pointers stored in the cell.
-    pub points: Option<Target>,
+    pub target: Option<NodeOffset>,
     /// Types observed in the cell.
-    pub seen: crate::types::lattice::Seen,
+    pub observed: crate::types::lattice::CellType,
 }
 
 /// State of an alias set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct NodeState {
     pub modulus: u64,
-    pub cells: BTreeMap<i64, Cell>,
-    pub origins: Vec<Origin>,
+    pub cells: BTreeMap<i64, CellNode>,
+    pub origins: Vec<MemoryOrigin>,
     pub escaped: bool,
 }
 
-impl Content {
+impl NodeState {
     /// Normalises an offset: reduces `offset` by the modulus.
     pub fn normal(&self, offset: i64) -> i64 {
         match self.modulus {
@@ -70,41 +70,41 @@ struct Node {
 
 /// The alias sets under construction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Classes {
+pub(crate) struct AliasSetUnifier {
     nodes: Vec<Node>,
-    contents: Vec<Content>,
-    work: Vec<(Target, Target)>,
+    contents: Vec<NodeState>,
+    work: Vec<(NodeOffset, NodeOffset)>,
     /// Number of unions and modulus changes. A fixpoint loop compares it before and after a round.
     pub changes: usize,
     /// Repeated pointer increments: start and stride in bytes.
-    pub steps: Vec<(Target, u64)>,
+    pub steps: Vec<(NodeOffset, u64)>,
 }
 
-impl Classes {
+impl AliasSetUnifier {
     /// Creates an alias set and returns its offset 0.
-    pub fn fresh(&mut self) -> Target {
+    pub fn new_node(&mut self) -> NodeOffset {
         let node = self.nodes.len() as u32;
         self.nodes.push(Node {
             parent: node,
             shift: 0,
         });
-        self.contents.push(Content::default());
-        Target { node, offset: 0 }
+        self.contents.push(NodeState::default());
+        NodeOffset { node, offset: 0 }
     }
     /// Returns the number of nodes created.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
     /// Returns the target relative to its representative, normalised by the modulus.
-    pub fn find(&mut self, target: Target) -> Target {
+    pub fn find(&mut self, target: NodeOffset) -> NodeOffset {
         let raw = self.find_raw(target);
-        Target {
+        NodeOffset {
             node: raw.node,
             offset: self.contents[raw.node as usize].normal(raw.offset),
         }
     }
     /// Returns the target relative to its representative, without reduction by the modulus.
-    pub fn find_raw(&mut self, target: Target) -> Target {
+    pub fn find_raw(&mut self, target: NodeOffset) -> NodeOffset {
         let (mut node, mut shift) = (target.node, 0i64);
         while self.nodes[node as usize].parent != node {
             shift = shift.wrapping_add(self.nodes[node as usize].shift);
@@ -120,13 +120,13 @@ impl Classes {
             left = left.wrapping_sub(shift);
             at = parent;
         }
-        Target {
+        NodeOffset {
             node: root,
             offset: target.offset.wrapping_add(shift),
         }
     }
     /// Returns the state of a target's alias set.
-    pub fn content(&mut self, target: Target) -> &mut Content {
+    pub fn content(&mut self, target: NodeOffset) -> &mut NodeState {
         let root = self.find(target).node;
         &mut self.contents[root as usize]
     }
@@ -135,38 +135,38 @@ impl Classes {
         self.nodes[node as usize].parent == node
     }
     /// Returns the state of a representative.
-    pub fn root_content(&self, root: u32) -> &Content {
+    pub fn root_content(&self, root: u32) -> &NodeState {
         &self.contents[root as usize]
     }
     /// Moves the state of a representative out; the modulus stays.
-    pub fn take(&mut self, root: u32) -> Content {
+    pub fn take_content(&mut self, root: u32) -> NodeState {
         let content = std::mem::take(&mut self.contents[root as usize]);
         self.contents[root as usize].modulus = content.modulus;
         content
     }
     /// Returns the cell at a target.
-    pub fn cell(&mut self, target: Target) -> &mut Cell {
-        let at = self.bounded(target);
+    pub fn cell(&mut self, target: NodeOffset) -> &mut CellNode {
+        let at = self.find_bounded(target);
         let content = &mut self.contents[at.node as usize];
         content.cells.entry(at.offset).or_default()
     }
     /// Returns the target of the pointers stored at a target.
-    pub fn pointee(&mut self, target: Target) -> Target {
-        if let Some(points) = self.cell(target).points {
+    pub fn pointee(&mut self, target: NodeOffset) -> NodeOffset {
+        if let Some(points) = self.cell(target).target {
             return points;
         }
-        let points = self.fresh();
-        self.cell(target).points = Some(points);
+        let points = self.new_node();
+        self.cell(target).target = Some(points);
         points
     }
     /// Records that a pointer to `target` may move by any multiple of `stride` bytes.
-    pub fn step(&mut self, target: Target, stride: i64) {
+    pub fn add_stride(&mut self, target: NodeOffset, stride: i64) {
         if stride != 0 {
             self.unify(target, target.plus(stride));
         }
     }
     /// Records that two pointers may alias.
-    pub fn unify(&mut self, a: Target, b: Target) {
+    pub fn unify(&mut self, a: NodeOffset, b: NodeOffset) {
         self.work.push((a, b));
         while let Some((a, b)) = self.work.pop() {
             let (a, b) = (self.find_raw(a), self.find_raw(b));
@@ -175,44 +175,44 @@ impl Classes {
                 if distance != 0 {
                     let lower = if a.offset < b.offset { a } else { b };
                     self.steps.push((lower, distance));
-                    self.shrink(a.node, distance);
+                    self.reduce_modulus(a.node, distance);
                 }
                 continue;
             }
-            let heavier = |t: Target, c: &[Content]| c[t.node as usize].weight();
+            let heavier = |t: NodeOffset, c: &[NodeState]| c[t.node as usize].weight();
             let (big, small) = match heavier(a, &self.contents) >= heavier(b, &self.contents) {
                 true => (a, b),
                 false => (b, a),
             };
-            self.attach(small.node, big.node, big.offset.wrapping_sub(small.offset));
+            self.merge_into(small.node, big.node, big.offset.wrapping_sub(small.offset));
         }
     }
 
     /// Returns the target relative to its representative. An offset beyond [`OFFSET_MAX`] reduces the
     /// modulus to 1.
-    fn bounded(&mut self, target: Target) -> Target {
+    fn find_bounded(&mut self, target: NodeOffset) -> NodeOffset {
         let at = self.find(target);
         if at.offset.unsigned_abs() <= OFFSET_MAX as u64 {
             return at;
         }
-        self.step(at, 1);
+        self.add_stride(at, 1);
         self.find(at)
     }
 
-    fn attach(&mut self, small: u32, big: u32, shift: i64) {
+    fn merge_into(&mut self, small: u32, big: u32, shift: i64) {
         self.changes += 1;
         self.nodes[small as usize] = Node { parent: big, shift };
         let moved = std::mem::take(&mut self.contents[small as usize]);
-        self.shrink(big, moved.modulus);
+        self.reduce_modulus(big, moved.modulus);
         let content = &mut self.contents[big as usize];
         content.escaped |= moved.escaped;
         content.origins.extend(moved.origins);
         for (offset, cell) in moved.cells {
-            self.put(big, offset.wrapping_add(shift), cell);
+            self.merge_cell(big, offset.wrapping_add(shift), cell);
         }
     }
     /// Reduces the modulus of a representative to its gcd with `step`.
-    fn shrink(&mut self, root: u32, step: u64) {
+    fn reduce_modulus(&mut self, root: u32, step: u64) {
         let content = &mut self.contents[root as usize];
         let step = if step > OFFSET_MAX as u64 { 1 } else { step };
         let modulus = gcd(content.modulus, step);
@@ -222,16 +222,16 @@ impl Classes {
         self.changes += 1;
         content.modulus = modulus;
         for (offset, cell) in std::mem::take(&mut content.cells) {
-            self.put(root, offset, cell);
+            self.merge_cell(root, offset, cell);
         }
     }
-    fn put(&mut self, root: u32, offset: i64, cell: Cell) {
+    fn merge_cell(&mut self, root: u32, offset: i64, cell: CellNode) {
         let content = &mut self.contents[root as usize];
         let offset = content.normal(offset);
         let slot = content.cells.entry(offset).or_default();
-        slot.seen.add(&cell.seen);
-        match (slot.points, cell.points) {
-            (None, points) => slot.points = points,
+        slot.observed.add(&cell.observed);
+        match (slot.target, cell.target) {
+            (None, points) => slot.target = points,
             (Some(a), Some(b)) => self.work.push((a, b)),
             (Some(_), None) => {}
         }
@@ -252,22 +252,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_structure_stay_apart_until_a_stride_joins_them() {
-        let mut classes = Classes::default();
-        let object = classes.fresh();
+    fn struct_cells_separate_until_strided() {
+        let mut classes = AliasSetUnifier::default();
+        let object = classes.new_node();
         let (a, b) = (classes.pointee(object), classes.pointee(object.plus(8)));
-        classes.step(object, 24);
+        classes.add_stride(object, 24);
         let late = classes.pointee(object.plus(48));
         assert_eq!(classes.find(late), classes.find(a));
         assert_ne!(classes.find(a).node, classes.find(b).node);
-        classes.step(object, 8);
+        classes.add_stride(object, 8);
         assert_eq!(classes.find(a).node, classes.find(b).node);
     }
 
     #[test]
-    fn an_inner_pointer_joins_at_its_offset() {
-        let mut classes = Classes::default();
-        let (outer, inner) = (classes.fresh(), classes.fresh());
+    fn inner_pointer_unifies_at_offset() {
+        let mut classes = AliasSetUnifier::default();
+        let (outer, inner) = (classes.new_node(), classes.new_node());
         let (x, y) = (
             classes.pointee(outer.plus(16)),
             classes.pointee(inner.plus(8)),
@@ -280,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_one_class_that_points_to_itself() {
-        let mut classes = Classes::default();
-        let node = classes.fresh();
+    fn list_is_one_self_referential_set() {
+        let mut classes = AliasSetUnifier::default();
+        let node = classes.new_node();
         let next = classes.pointee(node.plus(8));
         classes.unify(node, next);
         let far = classes.pointee(next.plus(8));

@@ -33,7 +33,7 @@ impl Intervals {
             return (n, n);
         }
         let known = self.known.get(value.index()).copied().flatten();
-        known.unwrap_or_else(|| full(bits(unit, body, value)))
+        known.unwrap_or_else(|| full_interval(bits(unit, body, value)))
     }
 
     /// Returns the interval of a constant plus products of values with factors; `None` if it exceeds 64
@@ -78,7 +78,7 @@ impl Intervals {
         };
         let width = bits(unit, body, index);
         let (low, high) = self.of(unit, body, trips);
-        let limit = full(width).1;
+        let limit = full_interval(width).1;
         let bounded = trip_max.and_then(|max| i64::try_from(max).ok());
         let most = match bounded.filter(|max| *max <= limit) {
             Some(max) if width < 64 && low < 0 => max,
@@ -111,7 +111,7 @@ impl Intervals {
     }
 
     /// Adds the yields of one region of an `if` or `switch` to the hulls of the results.
-    pub(crate) fn leave_arm(&mut self, unit: &Unit, body: &Body, end: Op) {
+    pub(crate) fn join_yields(&mut self, unit: &Unit, body: &Body, end: Op) {
         let owner = body.parent(end).and_then(|region| body.owner(region));
         let Some(owner) = owner.filter(|o| matches!(body.kind(*o), OpKind::If | OpKind::Switch(_)))
         else {
@@ -155,7 +155,7 @@ impl Intervals {
             _ => None,
         };
         let (low, high) = found?;
-        let (least, most) = full(width);
+        let (least, most) = full_interval(width);
         let fits = low >= i128::from(least) && high <= i128::from(most);
         let clamps = body.ops[op].flags.has(Flags::NSW);
         (fits || clamps).then(|| {
@@ -179,7 +179,7 @@ impl Intervals {
     }
 
     /// Returns true if the exact result of an op fits its type and therefore does not wrap.
-    pub(crate) fn fits(&self, unit: &Unit, body: &Body, op: Op) -> bool {
+    pub(crate) fn cannot_wrap(&self, unit: &Unit, body: &Body, op: Op) -> bool {
         let get = |index| self.of(unit, body, body.operand(op, index));
         let width = bits(unit, body, body.result(op));
         let exact = match *body.kind(op) {
@@ -193,7 +193,7 @@ impl Intervals {
             }
             _ => None,
         };
-        let (least, most) = full(width);
+        let (least, most) = full_interval(width);
         exact.is_some_and(|(low, high)| low >= i128::from(least) && high <= i128::from(most))
     }
 }
@@ -205,7 +205,7 @@ fn bits(unit: &Unit, body: &Body, value: Value) -> u32 {
 }
 
 /// Returns the interval of all signed numbers of `bits` bits, at most 64.
-pub(crate) fn full(bits: u32) -> Interval {
+pub(crate) fn full_interval(bits: u32) -> Interval {
     let shift = 64u32.saturating_sub(bits);
     (i64::MIN >> shift, i64::MAX >> shift)
 }

@@ -7,7 +7,7 @@
 //! becomes an atom. A loop-carried value of a `for` with a constant step is start + step · index (chains of
 //! recurrences of degree 1; Bachmann, Wang and Zima, 1994).
 
-use crate::scev::intervals::{Interval, Intervals, full};
+use crate::scev::intervals::{Interval, Intervals, full_interval};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit,
     Value,
@@ -24,7 +24,7 @@ pub type Monomial = SmallVec<[Value; 2]>;
 
 /// A sum of products of values; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Linear {
+pub struct Poly {
     /// The constant term.
     pub constant: i64,
     /// The monomials and their non-zero coefficients, sorted by monomial.
@@ -33,18 +33,18 @@ pub struct Linear {
     pub exact: bool,
 }
 
-impl Linear {
+impl Poly {
     /// Returns the form of a constant.
-    pub fn constant(n: i64) -> Linear {
-        Linear {
+    pub fn constant(n: i64) -> Poly {
+        Poly {
             constant: n,
             terms: SmallVec::new(),
             exact: true,
         }
     }
     /// Returns the form of a value as an atom.
-    pub fn atom(value: Value) -> Linear {
-        Linear {
+    pub fn atom(value: Value) -> Poly {
+        Poly {
             constant: 0,
             terms: smallvec![(smallvec![value], 1)],
             exact: true,
@@ -55,14 +55,14 @@ impl Linear {
         self.terms.is_empty().then_some(self.constant)
     }
     /// Returns the sum; `None` if it has too many terms.
-    pub fn plus(&self, other: &Linear) -> Option<Linear> {
+    pub fn plus(&self, other: &Poly) -> Option<Poly> {
         self.plus_times(other, 1)
     }
     /// Returns `self` + `factor` · `other`; `None` if the sum has too many terms.
-    pub fn plus_times(&self, other: &Linear, factor: i64) -> Option<Linear> {
-        let mut sum = Linear {
+    pub fn plus_times(&self, other: &Poly, factor: i64) -> Option<Poly> {
+        let mut sum = Poly {
             exact: self.exact && other.exact,
-            ..Linear::constant(0)
+            ..Poly::constant(0)
         };
         sum.constant = sum.wrap(
             other
@@ -105,12 +105,12 @@ impl Linear {
         (sum.terms.len() <= MAX_TERMS).then_some(sum)
     }
     /// Returns the product; `None` if it has too many terms or too high a degree.
-    pub fn times(&self, other: &Linear) -> Option<Linear> {
-        let mut product = Linear::constant(0);
+    pub fn times(&self, other: &Poly) -> Option<Poly> {
+        let mut product = Poly::constant(0);
         product.exact = self.exact && other.exact;
         let one: (Monomial, i64) = (Monomial::new(), other.constant);
         for (m, c) in other.terms.iter().chain((one.1 != 0).then_some(&one)) {
-            let mut part = Linear::constant(0);
+            let mut part = Poly::constant(0);
             let ends = (Monomial::new(), self.constant);
             for (n, d) in self.terms.iter().chain((ends.1 != 0).then_some(&ends)) {
                 let mut atoms = m.clone();
@@ -132,7 +132,7 @@ impl Linear {
         self.exact &= checked.is_some();
         checked.unwrap_or(wrapped)
     }
-    fn inexact_unless(mut self, exact: bool) -> Linear {
+    fn inexact_unless(mut self, exact: bool) -> Poly {
         self.exact &= exact;
         self
     }
@@ -140,7 +140,7 @@ impl Linear {
 
 /// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Root {
+pub enum BaseValue {
     /// A pointer that is not an address computation.
     Value(Value),
     /// The start of a global variable.
@@ -151,28 +151,28 @@ pub enum Root {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartAndOffset {
     /// The base.
-    pub root: Root,
+    pub root: BaseValue,
     /// Offset from the base in bytes.
-    pub offset: Rc<Linear>,
+    pub offset: Rc<Poly>,
 }
 
 /// The forms of the integers and addresses of one body. Valid until the first edit.
 #[derive(Clone, Debug)]
-pub struct LinearForms {
-    integers: Vec<Option<Rc<Linear>>>,
+pub struct PolyForms {
+    integers: Vec<Option<Rc<Poly>>>,
     places: Vec<Option<StartAndOffset>>,
-    zero: Rc<Linear>,
+    zero: Rc<Poly>,
     /// Constant intervals of the integers.
     pub intervals: Intervals,
 }
 
-impl LinearForms {
+impl PolyForms {
     /// Computes the forms of a body's integers and addresses.
-    pub fn of(unit: &Unit, body: &Body) -> LinearForms {
-        let mut forms = LinearForms {
+    pub fn of(unit: &Unit, body: &Body) -> PolyForms {
+        let mut forms = PolyForms {
             integers: vec![None; body.values.len()],
             places: vec![None; body.values.len()],
-            zero: Rc::new(Linear::constant(0)),
+            zero: Rc::new(Poly::constant(0)),
             intervals: Intervals::new(body),
         };
         for op in body.walk(body.root()) {
@@ -187,7 +187,7 @@ impl LinearForms {
                     continue;
                 }
                 OpKind::If | OpKind::Switch(_) => continue,
-                OpKind::Yield => forms.intervals.leave_arm(unit, body, op),
+                OpKind::Yield => forms.intervals.join_yields(unit, body, op),
                 _ => {}
             }
             let Some(&result) = body.results(op).first() else {
@@ -205,12 +205,12 @@ impl LinearForms {
     }
 
     /// Returns the form of an integer of at most 64 bits.
-    pub fn of_integer(&self, unit: &Unit, body: &Body, value: Value) -> Rc<Linear> {
+    pub fn of_integer(&self, unit: &Unit, body: &Body, value: Value) -> Rc<Poly> {
         match self.integers.get(value.index()) {
             Some(Some(linear)) => linear.clone(),
             _ => Rc::new(match body.as_int(unit, value) {
-                Some(n) => Linear::constant(n),
-                None => Linear::atom(value),
+                Some(n) => Poly::constant(n),
+                None => Poly::atom(value),
             }),
         }
     }
@@ -223,12 +223,12 @@ impl LinearForms {
             && let ConstKind::Global { global, offset } = unit.constant(id).kind
         {
             return StartAndOffset {
-                root: Root::Global(global),
-                offset: Rc::new(Linear::constant(offset)),
+                root: BaseValue::Global(global),
+                offset: Rc::new(Poly::constant(offset)),
             };
         }
         StartAndOffset {
-            root: Root::Value(value),
+            root: BaseValue::Value(value),
             offset: self.zero.clone(),
         }
     }
@@ -246,11 +246,11 @@ impl LinearForms {
         if low < 0 || params.len() < 2 || !matches!(body.kind(end), OpKind::Yield) {
             return;
         }
-        let index = Linear::atom(params[0]);
+        let index = Poly::atom(params[0]);
         let trips = self.of_integer(unit, body, trips);
         for (number, &param) in params.iter().enumerate().skip(1) {
             let (start, next) = (body.operand(lp, number), body.operand(end, number - 1));
-            let Some(step) = self.step(unit, body, lp, param, next) else {
+            let Some(step) = self.increment(unit, body, lp, param, next) else {
                 continue;
             };
             for (value, times) in [(param, &index), (body.results(lp)[number - 1], &*trips)] {
@@ -271,7 +271,7 @@ impl LinearForms {
                         .as_ref()
                         .and_then(|form| self.interval(unit, body, form));
                     let fits = interval.filter(|i| {
-                        let full = full(unit.types.int_bits(body.ty(value)).unwrap_or(64));
+                        let full = full_interval(unit.types.int_bits(body.ty(value)).unwrap_or(64));
                         i.0 >= full.0 && i.1 <= full.1
                     });
                     self.intervals.set(value, fits);
@@ -282,14 +282,21 @@ impl LinearForms {
     }
 
     /// Returns the amount that `next` adds to the carried value `param`, if it is loop-invariant.
-    fn step(&self, unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<Linear> {
+    fn increment(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        lp: Op,
+        param: Value,
+        next: Value,
+    ) -> Option<Poly> {
         const MAX_STEPS: usize = 8;
         let region = body.op_regions(lp)[0];
         let outside = |v: Value| {
             let made_in = body.region_of(v);
             made_in.is_none_or(|made| made != region && body.is_inside(region, made))
         };
-        let mut step = Linear::constant(0);
+        let mut step = Poly::constant(0);
         let mut at = next;
         for _ in 0..MAX_STEPS {
             if at == param {
@@ -298,7 +305,7 @@ impl LinearForms {
             let op = body.def_op(at)?;
             let flags = body.ops[op].flags;
             if let Some(address) = unit.layout.address(unit, body, op) {
-                step = step.plus(&Linear::constant(address.offset))?;
+                step = step.plus(&Poly::constant(address.offset))?;
                 for (index, stride) in address.terms {
                     let narrow = unit.types.int_bits(body.ty(index))? <= 64;
                     (narrow && outside(index)).then_some(())?;
@@ -336,7 +343,7 @@ impl LinearForms {
         let base = self.of_pointer(unit, body, address.base);
         let flags = body.ops[op].flags;
         let exact = flags.has(Flags::INBOUNDS) || flags.has(Flags::NUSW);
-        let mut offset = base.offset.plus(&Linear::constant(address.offset))?;
+        let mut offset = base.offset.plus(&Poly::constant(address.offset))?;
         for (index, stride) in address.terms {
             if unit.types.int_bits(body.ty(index))? > 64 {
                 return None;
@@ -351,13 +358,13 @@ impl LinearForms {
     }
 
     /// Returns the interval of an exact form; `None` if it exceeds 64 bits.
-    fn interval(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
+    fn interval(&self, unit: &Unit, body: &Body, form: &Poly) -> Option<Interval> {
         self.range(unit, body, form).filter(|_| form.exact)
     }
 
     /// Returns the interval of a form's sum in the integers; `None` if it exceeds 64 bits. A sum within 64
     /// bits holds in the integers even if the form is inexact.
-    pub(crate) fn range(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
+    pub(crate) fn range(&self, unit: &Unit, body: &Body, form: &Poly) -> Option<Interval> {
         let terms = form
             .terms
             .iter()
@@ -367,7 +374,7 @@ impl LinearForms {
 
     /// Matches `ashr (x · 2ᵏ), k`, LLVM's widened form of a sign-extended narrow sum. Returns x if x fits
     /// the remaining bits.
-    fn shifted_back(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
+    fn unshifted_form(&self, unit: &Unit, body: &Body, op: Op) -> Option<Poly> {
         let by = body.as_int(unit, body.operand(op, 1))?;
         let by = u32::try_from(by).ok().filter(|by| *by < 63)?;
         let form = self.of_integer(unit, body, body.operand(op, 0));
@@ -378,11 +385,11 @@ impl LinearForms {
         inner.constant >>= by;
         inner.terms.iter_mut().for_each(|(_, c)| *c >>= by);
         let (low, high) = self.interval(unit, body, &inner)?;
-        let (least, most) = full(64 - by);
+        let (least, most) = full_interval(64 - by);
         (whole && low >= least && high <= most).then_some(inner)
     }
 
-    fn integer(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
+    fn integer(&self, unit: &Unit, body: &Body, op: Op) -> Option<Poly> {
         let Type::Int(bits) = *unit.types.get(body.ty(*body.results(op).first()?)) else {
             return None;
         };
@@ -399,10 +406,10 @@ impl LinearForms {
                 keeps.then(|| (*get(0)).clone())
             }
             OpKind::Cast(CastOp::Trunc) => {
-                let keeps = flags.has(Flags::NSW) || self.intervals.fits(unit, body, op);
+                let keeps = flags.has(Flags::NSW) || self.intervals.cannot_wrap(unit, body, op);
                 keeps.then(|| (*get(0)).clone())
             }
-            OpKind::Binary(BinaryOp::AShr) if bits == 64 => self.shifted_back(unit, body, op),
+            OpKind::Binary(BinaryOp::AShr) if bits == 64 => self.unshifted_form(unit, body, op),
             OpKind::Binary(BinaryOp::And) => {
                 let mask = body.as_int(unit, body.operand(op, 1))?;
                 let (low, high) = self.intervals.of(unit, body, body.operand(op, 0));
@@ -410,7 +417,7 @@ impl LinearForms {
                 (keeps && low >= 0 && high <= mask).then(|| (*get(0)).clone())
             }
             OpKind::Binary(binary) => {
-                let signed = flags.has(Flags::NSW) || self.intervals.fits(unit, body, op);
+                let signed = flags.has(Flags::NSW) || self.intervals.cannot_wrap(unit, body, op);
                 if !signed && bits < 64 && *binary != BinaryOp::Or {
                     return None;
                 }
@@ -421,7 +428,7 @@ impl LinearForms {
         }
     }
 
-    fn sum_or_product(&self, unit: &Unit, body: &Body, op: Op, binary: BinaryOp) -> Option<Linear> {
+    fn sum_or_product(&self, unit: &Unit, body: &Body, op: Op, binary: BinaryOp) -> Option<Poly> {
         let (left, right) = (body.operand(op, 0), body.operand(op, 1));
         let get = |value| self.of_integer(unit, body, value);
         match binary {
@@ -431,7 +438,7 @@ impl LinearForms {
             BinaryOp::Or if body.ops[op].flags.has(Flags::DISJOINT) => get(left).plus(&get(right)),
             BinaryOp::Shl => {
                 let by = body.as_int(unit, right).filter(|n| (0..63).contains(n))?;
-                get(left).times(&Linear::constant(1 << by))
+                get(left).times(&Poly::constant(1 << by))
             }
             _ => None,
         }
@@ -440,7 +447,7 @@ impl LinearForms {
 
 /// Returns true if a value is a constant address without an object: null or near null, or a foreign
 /// constant.
-pub(crate) fn is_bare_address(unit: &Unit, body: &Body, value: Value) -> bool {
+pub(crate) fn is_address_without_object(unit: &Unit, body: &Body, value: Value) -> bool {
     let kind = body.as_const(value).map(|id| &unit.constant(id).kind);
     matches!(
         kind,

@@ -6,13 +6,13 @@
 //! directions. Constants receive no bit ranges, because a constant is shared between uses. Only
 //! little-endian targets are supported.
 
-use crate::call_graph::{Callee, Closure};
+use crate::call_graph::{CallGraph, Callee};
 use crate::cfg::value_copies;
-use crate::points_to::alias_sets::{Memory, MemoryPlace};
-use crate::type_analysis::type_map::{Lane, LaneKind};
-use crate::type_analysis::whole_float_moves::{member_bit, movements, resizes_vector, runs};
+use crate::points_to::alias_sets::{AliasSets, CellRef};
+use crate::type_analysis::type_map::{BitRange, LaneKind};
+use crate::type_analysis::whole_float_moves::{bit_moves, member_bit, resizes_vector, runs};
 use crate::types::lattice;
-use crate::types::lattice::Seen;
+use crate::types::lattice::CellType;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, FloatKind, FuncId, Op, OpKind,
@@ -43,17 +43,17 @@ pub(crate) enum Equation {
     /// A load or store of an integer at a location; `tagged` is the type from the TBAA tag.
     Access {
         node: Node,
-        place: MemoryPlace,
-        tagged: Seen,
+        place: CellRef,
+        tagged: CellType,
     },
 }
 
 #[derive(Clone, Debug, Default)]
 struct NodeData {
-    lanes: SmallVec<[Lane; 1]>,
+    lanes: SmallVec<[BitRange; 1]>,
     bits: u32,
     /// True if some bits have integer type and may receive bit ranges.
-    open: bool,
+    accepts_ranges: bool,
     confused: bool,
     /// True if the value takes part in integer arithmetic, comparisons or addressing.
     integral: bool,
@@ -76,7 +76,7 @@ pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
 
 impl Nodes {
     /// Creates the nodes of all values, with the bit ranges implied by their types.
-    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Nodes {
+    pub fn of(unit: &Unit, closure: &CallGraph, memory: &AliasSets) -> Nodes {
         let mut nodes = Nodes::default();
         let mut by_type: HashMap<TypeId, NodeData> = HashMap::new();
         for (func, body) in closure.bodies(unit) {
@@ -85,9 +85,9 @@ impl Nodes {
             for (_, value) in body.values.iter() {
                 let data = by_type
                     .entry(value.ty)
-                    .or_insert_with(|| shown_lanes(unit, memory, value.ty));
+                    .or_insert_with(|| type_ranges(unit, memory, value.ty));
                 let mut data = data.clone();
-                data.open &= !matches!(value.def, Definition::Const(_));
+                data.accepts_ranges &= !matches!(value.def, Definition::Const(_));
                 nodes.data.push(data);
             }
         }
@@ -100,7 +100,7 @@ impl Nodes {
         (index < count).then_some(start + index)
     }
     /// Returns the bit ranges of a node, by offset.
-    pub fn lanes(&self, node: Node) -> &[Lane] {
+    pub fn lanes(&self, node: Node) -> &[BitRange] {
         &self.data[node as usize].lanes
     }
     /// Returns the size of a node in bits.
@@ -108,11 +108,11 @@ impl Nodes {
         self.data[node as usize].bits
     }
     /// Returns true if bits of the node have conflicting types.
-    pub fn is_confused(&self, node: Node) -> bool {
+    pub fn is_conflicting(&self, node: Node) -> bool {
         self.data[node as usize].confused
     }
     /// Marks the node's bits as conflicting.
-    pub fn confuse(&mut self, node: Node) {
+    pub fn mark_conflicting(&mut self, node: Node) {
         self.data[node as usize].confused = true;
     }
     /// Returns true if the node takes part in integer arithmetic, comparisons or addressing.
@@ -122,20 +122,20 @@ impl Nodes {
     /// Marks the node as used in integer arithmetic. Returns true if the mark is new.
     pub fn set_integral(&mut self, node: Node) -> bool {
         let data = &mut self.data[node as usize];
-        data.open && !std::mem::replace(&mut data.integral, true)
+        data.accepts_ranges && !std::mem::replace(&mut data.integral, true)
     }
     /// Gives a constant the bit range that it overwrites, if the constant is wide enough.
-    pub fn stamp(&mut self, node: Node, bit: u32, kind: LaneKind) {
+    pub fn seed_constant(&mut self, node: Node, bit: u32, kind: LaneKind) {
         let data = &mut self.data[node as usize];
-        data.open = true;
+        data.accepts_ranges = true;
         self.add(node, bit, kind);
-        self.data[node as usize].open = false;
+        self.data[node as usize].accepts_ranges = false;
     }
     /// Adds a bit range. Returns true if the range is new. An overlapping or truncated range marks the node
     /// as conflicting. A range entirely beyond the node is ignored.
     pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
         let data = &mut self.data[node as usize];
-        let lane = Lane { bit, kind };
+        let lane = BitRange { bit, kind };
         if bit >= data.bits || data.lanes.contains(&lane) {
             return false;
         }
@@ -144,12 +144,12 @@ impl Nodes {
             data.confused = true;
             return false;
         }
-        let meets = |l: &Lane| l.bit < end && bit < l.bit + kind_bytes(l.kind) * 8;
+        let meets = |l: &BitRange| l.bit < end && bit < l.bit + kind_bytes(l.kind) * 8;
         if data.lanes.iter().any(meets) {
             data.confused = true;
             return false;
         }
-        if !data.open {
+        if !data.accepts_ranges {
             return false;
         }
         let at = data.lanes.partition_point(|l| *l < lane);
@@ -158,15 +158,15 @@ impl Nodes {
     }
     /// Propagates bit ranges in both directions of a link.
     pub fn join(&mut self, link: Link) -> bool {
-        let there = self.carry(link.from, link.to, link.from_bit, link.to_bit, link.bits);
-        let back = self.carry(link.to, link.from, link.to_bit, link.from_bit, link.bits);
+        let there = self.propagate(link.from, link.to, link.from_bit, link.to_bit, link.bits);
+        let back = self.propagate(link.to, link.from, link.to_bit, link.from_bit, link.bits);
         let whole = link.from_bit == 0 && link.to_bit == 0;
         let integral = whole
             && self.is_integral(link.from) != self.is_integral(link.to)
             && (self.set_integral(link.from) | self.set_integral(link.to));
         there || back || integral
     }
-    fn carry(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
+    fn propagate(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
         let mut news = false;
         let lanes = self.data[from as usize].lanes.clone();
         for lane in lanes {
@@ -178,13 +178,13 @@ impl Nodes {
         news
     }
     /// Returns true if some bits of the node have integer type.
-    pub fn is_open(&self, node: Node) -> bool {
-        self.data[node as usize].open
+    pub fn accepts_ranges(&self, node: Node) -> bool {
+        self.data[node as usize].accepts_ranges
     }
 }
 
 /// Returns the bit ranges implied by a type.
-fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
+fn type_ranges(unit: &Unit, memory: &AliasSets, ty: TypeId) -> NodeData {
     let mut data = NodeData {
         bits: image_bits(unit, ty),
         ..NodeData::default()
@@ -198,14 +198,14 @@ fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
             Type::Float(kind) => LaneKind::Float(*kind),
             Type::Ptr(_) => LaneKind::Pointer,
             Type::Int(_) => {
-                data.open = true;
+                data.accepts_ranges = true;
                 continue;
             }
             _ => continue,
         };
         for k in 0..count {
             let bit = leaf.offset_bytes as u32 * 8 + k * image_bits(unit, elem);
-            data.lanes.push(Lane { bit, kind });
+            data.lanes.push(BitRange { bit, kind });
         }
     }
     data
@@ -222,7 +222,7 @@ pub(crate) fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
 
 /// The constraints of all bodies.
 #[derive(Debug, Default)]
-pub(crate) struct System {
+pub(crate) struct BitRangeSystem {
     /// The equations, in program order.
     pub equations: Vec<Equation>,
     /// Nodes used in integer arithmetic.
@@ -235,24 +235,29 @@ pub(crate) struct System {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredConstant {
     pub node: Node,
-    pub place: MemoryPlace,
+    pub place: CellRef,
     /// Float format in which the constant's bits are zero, normal or infinite. `None` if TBAA names the
     /// stored type an integer.
     pub number: Option<FloatKind>,
 }
 
 /// Returns the constraints of all bodies.
-pub(crate) fn equations(unit: &Unit, closure: &Closure, memory: &Memory, nodes: &Nodes) -> System {
-    let mut reader = Reader {
+pub(crate) fn equations(
+    unit: &Unit,
+    closure: &CallGraph,
+    memory: &AliasSets,
+    nodes: &Nodes,
+) -> BitRangeSystem {
+    let mut reader = BitRangeBuilder {
         unit,
         closure,
         memory,
         nodes,
-        found: System::default(),
+        found: BitRangeSystem::default(),
         returns: HashMap::new(),
     };
     if !unit.layout.little_endian {
-        return System::default();
+        return BitRangeSystem::default();
     }
     for (func, body) in closure.bodies(unit) {
         let end = body.last(body.root());
@@ -271,16 +276,16 @@ pub(crate) fn equations(unit: &Unit, closure: &Closure, memory: &Memory, nodes: 
     reader.found
 }
 
-struct Reader<'a> {
+struct BitRangeBuilder<'a> {
     unit: &'a Unit,
-    closure: &'a Closure,
-    memory: &'a Memory,
+    closure: &'a CallGraph,
+    memory: &'a AliasSets,
     nodes: &'a Nodes,
-    found: System,
+    found: BitRangeSystem,
     returns: HashMap<FuncId, Value>,
 }
 
-impl Reader<'_> {
+impl BitRangeBuilder<'_> {
     fn link(
         &mut self,
         from: Option<Node>,
@@ -293,7 +298,7 @@ impl Reader<'_> {
             // Not an error: the value is outside the call graph.
             return;
         };
-        if self.nodes.is_open(from) || self.nodes.is_open(to) {
+        if self.nodes.accepts_ranges(from) || self.nodes.accepts_ranges(to) {
             self.found.equations.push(Equation::Link(Link {
                 from,
                 to,
@@ -303,7 +308,7 @@ impl Reader<'_> {
             }));
         }
     }
-    fn same(&mut self, func: FuncId, from: Value, to: Value) {
+    fn link_whole(&mut self, func: FuncId, from: Value, to: Value) {
         let (a, b) = (
             self.nodes.of_value(func, from),
             self.nodes.of_value(func, to),
@@ -316,7 +321,7 @@ impl Reader<'_> {
             // Not an error: the address is null or undefined.
             return;
         };
-        let tagged = lattice::of_access(self.unit, body, op);
+        let tagged = lattice::access_type(self.unit, body, op);
         if is_integer_constant(self.unit, body, value) {
             let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
             let constant = StoredConstant {
@@ -326,7 +331,7 @@ impl Reader<'_> {
             };
             self.found.constants.push(constant);
         }
-        if self.nodes.is_open(node) {
+        if self.nodes.accepts_ranges(node) {
             self.found.equations.push(Equation::Access {
                 node,
                 place,
@@ -385,7 +390,7 @@ impl Reader<'_> {
     }
 
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
-        value_copies::copies(body, op, |from, to| self.same(func, from, to));
+        value_copies::value_copies(body, op, |from, to| self.link_whole(func, from, to));
         match body.kind(op) {
             OpKind::Load(_) => self.access(func, body, op, body.operand(op, 0), body.result(op)),
             OpKind::Store(_) => {
@@ -402,13 +407,13 @@ impl Reader<'_> {
                 | CastOp::PtrToInt
                 | CastOp::IntToPtr,
             ) if !resizes_vector(self.unit, body, op) => {
-                self.same(func, body.operand(op, 0), body.result(op));
+                self.link_whole(func, body.operand(op, 0), body.result(op));
             }
             OpKind::Binary(_) => self.binary(func, body, op),
             OpKind::ExtractValue(path) => {
                 let whole = body.operand(op, 0);
                 let start = member_bit(self.unit, body.ty(whole), path);
-                self.part(func, whole, body.result(op), start);
+                self.link_part(func, whole, body.result(op), start);
             }
             OpKind::InsertValue(path) => {
                 let start = member_bit(self.unit, body.ty(body.operand(op, 0)), path);
@@ -418,7 +423,7 @@ impl Reader<'_> {
                 let whole = body.operand(op, 0);
                 let bits = image_bits(self.unit, body.ty(body.result(op)));
                 if let Some(index) = body.as_int(self.unit, body.operand(op, 1)) {
-                    self.part(func, whole, body.result(op), index as u32 * bits);
+                    self.link_part(func, whole, body.result(op), index as u32 * bits);
                 }
             }
             OpKind::InsertElement => {
@@ -433,7 +438,7 @@ impl Reader<'_> {
         }
     }
     /// Equates `part` with the bits of `whole` from `start` on.
-    fn part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
+    fn link_part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
         let (a, b) = (
             self.nodes.of_value(func, whole),
             self.nodes.of_value(func, part),
@@ -444,7 +449,7 @@ impl Reader<'_> {
     /// Equates the result with operand 0, with operand 1 inserted at bit `start`.
     fn insert(&mut self, func: FuncId, body: &Body, op: Op, start: u32) {
         let (whole, part, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
-        self.part(func, result, part, start);
+        self.link_part(func, result, part, start);
         let (a, b) = (
             self.nodes.of_value(func, whole),
             self.nodes.of_value(func, result),
@@ -474,7 +479,7 @@ impl Reader<'_> {
     }
     fn binary(&mut self, func: FuncId, body: &Body, op: Op) {
         let to = self.nodes.of_value(func, body.result(op));
-        for m in movements(self.unit, body, op) {
+        for m in bit_moves(self.unit, body, op) {
             let from = self.nodes.of_value(func, m.from);
             self.link(from, to, m.from_bit, m.to_bit, m.bits);
         }

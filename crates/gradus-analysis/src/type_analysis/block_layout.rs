@@ -12,10 +12,10 @@
 //! Arrays extend only if a declaration names the cells around them; otherwise an untouched cell would join
 //! the array. A structure with a flexible array member has a head, and its period begins after the head.
 
-use crate::points_to::alias_sets::{Memory, MemoryPlace};
+use crate::points_to::alias_sets::{AliasSets, CellRef};
 use crate::type_analysis::bit_ranges;
 use crate::type_analysis::type_map::{CopiedWord, CopyKind, LaneKind, Period};
-use crate::types::lattice::Seen;
+use crate::types::lattice::CellType;
 use gradus_ir::Entity;
 use std::collections::BTreeMap;
 
@@ -30,60 +30,62 @@ const MODULUS_MIN: u64 = 4;
 const BLOCK_MAX: u64 = 1 << 16;
 
 /// The cells of one period, by their distance from the start.
-type Map = BTreeMap<u64, Seen>;
+type PeriodLayout = BTreeMap<u64, CellType>;
 
 /// Returns the common contents of the equal blocks at `ends`, from the accesses in `evidence`. Returns
 /// `None` if the accesses do not imply a unique layout.
 pub(crate) fn resolve(
-    memory: &Memory,
-    evidence: &[BTreeMap<i64, Seen>],
-    ends: &[MemoryPlace],
+    memory: &AliasSets,
+    evidence: &[BTreeMap<i64, CellType>],
+    ends: &[CellRef],
     size: Option<u64>,
 ) -> Option<CopyKind> {
-    let plain = |end: &MemoryPlace| {
+    let plain = |end: &CellRef| {
         let modulus = memory.get(end.class).modulus_bytes;
         (modulus == 0 || modulus >= MODULUS_MIN) && evidence[end.class.index()].len() <= WORDS_MAX
     };
     if !ends.iter().all(plain) {
         return None;
     }
-    let strides = ends.iter().flat_map(|end| &memory.get(end.class).steps);
+    let strides = ends.iter().flat_map(|end| &memory.get(end.class).strides);
     let mut periods: Vec<u64> = strides.map(|(_, stride)| *stride).collect();
     periods.sort_unstable_by(|a, b| b.cmp(a));
     periods.dedup();
     periods.retain(|period| *period != 0);
     periods.truncate(PERIODS_MAX);
-    let blocks = Blocks {
+    let blocks = BlockLayout {
         memory,
         evidence,
         ends,
         size,
         has_head: false,
     };
-    let alike = periods.iter().find_map(|period| blocks.repeated(*period));
-    let whole = || size.and_then(|_| blocks.repeated(0));
+    let alike = periods
+        .iter()
+        .find_map(|period| blocks.contents_with_period(*period));
+    let whole = || size.and_then(|_| blocks.contents_with_period(0));
     let behind_head = || {
-        let head = blocks.head()?;
-        (periods.iter()).find_map(|period| blocks.with_head(head, *period))
+        let head = blocks.head_bytes()?;
+        (periods.iter()).find_map(|period| blocks.contents_with_head(head, *period))
     };
     alike.or_else(whole).or_else(behind_head)
 }
 
 /// Blocks with equal contents.
 #[derive(Clone, Copy)]
-struct Blocks<'a> {
-    memory: &'a Memory,
+struct BlockLayout<'a> {
+    memory: &'a AliasSets,
     /// Per alias set: types of the cells at unreduced offsets.
-    evidence: &'a [BTreeMap<i64, Seen>],
-    ends: &'a [MemoryPlace],
+    evidence: &'a [BTreeMap<i64, CellType>],
+    ends: &'a [CellRef],
     size: Option<u64>,
     /// True if memory before `ends` belongs to another part of the object.
     has_head: bool,
 }
 
-impl Blocks<'_> {
+impl BlockLayout<'_> {
     /// Returns the contents under the assumption of a period of `period` bytes; 0 means no repetition.
-    fn repeated(&self, period: u64) -> Option<CopyKind> {
+    fn contents_with_period(&self, period: u64) -> Option<CopyKind> {
         let extent = match (period, self.size) {
             (0, size) => size?,
             (period, _) => period,
@@ -91,7 +93,7 @@ impl Blocks<'_> {
         if extent > BLOCK_MAX {
             return None;
         }
-        let (mut map, mut inside, mut declared) = (Map::new(), Map::new(), false);
+        let (mut map, mut inside, mut declared) = (PeriodLayout::new(), PeriodLayout::new(), false);
         for end in self.ends {
             for (&offset, seen) in &self.evidence[end.class.index()] {
                 let Some(at) = self.distance(end, offset, period, extent) else {
@@ -99,7 +101,7 @@ impl Blocks<'_> {
                 };
                 declared |= seen.is_declared();
                 // An access of one cell does not contradict the declaration of another cell.
-                let seen = seen.settled();
+                let seen = seen.effective();
                 map.entry(at).or_default().add(&seen);
                 if offset >= end.offset_bytes {
                     inside.entry(at).or_default().add(&seen);
@@ -107,7 +109,7 @@ impl Blocks<'_> {
             }
         }
         // Cells before the start may belong to a head outside the period. They must agree with the period.
-        let is_told = |(at, seen): (&u64, &Seen)| {
+        let is_told = |(at, seen): (&u64, &CellType)| {
             let within = inside.get(at).copied().map(only_kind);
             self.size.is_some_and(|size| *at >= size) || within == Some(only_kind(*seen))
         };
@@ -115,21 +117,21 @@ impl Blocks<'_> {
             return None;
         }
         for end in self.ends {
-            for &(offset, stride) in &self.memory.get(end.class).steps {
+            for &(offset, stride) in &self.memory.get(end.class).strides {
                 if period != 0 && stride.is_multiple_of(period) {
                     continue;
                 }
                 let next = offset.wrapping_add_unsigned(stride);
                 let [first, next] = [offset, next].map(|at| self.distance(end, at, period, extent));
-                if are_told_apart(&map, first, next, stride) {
+                if are_distinct(&map, first, next, stride) {
                     return None;
                 }
                 for at in [first, next].into_iter().flatten().filter(|_| declared) {
-                    run_on(&mut map, at, stride, extent);
+                    extend_array(&mut map, at, stride, extent);
                 }
             }
         }
-        let list: Vec<(u64, Seen)> = map.into_iter().collect();
+        let list: Vec<(u64, CellType)> = map.into_iter().collect();
         match block(&list, period, self.size, true) {
             CopyKind::Unknown => None,
             kind => Some(kind),
@@ -137,7 +139,7 @@ impl Blocks<'_> {
     }
 
     /// Returns the distance of an offset from the start of its period, if the offset lies in a period.
-    fn distance(&self, end: &MemoryPlace, offset: i64, period: u64, extent: u64) -> Option<u64> {
+    fn distance(&self, end: &CellRef, offset: i64, period: u64, extent: u64) -> Option<u64> {
         let plain = offset.wrapping_sub(end.offset_bytes);
         let distance = match period {
             0 => u64::try_from(plain).ok()?,
@@ -149,9 +151,9 @@ impl Blocks<'_> {
 
     /// Returns the start of the only indexed array, if the array does not begin at the start. Cells before
     /// the array do not repeat. A second array among them would have an unknown end.
-    fn head(&self) -> Option<u64> {
+    fn head_bytes(&self) -> Option<u64> {
         let distances = self.ends.iter().flat_map(|end| {
-            let steps = self.memory.get(end.class).steps.iter();
+            let steps = self.memory.get(end.class).strides.iter();
             steps.map(|(offset, _)| offset.wrapping_sub(end.offset_bytes))
         });
         u64::try_from(distances.min()?)
@@ -160,22 +162,22 @@ impl Blocks<'_> {
     }
 
     /// Returns the contents under the assumption of a non-repeating head of `head` bytes before the period.
-    fn with_head(&self, head: u64, period: u64) -> Option<CopyKind> {
-        let behind = |end: &MemoryPlace| MemoryPlace {
+    fn contents_with_head(&self, head: u64, period: u64) -> Option<CopyKind> {
+        let behind = |end: &CellRef| CellRef {
             offset_bytes: end.offset_bytes.wrapping_add_unsigned(head),
             ..*end
         };
-        let ends: Vec<MemoryPlace> = self.ends.iter().map(behind).collect();
-        let tail = Blocks {
+        let ends: Vec<CellRef> = self.ends.iter().map(behind).collect();
+        let tail = BlockLayout {
             ends: &ends,
             size: self.size.map(|size| size.saturating_sub(head)),
             has_head: true,
             ..*self
         };
-        let tail = tail.repeated(period)?;
+        let tail = tail.contents_with_period(period)?;
         let size = Some(head);
-        let mut words = words_of(Blocks { size, ..*self }.repeated(0)?, head)?;
-        words.extend(words_of(tail, period)?.into_iter().map(|word| CopiedWord {
+        let mut words = cells_of(BlockLayout { size, ..*self }.contents_with_period(0)?, head)?;
+        words.extend(cells_of(tail, period)?.into_iter().map(|word| CopiedWord {
             offset_bytes: word.offset_bytes + head,
             ..word
         }));
@@ -186,14 +188,14 @@ impl Blocks<'_> {
             from_bytes: head,
             bytes: period,
         });
-        Some(CopyKind::Words { words, period })
+        Some(CopyKind::Cells { words, period })
     }
 }
 
 /// Returns the cells of a block or of one period of it.
-fn words_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
+fn cells_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
     let kind = match kind {
-        CopyKind::Words { words, .. } => return Some(words),
+        CopyKind::Cells { words, .. } => return Some(words),
         CopyKind::Floats(kind) => LaneKind::Float(kind),
         CopyKind::Pointers => LaneKind::Pointer,
         CopyKind::Nothing => return Some(Vec::new()),
@@ -206,19 +208,19 @@ fn words_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
 
 /// Returns true if an indexed array would have a single element, because a different cell begins at the
 /// next element.
-fn are_told_apart(map: &Map, first: Option<u64>, next: Option<u64>, stride: u64) -> bool {
+fn are_distinct(map: &PeriodLayout, first: Option<u64>, next: Option<u64>, stride: u64) -> bool {
     let (Some(first), Some(next)) = (first, next) else {
         return false;
     };
     let Some(&seen) = map.get(&first).filter(|seen| !seen.is_nothing()) else {
         return false;
     };
-    !is_free_for(map, next, seen, word_bytes(first, seen).min(stride))
+    !has_room_for(map, next, seen, word_bytes(first, seen).min(stride))
 }
 
 /// Returns true if the `bytes` bytes from `start` overlap no cell, except a cell of the type `seen` at
 /// `start`.
-fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
+fn has_room_for(map: &PeriodLayout, start: u64, seen: CellType, bytes: u64) -> bool {
     let mut range = map.range(start.saturating_sub(15)..start + bytes);
     !range.any(|(&other, &there)| {
         let meets = other + word_bytes(other, there) > start;
@@ -227,26 +229,26 @@ fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
 }
 
 /// Extends an array, indexed from `at` with `stride`, in both directions up to the next different cell.
-fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
+fn extend_array(map: &mut PeriodLayout, at: u64, stride: u64, extent: u64) {
     let Some(&seen) = map.get(&at) else {
         // Not an error: the first cell of the array has no known type.
         return;
     };
     let bytes = word_bytes(at, seen).min(stride);
     let mut next = at + stride;
-    while next + bytes <= extent && is_free_for(map, next, seen, bytes) {
+    while next + bytes <= extent && has_room_for(map, next, seen, bytes) {
         map.insert(next, seen);
         next += stride;
     }
     let mut before = at;
-    while before >= stride && is_free_for(map, before - stride, seen, bytes) {
+    while before >= stride && has_room_for(map, before - stride, seen, bytes) {
         before -= stride;
         map.insert(before, seen);
     }
 }
 
 /// Returns the size in bytes of a cell with type `seen`. An integer extends to the next multiple of four.
-fn word_bytes(at: u64, seen: Seen) -> u64 {
+fn word_bytes(at: u64, seen: CellType) -> u64 {
     match only_kind(seen) {
         Ok(Some(kind)) => u64::from(bit_ranges::kind_bytes(kind)),
         _ => 4 - at % 4,
@@ -254,21 +256,21 @@ fn word_bytes(at: u64, seen: Seen) -> u64 {
 }
 
 /// Returns the bit-range types that a cell with type `seen` may carry.
-pub(crate) fn lane_kinds(seen: Seen) -> impl Iterator<Item = LaneKind> {
+pub(crate) fn lane_kinds(seen: CellType) -> impl Iterator<Item = LaneKind> {
     let pointer = seen.has_pointer().then_some(LaneKind::Pointer);
     seen.floats().map(LaneKind::Float).chain(pointer)
 }
 
 /// Returns the cell type for a bit-range type.
-pub(crate) fn seen_of(kind: LaneKind) -> Seen {
+pub(crate) fn seen_of(kind: LaneKind) -> CellType {
     match kind {
-        LaneKind::Float(kind) => Seen::float(kind),
-        LaneKind::Pointer => Seen::POINTER,
+        LaneKind::Float(kind) => CellType::float(kind),
+        LaneKind::Pointer => CellType::POINTER,
     }
 }
 
 /// Returns the only type of a cell: `Ok(None)` for neither float nor pointer, `Err` for conflicting types.
-fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
+fn only_kind(seen: CellType) -> Result<Option<LaneKind>, ()> {
     let mut kinds = lane_kinds(seen);
     match (kinds.next(), kinds.next()) {
         (None, _) => Ok(None),
@@ -281,7 +283,7 @@ fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
 /// repeat after `modulus` bytes unless `modulus` is 0. `shown` states that cells without evidence may be
 /// observed externally.
 pub(crate) fn block(
-    list: &[(u64, Seen)],
+    list: &[(u64, CellType)],
     modulus: u64,
     size: Option<u64>,
     shown: bool,
@@ -323,7 +325,7 @@ pub(crate) fn block(
         LaneKind::Pointer if side_by_side => CopyKind::Pointers,
         _ if modulus != 0 && modulus < bytes => CopyKind::Unknown,
         _ if modulus == 0 && size.is_none() => CopyKind::Unknown,
-        _ => CopyKind::Words {
+        _ => CopyKind::Cells {
             words,
             period: (modulus != 0).then_some(Period {
                 from_bytes: 0,
@@ -335,7 +337,7 @@ pub(crate) fn block(
 
 /// Returns true if four aligned bytes of the block might be a float without evidence. The bytes between an
 /// integer and the next multiple of eight count as padding.
-fn has_gap(list: &[(u64, Seen)], extent: u64) -> bool {
+fn has_gap(list: &[(u64, CellType)], extent: u64) -> bool {
     let mut end = 0;
     for &(at, seen) in list.iter().filter(|(_, seen)| !seen.is_nothing()) {
         if at >= end + 4 {

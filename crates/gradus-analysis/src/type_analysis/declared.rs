@@ -1,19 +1,26 @@
 //! Declared float arrays: memory declared as floats only, and copies in libstdc++ templates for floats.
 
-use crate::points_to::alias_sets::{Memory, MemoryPlace, Origin};
+use crate::points_to::alias_sets::{AliasSets, CellRef, MemoryOrigin};
 use gradus_ir::{Body, FloatKind, Op, OpKind, Type, TypeId, Unit};
 
 /// Returns the format of the floats at a location. All possible objects must be variables declared as
 /// arrays of one float format, and no access may contradict the declaration. By the rules of C such
 /// variables hold nothing else. A byte copy from or to them therefore copies floats, regardless of the
 /// memory at its second end.
-pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option<FloatKind> {
+pub(crate) fn declared_float_format(
+    unit: &Unit,
+    memory: &AliasSets,
+    place: CellRef,
+) -> Option<FloatKind> {
     let class = memory.get(place.class);
-    let mut kinds = class.origins.iter().map(|origin| declared(unit, *origin));
+    let mut kinds = class
+        .origins
+        .iter()
+        .map(|origin| array_element_format(unit, *origin));
     let kind = kinds.next()??;
     let bytes = i64::from(kind.bits() / 8);
-    let accessed = |seen: &crate::types::lattice::Seen| {
-        let seen = seen.settled();
+    let accessed = |seen: &crate::types::lattice::CellType| {
+        let seen = seen.effective();
         seen.is_nothing() || seen.is_single() && seen.float_kind() == Some(kind)
     };
     let alone = kinds.all(|other| other == Some(kind)) && class.evidence.values().all(accessed);
@@ -22,7 +29,7 @@ pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option
 
 /// Returns the format of the floats copied by an op inside a libstdc++ template that copies elements within
 /// or between containers.
-pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatKind> {
+pub(crate) fn template_float_format(unit: &Unit, body: &Body, op: Op) -> Option<FloatKind> {
     const COPIES: [&str; 3] = ["__copy_m<", "__copy_move_b<", "__relocate_a_1<"];
     let location = &unit.locations[body.ops[op].loc?];
     let is_it = |name: &&str| location.function.starts_with(name);
@@ -43,13 +50,13 @@ pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatK
 }
 
 /// Returns the element format of a variable that is an array of floats.
-fn declared(unit: &Unit, origin: Origin) -> Option<FloatKind> {
+fn array_element_format(unit: &Unit, origin: MemoryOrigin) -> Option<FloatKind> {
     let ty = match origin {
-        Origin::Alloca(func, op) => match unit.functions[func].body.as_deref()?.kind(op) {
+        MemoryOrigin::Alloca(func, op) => match unit.functions[func].body.as_deref()?.kind(op) {
             OpKind::Alloca(info) => info.ty,
             _ => return None,
         },
-        Origin::Global(global) => unit.globals[global].ty,
+        MemoryOrigin::Global(global) => unit.globals[global].ty,
         _ => return None,
     };
     element(unit, ty)

@@ -7,13 +7,13 @@
 //! 2. Fixpoint iteration over the equations, forwards and backwards in turn, and over the byte copies.
 //! 3. Declared types become the types of cells without evidence; then step 2 runs again.
 
-use crate::call_graph::Closure;
-use crate::points_to::alias_sets::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
+use crate::call_graph::CallGraph;
+use crate::points_to::alias_sets::{AliasSetId, AliasSets, CellRef, CopyBytes, MemoryOrigin};
 use crate::type_analysis::bit_ranges;
 use crate::type_analysis::bit_ranges::{Equation, Node, Nodes, StoredConstant};
 use crate::type_analysis::block_layout;
 use crate::type_analysis::block_layout::{lane_kinds, seen_of};
-use crate::types::lattice::Seen;
+use crate::types::lattice::CellType;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{
     AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE_ATTR,
@@ -37,7 +37,7 @@ pub enum LaneKind {
 
 /// A float or pointer inside a value, laid out as in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lane {
+pub struct BitRange {
     /// First bit, counted from the least significant bit, or from the first byte of an aggregate.
     pub bit: u32,
     /// Type of the bit range.
@@ -54,7 +54,7 @@ pub struct CopiedWord {
 }
 
 /// Maximal number of repetitions propagated for a copy of unknown size.
-const MOST_REPEATS: u64 = 4096;
+const REPEATS_MAX: u64 = 4096;
 
 /// Period of the contents of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub enum CopyKind {
     /// Contiguous pointers.
     Pointers,
     /// Cells of several types. Bytes outside the listed cells carry no derivative and no pointer.
-    Words {
+    Cells {
         /// The cells, in order of their offsets.
         words: Vec<CopiedWord>,
         /// Period of the cells, up to the size of the copy.
@@ -91,7 +91,7 @@ impl CopyKind {
     pub fn may_hold_floats(&self) -> bool {
         match self {
             CopyKind::Floats(_) | CopyKind::Unknown => true,
-            CopyKind::Words { words, .. } => {
+            CopyKind::Cells { words, .. } => {
                 words.iter().any(|w| matches!(w.kind, LaneKind::Float(_)))
             }
             CopyKind::Pointers | CopyKind::Nothing => false,
@@ -101,11 +101,11 @@ impl CopyKind {
 
 /// Types of all memory cells and bit ranges of all values of a call graph.
 #[derive(Clone, Debug, Default)]
-pub struct Words {
+pub struct TypeMap {
     /// By alias set and normalised offset.
-    seen: Vec<BTreeMap<i64, Seen>>,
+    types: Vec<BTreeMap<i64, CellType>>,
     /// By alias set and unreduced offset.
-    evidence: Vec<BTreeMap<i64, Seen>>,
+    evidence: Vec<BTreeMap<i64, CellType>>,
     nodes: Nodes,
     copies: HashMap<(FuncId, Op), CopyBytes>,
     visible: Vec<bool>,
@@ -116,23 +116,26 @@ pub struct Words {
     declared: Vec<bool>,
 }
 
-impl Words {
+impl TypeMap {
     /// Computes the types of all memory accessed by `closure`.
-    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Words {
-        let mut words = Words {
-            seen: memory
-                .classes()
-                .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.seen)).collect())
+    pub fn of(unit: &Unit, closure: &CallGraph, memory: &AliasSets) -> TypeMap {
+        let mut words = TypeMap {
+            types: memory
+                .alias_sets()
+                .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.observed)).collect())
                 .collect(),
-            evidence: memory.classes().map(|(_, c)| c.evidence.clone()).collect(),
+            evidence: memory
+                .alias_sets()
+                .map(|(_, c)| c.evidence.clone())
+                .collect(),
             untold: memory
-                .classes()
+                .alias_sets()
                 .map(|(_, c)| c.evidence.values().all(|seen| seen.is_nothing()))
                 .collect(),
             nodes: Nodes::of(unit, closure, memory),
             copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
-            visible: visible(closure, memory),
-            declared: vec![false; memory.classes().len()],
+            visible: externally_visible(closure, memory),
+            declared: vec![false; memory.alias_sets().len()],
         };
         words.declare_pointees(unit, closure, memory);
         let system = bit_ranges::equations(unit, closure, memory, &words.nodes);
@@ -140,19 +143,19 @@ impl Words {
         for node in system.integral {
             words.nodes.set_integral(node);
         }
-        words.settle(memory, &equations);
-        for cell in words.seen.iter_mut().flat_map(|class| class.values_mut()) {
-            *cell = cell.settled();
+        words.solve_fixpoint(memory, &equations);
+        for cell in words.types.iter_mut().flat_map(|class| class.values_mut()) {
+            *cell = cell.effective();
         }
-        words.settle(memory, &equations);
-        words.see_integers(memory, &equations);
+        words.solve_fixpoint(memory, &equations);
+        words.mark_integers(memory, &equations);
         for constant in &system.constants {
-            words.stamp(memory, constant);
+            words.seed_constant(memory, constant);
         }
         words
     }
     /// Uses the declared pointee types of parameters as evidence for memory without other evidence.
-    fn declare_pointees(&mut self, unit: &Unit, closure: &Closure, memory: &Memory) {
+    fn declare_pointees(&mut self, unit: &Unit, closure: &CallGraph, memory: &AliasSets) {
         for (func, body) in closure.bodies(unit) {
             let attrs = unit.attrs(unit.functions[func].attrs);
             for (index, &param) in body.params().iter().enumerate() {
@@ -166,7 +169,7 @@ impl Words {
                 };
                 self.declared[place.class.index()] = true;
                 if self.untold[place.class.index()] {
-                    let seen = Seen::float(kind).declared();
+                    let seen = CellType::float(kind).declared();
                     self.note(memory, place.class, place.offset_bytes, seen);
                 }
             }
@@ -176,33 +179,34 @@ impl Words {
     /// (`memset` lowered to an integer store). A constant with the bits of a number counts as floats in
     /// caller-visible memory without evidence: zeros in the shadow are correct for a float and harmless
     /// otherwise.
-    fn stamp(&mut self, memory: &Memory, constant: &StoredConstant) {
+    fn seed_constant(&mut self, memory: &AliasSets, constant: &StoredConstant) {
         let StoredConstant {
             node,
             place,
             number,
         } = *constant;
         let nothing_known =
-            self.visible[place.class.index()] && self.seen(memory, place).is_nothing();
+            self.visible[place.class.index()] && self.type_at(memory, place).is_nothing();
         let taken_for = number.filter(|_| nothing_known);
         for byte in 0..self.nodes.bits(node) / 8 {
-            let at = MemoryPlace {
+            let at = CellRef {
                 class: place.class,
                 offset_bytes: place.offset_bytes + i64::from(byte),
             };
             let kind = match self.overlaps_floats(memory, at, 1) {
-                true => self.seen(memory, at).float_kind(),
+                true => self.type_at(memory, at).float_kind(),
                 false => taken_for,
             };
             if let Some(kind) = kind.filter(|k| byte % (k.bits() / 8) == 0) {
-                self.nodes.stamp(node, byte * 8, LaneKind::Float(kind));
+                self.nodes
+                    .seed_constant(node, byte * 8, LaneKind::Float(kind));
             }
         }
     }
 
     /// Returns the bit ranges of a value, by offset: a float or pointer itself, vector elements, aggregate
     /// members, and floats or pointers in integers. An integer constant has floats if it overwrites floats.
-    pub fn lanes(&self, func: FuncId, value: Value) -> &[Lane] {
+    pub fn lanes(&self, func: FuncId, value: Value) -> &[BitRange] {
         self.nodes
             .of_value(func, value)
             .map_or(&[], |node| self.nodes.lanes(node))
@@ -220,25 +224,25 @@ impl Words {
         lanes.into_iter().any(|l| l.kind == LaneKind::Pointer)
     }
     /// Returns true if bits of a value have conflicting types, or if a float is truncated.
-    pub fn is_confused(&self, func: FuncId, value: Value) -> bool {
+    pub fn is_conflicting(&self, func: FuncId, value: Value) -> bool {
         self.nodes
             .of_value(func, value)
-            .is_some_and(|node| self.nodes.is_confused(node))
+            .is_some_and(|node| self.nodes.is_conflicting(node))
     }
     /// Returns the type of the cell at a location.
-    pub fn seen(&self, memory: &Memory, place: MemoryPlace) -> Seen {
-        let offset = memory.get(place.class).normal(place.offset_bytes);
-        let class = self.seen.get(place.class.index());
+    pub fn type_at(&self, memory: &AliasSets, place: CellRef) -> CellType {
+        let offset = memory.get(place.class).normalize_offset(place.offset_bytes);
+        let class = self.types.get(place.class.index());
         class
             .and_then(|words| words.get(&offset))
             .copied()
             .unwrap_or_default()
     }
     /// Returns the union of the types of an alias set's cells.
-    pub fn seen_anywhere(&self, class: ClassId) -> Seen {
-        let mut all = Seen::NOTHING;
+    pub fn types_of_set(&self, class: AliasSetId) -> CellType {
+        let mut all = CellType::NOTHING;
         for seen in self
-            .seen
+            .types
             .get(class.index())
             .into_iter()
             .flat_map(|c| c.values())
@@ -250,14 +254,14 @@ impl Words {
 
     /// Returns true if an alias set has no type evidence: no access as float or pointer, no TBAA name, no
     /// declaration. Integer arithmetic on values loaded from such memory may be arithmetic on float bits.
-    pub fn is_untold(&self, class: ClassId) -> bool {
-        let all = self.seen_anywhere(class);
+    pub fn is_unknown(&self, class: AliasSetId) -> bool {
+        let all = self.types_of_set(class);
         self.untold[class.index()] && !all.has_float() && !all.has_pointer()
     }
 
     /// Returns true if a parameter declares the memory as floats, but only integer accesses occur.
-    pub fn is_belied(&self, class: ClassId) -> bool {
-        let all = self.seen_anywhere(class);
+    pub fn contradicts_declaration(&self, class: AliasSetId) -> bool {
+        let all = self.types_of_set(class);
         self.declared[class.index()] && !all.has_float() && !all.has_pointer()
     }
 
@@ -266,7 +270,7 @@ impl Words {
     pub fn copy_kind(
         &self,
         unit: &Unit,
-        memory: &Memory,
+        memory: &AliasSets,
         body: &Body,
         func: FuncId,
         op: Op,
@@ -276,19 +280,20 @@ impl Words {
             if kind != CopyKind::Unknown {
                 return kind;
             }
-            if copies_zeros(unit, body, op) {
-                return zeroed(&self.block_words(memory, copy.to, copy.size_bytes));
+            if copies_zero_constant(unit, body, op) {
+                return zero_fill_kind(&self.block_cells(memory, copy.to, copy.size_bytes));
             }
             let members = body.ops[op]
                 .meta
                 .map_or(&[][..], |id| &unit.meta(id).tbaa_struct);
-            if let Some(named) = self.named(unit, memory, members, copy) {
+            if let Some(named) = self.kind_by_tags(unit, memory, members, copy) {
                 return named;
             }
-            let declared = |place| crate::type_analysis::declared::floats(unit, memory, place);
+            let declared =
+                |place| crate::type_analysis::declared::declared_float_format(unit, memory, place);
             let floats = [copy.to, copy.from].into_iter().find_map(declared);
-            let floats =
-                floats.or_else(|| crate::type_analysis::declared::copied_elements(unit, body, op));
+            let floats = floats
+                .or_else(|| crate::type_analysis::declared::template_float_format(unit, body, op));
             return floats.map_or(kind, CopyKind::Floats);
         }
         self.fill_kind(unit, memory, body, func, op)
@@ -297,10 +302,10 @@ impl Words {
     /// Returns the contents of a copy according to its `tbaa.struct` members, which resolve memory of
     /// varying type. Returns `None` without names, for names of bytes, and for an integer name over cells
     /// with float accesses only.
-    fn named(
+    fn kind_by_tags(
         &self,
         unit: &Unit,
-        memory: &Memory,
+        memory: &AliasSets,
         members: &[TbaaStructMember],
         copy: &CopyBytes,
     ) -> Option<CopyKind> {
@@ -308,12 +313,12 @@ impl Words {
         for member in members {
             let start = member.offset_bytes;
             let end = start.checked_add(member.size_bytes)?;
-            let named = crate::types::lattice::of_tbaa(unit, member.tag.access);
-            let only_floats = |end: MemoryPlace| {
+            let named = crate::types::lattice::tbaa_type(unit, member.tag.access);
+            let only_floats = |end: CellRef| {
                 let offset_bytes = end.offset_bytes.wrapping_add_unsigned(start);
-                let seen = self.seen(
+                let seen = self.type_at(
                     memory,
-                    MemoryPlace {
+                    CellRef {
                         offset_bytes,
                         ..end
                     },
@@ -339,7 +344,7 @@ impl Words {
     fn fill_kind(
         &self,
         unit: &Unit,
-        memory: &Memory,
+        memory: &AliasSets,
         body: &Body,
         func: FuncId,
         op: Op,
@@ -365,7 +370,7 @@ impl Words {
         };
         match self.block_kind(memory, place, size_bytes) {
             CopyKind::Unknown if byte == Some(0) => {
-                zeroed(&self.block_words(memory, place, size_bytes))
+                zero_fill_kind(&self.block_cells(memory, place, size_bytes))
             }
             kind => kind,
         }
@@ -374,15 +379,15 @@ impl Words {
     /// Returns the contents of the memory block at `place`.
     pub fn block_kind(
         &self,
-        memory: &Memory,
-        place: MemoryPlace,
+        memory: &AliasSets,
+        place: CellRef,
         size_bytes: Option<u64>,
     ) -> CopyKind {
         self.kind_at(memory, &[place], size_bytes)
     }
     /// Returns the common contents of equal memory blocks. Normalised offsets are tried first, because they
     /// cover all accesses. If they mix several types, the layout of the accesses decides.
-    fn kind_at(&self, memory: &Memory, ends: &[MemoryPlace], size: Option<u64>) -> CopyKind {
+    fn kind_at(&self, memory: &AliasSets, ends: &[CellRef], size: Option<u64>) -> CopyKind {
         let mut kind = CopyKind::Nothing;
         for &end in ends {
             kind = match (kind, self.reduced_kind(memory, end, size)) {
@@ -391,12 +396,12 @@ impl Words {
                 _ => CopyKind::Unknown,
             };
         }
-        let mut kinds = Seen::NOTHING;
+        let mut kinds = CellType::NOTHING;
         for seen in ends
             .iter()
             .flat_map(|end| self.evidence[end.class.index()].values())
         {
-            kinds.add(&seen.settled());
+            kinds.add(&seen.effective());
         }
         if kind != CopyKind::Unknown && kinds.is_single() {
             return kind;
@@ -408,24 +413,24 @@ impl Words {
         }
     }
     /// Returns the contents of the memory block at `place` by normalised offsets.
-    fn reduced_kind(&self, memory: &Memory, place: MemoryPlace, size: Option<u64>) -> CopyKind {
-        let list = self.block_words(memory, place, size);
+    fn reduced_kind(&self, memory: &AliasSets, place: CellRef, size: Option<u64>) -> CopyKind {
+        let list = self.block_cells(memory, place, size);
         let modulus = memory.get(place.class).modulus_bytes;
         let shown = self.visible[place.class.index()];
         block_layout::block(&list, modulus, size, shown)
     }
     /// Returns the cells of the memory block at `place` by normalised offsets, with their distance from its
     /// start.
-    fn block_words(
+    fn block_cells(
         &self,
-        memory: &Memory,
-        place: MemoryPlace,
+        memory: &AliasSets,
+        place: CellRef,
         size: Option<u64>,
-    ) -> Vec<(u64, Seen)> {
+    ) -> Vec<(u64, CellType)> {
         let class = memory.get(place.class);
-        let start = class.normal(place.offset_bytes);
-        let mut list: Vec<(u64, Seen)> = Vec::new();
-        for (&offset, &seen) in &self.seen[place.class.index()] {
+        let start = class.normalize_offset(place.offset_bytes);
+        let mut list: Vec<(u64, CellType)> = Vec::new();
+        for (&offset, &seen) in &self.types[place.class.index()] {
             let distance = match class.modulus_bytes {
                 0 => offset - start,
                 m => (offset - start).rem_euclid(m as i64),
@@ -440,7 +445,7 @@ impl Words {
     }
 
     /// Iterates equations and copies to a fixpoint (step 2).
-    fn settle(&mut self, memory: &Memory, equations: &[Equation]) {
+    fn solve_fixpoint(&mut self, memory: &AliasSets, equations: &[Equation]) {
         loop {
             let mut news = false;
             for equation in equations.iter().chain(equations.iter().rev()) {
@@ -464,21 +469,21 @@ impl Words {
     }
     /// Applies a load or store of the integer at `node`. Bits also used as a float are a float, regardless
     /// of the TBAA name of the access.
-    fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
-        let is_float = |lane: &Lane| matches!(lane.kind, LaneKind::Float(_));
+    fn access(&mut self, memory: &AliasSets, node: Node, place: CellRef, tagged: CellType) -> bool {
+        let is_float = |lane: &BitRange| matches!(lane.kind, LaneKind::Float(_));
         if tagged.has_integer() && !self.nodes.lanes(node).iter().any(is_float) {
-            return self.access_address(memory, node, place);
+            return self.access_integer(memory, node, place);
         }
         let mut news = false;
         for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
-            let at = MemoryPlace {
+            let at = CellRef {
                 class: place.class,
                 offset_bytes: place.offset_bytes + i64::from(byte),
             };
             let seen = match tagged.is_nothing() {
-                true => self.seen_by(memory, at, node),
+                true => self.type_for_access(memory, at, node),
                 false if byte == 0 => tagged,
-                false => Seen::NOTHING,
+                false => CellType::NOTHING,
             };
             for kind in lane_kinds(seen) {
                 if byte % bit_ranges::kind_bytes(kind) == 0 {
@@ -495,7 +500,7 @@ impl Words {
         news
     }
     /// Applies a load or store of a declared integer. The integer is no float, but may be an address.
-    fn access_address(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
+    fn access_integer(&mut self, memory: &AliasSets, node: Node, place: CellRef) -> bool {
         let named = self.evidence[place.class.index()].get(&place.offset_bytes);
         let named = named.copied().unwrap_or_default();
         let pointer = LaneKind::Pointer;
@@ -505,7 +510,7 @@ impl Words {
             && !named.has_float()
             && !self.nodes.is_integral(node)
             && self.nodes.add(node, 0, pointer);
-        let first = Lane {
+        let first = BitRange {
             bit: 0,
             kind: pointer,
         };
@@ -516,36 +521,30 @@ impl Words {
     }
     /// Returns the type of a cell as seen by an integer access. If the modulus mixes cells of a structure,
     /// the type at the unreduced offset decides.
-    fn seen_by(&self, memory: &Memory, at: MemoryPlace, node: Node) -> Seen {
-        let seen = self.seen(memory, at);
+    fn type_for_access(&self, memory: &AliasSets, at: CellRef, node: Node) -> CellType {
+        let seen = self.type_at(memory, at);
         let exact = memory.get(at.class).modulus_bytes == 0;
         if seen.is_nothing() || exact && seen.is_single() {
             return seen;
         }
         let named = self.evidence[at.class.index()].get(&at.offset_bytes);
-        let named = named.map_or(Seen::NOTHING, |s| s.settled());
+        let named = named.map_or(CellType::NOTHING, |s| s.effective());
         match (named.has_float(), self.nodes.is_integral(node)) {
             (true, _) => named,
-            (false, true) => Seen::NOTHING,
+            (false, true) => CellType::NOTHING,
             (false, false) => seen,
         }
     }
-    fn copy(
-        &mut self,
-        memory: &Memory,
-        from: MemoryPlace,
-        to: MemoryPlace,
-        size: Option<u64>,
-    ) -> bool {
+    fn copy(&mut self, memory: &AliasSets, from: CellRef, to: CellRef, size: Option<u64>) -> bool {
         let (source, goal) = (memory.get(from.class), memory.get(to.class));
-        let start = source.normal(from.offset_bytes);
+        let start = source.normalize_offset(from.offset_bytes);
         let mut found = Vec::new();
         let first = if source.modulus_bytes == 0 {
             start
         } else {
             i64::MIN
         };
-        for (&offset, &seen) in self.seen[from.class.index()].range(first..) {
+        for (&offset, &seen) in self.types[from.class.index()].range(first..) {
             let distance = match source.modulus_bytes {
                 0 => offset - start,
                 m => (offset - start).rem_euclid(m as i64),
@@ -562,7 +561,7 @@ impl Words {
             // A copy of unknown size may fill the whole period of the destination.
             let (length, most) = match size {
                 Some(size) => (Some(size), 65),
-                None => (Some(goal.modulus_bytes).filter(|m| *m > 0), MOST_REPEATS),
+                None => (Some(goal.modulus_bytes).filter(|m| *m > 0), REPEATS_MAX),
             };
             if let (m @ 1.., Some(length)) = (source.modulus_bytes, length)
                 && m != goal.modulus_bytes
@@ -572,11 +571,11 @@ impl Words {
             }
             for k in 0..repeats {
                 let step = distance + k * source.modulus_bytes as i64;
-                if repeats > 1 && step % seen.grain_bytes() != 0 {
+                if repeats > 1 && step % seen.granularity_bytes() != 0 {
                     continue;
                 }
-                let offset = goal.normal(to.offset_bytes.wrapping_add(step));
-                let cell = self.seen[to.class.index()].entry(offset).or_default();
+                let offset = goal.normalize_offset(to.offset_bytes.wrapping_add(step));
+                let cell = self.types[to.class.index()].entry(offset).or_default();
                 news |= cell.add(&seen);
             }
         }
@@ -584,13 +583,13 @@ impl Words {
     }
     /// Copies the evidence at unreduced offsets. Only copies of known size qualify: with unknown sizes,
     /// offsets could grow without bound on cycles of copies.
-    fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
+    fn copy_evidence(&mut self, from: CellRef, to: CellRef, size: Option<u64>) -> bool {
         let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
             // Not an error: the cells at normalised offsets are copied regardless.
             return false;
         };
         let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
-        let found: Vec<(i64, Seen)> = (self.evidence[from.class.index()].range(range))
+        let found: Vec<(i64, CellType)> = (self.evidence[from.class.index()].range(range))
             .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
             .collect();
         let mut news = false;
@@ -603,16 +602,16 @@ impl Words {
         news
     }
     /// Records a type for the cell at an offset of an alias set. Returns true if the type is new.
-    fn note(&mut self, memory: &Memory, class: ClassId, offset: i64, seen: Seen) -> bool {
+    fn note(&mut self, memory: &AliasSets, class: AliasSetId, offset: i64, seen: CellType) -> bool {
         let raw = self.evidence[class.index()].entry(offset).or_default();
         let news = raw.add(&seen);
-        let offset = memory.get(class).normal(offset);
-        let cell = self.seen[class.index()].entry(offset).or_default();
+        let offset = memory.get(class).normalize_offset(offset);
+        let cell = self.types[class.index()].entry(offset).or_default();
         cell.add(&seen) || news
     }
     /// Marks cells as integers if integer accesses without bit ranges use them as numbers or are too short
     /// for floats. A similar access to a cell with floats marks the value as conflicting.
-    fn see_integers(&mut self, memory: &Memory, equations: &[Equation]) {
+    fn mark_integers(&mut self, memory: &AliasSets, equations: &[Equation]) {
         for equation in equations {
             let Equation::Access {
                 node,
@@ -627,9 +626,9 @@ impl Words {
             }
             let number = self.nodes.is_integral(node) || self.nodes.bits(node) < 32;
             if tagged.has_integer() || number {
-                self.note(memory, place.class, place.offset_bytes, Seen::INTEGER);
-            } else if self.seen(memory, place).has_float() {
-                self.nodes.confuse(node);
+                self.note(memory, place.class, place.offset_bytes, CellType::INTEGER);
+            } else if self.type_at(memory, place).has_float() {
+                self.nodes.mark_conflicting(node);
             }
         }
         for copy in memory.copies() {
@@ -639,21 +638,21 @@ impl Words {
     }
     /// Returns true if a value may be a float although its type is unknown: an integer that is only moved,
     /// and loaded from or stored to externally visible memory without evidence.
-    pub fn is_opaque(&self, memory: &Memory, func: FuncId, ptr: Value, value: Value) -> bool {
+    pub fn is_opaque(&self, memory: &AliasSets, func: FuncId, ptr: Value, value: Value) -> bool {
         let node = self.nodes.of_value(func, value);
         let (Some(node), Some(place)) = (node, memory.place(func, ptr)) else {
             return false;
         };
-        self.nodes.is_open(node)
+        self.nodes.accepts_ranges(node)
             && self.nodes.lanes(node).is_empty()
             && !self.nodes.is_integral(node)
             && self.nodes.bits(node) >= 32
             && self.visible[place.class.index()]
-            && self.seen(memory, place).is_nothing()
+            && self.type_at(memory, place).is_nothing()
     }
     /// Returns [`Words::may_hold_floats`] for a store of a number. If the modulus mixes cells of a
     /// structure, the unreduced offset decides.
-    pub fn overlaps_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+    pub fn overlaps_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {
         if !self.may_hold_floats(memory, place, bytes) {
             return false;
         }
@@ -663,16 +662,24 @@ impl Words {
         let overlaps = evidence
             .range(start - FLOAT_BYTES_MAX + 1..end)
             .any(|(&offset, seen)| {
-                seen.settled()
+                seen.effective()
                     .floats()
                     .any(|kind| offset + i64::from(kind.bits() / 8) > start)
             });
-        let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
+        let named = evidence
+            .get(&start)
+            .map_or(CellType::NOTHING, |s| s.effective());
         // Bytes in which no float begins may be padding; only the unreduced offsets decide.
-        overlaps || self.begin_floats(memory, place, bytes) && !named.has_integer()
+        overlaps || self.may_begin_floats(memory, place, bytes) && !named.has_integer()
     }
     /// Returns true if a value is a vector of integers that contains floats.
-    pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
+    pub fn is_int_vector_with_floats(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        func: FuncId,
+        value: Value,
+    ) -> bool {
         let ty = unit.types.get(body.ty(value));
         matches!(ty, gradus_ir::Type::Vector { .. })
             && unit.types.int_bits(body.ty(value)).is_some()
@@ -687,31 +694,31 @@ impl Words {
         };
         let node = self.nodes.of_value(func, value);
         let whole = node.is_some_and(|n| self.nodes.bits(n).is_multiple_of(kind.bits()));
-        let even = |lane: &Lane| {
+        let even = |lane: &BitRange| {
             lane.kind == LaneKind::Float(kind) && lane.bit.is_multiple_of(kind.bits())
         };
         whole && lanes.iter().all(even)
     }
     /// Returns true if a store of `bytes` bytes at a location may overwrite floats. The shadow is then
     /// zeroed.
-    pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+    pub fn may_hold_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {
         // A float that begins before the location may reach into it.
         let reaches = |k: i64| {
-            let mut kinds = self.seen(memory, moved(place, -k)).floats();
+            let mut kinds = self.type_at(memory, offset_by(place, -k)).floats();
             kinds.any(|kind| i64::from(kind.bits() / 8) > k)
         };
-        self.begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
+        self.may_begin_floats(memory, place, bytes) || (1..FLOAT_BYTES_MAX).any(reaches)
     }
     /// Returns true if floats may begin in the `bytes` bytes at a location.
-    fn begin_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+    fn may_begin_floats(&self, memory: &AliasSets, place: CellRef, bytes: u64) -> bool {
         let mut offsets = 0..bytes.min(u64::from(ACCESS_MAX)) as i64;
-        offsets.any(|k| self.seen(memory, moved(place, k)).has_float())
+        offsets.any(|k| self.type_at(memory, offset_by(place, k)).has_float())
     }
 }
 
 /// Returns the location `bytes` further on.
-fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
-    MemoryPlace {
+fn offset_by(place: CellRef, bytes: i64) -> CellRef {
+    CellRef {
         class: place.class,
         offset_bytes: place.offset_bytes.saturating_add(bytes),
     }
@@ -719,21 +726,21 @@ fn moved(place: MemoryPlace, bytes: i64) -> MemoryPlace {
 
 /// Returns the contents for a fill with zeros over memory of unknown type: all candidate types. Zeros in
 /// the shadow are correct for floats and pointers and harmless otherwise.
-fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
+fn zero_fill_kind(block: &[(u64, CellType)]) -> CopyKind {
     if !block.iter().any(|(_, seen)| seen.has_pointer()) {
         return CopyKind::Floats(FloatKind::F64);
     }
-    let of_word = |&(offset_bytes, seen): &(u64, Seen)| {
+    let of_word = |&(offset_bytes, seen): &(u64, CellType)| {
         lane_kinds(seen).map(move |kind| CopiedWord { offset_bytes, kind })
     };
-    CopyKind::Words {
+    CopyKind::Cells {
         words: block.iter().flat_map(of_word).collect(),
         period: None,
     }
 }
 
 /// Returns true if the source of a copy is an all-zero constant (`T{}` in C++): the copy is a fill.
-fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
+fn copies_zero_constant(unit: &Unit, body: &Body, op: Op) -> bool {
     let Some(ExternalFn::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
         return false;
     };
@@ -752,16 +759,18 @@ fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns, per alias set, true if callers of the roots or unknown code can access the memory.
-fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
-    let mut seen = vec![false; memory.classes().len()];
-    let mut work: Vec<ClassId> = memory
-        .classes()
+fn externally_visible(closure: &CallGraph, memory: &AliasSets) -> Vec<bool> {
+    let mut seen = vec![false; memory.alias_sets().len()];
+    let mut work: Vec<AliasSetId> = memory
+        .alias_sets()
         .filter(|(_, class)| {
             class.escaped
                 || class.origins.iter().any(|o| {
                     !matches!(
                         o,
-                        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_)
+                        MemoryOrigin::Alloca(..)
+                            | MemoryOrigin::Heap(..)
+                            | MemoryOrigin::Function(_)
                     )
                 })
         })
@@ -772,19 +781,19 @@ fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
     }
     while let Some(class) = work.pop() {
         if !std::mem::replace(&mut seen[class.index()], true) {
-            work.extend(memory.stored(class));
+            work.extend(memory.pointees(class));
         }
     }
     seen
 }
 
 /// Returns the location of a global's address in a function that only fills the global.
-fn global_place(unit: &Unit, memory: &Memory, body: &Body, value: Value) -> Option<MemoryPlace> {
+fn global_place(unit: &Unit, memory: &AliasSets, body: &Body, value: Value) -> Option<CellRef> {
     let ConstKind::Global { global, offset } = unit.constant(body.as_const(value)?).kind else {
         return None;
     };
     let start = memory.global(global)?;
-    Some(MemoryPlace {
+    Some(CellRef {
         offset_bytes: start.offset_bytes.checked_add(offset)?,
         ..start
     })

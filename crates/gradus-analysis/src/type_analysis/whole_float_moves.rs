@@ -6,13 +6,13 @@
 //! arithmetic and has no derivative.
 
 use crate::type_analysis::bit_ranges::{image_bits, kind_bytes};
-use crate::type_analysis::type_map::Lane;
+use crate::type_analysis::type_map::BitRange;
 use gradus_ir::{BinaryOp, Body, CastOp, Flags, Op, OpKind, Type, TypeId, Unit, Value};
 use smallvec::SmallVec;
 
 /// Bits of an operand that an integer op moves unchanged to its result.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Movement {
+pub(crate) struct BitMove {
     pub from: Value,
     pub from_bit: u32,
     pub to_bit: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Movement {
 
 /// Returns the movements of an integer op: shifts by constants, masks of one contiguous run of bits, sums
 /// of disjoint parts.
-pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
+pub(crate) fn bit_moves(unit: &Unit, body: &Body, op: Op) -> SmallVec<[BitMove; 3]> {
     let mut list = SmallVec::new();
     let OpKind::Binary(binary) = body.kind(op) else {
         return list;
@@ -32,7 +32,7 @@ pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement;
     }
     let bits = image_bits(unit, ty);
     let mut push = |from, from_bit, to_bit, bits| {
-        list.push(Movement {
+        list.push(BitMove {
             from,
             from_bit,
             to_bit,
@@ -47,7 +47,7 @@ pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement;
         (BinaryOp::Shl, Some(by)) => push(from, 0, by, bits - by),
         (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => push(from, by, 0, bits - by),
         (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
-            let Some([a, b]) = parts(unit, body, op) else {
+            let Some([a, b]) = disjoint_operand_bits(unit, body, op) else {
                 return list;
             };
             for ((value, low, high), other) in [(a, b), (b, a)] {
@@ -79,12 +79,12 @@ pub(crate) fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement;
 
 /// Returns true if each of `lanes`, the bit ranges of the result of `op`, is a whole bit range of an
 /// operand. An op that assembles a bit range from parts, or replaces part of it, computes a new number.
-pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
-    let ends = |lane: &Lane| lane.bit + kind_bytes(lane.kind) * 8;
+pub(crate) fn moves_whole_ranges(unit: &Unit, body: &Body, op: Op, lanes: &[BitRange]) -> bool {
+    let ends = |lane: &BitRange| lane.bit + kind_bytes(lane.kind) * 8;
     let elements =
         |index: usize| image_bits(unit, unit.types.scalar(body.ty(body.operand(op, index))));
     let in_elements = |bits: u32| {
-        let inside = |lane: &Lane| lane.bit % bits + kind_bytes(lane.kind) * 8 <= bits;
+        let inside = |lane: &BitRange| lane.bit % bits + kind_bytes(lane.kind) * 8 <= bits;
         bits != 0 && lanes.iter().all(inside)
     };
     let beside = |from: u32, bits: u32| {
@@ -95,9 +95,9 @@ pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
     };
     match body.kind(op) {
         OpKind::Binary(_) => {
-            let movements = movements(unit, body, op);
+            let movements = bit_moves(unit, body, op);
             lanes.iter().all(|lane| {
-                let inside = |m: &Movement| m.to_bit <= lane.bit && ends(lane) <= m.to_bit + m.bits;
+                let inside = |m: &BitMove| m.to_bit <= lane.bit && ends(lane) <= m.to_bit + m.bits;
                 movements.iter().any(inside)
             })
         }
@@ -113,17 +113,18 @@ pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
             let count = image_bits(unit, body.ty(body.operand(op, 0))) / bits;
             let runs = runs(mask, count);
             // Undefined elements may have any value.
-            let is_open = |lane: &Lane| {
+            let is_open = |lane: &BitRange| {
                 let (first, end) = (lane.bit / bits, ends(lane).div_ceil(bits));
                 (first..end).all(|k| mask.get(k as usize).is_some_and(|from| *from < 0))
             };
-            let is_whole = |lane: &Lane, run: &Run| {
+            let is_whole = |lane: &BitRange, run: &ShuffleRun| {
                 let (start, end) = (run.to * bits, (run.to + run.len) * bits);
                 let from = (run.from * bits + lane.bit).saturating_sub(start);
                 let whole = from.is_multiple_of(kind_bytes(lane.kind) * 8);
                 start <= lane.bit && ends(lane) <= end && whole
             };
-            let moved = |lane: &Lane| is_open(lane) || runs.iter().any(|run| is_whole(lane, run));
+            let moved =
+                |lane: &BitRange| is_open(lane) || runs.iter().any(|run| is_whole(lane, run));
             lanes.iter().all(moved)
         }
         OpKind::InsertValue(path) => {
@@ -137,7 +138,7 @@ pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
 
 /// A run of elements that a shuffle moves together: `len` elements, from element `from` of one input
 /// vector.
-pub(crate) struct Run {
+pub(crate) struct ShuffleRun {
     pub second: bool,
     pub from: u32,
     pub to: u32,
@@ -145,8 +146,8 @@ pub(crate) struct Run {
 }
 
 /// Returns the maximal runs of a shuffle of vectors of `count` elements.
-pub(crate) fn runs(mask: &[i32], count: u32) -> Vec<Run> {
-    let mut list: Vec<Run> = Vec::new();
+pub(crate) fn runs(mask: &[i32], count: u32) -> Vec<ShuffleRun> {
+    let mut list: Vec<ShuffleRun> = Vec::new();
     for (to, &from) in (0..).zip(mask) {
         let Ok(from) = u32::try_from(from) else {
             continue;
@@ -158,7 +159,7 @@ pub(crate) fn runs(mask: &[i32], count: u32) -> Vec<Run> {
             {
                 run.len += 1;
             }
-            _ => list.push(Run {
+            _ => list.push(ShuffleRun {
                 second,
                 from,
                 to,
@@ -190,29 +191,29 @@ pub(crate) fn member_bit(unit: &Unit, ty: TypeId, path: &[u32]) -> u32 {
 }
 
 /// Returns the bit ranges contributed by the operands of `or`, `xor` or `add`, if the ranges are disjoint.
-fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
+fn disjoint_operand_bits(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
     let (a, b) = (body.operand(op, 0), body.operand(op, 1));
-    let (x, y) = (nonzero(unit, body, a), nonzero(unit, body, b));
+    let (x, y) = (nonzero_bits(unit, body, a), nonzero_bits(unit, body, b));
     let disjoint = body.ops[op].flags.has(Flags::DISJOINT) || x.1 <= y.0 || y.1 <= x.0;
     disjoint.then_some([(a, x.0, x.1), (b, y.0, y.1)])
 }
 
 /// Returns the range of possibly non-zero bits of an integer, from its definition. Sums and differences
 /// have no non-zero bits below the lowest bits of both operands.
-fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+fn nonzero_bits(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let computed = body.def_op(value);
     match computed.map(|op| (op, body.kind(op))) {
         Some((op, OpKind::Binary(BinaryOp::Add | BinaryOp::Sub))) => {
-            let low = |index| placed(unit, body, body.operand(op, index)).0;
+            let low = |index| nonzero_bits_by_op(unit, body, body.operand(op, index)).0;
             let bits = image_bits(unit, body.ty(value));
             (low(0).min(low(1)).min(bits), bits)
         }
-        _ => placed(unit, body, value),
+        _ => nonzero_bits_by_op(unit, body, value),
     }
 }
 
 /// Computes [`nonzero`] for values that are neither sums nor differences.
-fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+fn nonzero_bits_by_op(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     if let Some(n) = body.as_int(unit, value) {
         return match n {
@@ -230,7 +231,7 @@ fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     match body.kind(op) {
         OpKind::Cast(CastOp::ZExt) => (0, image_bits(unit, body.ty(body.operand(op, 0)))),
         OpKind::Binary(BinaryOp::Shl) => {
-            let (low, high) = widened(unit, body, body.operand(op, 0));
+            let (low, high) = nonzero_bits_by_zext(unit, body, body.operand(op, 0));
             if body.as_int(unit, body.operand(op, 1)).is_none() {
                 return (low, bits);
             }
@@ -242,7 +243,7 @@ fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
         }
         OpKind::Binary(BinaryOp::LShr) => (0, bits - by(1).clamp(0, i64::from(bits)) as u32),
         OpKind::Binary(BinaryOp::And) => match body.as_const(body.operand(op, 1)) {
-            Some(_) => placed(unit, body, body.operand(op, 1)),
+            Some(_) => nonzero_bits_by_op(unit, body, body.operand(op, 1)),
             None => (0, bits),
         },
         _ => (0, bits),
@@ -250,7 +251,7 @@ fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
 }
 
 /// Computes [`nonzero`] from zero extensions alone.
-fn widened(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+fn nonzero_bits_by_zext(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     match body.def_op(value) {
         Some(op) if matches!(body.kind(op), OpKind::Cast(CastOp::ZExt)) => {

@@ -10,7 +10,7 @@ const LEAVES_MAX: usize = 64;
 
 /// A scalar or vector inside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leaf {
+pub struct FlatScalar {
     /// Offset from the start of the value, in bytes.
     pub offset_bytes: u64,
     /// Type of the leaf: a scalar, a vector, or an aggregate too large to be split.
@@ -19,15 +19,15 @@ pub struct Leaf {
 
 /// The leaves of every type of a unit.
 #[derive(Clone, Debug, Default)]
-pub struct Leaves {
-    by_type: Vec<Box<[Leaf]>>,
+pub struct FlatTypes {
+    by_type: Vec<Box<[FlatScalar]>>,
 }
 
-impl Leaves {
+impl FlatTypes {
     /// Computes the leaves of all types of `unit`. Member types are interned before their aggregates; one
     /// pass in order of interning suffices.
-    pub fn of(unit: &Unit) -> Leaves {
-        let mut leaves = Leaves::default();
+    pub fn of(unit: &Unit) -> FlatTypes {
+        let mut leaves = FlatTypes::default();
         for (id, ty) in unit.types.iter() {
             let list = leaves.split(unit, id, ty);
             leaves.by_type.push(list);
@@ -36,7 +36,7 @@ impl Leaves {
     }
 
     /// Returns the leaves of a type, in order of their offsets.
-    pub fn get(&self, ty: TypeId) -> &[Leaf] {
+    pub fn get(&self, ty: TypeId) -> &[FlatScalar] {
         self.by_type.get(ty.index()).map_or(&[], |list| list)
     }
 
@@ -64,9 +64,9 @@ impl Leaves {
         matches!(self.get(ty), [leaf] if leaf.ty == ty)
     }
 
-    fn split(&self, unit: &Unit, id: TypeId, ty: &Type) -> Box<[Leaf]> {
-        let whole = || -> Box<[Leaf]> {
-            Box::new([Leaf {
+    fn split(&self, unit: &Unit, id: TypeId, ty: &Type) -> Box<[FlatScalar]> {
+        let whole = || -> Box<[FlatScalar]> {
+            Box::new([FlatScalar {
                 offset_bytes: 0,
                 ty: id,
             }])
@@ -85,7 +85,7 @@ impl Leaves {
         let mut list = Vec::new();
         for (index, &member) in members.iter().enumerate() {
             let start = unit.layout.field_offset_bytes(unit, id, index as u64);
-            list.extend(self.get(member).iter().map(|leaf| Leaf {
+            list.extend(self.get(member).iter().map(|leaf| FlatScalar {
                 offset_bytes: start + leaf.offset_bytes,
                 ty: leaf.ty,
             }));
@@ -109,7 +109,7 @@ mod tests {
         let inner = unit.types.tuple(vec![word, pair]);
         let outer = unit.types.tuple(vec![ptr, inner, double]);
         let large = unit.types.array(double, 1000);
-        let leaves = Leaves::of(&unit);
+        let leaves = FlatTypes::of(&unit);
         let offsets: Vec<u64> = leaves.get(outer).iter().map(|l| l.offset_bytes).collect();
         assert_eq!(offsets, [0, 8, 16, 24, 32]);
         assert_eq!(leaves.member(&unit, outer, &[1]), 1..4);

@@ -4,7 +4,7 @@ use gradus_ir::{Body, FloatKind, Op, OpKind, TbaaTypeId, Unit};
 
 /// A set of cell types. Declared types are separate, weaker evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Seen(u32);
+pub struct CellType(u32);
 
 const KINDS: [FloatKind; 7] = [
     FloatKind::F16,
@@ -16,28 +16,28 @@ const KINDS: [FloatKind; 7] = [
     FloatKind::PpcF128,
 ];
 
-impl Seen {
+impl CellType {
     /// The empty set.
-    pub const NOTHING: Seen = Seen(0);
+    pub const NOTHING: CellType = CellType(0);
     /// A pointer.
-    pub const POINTER: Seen = Seen(1 << 8);
+    pub const POINTER: CellType = CellType(1 << 8);
     /// A number that is not a float.
-    pub const INTEGER: Seen = Seen(1 << 9);
+    pub const INTEGER: CellType = CellType(1 << 9);
     /// Written by unknown code.
-    pub const UNSEEN: Seen = Seen(1 << 10);
+    pub const UNKNOWN_WRITE: CellType = CellType(1 << 10);
     const DECLARED_SHIFT: u32 = 16;
 
     /// Returns the set with one float format.
-    pub fn float(kind: FloatKind) -> Seen {
-        Seen(1 << KINDS.iter().position(|k| *k == kind).unwrap_or(0))
+    pub fn float(kind: FloatKind) -> CellType {
+        CellType(1 << KINDS.iter().position(|k| *k == kind).unwrap_or(0))
     }
     /// Returns the kinds as declared types. Declared types count only without evidence from accesses.
     #[must_use]
-    pub fn declared(self) -> Seen {
-        Seen((self.0 & 0xffff) << Seen::DECLARED_SHIFT)
+    pub fn declared(self) -> CellType {
+        CellType((self.0 & 0xffff) << CellType::DECLARED_SHIFT)
     }
     /// Adds the kinds of `other`. Returns true if the set grew.
-    pub fn add(&mut self, other: &Seen) -> bool {
+    pub fn add(&mut self, other: &CellType) -> bool {
         let old = self.0;
         self.0 |= other.0;
         self.0 != old
@@ -48,29 +48,29 @@ impl Seen {
     }
     /// Returns the effective kinds: the kinds of accesses or, without any, the declared kinds.
     #[must_use]
-    pub fn settled(self) -> Seen {
+    pub fn effective(self) -> CellType {
         match self.0 & 0xffff {
-            0 => Seen(self.0 >> Seen::DECLARED_SHIFT),
-            kinds => Seen(kinds),
+            0 => CellType(self.0 >> CellType::DECLARED_SHIFT),
+            kinds => CellType(kinds),
         }
     }
     /// Returns true if a declaration contributed.
     pub fn is_declared(self) -> bool {
-        self.0 >> Seen::DECLARED_SHIFT != 0
+        self.0 >> CellType::DECLARED_SHIFT != 0
     }
     /// Returns true if accesses saw at most one kind.
     pub fn is_single(self) -> bool {
         (self.0 & 0xffff).count_ones() <= 1
     }
     /// Returns true if all kinds of `other` are present.
-    pub fn has(self, other: Seen) -> bool {
+    pub fn has(self, other: CellType) -> bool {
         self.0 & other.0 == other.0
     }
     /// Iterates over the float formats of accesses.
     pub fn floats(self) -> impl Iterator<Item = FloatKind> {
         KINDS
             .into_iter()
-            .filter(move |kind| self.has(Seen::float(*kind)))
+            .filter(move |kind| self.has(CellType::float(*kind)))
     }
     /// Returns the only float format of accesses, or `None` if there is none or more than one.
     pub fn float_kind(self) -> Option<FloatKind> {
@@ -83,29 +83,29 @@ impl Seen {
         self.0 & 0x7f != 0
     }
     /// Returns the size in bytes of the widest possible kind, declared or accessed; at least 1.
-    pub fn grain_bytes(self) -> i64 {
-        let kinds = Seen(self.0 | self.0 >> Seen::DECLARED_SHIFT);
+    pub fn granularity_bytes(self) -> i64 {
+        let kinds = CellType(self.0 | self.0 >> CellType::DECLARED_SHIFT);
         let floats = kinds.floats().map(|kind| i64::from(kind.bits() / 8));
         let pointer = kinds.has_pointer().then_some(8);
         floats.chain(pointer).max().unwrap_or(1)
     }
     /// Returns true if accesses saw a pointer.
     pub fn has_pointer(self) -> bool {
-        self.has(Seen::POINTER)
+        self.has(CellType::POINTER)
     }
     /// Returns true if accesses saw an integer.
     pub fn has_integer(self) -> bool {
-        self.has(Seen::INTEGER)
+        self.has(CellType::INTEGER)
     }
 }
 
 /// Returns the member types of a TBAA structure, by offset. Character members may hold any type and are
 /// omitted.
-pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)> {
+pub(crate) fn tbaa_members(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, CellType)> {
     let mut list = Vec::new();
     let mut work = vec![(0, base)];
     while let Some((offset, ty)) = work.pop() {
-        let seen = of_tbaa(unit, ty);
+        let seen = tbaa_type(unit, ty);
         if !seen.is_nothing() {
             list.push((offset, seen));
             continue;
@@ -123,19 +123,19 @@ pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)>
 const MEMBERS_MAX: usize = 256;
 
 /// Returns the type of a load or store according to its TBAA tag.
-pub(crate) fn of_access(unit: &Unit, body: &Body, op: Op) -> Seen {
+pub(crate) fn access_type(unit: &Unit, body: &Body, op: Op) -> CellType {
     let Some(tag) = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa) else {
-        return Seen::NOTHING;
+        return CellType::NOTHING;
     };
     let value = match body.kind(op) {
         OpKind::Load(_) => body.result(op),
         OpKind::Store(_) => body.operand(op, 0),
-        _ => return of_tbaa(unit, tag.access),
+        _ => return tbaa_type(unit, tag.access),
     };
     let in_descriptor = unit.tbaa_types[tag.access].name == DESCRIPTOR_MEMBER;
     match in_descriptor && unit.types.int_bits(body.ty(value)).is_some() {
-        true => Seen::INTEGER,
-        false => of_tbaa(unit, tag.access),
+        true => CellType::INTEGER,
+        false => tbaa_type(unit, tag.access),
     }
 }
 
@@ -146,7 +146,7 @@ const DESCRIPTOR_MEMBER: &str = "descriptor member";
 /// Returns true if the TBAA tag of a load or store names an integer member of a structure.
 pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
-    tag.is_some_and(|tag| tag.base != tag.access && of_tbaa(unit, tag.access).has_integer())
+    tag.is_some_and(|tag| tag.base != tag.access && tbaa_type(unit, tag.access).has_integer())
 }
 
 /// Returns true if the TBAA tag names an integer next to links of a C++ container. Examples: the element
@@ -156,17 +156,17 @@ pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
 /// alias set. An integer in or around the head may therefore share an offset with a float of a node. The
 /// offset does not separate the two, but the TBAA name does. Names of other integers are not trusted,
 /// because programs inspect float bits under such names.
-pub(crate) fn is_beside_links(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn is_next_to_pointers(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     tag.is_some_and(|tag| {
-        of_tbaa(unit, tag.access).has_integer()
+        tbaa_type(unit, tag.access).has_integer()
             && (unit.tbaa_types[tag.access].name == TREE_COLOUR
-                || tag.base != tag.access && holds_links(unit, tag.base))
+                || tag.base != tag.access && contains_container_links(unit, tag.base))
     })
 }
 
 /// Returns true if a structure contains container links, directly or in nested members.
-fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
+fn contains_container_links(unit: &Unit, base: TbaaTypeId) -> bool {
     // table
     const LINKS: &[&str] = &[
         "_ZTSNSt8__detail15_List_node_baseE",
@@ -194,35 +194,36 @@ fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
 const TREE_COLOUR: &str = "_ZTSSt14_Rb_tree_color";
 
 /// Returns true if the TBAA tag of a load or store names a type other than bytes.
-pub(crate) fn is_named(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn has_tbaa_name(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     tag.is_some_and(|tag| unit.tbaa_types[tag.access].name != BYTES)
 }
 
 /// Returns true if any access of a body has a TBAA name. In such a body, an access without a name is an
 /// access to bytes.
-pub(crate) fn names_accesses(unit: &Unit, body: &Body) -> bool {
-    body.walk(body.root()).any(|op| is_named(unit, body, op))
+pub(crate) fn has_tbaa_names(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root())
+        .any(|op| has_tbaa_name(unit, body, op))
 }
 
 const BYTES: &str = "omnipotent char";
 
 /// Returns the cell type of a TBAA type, by the front ends' names of scalar types.
-pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
+pub(crate) fn tbaa_type(unit: &Unit, ty: TbaaTypeId) -> CellType {
     // table
-    const NAMES: &[(&str, Seen)] = &[
-        ("double", Seen(1 << 3)),
-        ("float", Seen(1 << 2)),
-        ("any pointer", Seen::POINTER),
-        ("vtable pointer", Seen::POINTER),
-        ("int", Seen::INTEGER),
-        ("short", Seen::INTEGER),
-        ("long", Seen::INTEGER),
-        ("long long", Seen::INTEGER),
-        ("__int128", Seen::INTEGER),
-        ("bool", Seen::INTEGER),
-        ("_Bool", Seen::INTEGER),
-        (TREE_COLOUR, Seen::INTEGER),
+    const NAMES: &[(&str, CellType)] = &[
+        ("double", CellType(1 << 3)),
+        ("float", CellType(1 << 2)),
+        ("any pointer", CellType::POINTER),
+        ("vtable pointer", CellType::POINTER),
+        ("int", CellType::INTEGER),
+        ("short", CellType::INTEGER),
+        ("long", CellType::INTEGER),
+        ("long long", CellType::INTEGER),
+        ("__int128", CellType::INTEGER),
+        ("bool", CellType::INTEGER),
+        ("_Bool", CellType::INTEGER),
+        (TREE_COLOUR, CellType::INTEGER),
     ];
     let mut at = Some(ty);
     for _ in 0..8 {
@@ -236,5 +237,5 @@ pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
             _ => None,
         };
     }
-    Seen::NOTHING
+    CellType::NOTHING
 }

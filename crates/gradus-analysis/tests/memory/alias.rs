@@ -1,7 +1,7 @@
 //! Tests of alias analysis: pairs of accesses, and the switch of each fact.
 
 use crate::Program;
-use gradus_analysis::{AliasOptions, Root};
+use gradus_analysis::{AliasOptions, BaseValue};
 
 fn may_meet(p: &Program, load: &str, pointer: &str, options: &AliasOptions) -> bool {
     p.alias_with(options)
@@ -29,7 +29,10 @@ fn arguments_may_be_the_same_object() {
     );
     assert!(may_meet(&p, "v", "y", &AliasOptions::default()));
     let assumed = AliasOptions {
-        assume_disjoint: vec![(Root::Value(p.value("y")), Root::Value(p.value("x")))],
+        assume_disjoint: vec![(
+            BaseValue::Value(p.value("y")),
+            BaseValue::Value(p.value("x")),
+        )],
         ..AliasOptions::default()
     };
     assert!(!may_meet(&p, "v", "y", &assumed));
@@ -41,7 +44,7 @@ fn arguments_may_be_the_same_object() {
 }
 
 #[test]
-fn noalias_arguments_are_apart() {
+fn noalias_arguments_are_disjoint() {
     let p = Program::read(
         "attrs 0 = param(noalias) param()
          func @f(%x: ptr, %y: ptr) -> f64 #0 { %v = load %x -> f64 store 1.0, %y return %v }",
@@ -50,7 +53,7 @@ fn noalias_arguments_are_apart() {
 }
 
 #[test]
-fn a_pointer_derived_from_a_noalias_argument_meets_it() {
+fn noalias_derived_pointer_aliases() {
     let p = Program::read(
         "attrs 0 = param(noalias) param()
          func @f(%x: ptr, %n: i64) -> f64 #0 {
@@ -61,7 +64,7 @@ fn a_pointer_derived_from_a_noalias_argument_meets_it() {
 }
 
 #[test]
-fn fresh_memory_is_met_by_no_loaded_pointer_until_it_escapes() {
+fn fresh_memory_aliases_after_escape() {
     let text = |keep: &str| {
         format!(
             "declare @malloc(i64) -> ptr
@@ -81,7 +84,7 @@ fn fresh_memory_is_met_by_no_loaded_pointer_until_it_escapes() {
 }
 
 #[test]
-fn what_a_local_structure_holds_is_followed() {
+fn local_struct_contents_are_tracked() {
     let p = Program::read(
         "declare @malloc(i64) -> ptr
          func @f(%x: ptr) -> f64 {
@@ -99,7 +102,7 @@ fn what_a_local_structure_holds_is_followed() {
 }
 
 #[test]
-fn a_pointer_through_an_integer_is_followed() {
+fn pointer_through_integer_is_tracked() {
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) -> f64 {
            %w = alloca f64, 1
@@ -172,7 +175,7 @@ fn one_iteration_is_not_any_iteration() {
 }
 
 #[test]
-fn interleaved_parts_never_meet() {
+fn interleaved_strides_are_disjoint() {
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            for %i < %n {
@@ -220,7 +223,7 @@ fn a_stride_of_three_wraps_without_inbounds() {
 }
 
 #[test]
-fn the_first_b_and_the_next_b_entries_are_apart() {
+fn adjacent_blocks_are_disjoint() {
     let p = Program::read(
         "func @f(%s: ptr, %b: i64) {
            %cell = addr inbounds f64, %s, %b
@@ -264,7 +267,7 @@ fn a_triangle_stays_below_its_diagonal() {
 }
 
 #[test]
-fn type_tags_keep_doubles_and_pointers_apart() {
+fn tbaa_separates_doubles_and_pointers() {
     let p = Program::read(
         "tbaa 0 = \"root\" ()
          tbaa 1 = \"omnipotent char\" (0: 0)
@@ -286,7 +289,7 @@ fn type_tags_keep_doubles_and_pointers_apart() {
 }
 
 #[test]
-fn fields_of_one_structure_type_are_apart_behind_different_pointers() {
+fn tbaa_separates_struct_fields() {
     let p = Program::read(
         "tbaa 0 = \"root\" ()
          tbaa 1 = \"char\" (0: 0)
@@ -345,7 +348,7 @@ fn errno_is_no_double() {
 }
 
 #[test]
-fn stepped_pointers_are_told_apart_like_indices() {
+fn induction_pointers_are_disjoint() {
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            %im0 = addr inbounds i8, %x, 8

@@ -1,11 +1,11 @@
 //! Tests of clobbers.
 
 use crate::Program;
-use gradus_analysis::{AfterEnd, AliasOptions, Clobbers, Root};
+use gradus_analysis::{AliasOptions, BaseValue, Clobbers, ExitClobbers};
 
 fn with<R>(p: &Program, look: impl FnOnce(&Clobbers) -> R) -> R {
     let alias = p.alias();
-    look(&Clobbers::of(&alias, &p.effects, AfterEnd::default()))
+    look(&Clobbers::of(&alias, &p.effects, ExitClobbers::default()))
 }
 
 fn clobbered(p: &Program, name: &str) -> bool {
@@ -13,7 +13,7 @@ fn clobbered(p: &Program, name: &str) -> bool {
 }
 
 #[test]
-fn straight_line_code_looks_ahead_only() {
+fn only_later_writes_clobber() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr) -> f64 {
            %v = load %x -> f64
@@ -28,7 +28,7 @@ fn straight_line_code_looks_ahead_only() {
 }
 
 #[test]
-fn arms_exclude_each_other_unless_a_loop_comes_back() {
+fn branches_exclude_unless_looped() {
     let text = |open: &str, close: &str| {
         format!(
             "func @f(%x: ptr, %c: i1, %n: i64) {{
@@ -46,7 +46,7 @@ fn arms_exclude_each_other_unless_a_loop_comes_back() {
 }
 
 #[test]
-fn a_store_before_a_load_in_a_loop_comes_after_it_too() {
+fn store_before_load_in_loop_clobbers() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr, %n: i64) {
            for %i < %n {
@@ -63,7 +63,7 @@ fn a_store_before_a_load_in_a_loop_comes_after_it_too() {
 }
 
 #[test]
-fn a_free_is_told_from_a_write() {
+fn frees_differ_from_writes() {
     let p = Program::read(
         "declare @malloc(i64) -> ptr
          declare @free(ptr)
@@ -79,7 +79,7 @@ fn a_free_is_told_from_a_write() {
     with(&p, |c| {
         let fate = c.fate(p.op("u"));
         assert!(fate.written_by.is_none() && fate.freed_by == [p.call("free", 0)]);
-        assert!(fate.ended_by.is_empty() && !fate.is_intact());
+        assert!(fate.ended_by.is_empty() && !fate.is_unmodified());
         assert_eq!(c.freed_after(p.op("u")), Some(vec![p.call("free", 0)]));
         assert_eq!(c.freed_after(p.op("v")), None);
     });
@@ -111,7 +111,7 @@ fn lifetime_markers_end_a_local() {
 }
 
 #[test]
-fn memory_of_one_iteration_is_not_written_by_the_next() {
+fn iteration_local_memory_unmodified() {
     let text = |carry: &str| {
         format!(
             "declare @malloc(i64) -> ptr
@@ -132,7 +132,7 @@ fn memory_of_one_iteration_is_not_written_by_the_next() {
 }
 
 #[test]
-fn a_copy_overwrites_what_others_read() {
+fn memcpy_clobbers_loads() {
     let p = Program::read(
         "declare @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
          func @f(%x: ptr, %n: i64) {
@@ -150,7 +150,7 @@ fn a_copy_overwrites_what_others_read() {
 }
 
 #[test]
-fn after_the_end_others_may_write() {
+fn caller_may_write_after_end() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr) -> f64 {
            %w = alloca f64, 1
@@ -162,7 +162,7 @@ fn after_the_end_others_may_write() {
            return %v }",
     );
     let alias = p.alias();
-    let after = AfterEnd {
+    let after = ExitClobbers {
         params: vec![true, false],
         others: false,
         frame: true,
@@ -178,7 +178,7 @@ fn after_the_end_others_may_write() {
 }
 
 #[test]
-fn an_assumption_made_at_run_time_frees_loads() {
+fn disjointness_removes_clobbers() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr, %n: i64) {
            for %i < %n {
@@ -191,15 +191,18 @@ fn an_assumption_made_at_run_time_frees_loads() {
     );
     assert!(clobbered(&p, "v"));
     let alias = p.alias_with(&AliasOptions {
-        assume_disjoint: vec![(Root::Value(p.value("x")), Root::Value(p.value("y")))],
+        assume_disjoint: vec![(
+            BaseValue::Value(p.value("x")),
+            BaseValue::Value(p.value("y")),
+        )],
         ..AliasOptions::default()
     });
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     assert!(!c.clobbered_after(p.op("v")));
 }
 
 #[test]
-fn errno_does_not_disturb_what_math_functions_read() {
+fn errno_does_not_clobber_math_inputs() {
     let p = Program::read(
         "declare @exp(f64) -> f64
          func @f(%x: ptr, %n: i64) {
@@ -213,7 +216,7 @@ fn errno_does_not_disturb_what_math_functions_read() {
 }
 
 #[test]
-fn calls_learn_what_their_arguments_share_and_lose() {
+fn call_arguments_share_and_clobber() {
     // rk4: one function computes the slopes from buffers that never overlap.
     let p = Program::read(
         "declare @malloc(i64) -> ptr
@@ -246,9 +249,9 @@ fn calls_learn_what_their_arguments_share_and_lose() {
         assert!(!changed.others);
         assert_eq!(
             c.changed_after_call(second),
-            AfterEnd {
+            ExitClobbers {
                 params: vec![false; 3],
-                ..AfterEnd::default()
+                ..ExitClobbers::default()
             }
         );
     });
@@ -277,7 +280,7 @@ fn kernel(before: &str, inside: &str, after: &str) -> Program {
 }
 
 #[test]
-fn ranks_that_wait_see_what_others_did_before() {
+fn barriers_expose_writes_of_ranks() {
     let unchanged = |before: &str, inside: &str, after: &str| {
         let p = kernel(before, inside, after);
         with(&p, |c| {
@@ -305,7 +308,7 @@ fn ranks_that_wait_see_what_others_did_before() {
 }
 
 #[test]
-fn callers_of_what_waits_may_have_written_before() {
+fn barrier_exposes_writes_of_callers() {
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            %own = alloca f64, 1

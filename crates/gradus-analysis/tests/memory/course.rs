@@ -2,7 +2,7 @@
 //! tape.
 
 use crate::Program;
-use gradus_analysis::{AfterEnd, Clobbers, Variance};
+use gradus_analysis::{Clobbers, ExitClobbers, Variance};
 
 const STENCIL: &str = "
 declare @malloc(i64) -> ptr
@@ -39,7 +39,7 @@ func @f(%x: ptr, %k: ptr, %n: i64, %steps: i64) -> f64 {
 }";
 
 #[test]
-fn stencil_swapped_buffers_are_apart_within_a_step() {
+fn stencil_buffers_disjoint_per_step() {
     let p = Program::read(STENCIL);
     let alias = p.alias();
     let (read, write) = (p.read_of("uv"), p.write_to("np"));
@@ -48,7 +48,7 @@ fn stencil_swapped_buffers_are_apart_within_a_step() {
         alias.may_alias_any_iteration(&read, &write),
         "the next step writes there"
     );
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     assert!(c.invariant_in(p.op("uv"), p.lp(1)) && !c.invariant_in(p.op("uv"), p.lp(0)));
     assert!(c.written_after(p.op("uv")));
     assert!(c.clobberers(p.op("uv")).contains(&p.store("np")));
@@ -64,7 +64,7 @@ fn stencil_swapped_buffers_are_apart_within_a_step() {
 fn stencil_coefficients_vary_in_one_loop_only() {
     let p = Program::read(STENCIL);
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let variance = Variance::of(&c, &p.effects);
     assert_eq!(variance.loops(p.value("kv")), [p.lp(1)]);
     assert_eq!(variance.loops(p.value("uv")), [p.lp(0), p.lp(1)]);
@@ -128,10 +128,10 @@ func @f(%ctx: ptr, %x: ptr) -> f64 {
 }"#;
 
 #[test]
-fn gmm_keeps_only_the_work_array_that_is_overwritten() {
+fn gmm_saves_only_clobbered_work_array() {
     let p = Program::read(GMM);
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     for name in ["d32", "n32", "data", "dv", "mv", "xv", "qv"] {
         assert!(!c.clobbered_after(p.op(name)), "{name} can be read again");
     }
@@ -146,7 +146,7 @@ fn gmm_keeps_only_the_work_array_that_is_overwritten() {
 fn gmm_variance_follows_what_a_value_depends_on() {
     let p = Program::read(GMM);
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let variance = Variance::of(&c, &p.effects);
     assert_eq!(
         variance.loops(p.value("qv")),
@@ -182,7 +182,7 @@ fn fft_parts_and_halves_of_one_array() {
            return }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     assert!(!c.clobbered_after(p.op("iv")) && !c.clobbered_after(p.op("lv")));
     assert!(c.clobbered_after(p.op("hv")));
 }
@@ -208,14 +208,14 @@ fn twiddles_do_not_vary_with_the_block() {
             .as_str(),
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let variance = Variance::of(&c, &p.effects);
     assert_eq!(variance.loops(p.value("next")), [p.lp(0), p.lp(2)]);
     assert_eq!(variance.loops(p.value("last")), [p.lp(0)]);
 }
 
 #[test]
-fn cg_matrix_is_intact_after_its_set_up_and_vectors_are_not() {
+fn cg_matrix_is_unmodified_after_setup() {
     let p = Program::read(
         "declare @malloc(i64) -> ptr
          func @f(%col: ptr, %x: ptr, %n: i64, %iters: i64) -> f64 {
@@ -251,7 +251,7 @@ fn cg_matrix_is_intact_after_its_set_up_and_vectors_are_not() {
            return 0.0 }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     assert!(!c.clobbered_after(p.op("cv")) && !c.clobbered_after(p.op("vv")));
     assert!(c.clobbered_after(p.op("gv")) && c.clobbered_after(p.op("jv")));
     assert!(

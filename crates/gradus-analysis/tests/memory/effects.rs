@@ -1,7 +1,7 @@
 //! Tests of function summaries.
 
 use crate::Program;
-use gradus_analysis::{AccessKind, Effects, Extent, FunctionEffects, Place, Touch};
+use gradus_analysis::{AccessKind, AccessSummary, Effects, Extent, FunctionEffects, MemoryRegion};
 
 fn summary(p: &Program, name: &str) -> FunctionEffects {
     let func = p.unit.function(name).expect("the text has it");
@@ -10,7 +10,7 @@ fn summary(p: &Program, name: &str) -> FunctionEffects {
 }
 
 #[test]
-fn arguments_are_told_apart_by_bytes() {
+fn argument_effects_are_byte_ranges() {
     let p = Program::read(
         "func @g(%x: ptr, %out: ptr, %n: i64) {
            %v = load %x -> f64
@@ -27,17 +27,21 @@ fn arguments_are_told_apart_by_bytes() {
     assert_eq!(g.param(1).writes, Extent::Bytes(16, 24));
     assert!(!g.param(0).captures && !g.param(1).captures);
     assert_eq!(
-        (g.other, g.errno, g.inaccessible),
-        (Touch::NONE, Touch::NONE, Touch::NONE)
+        (g.reachable, g.errno, g.inaccessible),
+        (
+            AccessSummary::NONE,
+            AccessSummary::NONE,
+            AccessSummary::NONE
+        )
     );
     assert!(!g.may_throw && !g.may_not_return && !g.calls_unknown);
     let write = p.access(p.call("g", 0), AccessKind::Write);
     assert_eq!((write.offset, write.size), (16, Some(8)));
-    assert_eq!(write.place, Place::At(p.value("y")));
+    assert_eq!(write.place, MemoryRegion::At(p.value("y")));
 }
 
 #[test]
-fn a_wrapper_of_malloc_gives_fresh_memory() {
+fn malloc_wrapper_returns_fresh() {
     let p = Program::read(
         "declare @malloc(i64) -> ptr
          declare @abort()
@@ -81,11 +85,11 @@ fn recursion_reaches_a_fixed_point() {
     let odd = summary(&p, "odd");
     assert_eq!(odd.param(0).writes, Extent::Object);
     assert_eq!(odd.param(0).reads, Extent::Nothing);
-    assert!(!odd.other.reads && !odd.calls_unknown && odd.may_not_return);
+    assert!(!odd.reachable.reads && !odd.calls_unknown && odd.may_not_return);
 }
 
 #[test]
-fn what_is_not_known_does_everything() {
+fn unknown_callee_has_all_effects() {
     let p = Program::read(
         "declare @mystery(ptr)
          func @f(%x: ptr, %y: ptr) -> f64 {
@@ -99,19 +103,19 @@ fn what_is_not_known_does_everything() {
     let list = p.effects.of_op(&p.unit, p.body(), call);
     let reachable = |kind| {
         list.iter()
-            .any(|a| a.place == Place::Reachable && a.kind == kind)
+            .any(|a| a.place == MemoryRegion::Reachable && a.kind == kind)
     };
     assert!(reachable(AccessKind::Read) && reachable(AccessKind::Write));
     assert!(reachable(AccessKind::Free));
     let meets = |name: &str| {
         list.iter()
-            .any(|a| a.destroys() && p.alias().may_alias(&p.read_of(name), a))
+            .any(|a| a.is_clobber() && p.alias().may_alias(&p.read_of(name), a))
     };
     assert!(meets("v") && !meets("u"), "the local never left");
 }
 
 #[test]
-fn attributes_narrow() {
+fn attributes_refine_effects() {
     let text = |attrs: &str| {
         format!(
             "attrs 0 = {attrs}
@@ -126,22 +130,25 @@ fn attributes_narrow() {
     // memory(argmem: read): bit 0 of location 0.
     let reads = of("fn(nounwind, willreturn, memory = 1) param(captures = 0)");
     assert_eq!(reads.param(0).reads, Extent::Object);
-    assert!(!reads.writes_memory() && !reads.other.reads && !reads.errno.writes);
+    assert!(!reads.writes_memory() && !reads.reachable.reads && !reads.errno.writes);
     assert!(!reads.param(0).captures && !reads.may_throw && !reads.may_not_return);
     // memory(errnomem: write): bit 1 of location 2.
     let sets = of("fn(memory = 32)");
     assert!(sets.errno.writes && !sets.writes_memory() && !sets.reads_memory());
     let readonly = of("param(readonly)");
-    assert!(readonly.param(0).writes.is_nothing() && readonly.other.writes);
+    assert!(readonly.param(0).writes.is_nothing() && readonly.reachable.writes);
 }
 
 #[test]
-fn a_function_made_after_the_analysis_is_judged_by_its_attributes() {
+fn later_function_uses_attributes() {
     let p = Program::read(
         "declare @sin(f64) -> f64
          func @f(%x: f64) -> f64 { %r = call @sin(%x) return %r }",
     );
     let nothing = Effects::default();
     let list = nothing.of_op(&p.unit, p.body(), p.call("sin", 0));
-    assert!(list.iter().all(|a| a.place == Place::Errno), "{list:?}");
+    assert!(
+        list.iter().all(|a| a.place == MemoryRegion::Errno),
+        "{list:?}"
+    );
 }

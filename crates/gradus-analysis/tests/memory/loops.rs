@@ -2,8 +2,8 @@
 
 use crate::Program;
 use gradus_analysis::{
-    AfterEnd, AliasOptions, Availability, Bound, BoundId, Clobbers, Disjointness, Extents, Root,
-    Trips, affine, trips,
+    AccessRanges, AliasOptions, Availability, BaseValue, Bound, BoundId, Clobbers, Disjointness,
+    ExitClobbers, Trips, affine, trips,
 };
 use gradus_ir::Value;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ fn trip_counts() {
 }
 
 #[test]
-fn arithmetic_moves_up_and_traps_do_not() {
+fn arithmetic_hoists_and_traps_do_not() {
     let p = Program::read(
         "func @f(%n: i64, %m: i64, %x: ptr) {
            for %i < %n {
@@ -37,29 +37,29 @@ fn arithmetic_moves_up_and_traps_do_not() {
            return }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let known = Availability::new(&c);
     assert_eq!(
-        known.before(p.value("t"), p.lp(0)),
+        known.ops_before(p.value("t"), p.lp(0)),
         Some(vec![p.op("half"), p.op("t")])
     );
     assert_eq!(
-        known.before(p.value("t"), p.lp(1)),
+        known.ops_before(p.value("t"), p.lp(1)),
         Some(vec![]),
         "it is visible there"
     );
     assert_eq!(
-        known.before(p.value("q"), p.lp(0)),
+        known.ops_before(p.value("q"), p.lp(0)),
         None,
         "n may be 0 there"
     );
     assert_eq!(
-        known.before(p.value("w"), p.lp(0)),
+        known.ops_before(p.value("w"), p.lp(0)),
         None,
         "it depends on the index"
     );
     assert_eq!(
-        known.before(p.value("v"), p.lp(0)),
+        known.ops_before(p.value("v"), p.lp(0)),
         None,
         "x may not be valid there"
     );
@@ -67,7 +67,7 @@ fn arithmetic_moves_up_and_traps_do_not() {
 }
 
 #[test]
-fn a_load_moves_up_where_it_is_valid_and_unchanged() {
+fn valid_unmodified_load_hoists() {
     let text = |write: &str| {
         format!(
             "attrs 0 = param() param(dereferenceable = 8) param()
@@ -83,8 +83,8 @@ fn a_load_moves_up_where_it_is_valid_and_unchanged() {
     for (write, moves) in [("", true), ("store 1, %x", false)] {
         let p = Program::read(&text(write));
         let alias = p.alias();
-        let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
-        let found = Availability::new(&c).before(p.value("v"), p.lp(0));
+        let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
+        let found = Availability::new(&c).ops_before(p.value("v"), p.lp(0));
         assert_eq!(found.is_some(), moves, "{write}");
     }
 }
@@ -109,7 +109,7 @@ fn an_address_is_affine_in_its_loops() {
     let p = Program::read(ROWS);
     let alias = p.alias();
     let whole = affine(&alias, p.value("q"), Some(p.lp(0))).expect("it is affine");
-    assert_eq!(whole.start, Some(Root::Value(p.value("x"))));
+    assert_eq!(whole.start, Some(BaseValue::Value(p.value("x"))));
     assert_eq!(whole.constant, 16);
     assert_eq!(whole.terms.len(), 2);
     let (outer, inner) = (&whole.terms[0], &whole.terms[1]);
@@ -128,7 +128,7 @@ fn an_address_is_affine_in_its_loops() {
 }
 
 /// Evaluates a bound for given values.
-fn number(e: &Extents, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
+fn number(e: &AccessRanges, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
     let of = |id: &BoundId| number(e, *id, known);
     match &e.bounds[id.0 as usize] {
         Bound::Constant(n) => i128::from(*n),
@@ -143,13 +143,13 @@ fn number(e: &Extents, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
 /// Returns the bytes touched behind a pointer, for given arguments.
 fn bytes(p: &Program, pointer: &str, numbers: &[(&str, i128)]) -> Option<(i128, i128)> {
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let body = p.body();
     let entry = body.first(body.root()).expect("the body has ops");
-    let e = Extents::of(&Availability::new(&c), &p.effects, entry);
+    let e = AccessRanges::of(&Availability::new(&c), &p.effects, entry);
     let known: HashMap<Value, i128> = numbers.iter().map(|(n, x)| (p.value(n), *x)).collect();
     let extent = e
-        .of_root(Root::Value(p.value(pointer)))
+        .of_root(BaseValue::Value(p.value(pointer)))
         .expect("it is touched");
     let (low, high) = extent.range?;
     Some((number(&e, low, &known), number(&e, high, &known)))
@@ -181,9 +181,9 @@ fn extents_of_a_regrouped_index() {
     let numbers = [("n", 3), ("trips", 5), ("square", 9)];
     assert_eq!(bytes(&p, "x", &numbers), Some((0, 8 * 36 + 8)));
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let entry = p.body().first(p.body().root()).expect("the body has ops");
-    let e = Extents::of(&Availability::new(&c), &p.effects, entry);
+    let e = AccessRanges::of(&Availability::new(&c), &p.effects, entry);
     let [condition] = e.conditions[..] else {
         panic!("{:?}", e.conditions);
     };
@@ -277,7 +277,7 @@ fn extents_of_copies() {
 }
 
 #[test]
-fn extents_of_a_choice_by_the_last_index() {
+fn extents_of_select_on_last_index() {
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            %last = add nsw %n, -1
@@ -311,7 +311,7 @@ fn an_unsigned_condition_on_an_unknown_limit_says_nothing() {
 }
 
 #[test]
-fn a_pointer_that_is_stepped_is_an_index() {
+fn induction_pointer_is_affine() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr, %n: i64) -> f64 {
            %end, %sum = for %i < %n iter(%p = %x, %s = 0.0) {
@@ -326,11 +326,11 @@ fn a_pointer_that_is_stepped_is_an_index() {
     let alias = p.alias();
     let a = affine(&alias, p.value("p"), Some(p.lp(0))).expect("it is affine");
     assert_eq!(a.constant_step(p.lp(0)), Some(16));
-    assert_eq!(a.start, Some(Root::Value(p.value("x"))));
+    assert_eq!(a.start, Some(BaseValue::Value(p.value("x"))));
 }
 
 #[test]
-fn extents_of_bruss_as_llvm_hands_it_over() {
+fn extents_of_bruss_from_llvm() {
     // Narrow neighbours: a truncated index minus one, a sum shifted left and right, a masked sum.
     let p = Program::read(
         "func @f(%x: ptr, %n32: i32) {
@@ -371,7 +371,7 @@ fn extents_of_bruss_as_llvm_hands_it_over() {
 }
 
 #[test]
-fn narrow_arithmetic_that_may_wrap_is_left_alone() {
+fn wrapping_narrow_arithmetic_is_kept() {
     let p = Program::read(
         "func @f(%x: ptr, %a: i32, %b: i32) -> f64 {
            %c = add %a, %b
@@ -399,7 +399,7 @@ fn narrow_arithmetic_that_may_wrap_is_left_alone() {
 }
 
 #[test]
-fn a_load_that_surely_runs_may_run_earlier() {
+fn always_executed_load_hoists() {
     let text = |between: &str| {
         format!(
             "declare @puts(ptr) -> i32
@@ -419,14 +419,14 @@ fn a_load_that_surely_runs_may_run_earlier() {
     ] {
         let p = Program::read(&text(between));
         let alias = p.alias();
-        let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+        let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
         let found = Availability::new(&c).at_entry(p.value("v"));
         assert_eq!(found.is_some(), moves, "{between}");
     }
 }
 
 #[test]
-fn a_test_is_proposed_where_it_frees_loads() {
+fn overlap_check_is_proposed() {
     // bruss: the right-hand side may overlap the state or the structure of constants.
     let p = Program::read(
         "func @f(%ctx: ptr, %x: ptr, %dx: ptr, %n: i64, %ro: ptr) {
@@ -441,13 +441,13 @@ fn a_test_is_proposed_where_it_frees_loads() {
            return }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let body = p.body();
     let entry = body.first(body.root()).expect("the body has ops");
     let test = Disjointness::of(&c, &p.effects, entry).expect("it is worth a test");
-    let name = |root: Root| match root {
-        Root::Value(value) => body.name(value).unwrap_or_default().to_string(),
-        Root::Global(_) => String::new(),
+    let name = |root: BaseValue| match root {
+        BaseValue::Value(value) => body.name(value).unwrap_or_default().to_string(),
+        BaseValue::Global(_) => String::new(),
     };
     let pairs: Vec<_> = test
         .assumptions()
@@ -463,7 +463,7 @@ fn a_test_is_proposed_where_it_frees_loads() {
         ..AliasOptions::default()
     };
     let fast = p.alias_with(&options);
-    let c = Clobbers::of(&fast, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&fast, &p.effects, ExitClobbers::default());
     assert!(!c.clobbered_after(p.op("v")) && !c.clobbered_after(p.op("k")));
     assert!(
         Disjointness::of(&c, &p.effects, entry).is_none(),
@@ -472,7 +472,7 @@ fn a_test_is_proposed_where_it_frees_loads() {
 }
 
 #[test]
-fn no_test_where_indices_come_from_memory() {
+fn no_overlap_check_for_gathers() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr, %n: i64) {
            for %i < %n {
@@ -484,14 +484,14 @@ fn no_test_where_indices_come_from_memory() {
            return }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let body = p.body();
     let entry = body.first(body.root()).expect("the body has ops");
     assert!(c.clobbered_after(p.op("v")) && Disjointness::of(&c, &p.effects, entry).is_none());
 }
 
 #[test]
-fn a_loop_whose_body_never_comes_to_its_end_carries_nothing() {
+fn noreturn_loop_has_no_recurrence() {
     let p = Program::read(
         "func @f(%x: ptr, %y: ptr, %n: i64) {
            %p, %q = for %i < %n iter(%a = %x, %b = %y) { unreachable }
@@ -500,6 +500,6 @@ fn a_loop_whose_body_never_comes_to_its_end_carries_nothing() {
            return }",
     );
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     assert!(Availability::new(&c).at_entry(p.value("v")).is_none());
 }

@@ -24,7 +24,7 @@ pub(crate) type Iteration = Vec<(Op, u64)>;
 
 /// Kind of an executed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum EventKind {
     Read,
     Write,
     Free,
@@ -34,7 +34,7 @@ pub(crate) enum Deed {
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) op: Op,
-    pub(crate) deed: Deed,
+    pub(crate) kind: EventKind,
     pub(crate) pointer: Value,
     pub(crate) object: usize,
     pub(crate) bytes: (i64, i64),
@@ -154,14 +154,14 @@ impl<'a> Machine<'a> {
                 let (value, pointer) = (body.operand(op, 0), body.operand(op, 1));
                 let bytes = self.bytes(value);
                 let datum = self.get(value)?;
-                let place = self.touch(op, Deed::Write, pointer, bytes)?;
+                let place = self.touch(op, EventKind::Write, pointer, bytes)?;
                 self.forget(place, bytes);
                 self.memory.insert(place, datum);
                 Vec::new()
             }
             OpKind::Load(_) => {
                 let bytes = self.bytes(results[0]);
-                let place = self.touch(op, Deed::Read, body.operand(op, 0), bytes)?;
+                let place = self.touch(op, EventKind::Read, body.operand(op, 0), bytes)?;
                 vec![self.loaded(results[0], place)?]
             }
             OpKind::Call(_) => self.call(op)?,
@@ -235,7 +235,7 @@ impl<'a> Machine<'a> {
     fn touch(
         &mut self,
         op: Op,
-        deed: Deed,
+        deed: EventKind,
         pointer: Value,
         bytes: i64,
     ) -> Result<(usize, i64), Undefined> {
@@ -248,7 +248,7 @@ impl<'a> Machine<'a> {
         }
         self.trace.events.push(Event {
             op,
-            deed,
+            kind: deed,
             pointer,
             object,
             bytes: (start, start + bytes),
@@ -287,7 +287,7 @@ impl<'a> Machine<'a> {
                 };
                 self.trace.events.push(Event {
                     op,
-                    deed: Deed::Free,
+                    kind: EventKind::Free,
                     pointer: args[0],
                     object,
                     bytes: (0, OBJECT_BYTES),
@@ -300,8 +300,8 @@ impl<'a> Machine<'a> {
                 if !(0..=64).contains(&bytes) {
                     return Err(Undefined);
                 }
-                let from = self.touch(op, Deed::Read, args[1], bytes)?;
-                let to = self.touch(op, Deed::Write, args[0], bytes)?;
+                let from = self.touch(op, EventKind::Read, args[1], bytes)?;
+                let to = self.touch(op, EventKind::Write, args[0], bytes)?;
                 if from.0 == to.0 && from.1 < to.1 + bytes && to.1 < from.1 + bytes {
                     return Err(Undefined);
                 }

@@ -11,7 +11,7 @@ mod oracle;
 mod programs;
 mod scale;
 
-use gradus_analysis::{AccessKind, Alias, AliasOptions, Closure, Effects, MemoryAccess};
+use gradus_analysis::{AccessKind, Alias, AliasOptions, CallGraph, Effects, MemoryAccess};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value, parse};
 
 /// A unit parsed from text, and its function `@f`.
@@ -29,7 +29,7 @@ impl Program {
             Err(e) => panic!("{e}: {:?}\n{text}", e.labels),
         };
         let func = unit.function("f").expect("the text defines @f");
-        let closure = Closure::of(&unit, &[func]);
+        let closure = CallGraph::of(&unit, &[func]);
         let effects = Effects::of(&unit, &closure);
         Program {
             unit,

@@ -1,17 +1,17 @@
 //! Compares the analyses with executions of random programs: no execution may contradict an analysis.
 
 use crate::Program;
-use crate::machine::{Datum, Deed, Event, Iteration, Machine, Trace};
-use crate::programs::{Dice, Writer};
+use crate::machine::{Datum, Event, EventKind, Iteration, Machine, Trace};
+use crate::programs::{ProgramWriter, Rng};
 use gradus_analysis::{
-    AccessKind, AfterEnd, Alias, Availability, Bound, BoundId, Clobbers, Condition, Extents,
-    Linear, MemoryAccess, Root, Variance,
+    AccessKind, AccessRanges, Alias, Availability, BaseValue, Bound, BoundId, Clobbers, Condition,
+    ExitClobbers, MemoryAccess, Poly, Variance,
 };
 use gradus_ir::Value;
 use std::collections::HashMap;
 
 /// Evaluates a polynomial form in the integers.
-fn worth(form: &Linear, env: &HashMap<Value, Datum>) -> Option<i128> {
+fn evaluate_form(form: &Poly, env: &HashMap<Value, Datum>) -> Option<i128> {
     let mut sum = i128::from(form.constant);
     for (product, factor) in &form.terms {
         let mut part = i128::from(*factor);
@@ -38,7 +38,7 @@ fn check_value(alias: &Alias, value: Value, datum: Datum, env: &HashMap<Value, D
                 body.name(value)
             );
             let form = alias.forms.of_integer(unit, body, value);
-            let sum = worth(&form, env).expect("atoms are known");
+            let sum = evaluate_form(&form, env).expect("atoms are known");
             let same = if form.exact {
                 sum == n.into()
             } else {
@@ -48,10 +48,10 @@ fn check_value(alias: &Alias, value: Value, datum: Datum, env: &HashMap<Value, D
         }
         Datum::Ptr(object, at) => {
             let place = alias.forms.of_pointer(unit, body, value);
-            let Root::Value(root) = place.root else {
+            let BaseValue::Value(root) = place.root else {
                 return;
             };
-            let sum = worth(&place.offset, env).expect("atoms are known") as i64;
+            let sum = evaluate_form(&place.offset, env).expect("atoms are known") as i64;
             let start = env.get(&root).copied();
             let Some(Datum::Ptr(same, start)) = start else {
                 panic!("{:?} starts at {start:?}\n{text}", body.name(value));
@@ -74,10 +74,10 @@ struct Checked<'a> {
 
 impl Checked<'_> {
     fn access(&self, event: &Event) -> MemoryAccess {
-        let kind = match event.deed {
-            Deed::Read => AccessKind::Read,
-            Deed::Write => AccessKind::Write,
-            Deed::Free => AccessKind::Free,
+        let kind = match event.kind {
+            EventKind::Read => AccessKind::Read,
+            EventKind::Write => AccessKind::Write,
+            EventKind::Free => AccessKind::Free,
         };
         self.program.access(event.op, kind)
     }
@@ -90,7 +90,7 @@ impl Checked<'_> {
         let events = &self.trace.events;
         for (time, a) in events.iter().enumerate() {
             for b in &events[time + 1..] {
-                if !a.meets(b) || (a.deed == Deed::Read && b.deed == Deed::Read) {
+                if !a.meets(b) || (a.kind == EventKind::Read && b.kind == EventKind::Read) {
                     continue;
                 }
                 let (x, y) = (self.access(a), self.access(b));
@@ -99,7 +99,7 @@ impl Checked<'_> {
                 if same_iteration(a, b) {
                     assert!(self.alias.may_alias(&x, &y), "{}", self.say("alias", a, b));
                 }
-                if a.deed == Deed::Read {
+                if a.kind == EventKind::Read {
                     self.clobbered(a, b);
                 }
                 self.invariance(a, b);
@@ -109,8 +109,8 @@ impl Checked<'_> {
 
     fn clobbered(&self, read: &Event, later: &Event) {
         let fate = self.clobbers.fate(read.op);
-        let seen = match later.deed {
-            Deed::Write => fate.written_by.is_some(),
+        let seen = match later.kind {
+            EventKind::Write => fate.written_by.is_some(),
             _ => fate.written_by.is_some() || fate.freed_by.contains(&later.op),
         };
         assert!(seen, "{}", self.say("fate", read, later));
@@ -125,7 +125,7 @@ impl Checked<'_> {
     /// Checks that no access overlaps a read during a loop in which the read is invariant.
     fn invariance(&self, a: &Event, b: &Event) {
         for (read, other) in [(a, b), (b, a)] {
-            if read.deed != Deed::Read {
+            if read.kind != EventKind::Read {
                 continue;
             }
             for (depth, (lp, _)) in read.iteration.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Checked<'_> {
         let body = self.alias.body;
         let entry = body.first(body.root()).expect("the body has ops");
         let known = Availability::new(self.clobbers);
-        let extents = Extents::of(&known, &self.program.effects, entry);
+        let extents = AccessRanges::of(&known, &self.program.effects, entry);
         let met = |condition: &Condition| {
             let (low, high) = condition.range;
             let number = |id| self.number(&extents, id);
@@ -176,9 +176,14 @@ impl Checked<'_> {
         if !extents.conditions.iter().all(met) {
             return;
         }
-        for event in self.trace.events.iter().filter(|e| e.deed != Deed::Free) {
+        for event in self
+            .trace
+            .events
+            .iter()
+            .filter(|e| e.kind != EventKind::Free)
+        {
             let root = self.root(event.pointer);
-            let extent = extents.of_root(Root::Value(root));
+            let extent = extents.of_root(BaseValue::Value(root));
             let Some((low, high)) = extent.and_then(|e| e.range) else {
                 continue;
             };
@@ -201,8 +206,8 @@ impl Checked<'_> {
             .forms
             .of_pointer(self.alias.unit, self.alias.body, pointer);
         match place.root {
-            Root::Value(root) => root,
-            Root::Global(_) => pointer,
+            BaseValue::Value(root) => root,
+            BaseValue::Global(_) => pointer,
         }
     }
     fn trace_of(&self, value: Value) -> Option<Datum> {
@@ -212,7 +217,7 @@ impl Checked<'_> {
         }
         Some(self.trace.values.get(&value)?.first()?.1)
     }
-    fn number(&self, extents: &Extents, id: BoundId) -> Option<i128> {
+    fn number(&self, extents: &AccessRanges, id: BoundId) -> Option<i128> {
         let of = |id: &BoundId| self.number(extents, *id);
         Some(match &extents.bounds[id.0 as usize] {
             Bound::Constant(n) => i128::from(*n),
@@ -243,9 +248,9 @@ const ARGS: [Datum; 5] = [
 ];
 
 /// Runs and checks the program of a seed. Returns true if the program ran to its end.
-fn holds(seed: u64) -> bool {
-    let apart = Dice(seed).below(2) == 0;
-    let text = Writer::program(seed, apart);
+fn check_seed(seed: u64) -> bool {
+    let apart = Rng(seed).below(2) == 0;
+    let text = ProgramWriter::program(seed, apart);
     let program = Program::read(&text);
     let alias = program.alias();
     let mut args = ARGS;
@@ -258,7 +263,7 @@ fn holds(seed: u64) -> bool {
     let Ok(trace) = Machine::run(&program, &args, 2, &watch) else {
         return false;
     };
-    let clobbers = Clobbers::of(&alias, &program.effects, AfterEnd::default());
+    let clobbers = Clobbers::of(&alias, &program.effects, ExitClobbers::default());
     let checked = Checked {
         program: &program,
         alias: &alias,
@@ -274,9 +279,9 @@ fn holds(seed: u64) -> bool {
 }
 
 #[test]
-fn nothing_happens_that_the_analyses_exclude() {
+fn executions_agree_with_analyses() {
     const PROGRAMS: u64 = 600;
-    let done = (0..PROGRAMS).filter(|seed| holds(*seed)).count();
+    let done = (0..PROGRAMS).filter(|seed| check_seed(*seed)).count();
     assert!(
         done as u64 * 8 > PROGRAMS,
         "only {done} programs ran to their end"

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 /// A small pseudo-random number generator (Steele et al., SplitMix64).
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Rng(pub(crate) u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,8 +19,8 @@ impl Dice {
     }
 }
 
-pub(crate) struct Writer {
-    dice: Dice,
+pub(crate) struct ProgramWriter {
+    dice: Rng,
     text: String,
     next: usize,
     ints: Vec<String>,
@@ -29,11 +29,11 @@ pub(crate) struct Writer {
     budget: usize,
 }
 
-impl Writer {
+impl ProgramWriter {
     /// Returns the text of a program. `apart` states that the first two arguments never overlap.
     pub(crate) fn program(seed: u64, apart: bool) -> String {
-        let mut writer = Writer {
-            dice: Dice(seed),
+        let mut writer = ProgramWriter {
+            dice: Rng(seed),
             text: String::from(
                 "attrs 0 = param(noalias) param() param() param() param()\n\
                  declare @malloc(i64) -> ptr\ndeclare @free(ptr)\n\

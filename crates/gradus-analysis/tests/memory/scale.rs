@@ -1,16 +1,16 @@
 //! Scaling tests on large bodies: linear time, and no failure at great depth.
 
 use crate::Program;
-use gradus_analysis::{AfterEnd, Clobbers, Variance};
+use gradus_analysis::{Clobbers, ExitClobbers, Variance};
 use gradus_ir::{Body, OpKind};
 use std::fmt::Write;
 use std::time::Instant;
 
 /// Runs all analyses. Returns the number of clobbered loads and the time in seconds.
-fn look(p: &Program) -> (usize, f64) {
+fn analyse_all(p: &Program) -> (usize, f64) {
     let start = Instant::now();
     let alias = p.alias();
-    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let c = Clobbers::of(&alias, &p.effects, ExitClobbers::default());
     let body: &Body = p.body();
     let loads = body
         .walk(body.root())
@@ -35,12 +35,12 @@ fn straight(n: usize) -> Program {
 }
 
 #[test]
-fn straight_line_code_is_looked_at_in_proportion() {
+fn straight_line_code_is_linear() {
     // Alternates eight runs on a small body with one run on a body eight times as large: interruptions
     // affect both alike. The fastest of several runs of each counts.
     let (small, large) = (straight(2_000), straight(16_000));
     let times = |p: &Program, times: usize| {
-        let runs = (0..times).map(|_| look(p));
+        let runs = (0..times).map(|_| analyse_all(p));
         runs.map(|(clobbered, seconds)| {
             assert_eq!(clobbered, 0);
             seconds
@@ -67,7 +67,7 @@ fn twenty_thousand_nested_exits() {
         text.push_str("yield }\n");
     }
     text.push_str("return }");
-    let (clobbered, seconds) = look(&Program::read(&text));
+    let (clobbered, seconds) = analyse_all(&Program::read(&text));
     assert_eq!(clobbered, depth);
     assert!(seconds < 5.0, "{seconds} s");
 }
@@ -83,7 +83,7 @@ fn two_hundred_nested_loops() {
     }
     text.push_str("return }");
     let p = Program::read(&text);
-    let (clobbered, seconds) = look(&p);
+    let (clobbered, seconds) = analyse_all(&p);
     assert_eq!(clobbered, 0);
     assert!(seconds < 5.0, "{seconds} s");
 }
@@ -100,5 +100,5 @@ fn a_chain_of_five_thousand_calls() {
     }
     text.push_str("func @f(%x: ptr) { %v = load %x -> f64 call @g4999(%x) return }");
     let p = Program::read(&text);
-    assert_eq!(look(&p).0, 1);
+    assert_eq!(analyse_all(&p).0, 1);
 }

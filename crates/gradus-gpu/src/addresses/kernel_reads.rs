@@ -65,7 +65,7 @@ impl Reads {
             for op in body.walk(region) {
                 let accesses = facts.effects.of_op(unit, body, op);
                 let (written, read): (Vec<_>, Vec<_>) =
-                    accesses.into_iter().partition(MemoryAccess::destroys);
+                    accesses.into_iter().partition(MemoryAccess::is_clobber);
                 if written.is_empty() && reads_only(unit, body, facts, op) {
                     reads.push((op, read));
                 } else if is_seen(unit, body, op) {

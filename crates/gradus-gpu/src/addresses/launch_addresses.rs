@@ -10,7 +10,7 @@
 //! [`MOST`] threads in total, which is tested at run time.
 
 use crate::host_launches::Launch;
-use gradus_analysis::{Alias, MemoryAccess, Place, Root};
+use gradus_analysis::{Alias, BaseValue, MemoryAccess, MemoryRegion};
 use gradus_ir::{
     BinaryOp, CastOp, Definition, Flags, IntPredicate, MAX_BLOCK_THREADS, Op, OpKind, SpmdKind,
     Value,
@@ -112,7 +112,7 @@ impl Sum {
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     /// The base address.
-    pub root: Root,
+    pub root: BaseValue,
     /// Byte strides of the products with ranks.
     steps: BTreeMap<Vec<Atom>, i128>,
     /// Launch-uniform byte terms.
@@ -143,11 +143,11 @@ impl<'a> Places<'a> {
     /// The address of an access, if a polynomial in ranks over a base address known before the launch.
     pub fn spot(&self, access: &MemoryAccess) -> Option<Spot> {
         let (unit, body) = (self.alias.unit, self.alias.body);
-        let Place::At(pointer) = access.place else {
+        let MemoryRegion::At(pointer) = access.place else {
             return None;
         };
         let place = self.alias.forms.of_pointer(unit, body, pointer);
-        if let Root::Value(root) = place.root
+        if let BaseValue::Value(root) = place.root
             && self.is_inside(root)
         {
             return None;
@@ -186,14 +186,14 @@ impl<'a> Places<'a> {
     }
 
     /// The base address of an access, if known before the launch.
-    pub fn root(&self, access: &MemoryAccess) -> Option<Root> {
-        let Place::At(pointer) = access.place else {
+    pub fn root(&self, access: &MemoryAccess) -> Option<BaseValue> {
+        let MemoryRegion::At(pointer) = access.place else {
             return None;
         };
         let (unit, body) = (self.alias.unit, self.alias.body);
         let root = self.alias.forms.of_pointer(unit, body, pointer).root;
         match root {
-            Root::Value(value) if self.is_inside(value) => None,
+            BaseValue::Value(value) if self.is_inside(value) => None,
             _ => Some(root),
         }
     }

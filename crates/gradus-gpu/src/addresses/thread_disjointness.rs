@@ -11,7 +11,7 @@
 
 use crate::fission::skeleton::Spine;
 use crate::fission::uniformity::Levels;
-use gradus_analysis::{Alias, Linear, MemoryAccess, Monomial, Object, Place, Root};
+use gradus_analysis::{Alias, BaseValue, MemoryAccess, MemoryRegion, Monomial, Object, Poly};
 use gradus_ir::{AllocaStorage, Definition, MAX_BLOCK_THREADS, Op, OpKind, Value};
 
 /// Accesses of the threads of a block.
@@ -47,8 +47,8 @@ impl Cells<'_> {
     /// Returns whether an access of a thread and an access of another thread may conflict.
     pub fn may_meet(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         // Every thread has its own `errno`.
-        let reads = !x.destroys() && !y.destroys();
-        if reads || x.place == Place::Errno || y.place == Place::Errno {
+        let reads = !x.is_clobber() && !y.is_clobber();
+        if reads || x.place == MemoryRegion::Errno || y.place == MemoryRegion::Errno {
             return false;
         }
         self.alias.may_alias_any_iteration(x, y)
@@ -63,7 +63,8 @@ impl Cells<'_> {
         };
         let freed = false;
         let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
-        let mut met = pairs.filter(|(a, b)| self.alias.objects_may_meet(a.object, b.object, freed));
+        let mut met =
+            pairs.filter(|(a, b)| self.alias.objects_may_alias(a.object, b.object, freed));
         met.all(|(a, b)| {
             a.object == b.object && !a.old && !b.old && {
                 match self.alias.points_to.object(a.object) {
@@ -86,7 +87,7 @@ impl Cells<'_> {
 
     /// Returns whether different threads access different cells.
     fn other_cells(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
-        let (Place::At(p), Place::At(q)) = (x.place, y.place) else {
+        let (MemoryRegion::At(p), MemoryRegion::At(q)) = (x.place, y.place) else {
             return false;
         };
         let of = |pointer| {
@@ -103,10 +104,10 @@ impl Cells<'_> {
         a.common == b.common && (self.ranges_part(&a, &b) || self.steps_part(&a, &b))
     }
 
-    fn is_common_root(&self, root: Root) -> bool {
+    fn is_common_root(&self, root: BaseValue) -> bool {
         match root {
-            Root::Global(_) => true,
-            Root::Value(value) => {
+            BaseValue::Global(_) => true,
+            BaseValue::Value(value) => {
                 let alloca = self.alias.body.def_op(value);
                 alloca.is_some_and(|op| self.is_shared(op)) || self.is_common(value)
             }
@@ -128,7 +129,7 @@ impl Cells<'_> {
         }
     }
 
-    fn cell(&self, access: &MemoryAccess, offset: &Linear) -> Option<Cell> {
+    fn cell(&self, access: &MemoryAccess, offset: &Poly) -> Option<Cell> {
         let first = i128::from(offset.constant) + i128::from(access.offset);
         let mut cell = Cell {
             steps: Vec::new(),
@@ -279,7 +280,7 @@ fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)
 }
 
 /// The bounds of a sum.
-pub(crate) fn hull(alias: &Alias, sum: &Linear) -> Option<(i128, i128)> {
+pub(crate) fn hull(alias: &Alias, sum: &Poly) -> Option<(i128, i128)> {
     let mut hull = (i128::from(sum.constant), i128::from(sum.constant));
     for (product, factor) in &sum.terms {
         let (low, high) = bounds(alias, product, *factor)?;

@@ -25,7 +25,7 @@ use crate::opt::thread_interchange::{InStep, in_step};
 use crate::report::{self, KernelRecord};
 use crate::warp::races;
 use crate::{Facts, Findings, Options, blocks_in};
-use gradus_analysis::LinearForms;
+use gradus_analysis::PolyForms;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Runs the pass.
@@ -63,7 +63,7 @@ fn block_to_loops(
 ) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (spine, levels) = cut_points(unit, body, block, reads, options)?;
     let mut doubts = doubtful(unit, body, &spine, &levels);
-    let forms = LinearForms::of(unit, body);
+    let forms = PolyForms::of(unit, body);
     doubts.extend(races::find(unit, body, &spine, &levels, &forms));
     let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     if let Some(op) = homes.open(unit, body) {

@@ -32,7 +32,7 @@ use crate::fission::thread_storage::Homes;
 use crate::fission::uniformity::Levels;
 use crate::report::crossing;
 use crate::{Facts, Findings, Options, blocks_in};
-use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, Object, Place};
+use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, MemoryRegion, Object};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -237,7 +237,7 @@ impl Sides<'_> {
             found.push(MemoryAccess {
                 op,
                 kind: AccessKind::Write,
-                place: Place::Reachable,
+                place: MemoryRegion::Reachable,
                 offset: 0,
                 size: None,
                 count: None,

@@ -19,7 +19,7 @@ use crate::addresses::thread_disjointness::hull;
 use crate::fission::skeleton::Spine;
 use crate::opt::thread_interchange::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
-use gradus_analysis::{Alias, Linear, Root};
+use gradus_analysis::{Alias, BaseValue, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
     Access, AllocaInfo, AllocaStorage, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind,
@@ -154,7 +154,7 @@ impl Find<'_> {
     /// The shared array that an address points into.
     fn array(&self, pointer: Value) -> Option<Array> {
         let (unit, body) = (self.alias.unit, self.alias.body);
-        let Root::Value(root) = self.alias.forms.of_pointer(unit, body, pointer).root else {
+        let BaseValue::Value(root) = self.alias.forms.of_pointer(unit, body, pointer).root else {
             return None;
         };
         let op = body.def_op(root)?;
@@ -197,9 +197,9 @@ impl Find<'_> {
         terms: &[(Value, i64)],
         index: Value,
         place: Value,
-    ) -> Option<Linear> {
+    ) -> Option<Poly> {
         let (unit, body) = (self.alias.unit, self.alias.body);
-        let mut sum = Linear::constant(offset);
+        let mut sum = Poly::constant(offset);
         for &(value, stride) in terms {
             let value = if value == index { place } else { value };
             let form = self.alias.forms.of_integer(unit, body, value);
@@ -237,7 +237,7 @@ impl Find<'_> {
         let mut touched = inner.flat_map(|op| effects.of_op(unit, body, op));
         touched.all(|own| {
             let meets = |read| self.alias.may_alias_any_iteration(read, &own);
-            !own.destroys() || !reads.iter().any(meets)
+            !own.is_clobber() || !reads.iter().any(meets)
         })
     }
 }

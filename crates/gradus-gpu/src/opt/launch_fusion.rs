@@ -24,7 +24,7 @@ use crate::addresses::kernel_reads::is_seen;
 use crate::addresses::launch_addresses::{Places, Spot};
 use crate::host_launches::{BEGIN, Launch, is_call_of};
 use crate::{Facts, Findings, Options};
-use gradus_analysis::{Alias, AliasOptions, MemoryAccess, Place, Root};
+use gradus_analysis::{Alias, AliasOptions, BaseValue, MemoryAccess, MemoryRegion};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -65,7 +65,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
 struct Chain {
     links: Vec<Link>,
     /// Pairs of base addresses that must be in distinct objects.
-    apart: Vec<(Root, Root)>,
+    apart: Vec<(BaseValue, BaseValue)>,
 }
 
 impl From<Link> for Chain {
@@ -196,7 +196,7 @@ impl Find<'_> {
 
     /// The pairs of base addresses to be tested at run time if a launch joins a chain; `None` if not
     /// fusible.
-    fn all_told_apart(&self, chain: &Chain, link: &Link) -> Option<Vec<(Root, Root)>> {
+    fn all_told_apart(&self, chain: &Chain, link: &Link) -> Option<Vec<(BaseValue, BaseValue)>> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let first = chain.links.first()?;
         let same = |(a, b): (&Value, &Value)| {
@@ -245,7 +245,8 @@ impl Find<'_> {
         let Some(writes) = self.accesses(launch) else {
             return false;
         };
-        let writes: Vec<&MemoryAccess> = writes.iter().filter(|access| access.destroys()).collect();
+        let writes: Vec<&MemoryAccess> =
+            writes.iter().filter(|access| access.is_clobber()).collect();
         let loads = ops
             .iter()
             .filter(|op| matches!(body.kind(**op), OpKind::Load(_)));
@@ -267,14 +268,14 @@ impl Find<'_> {
                 return None;
             }
             let own = effects.of_op(unit, body, op).into_iter();
-            found.extend(own.filter(|access| access.place != Place::Errno));
+            found.extend(own.filter(|access| access.place != MemoryRegion::Errno));
         }
         Some(found)
     }
 
     /// The pairs of base addresses to be tested at run time for two launches without conflicts between
     /// different threads; `None` if a conflict is possible.
-    fn told_apart(&self, left: &Launch, right: &Launch) -> Option<Vec<(Root, Root)>> {
+    fn told_apart(&self, left: &Launch, right: &Launch) -> Option<Vec<(BaseValue, BaseValue)>> {
         let (first, second) = (self.accesses(left)?, self.accesses(right)?);
         if first.len().saturating_mul(second.len()) > PAIRS {
             return None;
@@ -287,7 +288,7 @@ impl Find<'_> {
         let mut apart = Vec::new();
         for (x, a) in first.iter().zip(&from) {
             for (y, b) in second.iter().zip(&to) {
-                let reads = !x.destroys() && !y.destroys();
+                let reads = !x.is_clobber() && !y.is_clobber();
                 if reads || !self.bare.may_alias_any_iteration(x, y) {
                     continue;
                 }
@@ -376,14 +377,15 @@ fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
 
 /// Arguments of the query for two base addresses. A global variable lies in no allocation and is passed as
 /// null.
-fn starts(b: &mut Builder<'_>, p: Root, q: Root) -> Vec<Value> {
+fn starts(b: &mut Builder<'_>, p: BaseValue, q: BaseValue) -> Vec<Value> {
     match (p, q) {
-        (Root::Value(p), Root::Value(q)) => vec![p, q],
-        (Root::Value(p), Root::Global(_)) | (Root::Global(_), Root::Value(p)) => {
+        (BaseValue::Value(p), BaseValue::Value(q)) => vec![p, q],
+        (BaseValue::Value(p), BaseValue::Global(_))
+        | (BaseValue::Global(_), BaseValue::Value(p)) => {
             let none = b.zero(b.body.ty(p));
             vec![p, none]
         }
-        (Root::Global(_), Root::Global(_)) => {
+        (BaseValue::Global(_), BaseValue::Global(_)) => {
             let none = b.unit.types.ptr();
             let none = b.zero(none);
             vec![none, none]

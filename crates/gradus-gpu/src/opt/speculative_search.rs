@@ -18,7 +18,7 @@
 
 use crate::fission::emit::reached_end;
 use crate::{Facts, Findings, Options};
-use gradus_analysis::{Alias, Root};
+use gradus_analysis::{Alias, BaseValue};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -247,7 +247,7 @@ fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Optio
     (is_next && own.next().is_none() && !varying.contains(&address.base)).then_some(())?;
     // Excludes local and global objects: the compiler knows their size, and could exploit an access out of
     // bounds.
-    let Root::Value(root) = alias.forms.of_pointer(unit, body, address.base).root else {
+    let BaseValue::Value(root) = alias.forms.of_pointer(unit, body, address.base).root else {
         return None;
     };
     let own = body

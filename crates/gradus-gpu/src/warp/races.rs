@@ -20,7 +20,7 @@
 
 use crate::fission::skeleton::Spine;
 use crate::fission::uniformity::Levels;
-use gradus_analysis::{LinearForms, Monomial, Root};
+use gradus_analysis::{BaseValue, Monomial, PolyForms};
 use gradus_ir::{
     AllocaStorage, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,
     Region, Unit, Value,
@@ -40,7 +40,7 @@ pub(crate) fn find(
     body: &Body,
     spine: &Spine,
     levels: &Levels,
-    forms: &LinearForms,
+    forms: &PolyForms,
 ) -> Option<Diagnostic> {
     let look = Look {
         unit,
@@ -113,7 +113,7 @@ struct Look<'a> {
     body: &'a Body,
     spine: &'a Spine,
     levels: &'a Levels,
-    forms: &'a LinearForms,
+    forms: &'a PolyForms,
 }
 
 impl Look<'_> {
@@ -126,7 +126,7 @@ impl Look<'_> {
         let place = self
             .forms
             .of_pointer(self.unit, self.body, self.address(op));
-        let Root::Value(root) = place.root else {
+        let BaseValue::Value(root) = place.root else {
             return None;
         };
         let array = self.body.def_op(root)?;

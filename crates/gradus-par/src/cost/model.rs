@@ -12,7 +12,7 @@
 //! - If LLVM can vectorise the iterations, ops on 32 bits or less count half: a register holds twice as many
 //!   elements.
 
-use gradus_analysis::Closure;
+use gradus_analysis::CallGraph;
 use gradus_ir::externals::{ExternalFn, MathFn, MemoryFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
@@ -121,7 +121,7 @@ impl Cost {
 impl Costs {
     /// Computes the costs of all functions reachable from `functions`.
     pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Costs {
-        let closure = Closure::of(unit, functions);
+        let closure = CallGraph::of(unit, functions);
         let mut costs = Costs::default();
         for component in closure.components() {
             for &func in &component.functions {

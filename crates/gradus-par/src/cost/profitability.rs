@@ -18,7 +18,7 @@ use crate::lower::abi::Entry;
 use crate::lower::loops::may_be_serial;
 use crate::lower::serial_fallback::{is_between, make_serial_around};
 use crate::prepare_ad::tasks_as_loops;
-use gradus_analysis::Closure;
+use gradus_analysis::CallGraph;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, LocId, Op, Unit, Value};
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ pub fn weigh(
 
 /// Returns the possibly concurrent derivatives reachable from `called`.
 fn closed(unit: &Unit, called: &[FuncId], alone: &HashMap<FuncId, FuncId>) -> Vec<FuncId> {
-    let closure = Closure::of(unit, called);
+    let closure = CallGraph::of(unit, called);
     let reached = closure.functions().iter().copied();
     reached.filter(|func| alone.contains_key(func)).collect()
 }

@@ -13,7 +13,7 @@
 
 use crate::Lowering;
 use crate::lower::abi::Entry;
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_edit::field_address;
 use gradus_ir::{
     AttrSet, Body, Builder, CallInfo, ConstId, ConstKind, FuncId, IntPredicate, LandingPad, Op,
@@ -32,7 +32,7 @@ pub(crate) struct Throws {
 impl Throws {
     /// Analyses the functions reachable from `functions`.
     pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Throws {
-        let closure = Closure::of(unit, functions);
+        let closure = CallGraph::of(unit, functions);
         let mut found = Throws::default();
         for component in closure.components() {
             // Within a call cycle, a fixpoint from "nothing throws".

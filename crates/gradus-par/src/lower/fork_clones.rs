@@ -15,7 +15,7 @@
 
 use crate::lower::serial;
 use crate::lower::tasks;
-use gradus_analysis::Closure;
+use gradus_analysis::CallGraph;
 use gradus_ir::{
     AttrSet, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Op, OpKind, Region,
     TailKind, Type, Unit, Value,
@@ -70,7 +70,7 @@ pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
 
 /// Selects the functions to clone: members of call cycles with spawns, and their callees that spawn too.
 fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
-    let closure = Closure::of(unit, functions);
+    let closure = CallGraph::of(unit, functions);
     let mut spawning: HashSet<FuncId> = HashSet::new();
     let mut open: Vec<FuncId> = Vec::new();
     for component in closure.components() {
@@ -104,7 +104,7 @@ fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
 }
 
 /// Returns the direct callees of `func` that have bodies.
-fn callees(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<FuncId> {
+fn callees(unit: &Unit, closure: &CallGraph, func: FuncId) -> Vec<FuncId> {
     let Some(body) = unit.functions[func].body.as_deref() else {
         return Vec::new();
     };

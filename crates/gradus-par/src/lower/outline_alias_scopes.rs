@@ -41,7 +41,7 @@ pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Ef
     }
     let meets = |touch: &Touch, object: ObjectId| {
         let mut own = touch.objects.iter();
-        own.any(|mine| alias.objects_may_meet(*mine, object, false))
+        own.any(|mine| alias.objects_may_alias(*mine, object, false))
     };
     let statements: Vec<(Op, Vec<ObjectId>, Vec<ObjectId>)> = touches
         .iter()
@@ -113,7 +113,7 @@ fn shared(body: &Body, alias: &Alias<'_>, touches: &[Touch]) -> Vec<ObjectId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_analysis::Closure;
+    use gradus_analysis::CallGraph;
     use gradus_ir::parse;
 
     /// Returns, for each access in the region of a test program, the number of scopes and the number of
@@ -134,7 +134,7 @@ mod tests {
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let f = unit.function("f").expect("it is there");
-        let effects = Effects::of(&unit, &Closure::of(&unit, &[f]));
+        let effects = Effects::of(&unit, &CallGraph::of(&unit, &[f]));
         let mut body = unit.functions[f].body.take().expect("it has code");
         state(&mut unit, f, &mut body, &effects);
         let is_access = |op: &Op| {

@@ -26,7 +26,8 @@ mod same_iteration;
 use crate::opt::fusion::same_iteration::Iterations;
 use crate::opt::tsan_atomics::is_watched;
 use gradus_analysis::{
-    AccessKind, AfterEnd, Alias, AliasOptions, Clobbers, Closure, Effects, MemoryAccess, Root,
+    AccessKind, Alias, AliasOptions, BaseValue, CallGraph, Clobbers, Effects, ExitClobbers,
+    MemoryAccess,
 };
 use gradus_edit::is_pure;
 use gradus_ir::externals::ExternalFn;
@@ -133,7 +134,7 @@ pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Ve
     if !options.race_free {
         return Vec::new();
     }
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let mut found = Vec::new();
     for &func in functions {
         if is_watched(unit, func) {
@@ -239,7 +240,7 @@ impl Find<'_> {
         pairs: &[(Op, Op)],
     ) -> Vec<(Op, Op)> {
         let alias = Alias::new(unit, Some(func), body, effects, options);
-        let clobbers = Clobbers::of(&alias, effects, AfterEnd::default());
+        let clobbers = Clobbers::of(&alias, effects, ExitClobbers::default());
         let find = Find {
             alias: &alias,
             clobbers: &clobbers,
@@ -253,8 +254,8 @@ impl Find<'_> {
         let body = self.alias.body;
         let ops = |lp: Op| body.walk(body.op_regions(lp)[0]).count();
         ops(first) + ops(second) <= OPS
-            && !self.clobbers.may_stop_in(first)
-            && !self.clobbers.may_stop_in(second)
+            && !self.clobbers.may_exit_in(first)
+            && !self.clobbers.may_exit_in(second)
             && self.may_wait(first, second)
             && self.is_straight(first) == self.is_straight(second)
             && self.keep_apart(first, second)
@@ -276,7 +277,7 @@ impl Find<'_> {
             let reads = self.clobbers.reads_of(op).iter();
             let changes = reads
                 .copied()
-                .any(|read| self.clobbers.destroyed_in(&read, first));
+                .any(|read| self.clobbers.clobbered_in(&read, first));
             if changes || is_needed_at(op) {
                 return false;
             }
@@ -312,7 +313,7 @@ impl Find<'_> {
         let (one, other) = (self.accesses(first), self.accesses(second));
         let (starts, others) = (self.starts(&one), self.starts(&other));
         let shares = starts.iter().any(|start| others.contains(start));
-        let arrays: HashSet<Root> = starts.union(&others).copied().collect();
+        let arrays: HashSet<BaseValue> = starts.union(&others).copied().collect();
         if !shares || arrays.len() > ARRAYS || one.len() * other.len() > PAIRS {
             return false;
         }
@@ -324,7 +325,7 @@ impl Find<'_> {
             second,
         };
         let is_apart = |(a, b): (&MemoryAccess, &MemoryAccess)| {
-            !a.destroys() && !b.destroys()
+            !a.is_clobber() && !b.is_clobber()
                 || !self.alias.may_alias_within(a, b, frame)
                 || iterations.meet_as_one(a, b)
                 || is_planted(Mutant::LoopFusionUnchecked)
@@ -334,7 +335,7 @@ impl Find<'_> {
     }
 
     /// Returns the base addresses of the accesses, without deallocations.
-    fn starts(&self, accesses: &[MemoryAccess]) -> HashSet<Root> {
+    fn starts(&self, accesses: &[MemoryAccess]) -> HashSet<BaseValue> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let plain = accesses.iter().filter(|a| a.kind != AccessKind::Free);
         let pointers = plain.filter_map(|a| a.ptr());

@@ -12,7 +12,7 @@
 //! concurrent iteration. The value read is then unused. ThreadSanitizer would report the read: instrumented
 //! functions stay unchanged.
 
-use gradus_analysis::{AfterEnd, Alias, AliasOptions, Clobbers, Effects};
+use gradus_analysis::{Alias, AliasOptions, Clobbers, Effects, ExitClobbers};
 use gradus_edit::{ValueMap, clone_op_within, is_dereferenceable};
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value};
 
@@ -30,7 +30,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
             return;
         }
         let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
-        let clobbers = Clobbers::of(&alias, effects, AfterEnd::default());
+        let clobbers = Clobbers::of(&alias, effects, ExitClobbers::default());
         let moved = loads.into_iter().filter_map(|op| {
             destination(body, op, |around| clobbers.invariant_in(op, around)).map(|to| (op, to))
         });
@@ -85,7 +85,7 @@ fn is_defined_in(body: &Body, value: Value, op: Op) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_analysis::Closure;
+    use gradus_analysis::CallGraph;
     use gradus_ir::parse;
 
     /// Returns true if the variable is read outside of the inner loop with `code` under `condition`.
@@ -103,7 +103,7 @@ mod tests {
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let f = unit.function("f").expect("it is there");
-        let effects = Effects::of(&unit, &Closure::of(&unit, &[f]));
+        let effects = Effects::of(&unit, &CallGraph::of(&unit, &[f]));
         let mut body = unit.functions[f].body.take().expect("it has code");
         read(&mut unit, f, &mut body, &effects);
         let reads = |op: &Op| {

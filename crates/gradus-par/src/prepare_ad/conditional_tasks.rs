@@ -12,7 +12,7 @@
 //! their tasks in order.
 
 use crate::prepare_ad::tasks_as_loops::{all, scope_of};
-use gradus_analysis::Closure;
+use gradus_analysis::CallGraph;
 use gradus_edit::{ValueMap, clone_op_within, inline_region};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, TypeId, Unit, Use, Value};
 use std::collections::HashSet;
@@ -175,6 +175,6 @@ pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
             called.extend(inside.filter_map(|op| unit.callee(body, op)));
         }
     }
-    let closure = Closure::of(unit, &called);
+    let closure = CallGraph::of(unit, &called);
     closure.functions().iter().copied().collect()
 }

@@ -13,7 +13,7 @@ use crate::thread_count::queries::{
     around, asks_openmp, counted, in_versions, is_loop, is_of_ranks, loops_of, outermost, sizes,
 };
 use crate::thread_count::taint::{Context, Followed};
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
@@ -23,7 +23,7 @@ use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Va
 /// Teams with a stated number of ranks are exempt: their number is fixed. Returns `None` if a team or a
 /// team-size query is inside of such a loop, or such a loop is inside of a team.
 pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(FuncId, Op)>> {
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let mut found = Vec::new();
     let mut leaves = false;
     for (func, body) in with_bodies(unit, functions) {

@@ -25,7 +25,7 @@
 use crate::thread_count::guards::{guard, is_guarded};
 use crate::thread_count::sentinels;
 use crate::thread_count::taint::{Context, Followed};
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
@@ -169,7 +169,7 @@ impl Asked {
         let roots = others
             .map(|(func, _)| func)
             .chain(projected.iter().copied());
-        let closure = Closure::of(unit, &roots.collect::<Vec<_>>());
+        let closure = CallGraph::of(unit, &roots.collect::<Vec<_>>());
         let loses_teams = |(func, body): &(FuncId, &Body)| {
             projected.contains(func) && teams(body).next().is_some()
         };

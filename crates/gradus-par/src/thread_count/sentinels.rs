@@ -7,7 +7,7 @@
 
 use crate::thread_count::queries::ranks;
 use crate::thread_count::taint::{Context, Followed};
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Definition, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
@@ -115,7 +115,7 @@ fn same_place(body: &Body, one: Value, other: Value) -> bool {
 /// satisfy `loses`, or by callees that receive the rank.
 pub(crate) fn known_to_others(
     unit: &Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     effects: &Effects,
     loses: &dyn Fn(&(FuncId, &Body)) -> bool,
 ) -> Vec<(FuncId, Option<LocId>)> {

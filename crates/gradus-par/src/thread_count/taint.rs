@@ -8,7 +8,9 @@
 //! floats computed from the count by arithmetic, and floats selected by the count among constants. Memory
 //! private to the body is tracked like values.
 
-use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
+use gradus_analysis::{
+    AccessKind, Effects, MemoryAccess, MemoryRegion, Nest, Object, ObjectId, PointsTo,
+};
 use gradus_ir::externals::{ExternalFn, OpenMpFn, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
@@ -59,7 +61,8 @@ impl<'a> Context<'a> {
     pub(crate) fn is_private(&self, ptr: Value) -> bool {
         let mut targets = self.points.targets(self.body, ptr).iter();
         targets.all(|target| {
-            self.points.is_own(target.object) && !self.returned.contains(&target.object)
+            self.points.is_private_or_strand_shared(target.object)
+                && !self.returned.contains(&target.object)
         })
     }
 
@@ -502,7 +505,7 @@ impl<'a> Followed<'a> {
                 if !self.context.unit.types.is_ptr(body.ty(value)) =>
             {
                 let mut accesses = self.accesses(op).into_iter();
-                self.leaves |= accesses.any(|a| a.destroys() && a.ptr().is_some());
+                self.leaves |= accesses.any(|a| a.is_clobber() && a.ptr().is_some());
                 self.all(results, share);
             }
             _ => self.leaves = true,
@@ -579,13 +582,13 @@ impl<'a> Followed<'a> {
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 for access in self.accesses(op) {
                     match access.place {
-                        Place::At(ptr) if !elsewhere(ptr) => {
+                        MemoryRegion::At(ptr) if !elsewhere(ptr) => {
                             if access.kind == AccessKind::Write {
                                 self.keep(ptr, Share::Chosen, true);
                             }
                         }
-                        Place::Inaccessible | Place::Errno | Place::Frame => {}
-                        _ if access.destroys() => self.leaves = true,
+                        MemoryRegion::Inaccessible | MemoryRegion::Errno | MemoryRegion::Frame => {}
+                        _ if access.is_clobber() => self.leaves = true,
                         _ => self.guards |= share == Share::Made,
                     }
                 }

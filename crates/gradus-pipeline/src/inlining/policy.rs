@@ -8,7 +8,7 @@
 //! accessed object.
 
 use crate::rewrite_call_sites::is_compiled_alike;
-use gradus_analysis::{Closure, Nest};
+use gradus_analysis::{CallGraph, Nest};
 use gradus_edit::{inline_call, is_pure};
 use gradus_ir::externals::lookup;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
@@ -30,7 +30,7 @@ const WRITES: u64 = 0xaa;
 /// Returns the callers with such calls: their bodies are new, or the calls may be moved.
 pub(crate) fn take_in(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: &[FuncId],
     callers: &[FuncId],
 ) -> Vec<FuncId> {
@@ -75,7 +75,7 @@ pub(crate) fn take_in(
 }
 
 /// Returns the number of calls of a function in the closure; an address-taken function counts two more.
-fn uses(closure: &Closure, func: FuncId) -> usize {
+fn uses(closure: &CallGraph, func: FuncId) -> usize {
     let taken = closure.address_taken().contains(&func);
     closure.calls_of(func).len() + if taken { 2 } else { 0 }
 }
@@ -113,7 +113,7 @@ fn code(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
 /// Inlines the small functions of a closure into `functions`. Returns the functions with new bodies.
 pub(crate) fn take_in_small(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: &[FuncId],
 ) -> Vec<FuncId> {
     let mut small: HashMap<FuncId, Box<Body>> = HashMap::new();
@@ -159,7 +159,7 @@ fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) 
 /// inlined needs a separate tape block per iteration. Functions for which `kept` holds stay calls.
 pub(crate) fn take_in_straight(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: &[FuncId],
     kept: impl Fn(FuncId) -> bool,
 ) {
@@ -173,7 +173,7 @@ pub(crate) fn take_in_straight(
 /// shows its iterations' memory accesses. Returns the functions with new bodies.
 pub(crate) fn take_in_short(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: &[FuncId],
 ) -> Vec<FuncId> {
     into_loops(unit, closure, closure.functions(), |unit, callee| {
@@ -187,7 +187,7 @@ pub(crate) fn take_in_short(
 /// the functions with new bodies.
 fn into_loops(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     callers: &[FuncId],
     code: impl Fn(&Unit, FuncId) -> Option<Box<Body>>,
 ) -> Vec<FuncId> {
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn what_forks_and_has_one_caller_goes_there_along_the_chain() {
         let (mut unit, all) = unit();
-        let closure = Closure::of(&unit, &all);
+        let closure = CallGraph::of(&unit, &all);
         let outer = unit.function("outer").expect("it is there");
         let forking: Vec<FuncId> = all.iter().copied().filter(|f| forks(&unit, *f)).collect();
         assert_eq!(take_in(&mut unit, &closure, &forking, &[outer]), [outer]);
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn small_functions_are_their_code() {
         let (mut unit, all) = unit();
-        let closure = Closure::of(&unit, &all);
+        let closure = CallGraph::of(&unit, &all);
         let of = |unit: &Unit, name: &str| unit.function(name).expect("it is there");
         let callers = [of(&unit, "outer"), of(&unit, "middle"), of(&unit, "again")];
         assert_eq!(take_in_small(&mut unit, &closure, &callers), callers[..2]);

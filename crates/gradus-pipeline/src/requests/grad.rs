@@ -17,7 +17,7 @@ use crate::wire::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };
-use gradus_analysis::{Closure, Effects, written_behind};
+use gradus_analysis::{CallGraph, Effects, indirect_outputs};
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, TypeId,
     Unit, Value,
@@ -228,12 +228,12 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn of(unit: &'a Unit, func: FuncId) -> Self {
-        let closure = Closure::of(unit, &[func]);
+        let closure = CallGraph::of(unit, &[func]);
         Written {
             unit,
             func,
             effects: Effects::of(unit, &closure),
-            behind: written_behind(unit, &closure, func),
+            behind: indirect_outputs(unit, &closure, func),
         }
     }
 
@@ -252,7 +252,7 @@ impl<'a> Written<'a> {
             .any(|name| attrs.param(index, name).is_some());
         let shown = self.effects.of_function(self.func).is_some_and(|all| {
             let param = all.param(index);
-            param.writes.is_nothing() && !param.captures && !param.returned && !all.other.writes
+            param.writes.is_nothing() && !param.captures && !param.returned && !all.reachable.writes
         });
         stated || shown
     }

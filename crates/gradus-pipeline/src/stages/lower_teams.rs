@@ -6,7 +6,7 @@
 //! number of ranks run serially if that number is 1 ([`gradus_par::guard`]). Such a loop may be right for a
 //! single thread only, and the number of threads may differ when the reverse pass runs.
 
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_edit::inline_call;
 use gradus_ir::{Body, FuncId, Op, Unit};
 use std::collections::HashSet;
@@ -37,7 +37,7 @@ pub(crate) fn to_loops(
         false => None,
     };
     let open = asking.is_some();
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let waiting = gradus_par::waiting(unit);
     let mut changed = Vec::new();
     for &func in functions.iter().filter(|func| !nested.contains(func)) {

@@ -13,7 +13,7 @@ use crate::stages::lower_teams;
 use crate::stages::simplify::Short;
 use crate::wire::reply::Output;
 use crate::{OutputKind, ParallelTarget};
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::externals::{
     ExternalFn, GpuFn, KERNEL_PREFIX, OpenMpFn, SHARED_DYNAMIC_PREFIX, SHARED_PREFIX, lookup,
 };
@@ -61,7 +61,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     }
     let mut changed = raised.changed.clone();
     run.pass("simplify", |run| {
-        let closure = Closure::of(unit, &roots);
+        let closure = CallGraph::of(unit, &roots);
         let others: Vec<FuncId> = roots
             .iter()
             .copied()
@@ -124,7 +124,7 @@ fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
         .iter()
         .filter(|(_, f)| f.linkage != Linkage::Internal);
     let roots: Vec<FuncId> = roots.map(|(func, _)| func).collect();
-    let closure = Closure::of(unit, &roots);
+    let closure = CallGraph::of(unit, &roots);
     let teams = closure.bodies(unit).flat_map(|(_, body)| {
         let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
         let teams = body.walk(body.root()).filter(is_team);
@@ -230,7 +230,7 @@ fn kernels(
     race_free: bool,
 ) -> Result<(), Stop> {
     run.pass("gpu", |run| {
-        let effects = Effects::of(unit, &Closure::of(unit, changed));
+        let effects = Effects::of(unit, &CallGraph::of(unit, changed));
         let off = |name: &str| run.request.options.off.iter().any(|o| o == name);
         let options = gradus_gpu::Options {
             race_free,
@@ -257,7 +257,7 @@ fn kernels(
         }
         run.take(lowered.findings)?;
         if !lowered.changed.is_empty() {
-            let closure = Closure::of(unit, &lowered.changed);
+            let closure = CallGraph::of(unit, &lowered.changed);
             Short::of(run.request).parallel(unit, &closure, &lowered.changed);
         }
         run.after_unit("gpu", unit)
@@ -281,10 +281,10 @@ pub(crate) fn project(
 ) -> Result<HashSet<FuncId>, Stop> {
     settle_markers(&mut imported.unit);
     // A function that merely requests derivatives may be called by a team elsewhere.
-    let orphans = Closure::of(&imported.unit, primals);
+    let orphans = CallGraph::of(&imported.unit, primals);
     let orphans = Orphans::RaiseOf(orphans.functions().iter().copied().collect());
     let raised = raise(&mut imported.unit, &orphans);
-    let closure = Closure::of(&imported.unit, primals);
+    let closure = CallGraph::of(&imported.unit, primals);
     run.take(asked_of_shares(&imported.unit, &closure, in_regions))?;
     let mut changed = raised.changed.clone();
     let only_run = only_run(&imported.unit, &closure, &changed);
@@ -302,7 +302,7 @@ pub(crate) fn project(
             let callers = policy::take_in_short(&mut imported.unit, &closure, &open);
             let fresh = callers.into_iter().filter(|func| !changed.contains(func));
             changed.extend(fresh.collect::<Vec<FuncId>>());
-            let closure = Closure::of(&imported.unit, &changed);
+            let closure = CallGraph::of(&imported.unit, &changed);
             Short::of(run.request).parallel(&mut imported.unit, &closure, &changed);
         }
         run.after_unit("simplify", &imported.unit)
@@ -320,7 +320,7 @@ pub(crate) fn project(
     let teams = run.pass("teams", |run| {
         let teams = lower_teams::to_loops(unit, &changed, &nested, !deterministic);
         if !teams.changed.is_empty() {
-            let closure = Closure::of(unit, &teams.changed);
+            let closure = CallGraph::of(unit, &teams.changed);
             Short::of(run.request).parallel(unit, &closure, &teams.changed);
         }
         run.after_unit("teams", unit)?;
@@ -377,7 +377,7 @@ fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
 /// Returns the functions with parallel ops that are run but not differentiated: their parallel ops stay.
 /// Excluded are functions that request derivatives inside parallel ops. The list is empty if the program
 /// queries the maximum number of threads, as differentiated code sees a single thread.
-fn only_run(unit: &Unit, differentiated: &Closure, changed: &[FuncId]) -> Vec<FuncId> {
+fn only_run(unit: &Unit, differentiated: &CallGraph, changed: &[FuncId]) -> Vec<FuncId> {
     let bodies = || unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
     let asks = |body: &Body| {
         let callees = body
@@ -486,7 +486,7 @@ fn lower(
 ) -> Result<(Vec<FuncId>, Vec<Fork>), Stop> {
     if run.request.options.deterministic {
         // Forks call copies of functions reachable from here.
-        let reached = Closure::of(unit, changed).functions().to_vec();
+        let reached = CallGraph::of(unit, changed).functions().to_vec();
         let teams = gradus_par::ranks_to_loops(unit, &reached);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
         run.take(remarks(unit, &teams, message))?;
@@ -533,7 +533,7 @@ pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
 
 /// Returns diagnostics for calls in regions that request the derivative of a worksharing function: each
 /// thread would compute the whole derivative.
-fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec<Diagnostic> {
+fn asked_of_shares(unit: &Unit, closure: &CallGraph, in_regions: &[String]) -> Vec<Diagnostic> {
     let shares: HashSet<FuncId> = closure
         .bodies(unit)
         .filter(|(_, body)| gradus_par::shares_of_others(body))
@@ -547,7 +547,7 @@ fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec
             continue;
         };
         for (op, named) in named(unit, body) {
-            let reached = Closure::of(unit, &named);
+            let reached = CallGraph::of(unit, &named);
             if reached.functions().iter().any(|f| shares.contains(f)) {
                 let name = function.source_name.as_ref().unwrap_or(&function.name);
                 let message = "the threads of a region ask for the derivative of a function that shares their work between them: each would have that of all of it";
@@ -567,7 +567,7 @@ fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec
 fn launches(
     run: &mut Run<'_>,
     imported: &mut Imported,
-    closure: &Closure,
+    closure: &CallGraph,
 ) -> Result<Vec<FuncId>, Stop> {
     let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
     refused_launches(run, imported, &mut launches)?;

@@ -3,7 +3,7 @@
 use crate::Request;
 use crate::inlining::policy;
 use crate::reports::parallel_loops::{Before, Move};
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::Facts;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 /// only transformations required by differentiation run. Functions for which `kept` holds stay calls.
 pub(crate) fn primals(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: &[FuncId],
     all: bool,
     kept: impl Fn(FuncId) -> bool,
@@ -81,7 +81,7 @@ impl Short {
     /// Simplifies parallel code, across parallel ops. Callees are simplified first, because their short
     /// form shows best whether a function returns and which memory it reads. Small functions are inlined
     /// after all hoisting of calls out of loops and regions.
-    pub(crate) fn parallel(&mut self, unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+    pub(crate) fn parallel(&mut self, unit: &mut Unit, closure: &CallGraph, functions: &[FuncId]) {
         let called = closure.bodies(unit).map(|(func, _)| func);
         let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
         self.each(unit, closure, &called);
@@ -92,12 +92,12 @@ impl Short {
 
     /// Simplifies functions as [`Short::parallel`] does, but leaves callees alone.
     pub(crate) fn again(&mut self, unit: &mut Unit, functions: &[FuncId]) {
-        let closure = Closure::of(unit, functions);
+        let closure = CallGraph::of(unit, functions);
         self.each(unit, &closure, functions);
     }
 
     /// Simplifies functions of a closure.
-    fn each(&mut self, unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+    fn each(&mut self, unit: &mut Unit, closure: &CallGraph, functions: &[FuncId]) {
         let effects = Effects::of(unit, closure);
         for &func in functions {
             let Some(mut body) = unit.functions[func].body.take() else {
@@ -142,7 +142,7 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
     const ORDER: &[&str] = &[
         "promote", "cse", "forward", "cse", "forward", "cse", "forward", "cse", "dce",
     ];
-    let effects = Effects::of(unit, &Closure::of(unit, &[func]));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &[func]));
     let alias = AliasOptions::default();
     edit(unit, func, |unit, body| {
         let facts = Facts {
@@ -161,7 +161,7 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
 /// iterations may update.
 pub(crate) fn lists(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     combined: Option<FuncId>,
 ) -> Vec<(FuncId, Box<Body>)> {
     let has_lists = |(_, body): &(FuncId, &Body)| gradus_simplify::has_lists(unit, body);
@@ -181,7 +181,7 @@ pub(crate) fn lists(
 
 /// Recomputes the results of min/max reductions in loops of a closure by the selected iteration
 /// (argmin/argmax). Returns the original bodies.
-pub(crate) fn winners(unit: &mut Unit, closure: &Closure) -> Vec<(FuncId, Box<Body>)> {
+pub(crate) fn winners(unit: &mut Unit, closure: &CallGraph) -> Vec<(FuncId, Box<Body>)> {
     let has_winners = |(_, body): &(FuncId, &Body)| gradus_simplify::has_winners(unit, body);
     let found = closure.bodies(unit).filter(has_winners);
     let found = found.map(|(func, _)| func).collect();
@@ -191,7 +191,7 @@ pub(crate) fn winners(unit: &mut Unit, closure: &Closure) -> Vec<(FuncId, Box<Bo
 /// Edits functions for differentiation only. Returns the changed functions' original bodies.
 fn for_derivatives(
     unit: &mut Unit,
-    closure: &Closure,
+    closure: &CallGraph,
     functions: Vec<FuncId>,
     run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
 ) -> Vec<(FuncId, Box<Body>)> {
@@ -221,7 +221,7 @@ fn for_derivatives(
 
 /// Returns the functions that may run several times concurrently: callees of parallel loops' iterations,
 /// transitively.
-fn run_at_once(unit: &Unit, closure: &Closure) -> HashSet<FuncId> {
+fn run_at_once(unit: &Unit, closure: &CallGraph) -> HashSet<FuncId> {
     let calls = |body: &Body, region: Region| -> Vec<FuncId> {
         let callees = body.walk(region).filter_map(|op| unit.callee(body, op));
         callees.collect()
@@ -360,7 +360,7 @@ fn edited<R: Clone + Default>(
     if !functions.iter().any(has_some) {
         return vec![R::default(); functions.len()];
     }
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let alias = AliasOptions::default();
     let edits = functions.iter().map(|&func| {
         let facts = Facts {

@@ -1,7 +1,7 @@
 //! Read-only structured ops and calls, which LICM may move as a whole.
 
 use crate::Facts;
-use gradus_analysis::{AccessKind, MemoryAccess, Place};
+use gradus_analysis::{AccessKind, MemoryAccess, MemoryRegion};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
@@ -21,8 +21,11 @@ pub(crate) fn all_in(body: &Body, op: Op) -> Vec<Op> {
 /// Returns whether the accesses read only program-visible memory and write only `errno`.
 pub(crate) fn only_reads(accesses: &[MemoryAccess]) -> bool {
     accesses.iter().all(|access| match access.kind {
-        AccessKind::Read => !matches!(access.place, Place::Errno | Place::Inaccessible),
-        AccessKind::Write => matches!(access.place, Place::Errno),
+        AccessKind::Read => !matches!(
+            access.place,
+            MemoryRegion::Errno | MemoryRegion::Inaccessible
+        ),
+        AccessKind::Write => matches!(access.place, MemoryRegion::Errno),
         _ => false,
     })
 }

@@ -23,7 +23,7 @@
 
 use crate::Facts;
 use crate::scalar::dce;
-use gradus_analysis::{AfterEnd, Alias, Clobbers};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers};
 use gradus_edit::{
     CarriedValue, MinMax, ReductionKind, ValueMap, carried_value, clone_op_within, is_pure,
 };
@@ -95,11 +95,11 @@ fn innermost(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Winner> {
         return found;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+    let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     found.retain(|one| {
         let all = one.ops.iter().flat_map(|op| with_inner(body, *op));
         let mut reads = all.flat_map(|op| clobbers.reads_of(op));
-        reads.all(|read| !clobbers.destroyed_in(read, one.lp))
+        reads.all(|read| !clobbers.clobbered_in(read, one.lp))
     });
     let loops: HashSet<Op> = found.iter().map(|one| one.lp).collect();
     found.retain(|one| {

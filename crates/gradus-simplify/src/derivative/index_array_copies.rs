@@ -24,7 +24,7 @@
 
 use crate::Facts;
 use crate::loops::unswitch::second_form;
-use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -317,7 +317,7 @@ fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
 /// Decides which arrays to copy for a loop, and which stores must be disjoint from the copies.
 fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option<Plan> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let after = AfterEnd {
+    let after = ExitClobbers {
         params: vec![others; body.params().len()],
         others,
         frame: false,
@@ -325,12 +325,12 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     let clobbers = Clobbers::of(&alias, facts.effects, after);
     let independent = |at: Op| body.ops[at].flags.has(Flags::INDEPENDENT);
     let nested = alias.nest.loops_of(lp).any(independent);
-    let stops = clobbers.may_stop_in(lp);
-    if nested || alias.nest.doomed(lp).is_some() || stops && !independent(lp) {
+    let stops = clobbers.may_exit_in(lp);
+    if nested || alias.nest.enclosing_noreturn_region(lp).is_some() || stops && !independent(lp) {
         return None;
     }
     let first = body.first(body.op_regions(lp)[0])?;
-    let is_reached = |op: Op| !stops || clobbers.surely_reaches(first, op);
+    let is_reached = |op: Op| !stops || clobbers.always_reaches(first, op);
     let steady = |value: &Value| {
         let ops = slice(unit, body, lp, *value).unwrap_or_default();
         let mut loads = (ops.into_iter()).filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
@@ -345,7 +345,7 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     let mut writes: Vec<Group> = Vec::new();
     for op in body.walk(body.op_regions(lp)[0]) {
         let destroyed: Vec<MemoryAccess> = (facts.effects.of_op(unit, body, op).into_iter())
-            .filter(MemoryAccess::destroys)
+            .filter(MemoryAccess::is_clobber)
             .collect();
         let meets = |group: &Group| {
             let reads = group.ops().flat_map(|load| clobbers.reads_of(load));
@@ -383,7 +383,7 @@ fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value
     };
     let mut reads = ops.iter().flat_map(|op| clobbers.reads_of(*op));
     reads.all(|read| {
-        is_planted(Mutant::IndexArrayAssumedInvariant) || !clobbers.destroyed_in(read, lp)
+        is_planted(Mutant::IndexArrayAssumedInvariant) || !clobbers.clobbered_in(read, lp)
     })
 }
 

@@ -19,7 +19,7 @@
 //! Runs only on bodies to differentiate; an executed program keeps its execution time.
 
 use crate::Facts;
-use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Object};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, Object};
 use gradus_edit::is_pure;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{
@@ -40,7 +40,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         return false;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+    let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     loops.retain(|lp| begins_anew(unit, body, facts, &clobbers, *lp));
     for &lp in &loops {
         once(unit, body, lp);
@@ -102,7 +102,7 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
         Object::Stack(op) | Object::Heap(op) => alias.nest.contains(lp, op),
         _ => false,
     };
-    !clobbers.may_stop_in(lp)
+    !clobbers.may_exit_in(lp)
         && body.walk(inside).all(|op| {
             let mut accesses = facts.effects.of_op(unit, body, op).into_iter();
             is_number(unit, body, op)
@@ -111,7 +111,7 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
                     // Allocators read which blocks are allocated.
                     AccessKind::Read => {
                         access.ptr().is_none() && !matches!(body.kind(op), OpKind::Load(_))
-                            || !clobbers.destroyed_in(&access, lp)
+                            || !clobbers.clobbered_in(&access, lp)
                             || Reader::of(unit, body, lp, op).is_some_and(|r| r.is_written(lp))
                     }
                     AccessKind::Free | AccessKind::Lifetime => {

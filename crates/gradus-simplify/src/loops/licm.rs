@@ -24,7 +24,7 @@ use crate::control::read_only_regions;
 use crate::loops::entry_guard;
 use crate::memory::errno;
 use crate::memory::errno::{Errno, is_within};
-use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, MemoryRegion};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -45,7 +45,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let zeros = zeros(unit, body);
     let (plain, guarded) = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
         let mut plan = Plan {
             unit,
             body,
@@ -317,13 +317,15 @@ impl Plan<'_> {
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
         let stays = |access: &MemoryAccess| match access.place {
             // An `errno` value that the op only writes is no input.
-            Place::Errno if access.kind == AccessKind::Write => true,
-            Place::Inaccessible | Place::Errno => !self.clobbers.destroyed_in(access, around),
+            MemoryRegion::Errno if access.kind == AccessKind::Write => true,
+            MemoryRegion::Inaccessible | MemoryRegion::Errno => {
+                !self.clobbers.clobbered_in(access, around)
+            }
             _ => true,
         };
         matches!(self.body.kind(around), OpKind::ParFor { .. })
             && self.facts.alias.race_free
-            && self.clobbers.intact_until(op, around)
+            && self.clobbers.unmodified_until(op, around)
             && self.accesses(op).iter().all(stays)
             && !self.is_stored_to(op, around)
     }
@@ -436,7 +438,8 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
 /// Returns the sorted positions of the ops that write program-visible memory.
 fn writes(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
     places(unit, body, facts, alias, |a| {
-        a.kind == AccessKind::Write && !matches!(a.place, Place::Errno | Place::Inaccessible)
+        a.kind == AccessKind::Write
+            && !matches!(a.place, MemoryRegion::Errno | MemoryRegion::Inaccessible)
     })
 }
 

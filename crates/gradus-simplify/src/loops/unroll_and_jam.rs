@@ -149,7 +149,7 @@ fn may_be_interleaved(alias: &Alias<'_>, facts: &Facts, nest: &Nest) -> bool {
     let writes: Vec<_> = after
         .iter()
         .flat_map(|op| facts.effects.of_op(unit, body, *op))
-        .filter(|access| access.destroys())
+        .filter(|access| access.is_clobber())
         .collect();
     let mut reads = body
         .walk(region)

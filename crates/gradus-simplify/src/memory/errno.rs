@@ -5,7 +5,7 @@
 //! no other call in between may set `errno` either.
 
 use crate::Facts;
-use gradus_analysis::{AccessKind, Alias, Place};
+use gradus_analysis::{AccessKind, Alias, MemoryRegion};
 use gradus_ir::{Body, Op, OpKind, Unit};
 
 /// Positions of the ops that access `errno`, in program order.
@@ -24,11 +24,11 @@ impl Errno {
             for access in facts.effects.of_op(unit, body, op) {
                 let list = match (access.kind, access.place) {
                     (AccessKind::Read, _) => &mut reads,
-                    (AccessKind::Write, Place::Errno) => &mut sets,
+                    (AccessKind::Write, MemoryRegion::Errno) => &mut sets,
                     (AccessKind::Write, _) => &mut stores,
                     _ => continue,
                 };
-                if access.place == Place::Errno || alias.may_be_errno(&access) {
+                if access.place == MemoryRegion::Errno || alias.may_be_errno(&access) {
                     list.push(alias.nest.order(op));
                 }
             }

@@ -12,7 +12,7 @@ use crate::Facts;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
-use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, is_loop};
 use gradus_edit::remove_dead_defs;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
@@ -24,7 +24,7 @@ const ENTRIES: usize = 48;
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let found = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
         let mut walk = Walk {
             unit,
             body,
@@ -150,7 +150,7 @@ impl Walk<'_> {
     /// Returns the entries of `known` that `op` and its nested ops cannot clobber.
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
         let past = is_planted(Mutant::ForwardedPastStores);
-        let stays = |read: &MemoryAccess| past || !self.clobbers.destroyed_in(read, op);
+        let stays = |read: &MemoryAccess| past || !self.clobbers.clobbered_in(read, op);
         let errno_stays = !self.errno.is_changed_in(self.alias, op);
         let stays = |e: &&Entry| e.reads.iter().all(stays) && (errno_stays || !e.sets_errno);
         known.iter().filter(stays).cloned().collect()

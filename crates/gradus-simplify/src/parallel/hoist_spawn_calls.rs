@@ -8,7 +8,7 @@ use crate::Facts;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
-use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
+use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers};
 use gradus_edit::is_pure;
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::{Body, Flags, Op, OpKind, Unit};
@@ -28,7 +28,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     }
     let mut found: Vec<Found> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
         let search = Search {
             unit,
             body,
@@ -127,7 +127,7 @@ impl Search<'_> {
         let changes = |op: Op| {
             reads
                 .iter()
-                .any(|read| self.clobbers.destroyed_in(read, op))
+                .any(|read| self.clobbers.clobbered_in(read, op))
         };
         let in_order = |op: Op| !self.may_run_later(op) && changes(op);
         if in_order(spawn) {

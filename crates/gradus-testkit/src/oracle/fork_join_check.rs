@@ -8,7 +8,7 @@
 use crate::generate::ForkJoinProgram;
 use crate::oracle::check::Verdict;
 use crate::run::pool::{Pool, eager, empty_host};
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel, Pipeline};
@@ -210,7 +210,7 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
 }
 
 fn simplify(unit: &mut Unit, functions: &[FuncId]) {
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let alias = AliasOptions::default();
     for &func in functions {
         let facts = Facts {

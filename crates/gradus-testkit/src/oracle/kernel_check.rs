@@ -8,7 +8,7 @@
 //! them: lowering starts without them, and must infer them.
 
 use crate::{Pool, eager};
-use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{BarrierScope, FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
 use gradus_simplify::{Facts, simplify};
@@ -35,7 +35,7 @@ fn functions(unit: &Unit) -> Vec<FuncId> {
 
 fn simplified(unit: &mut Unit) {
     let functions = functions(unit);
-    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let alias = AliasOptions::default();
     for func in functions {
         let facts = Facts {
@@ -53,7 +53,7 @@ fn simplified(unit: &mut Unit) {
 /// Lowers all kernels. Returns the numbers of removed barriers and of fused launches.
 fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     let functions = functions(unit);
-    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let options = gradus_gpu::Options::default();
     let lowered = gradus_gpu::lower(unit, &functions, &effects, &options);
     if let Some(finding) = lowered.findings.first() {
@@ -106,7 +106,7 @@ pub fn passes_at_work(text: &str) -> Result<BTreeSet<&'static str>, String> {
     let mut at_work = BTreeSet::new();
     for mut unit in [written, shorter] {
         let functions = functions(&unit);
-        let effects = Effects::of(&unit, &Closure::of(&unit, &functions));
+        let effects = Effects::of(&unit, &CallGraph::of(&unit, &functions));
         for func in functions {
             let facts = gradus_gpu::Facts {
                 function: Some(func),

@@ -3,7 +3,7 @@
 use gradus_ad::{
     ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
 };
-use gradus_analysis::{AliasOptions, Closure};
+use gradus_analysis::{AliasOptions, CallGraph};
 use gradus_interp::{Machine, Options as Limits, Value};
 use gradus_ir::{Diagnostic, FuncId, Unit, print_function, verify_function};
 use gradus_testkit::{CELLS, Functions, three_way};
@@ -63,7 +63,7 @@ impl Choice {
 }
 
 fn simplify(unit: &mut Unit, roots: &[FuncId]) {
-    let closure = Closure::of(unit, roots);
+    let closure = CallGraph::of(unit, roots);
     gradus_simplify::simplify_closure(unit, &closure, &AliasOptions::default());
 }
 

@@ -8,8 +8,8 @@ use crate::variant::{
     ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
 };
 use gradus_analysis::{
-    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
-    LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
+    Alias, AliasOptions, Availability, BaseValue, BodyActivity, Bound, Clobbers, Disjointness,
+    ExitClobbers, LaneKind, MemoryAccess, Object, ShadowState, Variance,
 };
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -86,7 +86,7 @@ impl<'a> MakeFacts<'a> {
             replayed: self.chosen.replayed.clone(),
         };
         for op in body.walk(body.root()) {
-            if alias.nest.doomed(op).is_some() {
+            if alias.nest.enclosing_noreturn_region(op).is_some() {
                 facts.doomed.insert(op);
             }
         }
@@ -175,21 +175,21 @@ impl<'a> MakeFacts<'a> {
                 wanted.push(*value);
             }
         }
-        for &(a, b) in &found.pairs {
+        for &(a, b) in &found.checked_pairs {
             for number in [a, b] {
-                if let Root::Value(value) = found.extents.roots[number].root {
+                if let BaseValue::Value(value) = found.extents.roots[number].root {
                     wanted.push(value);
                 }
             }
         }
         for value in wanted {
-            early.extend(known.before(value, at)?);
+            early.extend(known.ops_before(value, at)?);
         }
         early.sort_unstable_by_key(|op| alias.nest.order(*op));
         early.dedup();
         Some(Test {
             extents: found.extents,
-            pairs: found.pairs,
+            pairs: found.checked_pairs,
             early,
         })
     }
@@ -235,10 +235,10 @@ impl<'a> MakeFacts<'a> {
         activity.shadow(value)
     }
 
-    fn after_end(&self) -> AfterEnd {
+    fn after_end(&self) -> ExitClobbers {
         match self.variant.mode {
-            Mode::Forward | Mode::Combined => AfterEnd::default(),
-            Mode::Augmented | Mode::Return => AfterEnd {
+            Mode::Forward | Mode::Combined => ExitClobbers::default(),
+            Mode::Augmented | Mode::Return => ExitClobbers {
                 params: self.variant.overwritten.clone(),
                 others: true,
                 frame: false,
@@ -315,16 +315,16 @@ impl<'a> MakeFacts<'a> {
             site.0 == self.variant.func && deferred.values().any(|free| *free == site.1)
         };
         let left = |op: &Op| {
-            let block = gradus_analysis::given(body, *op);
-            let class = block.and_then(|b| self.closure.memory.class(self.variant.func, b));
+            let block = gradus_analysis::visible_call_result(body, *op);
+            let class = block.and_then(|b| self.closure.memory.alias_set(self.variant.func, b));
             let known = self.known(body, *op);
             matches!(known, Some(ExternalFn::Memory(function)) if function.allocation().is_some())
                 && !deferred.contains_key(op)
                 && class.is_some_and(|class| {
-                    classes.is_returned(class)
-                        || classes.is_handed_over(class)
+                    classes.is_result_reachable(class)
+                        || classes.escapes(class)
                             && (classes.frees(class).iter().all(others)
-                                || !classes.is_surely_freed(class))
+                                || !classes.is_always_freed(class))
                 })
         };
         body.walk(body.root()).filter(left).collect()
@@ -439,7 +439,7 @@ impl<'a> MakeFacts<'a> {
             let (view, closure) = (self.closure.view(self.unit), self.closure);
             if self.variant.mode != Mode::Forward
                 && catches(op)
-                && closure.thrown.after_writing(
+                && closure.thrown.may_throw_after_write(
                     view,
                     &closure.classes,
                     self.variant.func,
@@ -501,7 +501,7 @@ impl<'a> MakeFacts<'a> {
         let memory = &self.closure.memory;
         body.kind(op).call_info().is_some()
             && memory.callees(self.variant.func, op).is_empty()
-            && !memory.leads_elsewhere(self.variant.func, op)
+            && !memory.may_call_unknown(self.variant.func, op)
     }
 
     /// Returns the possible callees of an indirect call, if the dispatch function supports the signature.
@@ -707,7 +707,7 @@ impl Facts<'_> {
 /// Returns true if nested loops load from memory that the run-time check compares. A snapshot is then shorter
 /// than the sequence of loaded values.
 fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
-    let roots: Vec<Root> = (found.pairs.iter())
+    let roots: Vec<BaseValue> = (found.checked_pairs.iter())
         .flat_map(|&(a, b)| [a, b])
         .map(|number| found.extents.roots[number].root)
         .collect();

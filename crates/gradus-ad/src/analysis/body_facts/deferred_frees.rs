@@ -26,10 +26,13 @@ impl MakeFacts<'_> {
             if function.allocation().is_none_or(|a| a.replaces.is_some()) {
                 continue;
             }
-            let Some(result) = gradus_analysis::given(body, op) else {
+            let Some(result) = gradus_analysis::visible_call_result(body, op) else {
                 continue;
             };
-            let same_way = |free: Op| alias.nest.doomed(free) == alias.nest.doomed(op);
+            let same_way = |free: Op| {
+                alias.nest.enclosing_noreturn_region(free)
+                    == alias.nest.enclosing_noreturn_region(op)
+            };
             let frees: Vec<Op> = body
                 .uses(result)
                 .filter(|u| u.index == 1 && self.is_free(body, u.op) && same_way(u.op))

@@ -17,7 +17,7 @@
 
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
-use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine, trip_max};
+use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, affine, trip_max};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
@@ -75,7 +75,7 @@ impl MakeFacts<'_> {
         let body = facts.body;
         for op in body.walk(body.root()).filter(|op| becomes_add(facts, *op)) {
             all.insert(op);
-            let start = Root::Value(base(body, body.operand(op, 0)));
+            let start = BaseValue::Value(base(body, body.operand(op, 0)));
             let own = matches!(self.class(body, start), Class::Own(_));
             if !own && !is_written(body, body.root(), op) {
                 shared.insert(op);
@@ -90,7 +90,7 @@ impl MakeFacts<'_> {
         let load = |op: Op| {
             let form = affine(alias, body.operand(op, 0), Some(lp));
             let start = form.as_ref().and_then(|form| form.start);
-            let start = start.unwrap_or(Root::Value(base(body, body.operand(op, 0))));
+            let start = start.unwrap_or(BaseValue::Value(base(body, body.operand(op, 0))));
             Load {
                 op,
                 class: self.class(body, start),
@@ -122,8 +122,8 @@ impl MakeFacts<'_> {
         body.walk(region).any(reads)
     }
 
-    fn class(&self, body: &Body, root: Root) -> Class {
-        let Root::Value(value) = root else {
+    fn class(&self, body: &Body, root: BaseValue) -> Class {
+        let BaseValue::Value(value) = root else {
             return Class::Outside;
         };
         match body.values[value].def {

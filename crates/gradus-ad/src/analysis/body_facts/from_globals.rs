@@ -5,7 +5,7 @@
 
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
-use gradus_analysis::Origin;
+use gradus_analysis::MemoryOrigin;
 use gradus_ir::{Op, OpKind, Value};
 use std::collections::HashSet;
 
@@ -24,12 +24,12 @@ impl MakeFacts<'_> {
     /// Returns true if an address may point to a global variable that is not constant.
     fn is_of_global(&self, ptr: Value) -> bool {
         let memory = &self.closure.memory;
-        let Some(class) = memory.class(self.variant.func, ptr) else {
+        let Some(class) = memory.alias_set(self.variant.func, ptr) else {
             return false;
         };
         let mut origins = memory.get(class).origins.iter();
         origins.any(|origin| match origin {
-            Origin::Global(global) => !self.unit.globals[*global].constant,
+            MemoryOrigin::Global(global) => !self.unit.globals[*global].constant,
             _ => false,
         })
     }

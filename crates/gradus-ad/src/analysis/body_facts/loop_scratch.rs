@@ -17,7 +17,7 @@
 use super::Facts;
 use crate::analysis::body_facts::forward_slice::computes;
 use gradus_analysis::{
-    AccessKind, Alias, Clobbers, CopyKind, Effects, MemoryAccess, Object, ObjectId, Place,
+    AccessKind, Alias, Clobbers, CopyKind, Effects, MemoryAccess, MemoryRegion, Object, ObjectId,
 };
 use gradus_ir::externals::{AllocationSize, CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -90,12 +90,12 @@ impl Scratch<'_> {
                 if matches!(access.kind, AccessKind::Lifetime) {
                     continue;
                 }
-                if !matches!(access.place, Place::At(_) | Place::Global(_)) {
+                if !matches!(access.place, MemoryRegion::At(_) | MemoryRegion::Global(_)) {
                     return None;
                 }
                 for object in self.objects(&access) {
                     let accesses = found.entry(object).or_default();
-                    match access.destroys() {
+                    match access.is_clobber() {
                         true => accesses.writes.push(op),
                         false => accesses.reads.push(op),
                     }

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::analysis::body_facts::build::MakeFacts;
-use gradus_analysis::{Clobbers, Fate};
+use gradus_analysis::{ClobberState, Clobbers};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Op, Unit};
@@ -32,7 +32,7 @@ impl MakeFacts<'_> {
     /// Returns the cause of a change of memory before the reverse pass; `None` if the memory is unchanged.
     /// Deferred frees, lifetime markers and stack restores do not count, because derivatives drop or defer
     /// them.
-    pub(super) fn loss(&self, facts: &Facts<'_>, fate: &Fate) -> Option<Lost> {
+    pub(super) fn loss(&self, facts: &Facts<'_>, fate: &ClobberState) -> Option<Lost> {
         let body = facts.body;
         let waits = |free: &Op| {
             facts.is_deferred_free(*free)

@@ -13,7 +13,7 @@
 
 use crate::analysis::body_facts::early_availability::{is_known_before, is_known_where};
 use crate::analysis::body_facts::loop_info::is_loop;
-use gradus_analysis::{Affine, Alias, Availability, Clobbers, MemoryAccess, Root, affine};
+use gradus_analysis::{Affine, Alias, Availability, BaseValue, Clobbers, MemoryAccess, affine};
 use gradus_ir::externals::{AllocationSize, ExternalFn};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
@@ -220,7 +220,7 @@ impl Finder<'_> {
             let inputs = snapshot.inputs(self.body);
             whole
                 && inputs.iter().all(|value| self.visible(*value, anchor))
-                && self.clobbers.surely_reaches(anchor, at)
+                && self.clobbers.always_reaches(anchor, at)
         };
         let shared = before.chain([&load]).all(unwritten)
             && same_sort(&snapshot.extent, extent)
@@ -264,7 +264,7 @@ impl Finder<'_> {
             top = self.body.owner(self.body.parent(top)?)?;
         }
         let form = affine(self.alias, self.body.operand(load, 0), Some(top))?;
-        let (Some(Root::Value(root)), [term]) = (form.start, &form.terms[..]) else {
+        let (Some(BaseValue::Value(root)), [term]) = (form.start, &form.terms[..]) else {
             return None;
         };
         let bytes = self.bytes(self.body.result(load));
@@ -293,12 +293,12 @@ impl Finder<'_> {
             return true;
         };
         let known = Availability::new(self.clobbers);
-        let visible = |value: Value| known.visible_before(value, anchor);
+        let visible = |value: Value| known.is_visible_before(value, anchor);
         let all_known = all.iter().all(|touched| {
             let early = |trips| is_known_where(self.body, trips, &visible);
             touched.factors().all(|v| visible(*v)) && touched.trips(self.body).all(early)
         });
-        all_known && self.clobbers.surely_reaches(anchor, at)
+        all_known && self.clobbers.always_reaches(anchor, at)
     }
 
     fn read(&self, load: Op) -> Option<&MemoryAccess> {
@@ -318,7 +318,7 @@ impl Finder<'_> {
             if !known || !is_loop(self.body.kind(at)) {
                 break;
             }
-            if self.clobbers.destroyed_in(access, at) {
+            if self.clobbers.clobbered_in(access, at) {
                 let first = best.is_none() && self.overwritten_in_place(load, access, at);
                 return first.then_some((at, root, true)).or(best);
             }
@@ -353,7 +353,7 @@ impl Finder<'_> {
         steps
             && matches!(self.body.kind(at), OpKind::For { .. })
             && self.body.parent(load) == Some(region)
-            && self.clobbers.destroyed_only_by(access, at, follows)
+            && self.clobbers.clobbered_only_by(access, at, follows)
     }
 
     fn chain_root(&self, pointer: Value) -> Option<Value> {
@@ -383,7 +383,7 @@ impl Finder<'_> {
         };
         let mut at = from;
         while at != to {
-            if self.clobbers.destroyed_in(access, at) {
+            if self.clobbers.clobbered_in(access, at) {
                 return false;
             }
             match self.body.next(at) {
@@ -432,12 +432,12 @@ impl Finder<'_> {
                 return None;
             }
         }
-        if self.clobbers.may_stop_in(at) {
+        if self.clobbers.may_exit_in(at) {
             return None;
         }
         let pointer = self.body.operand(load, 0);
         let form = affine(self.alias, pointer, Some(at))?;
-        let starts_there = form.start == Some(Root::Value(root));
+        let starts_there = form.start == Some(BaseValue::Value(root));
         let own_indices = form.terms.iter().all(|t| t.dim == 0);
         let inner = self.alias.nest.loops_of(load).take_while(|l| *l != at);
         let touched = Touched {

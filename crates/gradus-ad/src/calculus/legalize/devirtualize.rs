@@ -105,7 +105,7 @@ fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
 
 /// Returns the library functions with a rule whose addresses a unit takes, by type.
 pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
-    let mut found = gradus_analysis::addressed_functions(unit);
+    let mut found = gradus_analysis::address_taken_functions(unit);
     for functions in found.values_mut() {
         functions.retain(|func| unit.known(*func).is_some_and(ExternalFn::needs_direct_call));
     }

@@ -78,8 +78,8 @@ impl Iterations<'_> {
             && a.size == b.size
             && pairs.same(p, q)
             && pairs.indexed
-            && (a.destroys() && pairs.is_sure(a.op, self.first)
-                || b.destroys() && pairs.is_sure(b.op, self.second))
+            && (a.is_clobber() && pairs.is_sure(a.op, self.first)
+                || b.is_clobber() && pairs.is_sure(b.op, self.second))
     }
 }
 
@@ -183,7 +183,7 @@ impl Pairs<'_> {
             let reads = clobbers.reads_of(op).iter();
             let mut reads = reads.copied();
             reads.all(|read| {
-                !clobbers.destroyed_in(&read, first) && !clobbers.destroyed_in(&read, second)
+                !clobbers.clobbered_in(&read, first) && !clobbers.clobbered_in(&read, second)
             })
         };
         let load =

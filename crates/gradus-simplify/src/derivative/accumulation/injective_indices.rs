@@ -20,7 +20,7 @@ use crate::derivative::accumulation::two_phase::{all_sums, make_plain};
 use crate::derivative::accumulation::two_phase_indirect::{needed, stretch};
 use crate::derivative::index_array_copies::{FARTHEST, spot};
 use crate::loops::unswitch::second_form;
-use gradus_analysis::{AfterEnd, Alias, Clobbers};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, LocId, Op, OpKind, Unit, Value,
@@ -97,15 +97,15 @@ pub(super) fn once(
 /// Partitions loops into those whose inspector reads the same values as the iterations, and the others.
 fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<Op>, Vec<Op>) {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+    let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     loops.into_iter().partition(|lp| {
         let ops = plan(unit, body, *lp).and_then(|plan| read(unit, body, *lp, &plan));
         let loads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
         let intact = |ops: Vec<Op>| {
             let mut loads = ops.into_iter().filter(loads);
-            loads.all(|op| clobbers.intact_in_runs(op, *lp))
+            loads.all(|op| clobbers.unmodified_in_all_runs(op, *lp))
         };
-        !clobbers.may_stop_in(*lp) && ops.is_some_and(intact)
+        !clobbers.may_exit_in(*lp) && ops.is_some_and(intact)
     })
 }
 

@@ -23,7 +23,7 @@ use crate::derivative::accumulation::injective_indices;
 use crate::derivative::accumulation::two_phase::{all_sums, make_plain, part_length, split};
 use crate::derivative::index_array_copies::{FARTHEST, spot};
 use crate::loops::unswitch::second_form;
-use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
+use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, LocId, Op,
@@ -80,7 +80,7 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
         return Vec::new();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+    let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     let accesses = |ops: &[Op]| -> Vec<MemoryAccess> {
         let all = ops.iter().map(|op| facts.effects.of_op(unit, body, *op));
         all.flatten().collect()
@@ -92,9 +92,9 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
                 .any(|add| alias.may_alias_any_iteration(one, add))
         };
         let mut reads = plan.loads.iter().flat_map(|op| clobbers.reads_of(*op));
-        !clobbers.may_stop_in(*lp)
+        !clobbers.may_exit_in(*lp)
             && !others.iter().any(meets)
-            && reads.all(|read| !clobbers.destroyed_in(read, *lp))
+            && reads.all(|read| !clobbers.clobbered_in(read, *lp))
     };
     let steady = plans.into_iter().filter(is_steady);
     steady.map(|(lp, _)| lp).collect()

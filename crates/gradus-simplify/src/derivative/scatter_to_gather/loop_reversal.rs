@@ -10,7 +10,7 @@
 use super::plan::passes_on_freely;
 use super::{Add, OPS, add, build};
 use crate::Facts;
-use gradus_analysis::{Affine, AffineTerm, Alias, MemoryAccess, Root, affine};
+use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, MemoryAccess, affine};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
@@ -87,9 +87,9 @@ fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
     let stores = adds.iter().map(|a| a.store);
     let added: Vec<MemoryAccess> = stores
         .flat_map(|store| facts.effects.of_op(unit, body, store))
-        .filter(MemoryAccess::destroys)
+        .filter(MemoryAccess::is_clobber)
         .collect();
-    let written = others.iter().filter(|a| a.destroys()).chain(&added);
+    let written = others.iter().filter(|a| a.is_clobber()).chain(&added);
     if !runs_backwards(alias, lp, written.clone()) || written.clone().count() * others.len() > LOOKS
     {
         return None;
@@ -191,7 +191,7 @@ fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
         home.is_none_or(|home| body.is_inside(around, home))
     };
     let form = affine(alias, access.ptr()?, Some(lp))?;
-    let Some(Root::Value(start)) = form.start else {
+    let Some(BaseValue::Value(start)) = form.start else {
         return None;
     };
     let known = visible(&start)
@@ -289,7 +289,7 @@ fn extent<'p>(
         return *ends;
     }
     let mut sum = b.i64(place.form.constant);
-    if let Some(Root::Value(start)) = place.form.start {
+    if let Some(BaseValue::Value(start)) = place.form.start {
         let long = b.unit.types.int(64);
         let start = b.cast(CastOp::PtrToInt, start, long);
         sum = b.add(sum, start);

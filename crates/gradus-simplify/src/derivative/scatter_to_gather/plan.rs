@@ -170,7 +170,7 @@ impl Seen<'_> {
     /// Returns whether the accesses other than adds allow any iteration order.
     fn others_are_free(&self) -> bool {
         let frame = self.alias.nest.enclosing_loop(self.lp);
-        let writes = self.others.iter().filter(|a| a.destroys());
+        let writes = self.others.iter().filter(|a| a.is_clobber());
         writes.clone().count() <= TESTS
             && writes.clone().all(|a| {
                 let mut rest = self.others.iter();
