@@ -25,20 +25,20 @@ mod shadow;
 mod tape;
 mod variant;
 
-pub use crate::analysis::program_facts::{ClosureFacts, Root};
+pub use crate::analysis::program_facts::{ProgramFacts, Root};
 pub use crate::driver::byval::expand_by_value;
-pub use crate::driver::refused_memory::end_where_refused;
-pub use crate::driver::report::{Kept, ParallelLoop, Report};
-pub use crate::reverse::atomics::Beside;
+pub use crate::driver::refused_memory::check_private_allocations;
+pub use crate::driver::report::{ParallelLoop, Report, SavedValue};
+pub use crate::reverse::atomics::ConcurrencySummary;
 pub use crate::shadow::indirect_calls::CALL_PREFIX;
-pub use crate::tape::huge_pages::advise;
-pub use crate::tape::tag::end_where;
+pub use crate::tape::huge_pages::advise_huge_pages;
+pub use crate::tape::tag::stop_on_mismatch;
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
     Versions, carries_float,
 };
 
-use crate::analysis::body_facts::{Chosen, MakeFacts};
+use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
 use gradus_ir::externals::VARIABLE_PREFIX;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
@@ -51,30 +51,30 @@ pub struct Options {
     pub alias_scopes: bool,
     /// Computes the cost of a saved value from the loops that the value varies in, not from all enclosing
     /// loops.
-    pub variance_cost: bool,
+    pub loop_variance_cost: bool,
     /// Chooses between saving and recomputing by a min-cut. Otherwise every required value is saved.
     pub recompute: bool,
     /// Lets the tape hold a condition, one byte, instead of the operands of the condition.
-    pub conditions: bool,
+    pub save_conditions: bool,
     /// Includes shadow pointers in the min-cut. Otherwise every required shadow pointer is saved.
     pub shadow_pointers: bool,
     /// Pushes values from loops of unknown trip count to a LIFO stack of segments. Otherwise each piece is a
     /// heap block.
-    pub segment_stack: bool,
+    pub segmented_tape: bool,
     /// Copies whole arrays (snapshots), from which overwritten loads can be recomputed.
     pub snapshots: bool,
     /// Emits two versions and a run-time alias check where disjoint arguments are profitable.
-    pub versioning: bool,
+    pub alias_versioning: bool,
     /// Recomputes loop iterations in the reverse pass where profitable. The tape then holds nothing of such
     /// loops. A candidate loop writes scratch memory only.
-    pub replay: bool,
+    pub recompute_loops: bool,
     /// Weighs loop recomputation against saving. Otherwise every recomputable loop is recomputed.
-    pub replay_cost: bool,
+    pub recompute_loops_cost: bool,
     /// Inverts inductions in the reverse pass instead of saving each carried value. Carried values that an
     /// iteration loads for the next iteration are loaded again.
-    pub backwards: bool,
+    pub invert_inductions: bool,
     /// Differentiates a call without side effects as a whole in the reverse pass, without a tape.
-    pub redo_calls: bool,
+    pub recompute_calls: bool,
     /// Frees blocks at the primal's own `free` where the reverse pass reads nothing of the block.
     pub early_frees: bool,
 }
@@ -83,18 +83,18 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             alias_scopes: true,
-            variance_cost: true,
+            loop_variance_cost: true,
             recompute: true,
-            backwards: true,
-            redo_calls: true,
+            invert_inductions: true,
+            recompute_calls: true,
             early_frees: true,
-            conditions: true,
+            save_conditions: true,
             shadow_pointers: true,
-            segment_stack: true,
+            segmented_tape: true,
             snapshots: true,
-            versioning: true,
-            replay: true,
-            replay_cost: true,
+            alias_versioning: true,
+            recompute_loops: true,
+            recompute_loops_cost: true,
         }
     }
 }
@@ -105,20 +105,20 @@ pub struct Derived {
     /// The function: declared by [`Variant::declare`], now with a body.
     pub func: FuncId,
     /// Variants of callees that the function calls.
-    pub needs: Vec<Variant>,
+    pub required_variants: Vec<Variant>,
     /// Decisions taken for the variant.
     pub report: Report,
     /// True if the derivative must not run concurrently with other derivatives that add to the same shadow
     /// memory.
     pub exclusive: bool,
     /// Primal source location that causes [`exclusive`](Derived::exclusive), if known.
-    pub alone_for: Option<SourceSpan>,
+    pub exclusive_cause: Option<SourceSpan>,
     /// Atomic accesses to shadow memory, with the known alignment in bytes.
     pub atomics: Vec<(gradus_ir::Op, u32)>,
     /// Pairs of parameters whose memory must be disjoint, where the function tests and calls one of two
     /// versions. A caller that knows the pairs to be disjoint may call [`Versions::Disjoint`] directly. Empty
     /// if there is no check, or if the check covers more than parameters.
-    pub apart: Vec<(usize, usize)>,
+    pub disjoint_pairs: Vec<(usize, usize)>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -126,7 +126,7 @@ pub struct Derived {
 /// Resolves atomics once all derivatives of a root are built. Loops that call an exclusive derivative become
 /// serial, and a derivative that never runs concurrently adds without atomics. Returns the functions that may
 /// run concurrently.
-pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
+pub fn settle(unit: &mut Unit, made: &[ConcurrencySummary]) -> HashSet<FuncId> {
     reverse::atomics::settle(unit, made)
 }
 
@@ -136,7 +136,7 @@ pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
 /// Diagnostics with code and source line for each construct that cannot be differentiated.
 pub fn differentiate(
     unit: &mut Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
     options: &Options,
 ) -> Result<Derived, Vec<Diagnostic>> {
@@ -144,7 +144,7 @@ pub fn differentiate(
     let Some(primal) = unit.functions[variant.func].body.clone() else {
         return Err(vec![no_body(unit, variant.func)]);
     };
-    let mut made = make(unit, &primal, closure, variant, options)?;
+    let mut made = build_variant(unit, &primal, closure, variant, options)?;
     if made.findings.iter().any(|f| f.severity == Severity::Error) {
         made.findings.dedup();
         return Err(made.findings);
@@ -153,84 +153,84 @@ pub fn differentiate(
     unit.functions[func].body = Some(Box::new(made.body));
     Ok(Derived {
         func,
-        needs: made.needs,
+        required_variants: made.needs,
         report: made.report,
         exclusive: made.exclusive,
-        alone_for: made.alone_for,
+        exclusive_cause: made.exclusive_cause,
         atomics: made.atomics,
-        apart: made.apart,
+        disjoint_pairs: made.disjoint_pairs,
         warnings: made.findings,
     })
 }
 
 /// The body of a derivative with the by-products of building the body.
-struct Made {
+struct BuiltBody {
     body: gradus_ir::Body,
     needs: Vec<Variant>,
     report: Report,
     findings: Vec<Diagnostic>,
     exclusive: bool,
-    alone_for: Option<SourceSpan>,
+    exclusive_cause: Option<SourceSpan>,
     atomics: Vec<(gradus_ir::Op, u32)>,
-    apart: Vec<(usize, usize)>,
+    disjoint_pairs: Vec<(usize, usize)>,
 }
 
-fn make(
+fn build_variant(
     unit: &mut Unit,
     primal: &gradus_ir::Body,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
     options: &Options,
-) -> Result<Made, Vec<Diagnostic>> {
-    if variant.may_test(unit)
-        && variant.versions == Versions::Test
-        && options.versioning
+) -> Result<BuiltBody, Vec<Diagnostic>> {
+    if variant.may_have_runtime_check(unit)
+        && variant.versions == Versions::RuntimeCheck
+        && options.alias_versioning
         && let Some(dispatch) =
-            driver::versioning::dispatch(unit, primal, closure, variant, options)
+            driver::versioning::version_dispatch(unit, primal, closure, variant, options)
     {
         let report = Report {
             versions: true,
             ..Report::new(unit, variant.func)
         };
-        return Ok(Made {
+        return Ok(BuiltBody {
             body: dispatch.body,
             needs: dispatch.needs,
             report,
             findings: Vec::new(),
             exclusive: false,
-            alone_for: None,
+            exclusive_cause: None,
             atomics: Vec::new(),
-            apart: dispatch.apart,
+            disjoint_pairs: dispatch.apart,
         });
     }
-    driver::caller_outputs::check(unit, closure, variant)?;
+    driver::caller_outputs::check_result_shadow(unit, closure, variant)?;
     let make_facts = |unit: &Unit, chosen| {
-        MakeFacts {
+        FactsBuilder {
             unit,
             closure,
             variant,
             options,
-            chosen,
+            choices: chosen,
         }
-        .make(primal)
+        .build(primal)
     };
     let (facts, plan) = match variant.mode {
         Mode::Forward => (
-            make_facts(unit, Chosen::default())?,
-            tape::plan::Plan::default(),
+            make_facts(unit, PlanChoices::default())?,
+            tape::plan::TapePlan::default(),
         ),
-        _ => reverse::recompute_loops::facts_and_plan(unit, variant, options, make_facts)?,
+        _ => reverse::recompute_loops::plan_with_recomputation(unit, variant, options, make_facts)?,
     };
     let cleared = shadow::globals::cleared(unit, closure, variant)?;
-    let led = shadow::global_pointers::led(unit, closure, variant)?;
-    let kept = shadow::pointer_witness::kept(unit, closure, variant)?;
-    sets_for_itself(unit, variant, (&cleared, &led, &kept))?;
+    let led = shadow::global_pointers::collect(unit, closure, variant)?;
+    let kept = shadow::pointer_witness::collect_checked_pointers(unit, closure, variant)?;
+    check_global_initialization(unit, variant, (&cleared, &led, &kept))?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
         cleared: &cleared,
-        led: &led,
-        kept: &kept,
+        global_pointers: &led,
+        checked_pointers: &kept,
         variant,
         options,
         needs: &mut needs,
@@ -240,39 +240,39 @@ fn make(
         Mode::Forward => forward::forward_mode(unit, &mut inputs),
         _ => reverse::derive(unit, &mut inputs, &plan),
     };
-    let alone_for = out.unit.span(out.alone_for);
+    let alone_for = out.unit.span(out.exclusive_cause);
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
-        unseeded: driver::caller_outputs::has_no_cotangent(unit, closure, variant),
+        lacks_cotangents: driver::caller_outputs::has_no_cotangents(unit, closure, variant),
         ..Report::of(unit, closure, &facts, (&plan, &body))
     };
-    if matches!(variant.mode, Mode::Augmented | Mode::Return) {
+    if matches!(variant.mode, Mode::Augmented | Mode::Reverse) {
         report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));
     }
     needs.sort();
     needs.dedup();
-    Ok(Made {
+    Ok(BuiltBody {
         body,
         needs,
         report,
         findings,
         exclusive,
-        alone_for,
+        exclusive_cause: alone_for,
         atomics,
-        apart: Vec::new(),
+        disjoint_pairs: Vec::new(),
     })
 }
 
 /// Checks that a derivative may begin by setting shadows of global variables. Such a derivative is refused if
 /// the threads of a kernel run it.
-fn sets_for_itself(
+fn check_global_initialization(
     unit: &Unit,
     variant: &Variant,
     (cleared, led, kept): (
-        &[shadow::globals::Cleared],
-        &[shadow::global_pointers::Led],
-        &[shadow::pointer_witness::Kept],
+        &[shadow::globals::ClearedShadow],
+        &[shadow::global_pointers::GlobalPointerShadow],
+        &[shadow::pointer_witness::StridedPointers],
     ),
 ) -> Result<(), Vec<Diagnostic>> {
     let cleared = cleared.iter().map(|one| one.global);

@@ -2,7 +2,7 @@
 //! levels of the input.
 
 mod support;
-use support::check_standard;
+use support::check_three_ways;
 
 macro_rules! programs {
     ($($name:ident: $n:literal, $source:literal;)*) => { $(
@@ -442,7 +442,7 @@ fn overlapping_arguments() {
         ArgActivity::Dup,
         ArgActivity::Active,
     ];
-    for flags in support::ROUTES {
+    for flags in support::CLANG_ROUTES {
         let made = support::derive(SOURCE, flags, "f", &args, ResultActivity::Const);
         let compiled = made.unwrap_or_else(|findings| panic!("{findings:#?}"));
         for shift in [0usize, 1, 2, 6] {

@@ -4,7 +4,7 @@
 //! a,b`.
 
 use gradus_ad::{
-    ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
+    ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
 use gradus_interp::{Machine, Value};
 use gradus_ir::{Code, Diagnostic, FuncId, Type, Unit};
@@ -14,7 +14,7 @@ use gradus_testkit::{
 use std::collections::BTreeSet;
 
 #[test]
-fn the_pages_hold() {
+fn case_pages_pass() {
     let passes = [Pass::derived("ad", ad)];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
     let count = check_pages(folder, &passes).unwrap();
@@ -22,13 +22,13 @@ fn the_pages_hold() {
 }
 
 /// Arguments of a page's command.
-struct Asked {
+struct PageCommand {
     name: String,
     constant: Vec<String>,
 }
 
-fn asked(words: &[String]) -> Asked {
-    let mut asked = Asked {
+fn parse_command(words: &[String]) -> PageCommand {
+    let mut asked = PageCommand {
         name: String::new(),
         constant: Vec::new(),
     };
@@ -62,7 +62,7 @@ fn activities(unit: &Unit, func: FuncId, constant: &[String]) -> Vec<ArgActivity
 
 /// The pass: builds the VJP and the JVP, and returns the check.
 fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
-    let asked = asked(words);
+    let asked = parse_command(words);
     let missing = || {
         vec![Diagnostic::error(
             Code::NoSuchFunction,
@@ -72,7 +72,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
     let func = unit.function(&asked.name).ok_or_else(missing)?;
     for func in unit.functions.ids() {
         if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_ad::calculus::expand_outputs(unit, &mut body);
+            gradus_ad::calculus::legalize_calls(unit, &mut body);
             gradus_edit::loops_to_fors(unit, &mut body);
             unit.functions[func].body = Some(body);
         }
@@ -90,7 +90,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         args: args.clone(),
         result,
     };
-    let facts = ClosureFacts::of(unit, &root)?;
+    let facts = ProgramFacts::of(unit, &root)?;
     let variant = |mode| Variant {
         func,
         mode,
@@ -114,7 +114,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         made += 1;
         work.extend(
             derived
-                .needs
+                .required_variants
                 .into_iter()
                 .filter(|need| seen.insert(need.clone())),
         );
@@ -145,8 +145,8 @@ struct Problem<'p> {
 
 /// Derivative arguments that follow the primal arguments.
 #[derive(Clone, Copy, PartialEq)]
-enum Beside {
-    Nothing,
+enum ShadowArguments {
+    None,
     /// For arrays and scalars: forward mode.
     All,
     /// For arrays only: reverse mode.
@@ -154,10 +154,10 @@ enum Beside {
 }
 
 /// Results of a run: scalars, arrays, and shadows of arrays.
-type Ran = (Vec<f64>, Vec<f64>, Vec<f64>);
+type RunResult = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Returns the floats of an array; zeros for an uninitialised array.
-fn numbers(array: &Array) -> Vec<f64> {
+fn array_floats(array: &Array) -> Vec<f64> {
     match array.size_bytes {
         0 => array.numbers.clone(),
         bytes => vec![0.0; bytes as usize / 8],
@@ -169,7 +169,7 @@ impl Problem<'_> {
     fn inputs(&self) -> Vec<f64> {
         let pairs = self.values.iter().zip(self.args);
         let parts = pairs.map(|(value, activity)| match (value, activity) {
-            (Argument::Array(array), ArgActivity::Dup) => numbers(array),
+            (Argument::Array(array), ArgActivity::Dup) => array_floats(array),
             (Argument::Float(x), ArgActivity::Active) => vec![*x],
             (Argument::Int(n), ArgActivity::Active) => vec![*n as f64],
             _ => Vec::new(),
@@ -184,9 +184,9 @@ impl Problem<'_> {
         unit: &Unit,
         name: &str,
         x: &[f64],
-        (beside, d): (Beside, &[f64]),
+        (beside, d): (ShadowArguments, &[f64]),
         last: Option<f64>,
-    ) -> Result<Ran, String> {
+    ) -> Result<RunResult, String> {
         let told = |trap: gradus_interp::Trap| trap.to_string();
         let mut machine = Machine::new(unit);
         let mut args = Vec::new();
@@ -195,11 +195,11 @@ impl Problem<'_> {
         for (value, activity) in self.values.iter().zip(self.args) {
             match (value, activity) {
                 (Argument::Array(array), ArgActivity::Dup) => {
-                    let count = numbers(array).len();
+                    let count = array_floats(array).len();
                     let memory = machine.alloc_f64(&x[at..at + count]).map_err(told)?;
                     args.push(Value::ptr(memory));
                     own.push((memory, count));
-                    if beside != Beside::Nothing {
+                    if beside != ShadowArguments::None {
                         let part = &d[at_beside..at_beside + count];
                         let shadow = machine.alloc_f64(part).map_err(told)?;
                         args.push(Value::ptr(shadow));
@@ -215,7 +215,7 @@ impl Problem<'_> {
                 (_, ArgActivity::Active) => {
                     args.push(Value::f64(x[at]));
                     at += 1;
-                    if beside == Beside::All {
+                    if beside == ShadowArguments::All {
                         args.push(Value::f64(d[at_beside]));
                         at_beside += 1;
                     }
@@ -245,13 +245,14 @@ impl Problem<'_> {
 
     fn primal(&self, x: &[f64]) -> Result<Vec<f64>, String> {
         let name = &self.call.function;
-        let (mut y, cells, _) = self.run(self.before, name, x, (Beside::Nothing, &[]), None)?;
+        let (mut y, cells, _) =
+            self.run(self.before, name, x, (ShadowArguments::None, &[]), None)?;
         y.extend(cells);
         Ok(y)
     }
 
     fn forward(&self, jvp: &str, x: &[f64], d: &[f64]) -> Result<Vec<f64>, String> {
-        let (mut y, _, cells) = self.run(self.after, jvp, x, (Beside::All, d), None)?;
+        let (mut y, _, cells) = self.run(self.after, jvp, x, (ShadowArguments::All, d), None)?;
         y.extend(cells);
         Ok(y)
     }
@@ -263,13 +264,14 @@ impl Problem<'_> {
             true => (Some(y_adj[0]), &y_adj[1..]),
             false => (None, y_adj),
         };
-        let (scalars, _, cells) = self.run(self.after, vjp, x, (Beside::Arrays, cells), last)?;
+        let (scalars, _, cells) =
+            self.run(self.after, vjp, x, (ShadowArguments::Arrays, cells), last)?;
         let (mut scalars, mut cells) = (scalars.into_iter(), cells.into_iter());
         let mut adjoint = Vec::new();
         for (value, activity) in self.values.iter().zip(self.args) {
             match (value, activity) {
                 (Argument::Array(array), ArgActivity::Dup) => {
-                    adjoint.extend(cells.by_ref().take(numbers(array).len()));
+                    adjoint.extend(cells.by_ref().take(array_floats(array).len()));
                 }
                 (_, ArgActivity::Active) => adjoint.extend(scalars.next()),
                 _ => {}

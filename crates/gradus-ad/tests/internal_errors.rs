@@ -33,7 +33,7 @@ fn without_a_fault_there_is_no_internal_error() {
 }
 
 #[test]
-fn an_adjoint_that_goes_nowhere_is_an_internal_error() {
+fn dropped_adjoint_is_internal_error() {
     let (code, message, placed) =
         code_and_place(Some(Mutant::AdjointNotEmitted)).expect("the derivative is refused");
     assert_eq!(code, Code::CompilerDied);
@@ -42,7 +42,7 @@ fn an_adjoint_that_goes_nowhere_is_an_internal_error() {
 }
 
 #[test]
-fn a_structure_that_is_left_open_is_an_internal_error() {
+fn open_branch_is_an_internal_error() {
     let (code, message, _) =
         code_and_place(Some(Mutant::MergeLeftOpen)).expect("the derivative is refused");
     assert_eq!(code, Code::CompilerDied);
@@ -50,7 +50,7 @@ fn a_structure_that_is_left_open_is_an_internal_error() {
 }
 
 #[test]
-fn an_address_without_a_shadow_is_an_internal_error() {
+fn missing_shadow_is_an_internal_error() {
     let (code, _, _) =
         code_and_place(Some(Mutant::ShadowAddressMissing)).expect("the derivative is refused");
     assert_eq!(code, Code::CompilerDied);

@@ -149,7 +149,7 @@ impl Census {
             mode: Mode::Combined,
             primal_result: false,
             overwritten: Vec::new(),
-            versions: Versions::Test,
+            versions: Versions::RuntimeCheck,
             concurrent: false,
             ..variant.clone()
         };
@@ -177,7 +177,7 @@ fn general(unit: &Unit, variant: &Variant) -> Variant {
     let ty = unit.functions[variant.func].ty;
     let of_arg = |(ty, own): (&TypeId, &ArgActivity)| {
         if unit.types.is_ptr(*ty) {
-            ArgActivity::Maybe
+            ArgActivity::MaybeDup
         } else if carries_float(unit, *ty) {
             ArgActivity::Active
         } else {

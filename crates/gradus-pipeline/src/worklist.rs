@@ -14,7 +14,9 @@ use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
 use crate::stages::parallelize::{IN_ORDER, remarks};
 use crate::stages::simplify;
-use gradus_ad::{Beside, ClosureFacts, Derived, Mode, Options, Report, Variant, differentiate};
+use gradus_ad::{
+    ConcurrencySummary, Derived, Mode, Options, ProgramFacts, Report, Variant, differentiate,
+};
 use gradus_analysis::{CallGraph, Callee};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -135,7 +137,7 @@ fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<()
             for (made, adds) in made.iter_mut().flatten().zip(adds) {
                 let spans = adds.into_iter().filter_map(|loc| unit.span(loc));
                 let lines: Vec<u32> = spans.map(|span| span.line).collect();
-                made.report.settle_adds(&lines, way);
+                made.report.move_atomic_adds(&lines, way);
             }
             run.after_unit(name, unit)
         })?;
@@ -287,7 +289,7 @@ fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Resul
     if !refused.is_empty() {
         return Err(stop(run, root, refused));
     }
-    let facts = run.pass("facts", |run| match ClosureFacts::of(unit, &asked) {
+    let facts = run.pass("facts", |run| match ProgramFacts::of(unit, &asked) {
         Ok(facts) => Ok(facts),
         Err(findings) => Err(stop(run, root, findings)),
     })?;
@@ -304,7 +306,7 @@ fn variants(
     run: &mut Run<'_>,
     unit: &mut Unit,
     root: &Root,
-    facts: &ClosureFacts,
+    facts: &ProgramFacts,
     rules: &Rules,
 ) -> Result<Vec<Made>, Stop> {
     let options = match options(&run.request.options.off) {
@@ -336,16 +338,16 @@ fn variants(
             Err(list) => findings.extend(list),
             Ok(Derived {
                 func,
-                needs,
+                required_variants: needs,
                 report,
                 exclusive,
-                alone_for,
+                exclusive_cause: alone_for,
                 atomics,
-                apart,
+                disjoint_pairs: apart,
                 warnings,
             }) => {
                 alone.extend(exclusive.then_some((variant.func, alone_for)));
-                beside.push(Beside {
+                beside.push(ConcurrencySummary {
                     func,
                     concurrent: variant.concurrent,
                     exclusive,
@@ -405,12 +407,12 @@ fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
 fn without_report((func, needs): custom_derivatives::Made, exclusive: bool) -> Derived {
     Derived {
         func,
-        needs,
+        required_variants: needs,
         report: Report::default(),
         exclusive,
-        alone_for: None,
+        exclusive_cause: None,
         atomics: Vec::new(),
-        apart: Vec::new(),
+        disjoint_pairs: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -480,18 +482,18 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             | "short-rows" | "stagger" | "local-loops" => {}
             name if LOWERING_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
-            "variance-cost" => options.variance_cost = false,
+            "variance-cost" => options.loop_variance_cost = false,
             "recompute" => options.recompute = false,
-            "redo-calls" => options.redo_calls = false,
+            "redo-calls" => options.recompute_calls = false,
             "early-frees" => options.early_frees = false,
-            "backwards" => options.backwards = false,
-            "conditions" => options.conditions = false,
+            "backwards" => options.invert_inductions = false,
+            "conditions" => options.save_conditions = false,
             "shadow-pointers" => options.shadow_pointers = false,
-            "segment-stack" => options.segment_stack = false,
+            "segment-stack" => options.segmented_tape = false,
             "snapshots" => options.snapshots = false,
-            "versioning" => options.versioning = false,
-            "replay" => options.replay = false,
-            "replay-cost" => options.replay_cost = false,
+            "versioning" => options.alias_versioning = false,
+            "replay" => options.recompute_loops = false,
+            "replay-cost" => options.recompute_loops_cost = false,
             _ => {
                 let message = format!("there is no switch `{name}`");
                 let help = format!(

@@ -19,7 +19,7 @@ pub mod reloadable_carried;
 pub mod snapshots;
 mod stack_lifetime;
 
-use crate::shadow::typed_copy::WordCopy;
+use crate::shadow::typed_copy::TypedCopy;
 use crate::tape::remat::Node;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, Period, ShadowState};
 use gradus_ir::{
@@ -28,36 +28,38 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-pub(crate) use crate::analysis::body_facts::build::MakeFacts;
-pub use crate::analysis::body_facts::early_availability::Length;
-pub(crate) use crate::analysis::body_facts::exclusive_adds::{is_independent, is_of_iteration};
-pub(crate) use crate::analysis::body_facts::forward_slice::influence;
+pub(crate) use crate::analysis::body_facts::build::FactsBuilder;
+pub use crate::analysis::body_facts::early_availability::EarlyLength;
+pub(crate) use crate::analysis::body_facts::exclusive_adds::{
+    is_allocated_in_iteration, is_independent,
+};
+pub(crate) use crate::analysis::body_facts::forward_slice::forward_slice;
 pub(crate) use crate::analysis::body_facts::loop_info::trips;
-pub use crate::analysis::body_facts::recomputable_loops::Repeatable;
+pub use crate::analysis::body_facts::recomputable_loops::RecomputableLoop;
 
 /// Limit on the number of memory cells that a copy expands to, in total or per period.
-const MOST_WORDS: usize = 256;
+const CELLS_MAX: usize = 256;
 
 /// A float in a bit range of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FloatLane {
+pub struct FloatBitRange {
     /// First bit, counted from the least significant bit.
-    pub bit: u32,
+    pub start_bit: u32,
     /// Float format.
     pub kind: FloatKind,
 }
 
 /// Choices of an earlier plan for the same derivative.
 #[derive(Clone, Debug, Default)]
-pub struct Chosen {
+pub struct PlanChoices {
     /// Loops whose iterations are recomputed in the reverse pass.
-    pub replayed: BTreeMap<Op, Repeatable>,
+    pub recomputed_loops: BTreeMap<Op, RecomputableLoop>,
     /// Allocations whose blocks are freed at the program's own `free`.
-    pub freed_at_once: BTreeSet<Op>,
+    pub freed_early: BTreeSet<Op>,
 }
 
 /// Facts about one body, read by tape plan, forward pass and reverse pass.
-pub struct Facts<'a> {
+pub struct BodyFacts<'a> {
     /// The primal.
     pub body: &'a Body,
     /// The function of the body.
@@ -66,46 +68,46 @@ pub struct Facts<'a> {
     pub width: usize,
     active: Vec<bool>,
     shadows: Vec<ShadowState>,
-    lanes: HashMap<Value, Vec<FloatLane>>,
-    pointer_lanes: HashSet<Value>,
-    shadowed: HashSet<GlobalId>,
-    stable: HashSet<Op>,
-    lost: HashMap<Op, overwritten_loads::Lost>,
+    float_bit_ranges: HashMap<Value, Vec<FloatBitRange>>,
+    pointer_bit_ranges: HashSet<Value>,
+    shadowed_globals: HashSet<GlobalId>,
+    stable_loads: HashSet<Op>,
+    clobbered_loads: HashMap<Op, overwritten_loads::Clobber>,
     copies: HashMap<Op, CopyKind>,
-    deferred: HashMap<Op, Op>,
+    deferred_frees: HashMap<Op, Op>,
     /// Per allocation with a deferred free: the addresses in a block that holds no pointers.
-    of_numbers: HashMap<Op, HashSet<Value>>,
-    left: HashSet<Op>,
-    on_heap: HashSet<Op>,
-    late: HashSet<Value>,
-    varying: HashMap<Value, Vec<Op>>,
-    work: HashSet<Op>,
+    private_block_addresses: HashMap<Op, HashSet<Value>>,
+    outliving_blocks: HashSet<Op>,
+    heap_allocas: HashSet<Op>,
+    lazy_shadow_addresses: HashSet<Value>,
+    varying_loops: HashMap<Value, Vec<Op>>,
+    reversed_ops: HashSet<Op>,
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
-    redone_calls: HashSet<Op>,
+    recomputed_calls: HashSet<Op>,
     /// Subset of `redone_calls` whose only effect on memory is reads.
-    reading_calls: HashSet<Op>,
+    read_only_calls: HashSet<Op>,
     overwritten: HashMap<Op, Vec<bool>>,
-    by_address: HashMap<Op, Vec<(FuncId, bool)>>,
+    pointer_targets: HashMap<Op, Vec<(FuncId, bool)>>,
     unhandled_calls: HashSet<Op>,
-    never_made: HashSet<Op>,
+    null_calls: HashSet<Op>,
     dead_stores: HashSet<Op>,
-    doomed: HashSet<Op>,
-    torn: HashSet<Op>,
-    own_adds: HashSet<Op>,
-    from_globals: HashSet<Op>,
+    noreturn_ops: HashSet<Op>,
+    unwinds_after_write: HashSet<Op>,
+    exclusive_adds: HashSet<Op>,
+    tested_global_loads: HashSet<Op>,
     /// Candidate snapshots.
     pub snapshots: Vec<snapshots::Snapshot>,
-    served: HashMap<Op, usize>,
-    backwards: HashMap<Value, invertible_inductions::Backwards>,
-    carried_loads: HashMap<Value, reloadable_carried::CarriedLoad>,
-    repeatable: BTreeMap<Op, Repeatable>,
-    replayed: BTreeMap<Op, Repeatable>,
+    serving_snapshot: HashMap<Op, usize>,
+    invertible_inductions: HashMap<Value, invertible_inductions::InvertibleInduction>,
+    reloadable_carried: HashMap<Value, reloadable_carried::ReloadableCarried>,
+    recomputable_loops: BTreeMap<Op, RecomputableLoop>,
+    recomputed_loops: BTreeMap<Op, RecomputableLoop>,
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns true if a value carries a derivative.
-    pub fn active(&self, value: Value) -> bool {
+    pub fn is_active(&self, value: Value) -> bool {
         self.active
             .get(gradus_ir::Entity::index(value))
             .copied()
@@ -121,7 +123,7 @@ impl Facts<'_> {
     }
     /// Returns the base of a chain of address computations. An address is its own shadow exactly if its base
     /// is, and the test on the base is invariant in the index.
-    pub fn start_of(&self, ptr: Value) -> Value {
+    pub fn address_base(&self, ptr: Value) -> Value {
         let mut start = ptr;
         while let Some(op) = self.body.def_op(start)
             && let OpKind::Addr { .. } = self.body.kind(op)
@@ -138,31 +140,32 @@ impl Facts<'_> {
             .unwrap_or_default()
     }
     /// Returns the floats in the bit ranges of an integer; `None` for other values.
-    pub fn lanes(&self, value: Value) -> Option<&[FloatLane]> {
-        self.lanes.get(&value).map(Vec::as_slice)
+    pub fn float_bit_ranges(&self, value: Value) -> Option<&[FloatBitRange]> {
+        self.float_bit_ranges.get(&value).map(Vec::as_slice)
     }
     /// Returns true if a value carries floats.
     pub fn holds_float(&self, unit: &Unit, value: Value) -> bool {
-        crate::variant::carries_float(unit, self.body.ty(value)) || self.lanes.contains_key(&value)
+        crate::variant::carries_float(unit, self.body.ty(value))
+            || self.float_bit_ranges.contains_key(&value)
     }
     /// Returns true if a value carries pointers.
     pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
-        unit.types.is_ptr(self.body.ty(value)) || self.pointer_lanes.contains(&value)
+        unit.types.is_ptr(self.body.ty(value)) || self.pointer_bit_ranges.contains(&value)
     }
     /// Returns true if a global whose address is part of a constant has a shadow.
     pub fn is_shadowed(&self, global: GlobalId) -> bool {
-        self.shadowed.contains(&global)
+        self.shadowed_globals.contains(&global)
     }
     /// Returns true if the memory that a load reads is unchanged in the reverse pass.
     pub fn is_stable(&self, op: Op) -> bool {
-        self.stable.contains(&op)
+        self.stable_loads.contains(&op)
     }
     /// Returns the snapshot from which a load can be recomputed.
     pub fn snapshot_of(&self, load: Op) -> Option<usize> {
-        self.served.get(&load).copied()
+        self.serving_snapshot.get(&load).copied()
     }
     /// Returns the snapshot that a load fills with the loaded values.
-    pub fn filled_by(&self, load: Op) -> Option<usize> {
+    pub fn snapshot_filled_by(&self, load: Op) -> Option<usize> {
         let number = self.snapshot_of(load)?;
         (self.snapshots[number].filler == Some(load)).then_some(number)
     }
@@ -174,15 +177,15 @@ impl Facts<'_> {
     /// cells; otherwise the result holds the head before the first period, and one period. Returns `None` if
     /// the cells are too many, if the copy has no period, or if an overlapping copy has a head before the
     /// first period.
-    pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
+    pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<TypedCopy> {
         let CopyKind::Cells { words, period } = self.copy_kind(op) else {
             return None;
         };
         let size = self.body.as_int(unit, bytes);
-        let all = size.and_then(|size| written_out(&words, period, u64::try_from(size).ok()?));
+        let all = size.and_then(|size| expanded_cells(&words, period, u64::try_from(size).ok()?));
         let (words, period) = match (all, period) {
             (Some(all), _) => (all, None),
-            (None, Some(period)) if words.len() <= MOST_WORDS && period.bytes > 0 => {
+            (None, Some(period)) if words.len() <= CELLS_MAX && period.bytes > 0 => {
                 (words, Some(period))
             }
             _ => return None,
@@ -190,14 +193,14 @@ impl Facts<'_> {
         if overlap && period.is_some_and(|period| period.from_bytes > 0) {
             return None;
         }
-        Some(WordCopy {
-            words,
+        Some(TypedCopy {
+            cells: words,
             period,
             overlap,
         })
     }
     /// Returns the diagnostic for a byte copy of unknown memory types.
-    pub fn unknown_copy(&self, unit: &Unit, op: Op) -> Diagnostic {
+    pub fn unknown_copy_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         Diagnostic::error(
             Code::UnknownMemoryType,
             "bytes are copied of which it cannot be told whether they are numbers or pointers",
@@ -206,12 +209,12 @@ impl Facts<'_> {
         .help("copy field by field, or with a type that says what the bytes are")
     }
     /// Returns true if a fill may overwrite pointers.
-    pub fn fills_pointers(&self, op: Op) -> bool {
+    pub fn may_fill_pointers(&self, op: Op) -> bool {
         !matches!(self.copy_kind(op), CopyKind::Floats(_) | CopyKind::Nothing)
     }
     /// Returns true if the reversal of an op emits code.
-    pub fn has_work(&self, op: Op) -> bool {
-        self.work.contains(&op)
+    pub fn has_reversal(&self, op: Op) -> bool {
+        self.reversed_ops.contains(&op)
     }
     /// Returns the active values defined outside an op's regions and used actively inside.
     pub fn outer_active(&self, op: Op) -> &[Value] {
@@ -224,31 +227,31 @@ impl Facts<'_> {
     /// Returns the possible callees of an indirect call, each with its activity; `None` for direct calls and
     /// for inactive calls.
     pub fn pointer_targets(&self, op: Op) -> Option<&[(FuncId, bool)]> {
-        self.by_address.get(&op).map(Vec::as_slice)
+        self.pointer_targets.get(&op).map(Vec::as_slice)
     }
     /// Returns true if an active call goes through a pointer that can only be null.
-    pub fn is_never_made(&self, op: Op) -> bool {
-        self.never_made.contains(&op)
+    pub fn is_null_call(&self, op: Op) -> bool {
+        self.null_calls.contains(&op)
     }
     /// Returns true if the value that a store writes is never read.
     pub fn is_dead_store(&self, op: Op) -> bool {
         self.dead_stores.contains(&op)
     }
     /// Returns true if an op lies on a no-return path.
-    pub fn is_doomed(&self, op: Op) -> bool {
-        self.doomed.contains(&op)
+    pub fn is_on_noreturn_path(&self, op: Op) -> bool {
+        self.noreturn_ops.contains(&op)
     }
     /// Returns the result of a call. The result of an invoke comes from its normal path.
-    pub fn given(&self, op: Op) -> Option<Value> {
+    pub fn call_result(&self, op: Op) -> Option<Value> {
         gradus_analysis::visible_call_result(self.body, op)
     }
     /// Returns true if a call may throw after a write to active memory, and a handler in the active extent
     /// catches the exception.
-    pub fn is_torn(&self, op: Op) -> bool {
-        self.torn.contains(&op)
+    pub fn may_unwind_after_write(&self, op: Op) -> bool {
+        self.unwinds_after_write.contains(&op)
     }
     /// Returns the diagnostic for a call that may throw after a write to active memory.
-    pub fn torn_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+    pub fn torn_write_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         let what = self.describe(unit, op);
         let message = format!(
             "{what} may throw after it wrote memory that carries derivatives, and the exception is caught inside the function that is differentiated"
@@ -259,15 +262,15 @@ impl Facts<'_> {
     }
     /// Returns true if no other iteration of the enclosing parallel loops accumulates into the location of a
     /// load.
-    pub fn adds_alone(&self, load: Op) -> bool {
-        self.own_adds.contains(&load)
+    pub fn add_is_exclusive(&self, load: Op) -> bool {
+        self.exclusive_adds.contains(&load)
     }
     /// Returns true if a call is active and its callee has no known derivative.
     pub fn is_unhandled_call(&self, op: Op) -> bool {
         self.unhandled_calls.contains(&op)
     }
     /// Returns the diagnostic for an active call without a known derivative.
-    pub fn unhandled_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+    pub fn unhandled_call_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         let code = match unit.callee(self.body, op) {
             Some(_) => Code::UnknownCallee,
             None => Code::UnknownIndirectTarget,
@@ -281,7 +284,7 @@ impl Facts<'_> {
             .help("give the source of what is called, or mark its arguments inactive")
     }
     /// Returns the diagnostic for a region op that has no derivative.
-    pub fn unhandled_structure(&self, unit: &Unit, op: Op) -> Diagnostic {
+    pub fn unhandled_region_error(&self, unit: &Unit, op: Op) -> Diagnostic {
         let (code, what, help) = match self.body.kind(op) {
             OpKind::Invoke(_) => (
                 Code::Exceptions,
@@ -300,17 +303,17 @@ impl Facts<'_> {
     }
     /// Returns true if the whole derivative of a call runs in the reverse pass: the call has no side effects,
     /// and the memory that the call reads is unchanged.
-    pub fn redo_call(&self, op: Op) -> bool {
-        self.redone_calls.contains(&op)
+    pub fn is_recomputed_call(&self, op: Op) -> bool {
+        self.recomputed_calls.contains(&op)
     }
     /// Returns true if the only effect of a recomputed call on memory is reads.
-    pub(crate) fn only_reads(&self, op: Op) -> bool {
-        self.reading_calls.contains(&op)
+    pub(crate) fn is_read_only_call(&self, op: Op) -> bool {
+        self.read_only_calls.contains(&op)
     }
     /// Returns true if the tape stack of another derivative, with the given state, is allocated and freed in
     /// this body. The derivative then pops nothing of such a stack before the reverse pass. Any other tape
     /// stack is ordinary memory.
-    pub fn stack_stays(&self, state: Value) -> bool {
+    pub fn tape_stack_is_local(&self, state: Value) -> bool {
         self.body.def_op(state).is_some_and(|made| {
             let in_frame = matches!(self.body.kind(made), OpKind::Alloca(_));
             in_frame || self.deferred_free_of(made).is_some()
@@ -318,8 +321,8 @@ impl Facts<'_> {
     }
     /// Returns true if a block and its shadow outlive the call, because memory of the caller may hold their
     /// addresses.
-    pub fn is_left(&self, allocation: Op) -> bool {
-        self.left.contains(&allocation)
+    pub fn outlives_call(&self, allocation: Op) -> bool {
+        self.outliving_blocks.contains(&allocation)
     }
     /// Returns the source location of the op that defines a forward value. The location of a carried value is
     /// that of its loop.
@@ -329,9 +332,9 @@ impl Facts<'_> {
                 Definition::Param(region, _) => self.body.owner(region)?,
                 _ => self.body.def_op(value)?,
             },
-            Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
+            Node::TripCount(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
             Node::Snapshot(number) | Node::SnapshotBlock(number) => self.snapshots[number].anchor,
-            Node::Base(_) | Node::Room(_) => return None,
+            Node::ArrayBase(_) | Node::Room(_) => return None,
         };
         self.body.ops[op].loc
     }
@@ -340,12 +343,12 @@ impl Facts<'_> {
         match node {
             Node::Primal(value) => (self.body.ty(value), 1),
             Node::Shadow(value) => (self.body.ty(value), self.width),
-            Node::Count(_) => (unit.types.int(64), 1),
+            Node::TripCount(_) => (unit.types.int(64), 1),
             _ => (unit.types.ptr(), 1),
         }
     }
     /// Returns the type of a forward value in memory.
-    pub fn kept_type(&self, unit: &mut Unit, node: Node, width: u32) -> TypeId {
+    pub fn saved_type(&self, unit: &mut Unit, node: Node, width: u32) -> TypeId {
         let (ty, lanes) = self.node_type(unit, node);
         let ty = match unit.types.get(ty) {
             Type::Int(bits) if *bits < 8 => unit.types.int(8),
@@ -357,7 +360,7 @@ impl Facts<'_> {
         }
     }
     /// Returns the bytes per save of a forward value.
-    pub fn kept_bytes(&self, unit: &Unit, node: Node, width: u32) -> u64 {
+    pub fn saved_bytes(&self, unit: &Unit, node: Node, width: u32) -> u64 {
         match node {
             Node::Primal(value) => unit.layout.size_bytes(unit, self.body.ty(value)),
             Node::Shadow(_) => unit.layout.pointer_bytes * u64::from(width),
@@ -387,7 +390,11 @@ impl Facts<'_> {
 }
 
 /// Expands the cells of a copy of `size` bytes, period by period; `None` if the cells are too many.
-fn written_out(words: &[CopiedWord], period: Option<Period>, size: u64) -> Option<Vec<CopiedWord>> {
+fn expanded_cells(
+    words: &[CopiedWord],
+    period: Option<Period>,
+    size: u64,
+) -> Option<Vec<CopiedWord>> {
     let (from, period) = match period {
         Some(period) => (period.from_bytes, period.bytes.max(1)),
         None => (size, 1),
@@ -406,7 +413,7 @@ fn written_out(words: &[CopiedWord], period: Option<Period>, size: u64) -> Optio
                 ..*word
             }));
         }
-        if all.len() > MOST_WORDS {
+        if all.len() > CELLS_MAX {
             return None;
         }
     }

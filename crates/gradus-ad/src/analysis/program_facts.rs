@@ -21,23 +21,23 @@ pub struct Root {
 
 /// Facts about the call graph of a request. The facts are valid as long as no primal is edited.
 #[derive(Clone, Debug)]
-pub struct ClosureFacts {
+pub struct ProgramFacts {
     pub(crate) closure: CallGraph,
     pub(crate) memory: AliasSets,
     pub(crate) retyped: TbaaConflicts,
-    pub(crate) words: TypeMap,
+    pub(crate) memory_cells: TypeMap,
     pub(crate) effects: Effects,
     pub(crate) classes: MemoryActivity,
     pub(crate) thrown: TornWrites,
 }
 
-impl ClosureFacts {
+impl ProgramFacts {
     /// Analyses the call graph of `root`.
     ///
     /// # Errors
     /// Conflicts in the request's memory: globals that cannot have shadows, and active values in memory that
     /// the request declares inactive.
-    pub fn of(unit: &Unit, root: &Root) -> Result<ClosureFacts, Vec<Diagnostic>> {
+    pub fn of(unit: &Unit, root: &Root) -> Result<ProgramFacts, Vec<Diagnostic>> {
         let closure = CallGraph::of(unit, &[root.func]);
         let memory = AliasSets::of(unit, &closure);
         let retyped = TbaaConflicts::of(unit, &closure, &memory);
@@ -60,12 +60,12 @@ impl ClosureFacts {
             return Err(findings.to_vec());
         }
         let thrown = TornWrites::of(view, &classes, &effects);
-        Ok(ClosureFacts {
+        Ok(ProgramFacts {
             closure,
             thrown,
             memory,
             retyped,
-            words,
+            memory_cells: words,
             effects,
             classes,
         })
@@ -98,7 +98,7 @@ impl ClosureFacts {
     /// Returns true if the memory of a global may hold pointers.
     pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
         let place = self.memory.global(global);
-        place.is_some_and(|place| self.words.types_of_set(place.class).has_pointer())
+        place.is_some_and(|place| self.memory_cells.types_of_set(place.class).has_pointer())
     }
 
     pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::View<'a> {
@@ -106,7 +106,7 @@ impl ClosureFacts {
             unit,
             closure: &self.closure,
             memory: &self.memory,
-            words: &self.words,
+            words: &self.memory_cells,
         }
     }
 }
@@ -114,7 +114,7 @@ impl ClosureFacts {
 fn requested(activity: ArgActivity) -> Activity {
     match activity {
         ArgActivity::Const => Activity::Const,
-        ArgActivity::Dup | ArgActivity::Maybe => Activity::Dup,
+        ArgActivity::Dup | ArgActivity::MaybeDup => Activity::Dup,
         ArgActivity::DupNoNeed => Activity::DupNoNeed,
         ArgActivity::Active => Activity::Out,
     }

@@ -42,7 +42,7 @@ impl Rule {
             });
         }
         let sum = sum?;
-        Some(self.converted(b, sum, self.args[i].ty))
+        Some(self.convert_seed(b, sum, self.args[i].ty))
     }
 
     /// Emits the tangent of the result: the sum of `tangent · ∂result/∂argument` over all arguments. Returns
@@ -60,7 +60,7 @@ impl Rule {
             .collect();
         if self.function.results() == 1 {
             let sum = members[0]?;
-            return Some(self.converted(b, sum, self.result_ty));
+            return Some(self.convert_seed(b, sum, self.result_ty));
         }
         if members.iter().all(Option::is_none) {
             return None;
@@ -131,7 +131,7 @@ impl Rule {
     }
 
     /// Converts a seed from one float format to the other, for float conversions only.
-    fn converted(&self, b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
+    fn convert_seed(&self, b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
         if self.function != Function::Convert {
             return value;
         }
@@ -173,7 +173,7 @@ impl Rule {
             }
         };
         let mut values: Vec<Option<Value>> = vec![None; root + 1];
-        for id in needed(formula, root) {
+        for id in dependencies(formula, root) {
             let value = match one(b, id) {
                 Some(value) => value,
                 None => self.build_step(b, &formula.nodes[id], &values, primal),
@@ -218,9 +218,9 @@ impl Rule {
             }
             Node::FloatOf(k) => {
                 let n = self.arg(b, *k, primal);
-                self.float_of(b, n)
+                self.int_to_float(b, n)
             }
-            Node::Digamma(a) => digamma::call(b, at(*a)),
+            Node::Digamma(a) => digamma::emit_call(b, at(*a)),
             Node::Select(p, [l, r, then, otherwise]) => {
                 let c = b.fcmp(*p, at(*l), at(*r));
                 b.select(c, at(*then), at(*otherwise))
@@ -251,7 +251,7 @@ impl Rule {
     }
 
     /// Converts an integer to the float type of the formulas; a scalar is broadcast to all lanes.
-    fn float_of(&self, b: &mut Builder<'_>, n: Value) -> Value {
+    fn int_to_float(&self, b: &mut Builder<'_>, n: Value) -> Value {
         let int_ty = b.body.ty(n);
         let ty = self.float_ty().unwrap_or(int_ty);
         let lanes = match *b.unit.types.get(ty) {
@@ -277,7 +277,7 @@ fn is_one(b: &Builder<'_>, value: Value) -> bool {
 }
 
 /// Returns the nodes on which node `root` depends, in order.
-fn needed(formula: &Formula, root: usize) -> Vec<usize> {
+fn dependencies(formula: &Formula, root: usize) -> Vec<usize> {
     let mut need = vec![false; root + 1];
     need[root] = true;
     for id in (0..=root).rev() {
@@ -334,11 +334,16 @@ fn c_suffix(kind: FloatKind) -> Option<&'static str> {
 pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
     let float = f.params().find('f').unwrap_or_default();
     let float = b.body.ty(args[float]);
-    math_call_giving(b, f, args, float)
+    math_call_with_result(b, f, args, float)
 }
 
 /// Emits `f(args)` with a result of type `result`, for example the integer of `lround`.
-pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: TypeId) -> Value {
+pub fn math_call_with_result(
+    b: &mut Builder<'_>,
+    f: MathFn,
+    args: &[Value],
+    result: TypeId,
+) -> Value {
     let types: Vec<TypeId> = args.iter().map(|v| b.body.ty(*v)).collect();
     let float = f.params().find('f').map_or(result, |at| types[at]);
     let wide_int = types.iter().any(|ty| is_wide(b.unit, *ty));

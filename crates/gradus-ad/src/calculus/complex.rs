@@ -4,14 +4,19 @@
 //! function. The partials of the real part are `u` and `−v`; the partials of the imaginary part are `v` and
 //! `u`. Each formula is `(u, v)`.
 
-use super::formulas::Given;
-use crate::calculus::expr::E;
+use super::formulas::RuleInputs;
+use crate::calculus::expr::Expr;
 use gradus_ir::externals::{ComplexFn, MathFn};
 
-type Complex<'p> = (E<'p>, E<'p>);
+type Complex<'p> = (Expr<'p>, Expr<'p>);
 
 /// Returns `d · ∂resultⱼ/∂argᵢ`. Arguments alternate between real and imaginary parts.
-pub(super) fn times_partial<'p>(f: ComplexFn, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
+pub(super) fn times_partial<'p>(
+    f: ComplexFn,
+    i: usize,
+    j: usize,
+    g: &RuleInputs<'p>,
+) -> Option<Expr<'p>> {
     let z = (g.args[0], *g.args.get(1)?);
     let (u, v) = match (f, i / 2) {
         (ComplexFn::Pow, 0) => {

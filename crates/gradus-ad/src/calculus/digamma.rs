@@ -14,7 +14,7 @@ use gradus_ir::{
 const NAME: &str = "__gradus1_digamma";
 
 /// Lower bound of the argument of the asymptotic series.
-const FAR: f64 = 10.0;
+const SERIES_MIN: f64 = 10.0;
 
 /// B₂ₖ/2k for k = 1 … 7.
 const SERIES: [f64; 7] = [
@@ -28,7 +28,7 @@ const SERIES: [f64; 7] = [
 ];
 
 /// Returns true if ψ can be called on floats of type `ty`.
-pub(super) fn exists(unit: &Unit, ty: TypeId) -> bool {
+pub(super) fn is_supported(unit: &Unit, ty: TypeId) -> bool {
     matches!(
         unit.types.get(ty),
         Type::Float(FloatKind::F64 | FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
@@ -36,7 +36,7 @@ pub(super) fn exists(unit: &Unit, ty: TypeId) -> bool {
 }
 
 /// Emits ψ(a), computed in binary64.
-pub(super) fn call(b: &mut Builder<'_>, a: Value) -> Value {
+pub(super) fn emit_call(b: &mut Builder<'_>, a: Value) -> Value {
     let ty = b.body.ty(a);
     let double = b.unit.types.f64();
     let func = function(b.unit);
@@ -81,7 +81,7 @@ fn body(unit: &mut Unit, double: TypeId) -> Body {
     b.yield_(&[a, zero]);
     b.restore_insertion_point(place);
     let (z, start) = (b.body.results(op)[0], b.body.results(op)[1]);
-    let (z, sum) = climb(b, double, z, start);
+    let (z, sum) = emit_recurrence(b, double, z, start);
     let far = series(b, double, z);
     let value = b.fadd(sum, far);
     b.return_(Some(value));
@@ -89,8 +89,8 @@ fn body(unit: &mut Unit, double: TypeId) -> Body {
 }
 
 /// Emits the recurrence: returns z + n ≥ 10 and `start` − Σ 1/(z + i) over i < n.
-fn climb(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value, Value) {
-    let (far, one) = (b.float(double, FAR), b.float(double, 1.0));
+fn emit_recurrence(b: &mut Builder<'_>, double: TypeId, z: Value, start: Value) -> (Value, Value) {
+    let (far, one) = (b.float(double, SERIES_MIN), b.float(double, 1.0));
     let near = b.fcmp(FloatPredicate::Olt, z, far);
     let missing = b.fsub(far, z);
     let missing = math_call(b, MathFn::Ceil, &[missing]);

@@ -69,12 +69,12 @@ impl Node {
 
 /// A page under construction.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct FormulaBuilder {
     nodes: RefCell<Vec<Node>>,
 }
 
-impl Page {
-    pub(super) fn put(&self, node: Node) -> E<'_> {
+impl FormulaBuilder {
+    pub(super) fn put(&self, node: Node) -> Expr<'_> {
         let mut nodes = self.nodes.borrow_mut();
         let id = match nodes.iter().position(|n| *n == node) {
             Some(id) => id,
@@ -83,13 +83,13 @@ impl Page {
                 nodes.len() - 1
             }
         };
-        E { page: self, id }
+        Expr { page: self, id }
     }
-    pub(super) fn num(&self, x: f64) -> E<'_> {
+    pub(super) fn num(&self, x: f64) -> Expr<'_> {
         self.put(Node::Num(x))
     }
     /// Finishes the page as a formula with the value `root`.
-    pub(super) fn finish(&self, root: E<'_>) -> Formula {
+    pub(super) fn finish(&self, root: Expr<'_>) -> Formula {
         let nodes = self.nodes.borrow().clone();
         let mut live = vec![false; nodes.len()];
         live[root.id] = true;
@@ -108,12 +108,12 @@ impl Page {
 
 /// An expression on a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct E<'p> {
-    page: &'p Page,
+pub(super) struct Expr<'p> {
+    page: &'p FormulaBuilder,
     id: NodeId,
 }
 
-impl<'p> E<'p> {
+impl<'p> Expr<'p> {
     fn value(self) -> Option<f64> {
         match self.page.nodes.borrow()[self.id] {
             Node::Num(x) => Some(x),
@@ -124,34 +124,40 @@ impl<'p> E<'p> {
     pub(super) fn constant(self) -> Option<f64> {
         self.value()
     }
-    pub(super) fn num(self, x: f64) -> E<'p> {
+    pub(super) fn num(self, x: f64) -> Expr<'p> {
         self.page.num(x)
     }
     /// Returns `f(self)`.
-    pub(super) fn call(self, f: MathFn) -> E<'p> {
+    pub(super) fn call(self, f: MathFn) -> Expr<'p> {
         self.page.put(Node::Call(f, vec![self.id]))
     }
     /// Returns `f(self, b)`.
-    pub(super) fn call2(self, f: MathFn, b: E<'p>) -> E<'p> {
+    pub(super) fn call2(self, f: MathFn, b: Expr<'p>) -> Expr<'p> {
         self.page.put(Node::Call(f, vec![self.id, b.id]))
     }
     /// Returns `f(self, integer argument + plus)`.
-    pub(super) fn call_int(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
+    pub(super) fn call_int(self, f: MathFn, argument: usize, plus: i32) -> Expr<'p> {
         self.page.put(Node::CallInt(f, self.id, argument, plus))
     }
     /// Returns `f(integer argument + plus, self)`.
-    pub(super) fn int_call(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
+    pub(super) fn int_call(self, f: MathFn, argument: usize, plus: i32) -> Expr<'p> {
         self.page.put(Node::IntCall(f, argument, plus, self.id))
     }
     /// Returns the integer argument as a float.
-    pub(super) fn float_of(self, argument: usize) -> E<'p> {
+    pub(super) fn float_of(self, argument: usize) -> Expr<'p> {
         self.page.put(Node::FloatOf(argument))
     }
-    pub(super) fn digamma(self) -> E<'p> {
+    pub(super) fn digamma(self) -> Expr<'p> {
         self.page.put(Node::Digamma(self.id))
     }
     /// Returns `self predicate r ? then : otherwise`.
-    pub(super) fn pick(self, p: FloatPredicate, r: E<'p>, then: E<'p>, otherwise: E<'p>) -> E<'p> {
+    pub(super) fn select(
+        self,
+        p: FloatPredicate,
+        r: Expr<'p>,
+        then: Expr<'p>,
+        otherwise: Expr<'p>,
+    ) -> Expr<'p> {
         if let (Some(l), Some(r)) = (self.value(), r.value()) {
             let holds = match p {
                 FloatPredicate::Oeq => Some(l == r),
@@ -168,9 +174,9 @@ impl<'p> E<'p> {
     }
 }
 
-impl<'p> Add for E<'p> {
-    type Output = E<'p>;
-    fn add(self, b: E<'p>) -> E<'p> {
+impl<'p> Add for Expr<'p> {
+    type Output = Expr<'p>;
+    fn add(self, b: Expr<'p>) -> Expr<'p> {
         match (self.value(), b.value()) {
             (Some(x), Some(y)) => self.page.num(x + y),
             _ => self.page.put(Node::Add(self.id, b.id)),
@@ -178,9 +184,9 @@ impl<'p> Add for E<'p> {
     }
 }
 
-impl<'p> Sub for E<'p> {
-    type Output = E<'p>;
-    fn sub(self, b: E<'p>) -> E<'p> {
+impl<'p> Sub for Expr<'p> {
+    type Output = Expr<'p>;
+    fn sub(self, b: Expr<'p>) -> Expr<'p> {
         match (self.value(), b.value()) {
             (Some(x), Some(y)) => self.page.num(x - y),
             _ => self.page.put(Node::Sub(self.id, b.id)),
@@ -188,9 +194,9 @@ impl<'p> Sub for E<'p> {
     }
 }
 
-impl<'p> Mul for E<'p> {
-    type Output = E<'p>;
-    fn mul(self, b: E<'p>) -> E<'p> {
+impl<'p> Mul for Expr<'p> {
+    type Output = Expr<'p>;
+    fn mul(self, b: Expr<'p>) -> Expr<'p> {
         match (self.value(), b.value()) {
             (Some(x), Some(y)) => self.page.num(x * y),
             (Some(1.0), None) => b,
@@ -202,9 +208,9 @@ impl<'p> Mul for E<'p> {
     }
 }
 
-impl<'p> Div for E<'p> {
-    type Output = E<'p>;
-    fn div(self, b: E<'p>) -> E<'p> {
+impl<'p> Div for Expr<'p> {
+    type Output = Expr<'p>;
+    fn div(self, b: Expr<'p>) -> Expr<'p> {
         match (self.value(), b.value()) {
             (Some(x), Some(y)) => self.page.num(x / y),
             (None, Some(1.0)) => self,
@@ -213,13 +219,13 @@ impl<'p> Div for E<'p> {
     }
 }
 
-impl<'p> Neg for E<'p> {
-    type Output = E<'p>;
-    fn neg(self) -> E<'p> {
+impl<'p> Neg for Expr<'p> {
+    type Output = Expr<'p>;
+    fn neg(self) -> Expr<'p> {
         let node = self.page.nodes.borrow()[self.id].clone();
         match node {
             Node::Num(x) => self.page.num(-x),
-            Node::Neg(inner) => E {
+            Node::Neg(inner) => Expr {
                 page: self.page,
                 id: inner,
             },

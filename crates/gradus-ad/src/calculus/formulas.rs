@@ -8,14 +8,14 @@
 //! one divisor.
 
 use super::complex;
-use crate::calculus::expr::E;
+use crate::calculus::expr::Expr;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
 use gradus_ir::externals::{ComplexFn, MathFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 
 /// Float functions without a derivative.
-pub const GAPS: &[MathFn] = &[];
+pub const MISSING_DERIVATIVES: &[MathFn] = &[];
 
 /// The function that an op computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Function {
     /// Conversion between float formats.
     Convert,
     /// A function whose result is locally constant.
-    Discrete,
+    LocallyConstant,
     Math(MathFn),
     /// `a → {sin a, cos a}`.
     Sincos,
@@ -48,13 +48,13 @@ pub(super) enum Function {
 }
 
 /// Inputs of a rule: arguments, results and seed of an op.
-pub(super) struct Given<'p> {
+pub(super) struct RuleInputs<'p> {
     /// Arguments; compile-time constants are numbers.
-    pub(super) args: Vec<E<'p>>,
+    pub(super) args: Vec<Expr<'p>>,
     /// The result, or the members of a struct result.
-    pub(super) results: Vec<E<'p>>,
+    pub(super) results: Vec<Expr<'p>>,
     /// The seed.
-    pub(super) seed: E<'p>,
+    pub(super) seed: Expr<'p>,
 }
 
 impl Function {
@@ -63,12 +63,17 @@ impl Function {
         use Function::*;
         match self {
             Sincos | Sincospi | Modf | Frexp | ComplexMul | ComplexDiv | Complex(_) => 2,
-            Add | Sub | Mul | Div | Rem | Neg | Convert | Discrete | Math(_) => 1,
+            Add | Sub | Mul | Div | Rem | Neg | Convert | LocallyConstant | Math(_) => 1,
         }
     }
 
     /// Returns `d · ∂resultⱼ/∂argᵢ`.
-    pub(super) fn times_partial<'p>(self, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
+    pub(super) fn times_partial<'p>(
+        self,
+        i: usize,
+        j: usize,
+        g: &RuleInputs<'p>,
+    ) -> Option<Expr<'p>> {
         let (a, y, d) = (g.args[0], g.results[0], g.seed);
         let b = g.args.get(1).copied().unwrap_or(a);
         Some(match (self, i) {
@@ -78,14 +83,14 @@ impl Function {
             (Function::Mul, 0) if is_planted(Mutant::ProductPartialsSwapped) => d * a,
             (Function::Mul, 0) => d * b,
             (Function::Mul, _) => d * a,
-            (Function::Div, 0) => over(d, b),
-            (Function::Div, _) if is_planted(Mutant::QuotientSign) => over(d, b) * y,
+            (Function::Div, 0) => divide_seed(d, b),
+            (Function::Div, _) if is_planted(Mutant::QuotientSign) => divide_seed(d, b) * y,
             (Function::Div, _) if a.constant() == Some(1.0) => -(d * y * y),
-            (Function::Div, _) => -(over(d, b) * y),
+            (Function::Div, _) => -(divide_seed(d, b) * y),
             (Function::Rem, _) => return math(MathFn::Fmod, i, g),
             (Function::Neg, _) => -d,
             (Function::Convert, _) => d,
-            (Function::Discrete, _) => d.num(0.0),
+            (Function::LocallyConstant, _) => d.num(0.0),
             (Function::Math(f), _) => return math(f, i, g),
             (Function::Sincos | Function::Sincospi, _) => {
                 let scale = if self == Function::Sincos { 1.0 } else { PI };
@@ -100,7 +105,7 @@ impl Function {
             },
             // fraction = a · 2^−exponent, with a locally constant exponent: the partial is fraction / a.
             (Function::Frexp, _) => match j {
-                0 => a.pick(Oeq, a.num(0.0), d, d * (y / a)),
+                0 => a.select(Oeq, a.num(0.0), d, d * (y / a)),
                 _ => d.num(0.0),
             },
             (Function::ComplexMul, _) => complex_mul(i, j, g),
@@ -112,7 +117,7 @@ impl Function {
 
 /// Returns d / b as d · (1 / b). Constants whose reciprocal may overflow or underflow in a format are divided
 /// by.
-fn over<'p>(d: E<'p>, b: E<'p>) -> E<'p> {
+fn divide_seed<'p>(d: Expr<'p>, b: Expr<'p>) -> Expr<'p> {
     let middling = |b: f64| (1e-30..1e30).contains(&b.abs());
     match b.constant() {
         Some(constant) if !middling(constant) => d / b,
@@ -121,7 +126,7 @@ fn over<'p>(d: E<'p>, b: E<'p>) -> E<'p> {
 }
 
 /// (a + ib)(c + id) = (ac − bd) + i(ad + bc).
-fn complex_mul<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
+fn complex_mul<'p>(i: usize, j: usize, g: &RuleInputs<'p>) -> Expr<'p> {
     let [a, b, c, e] = [0, 1, 2, 3].map(|k| g.args[k]);
     let d = g.seed;
     match (j, i) {
@@ -138,7 +143,7 @@ fn complex_mul<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
 
 /// For y = (a + ib)/(c + ie): ∂y/∂a = 1/(c + ie) and ∂y/∂c = −y/(c + ie). The partials by the imaginary parts
 /// are i times as large.
-fn complex_div<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
+fn complex_div<'p>(i: usize, j: usize, g: &RuleInputs<'p>) -> Expr<'p> {
     let (c, e, d) = (g.args[2], g.args[3], g.seed);
     let (re, im) = (g.results[0], g.results[1]);
     let norm = c * c + e * e;
@@ -156,7 +161,7 @@ fn complex_div<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
 
 /// Returns `d · ∂y/∂aᵢ` of a math function. `b` and `c` are the second and third argument.
 // table
-fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
+fn math<'p>(f: MathFn, i: usize, g: &RuleInputs<'p>) -> Option<Expr<'p>> {
     use MathFn::*;
     let (a, y, d) = (g.args[0], g.results[0], g.seed);
     let b = g.args.get(1).copied().unwrap_or(a);
@@ -184,7 +189,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Exp2 => d * (LN_2 * y),
         Exp10 => d * (LN_10 * y),
         Expm1 => d * (y + 1.0),
-        Log => over(d, a), // 0: infinite
+        Log => divide_seed(d, a), // 0: infinite
         Log2 => d * LOG2_E / a,
         Log10 => d * LOG10_E / a,
         Log1p => d / (1.0 + a),
@@ -193,7 +198,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Cbrt => d / (3.0 * y * y), // 0: infinite
         Pow if i == 0 => pow_by_base(a, b, y, d),
         // log 0 · 0: a power of zero is constant in its exponent
-        Pow => a.pick(Oeq, zero, zero, d * y * a.call(Log)),
+        Pow => a.select(Oeq, zero, zero, d * y * a.call(Log)),
         Powi => powi(a, b, d),
         Hypot if i == 0 => d / y * a, // origin: NaN
         Hypot => d / y * b,
@@ -202,8 +207,8 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Copysign => zero,
         Minnum | Minimum | MinimumNum => extremum(Olt, i, g),
         Maxnum | Maximum | MaximumNum => extremum(Ogt, i, g),
-        Fdim if i == 0 => a.pick(Ogt, b, d, zero),
-        Fdim => a.pick(Ogt, b, -d, zero),
+        Fdim if i == 0 => a.select(Ogt, b, d, zero),
+        Fdim => a.select(Ogt, b, -d, zero),
         Fma | Fmuladd => match i {
             0 => d * b,
             1 => d * a,
@@ -217,7 +222,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Tgamma => d * (y * a.digamma()),
         Lgamma => d * a.digamma(),
         J0 => -(d * a.call(J1)),
-        J1 => d * a.pick(Oeq, zero, d.num(0.5), a.call(J0) - y / a),
+        J1 => d * a.select(Oeq, zero, d.num(0.5), a.call(J0) - y / a),
         Jn => d * (0.5 * (b.int_call(Jn, 0, -1) - b.int_call(Jn, 0, 1))),
         Y0 => -(d * a.call(Y1)),
         Y1 => d * (a.call(Y0) - y / a),
@@ -233,31 +238,31 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
 
 /// Returns b·a^(b−1). A small constant integer exponent becomes a product: x³ yields 3·x·x. A variable
 /// exponent that happens to be 0 yields 0 even at a = 0.
-fn pow_by_base<'p>(a: E<'p>, b: E<'p>, y: E<'p>, d: E<'p>) -> E<'p> {
+fn pow_by_base<'p>(a: Expr<'p>, b: Expr<'p>, y: Expr<'p>, d: Expr<'p>) -> Expr<'p> {
     match b.constant() {
         Some(0.5) => d * (0.5 * (1.0 / y)),
         Some(n) => small_power(a, n, d).unwrap_or_else(|| d * (n * a.call2(MathFn::Pow, b - 1.0))),
         None => {
             let partial = b * a.call2(MathFn::Pow, b - 1.0);
-            d * b.pick(Oeq, b.num(0.0), b.num(0.0), partial)
+            d * b.select(Oeq, b.num(0.0), b.num(0.0), partial)
         }
     }
 }
 
 /// Returns n·a^(n−1).
-fn powi<'p>(a: E<'p>, n: E<'p>, d: E<'p>) -> E<'p> {
+fn powi<'p>(a: Expr<'p>, n: Expr<'p>, d: Expr<'p>) -> Expr<'p> {
     let power = a.call_int(MathFn::Powi, 1, -1);
     match n.constant() {
         Some(n) => small_power(a, n, d).unwrap_or_else(|| d * (n * power)),
         None => {
             let n = a.float_of(1);
-            d * n.pick(Oeq, n.num(0.0), n.num(0.0), n * power)
+            d * n.select(Oeq, n.num(0.0), n.num(0.0), n * power)
         }
     }
 }
 
 /// Returns `d·n·a^(n−1)` as a product for n = 0 … 4.
-fn small_power<'p>(a: E<'p>, n: f64, d: E<'p>) -> Option<E<'p>> {
+fn small_power<'p>(a: Expr<'p>, n: f64, d: Expr<'p>) -> Option<Expr<'p>> {
     Some(match n {
         0.0 => d.num(0.0),
         1.0 => d,
@@ -270,18 +275,18 @@ fn small_power<'p>(a: E<'p>, n: f64, d: E<'p>) -> Option<E<'p>> {
 
 /// Returns the partial of a minimum or maximum: the whole seed goes to the selected argument. Ties select the
 /// first of two variable arguments, and a constant before a variable argument.
-fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &Given<'p>) -> E<'p> {
+fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &RuleInputs<'p>) -> Expr<'p> {
     let (a, b, y, d) = (g.args[0], g.args[1], g.results[0], g.seed);
     let zero = d.num(0.0);
     if i == 0 && b.constant().is_some() {
-        return a.pick(wins, b, d, zero);
+        return a.select(wins, b, d, zero);
     }
     if i == 1 && a.constant().is_some() {
-        return b.pick(wins, a, d, zero);
+        return b.select(wins, a, d, zero);
     }
     match i {
-        0 => y.pick(Oeq, a, d, zero),
-        _ => y.pick(Oeq, a, zero, d),
+        0 => y.select(Oeq, a, d, zero),
+        _ => y.select(Oeq, a, zero, d),
     }
 }
 
@@ -290,7 +295,7 @@ fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &Given<'p>) -> E<'
 pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
     use Function::*;
     match f {
-        Add | Sub | Mul | Neg | Convert | Discrete | Sincos | Sincospi | Modf | Frexp
+        Add | Sub | Mul | Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp
         | ComplexMul => true,
         Div => nonzero(1),
         Rem => i == 0 || nonzero(1),
@@ -318,11 +323,11 @@ fn math_is_finite(f: MathFn, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool 
 
 /// Returns true if the result may be infinite or NaN although all arguments are finite, apart from overflow
 /// of sums and products.
-pub(super) fn result_maybe_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
+pub(super) fn result_may_be_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
     use Function::*;
     use MathFn::*;
     match f {
-        Add | Sub | Mul | Neg | Convert | Discrete | Sincos | Sincospi | Modf | Frexp
+        Add | Sub | Mul | Neg | Convert | LocallyConstant | Sincos | Sincospi | Modf | Frexp
         | ComplexMul => false,
         Div | Rem => !nonzero(1),
         ComplexDiv | Complex(_) => true,

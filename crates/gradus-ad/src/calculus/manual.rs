@@ -1,14 +1,14 @@
 //! Formulas as text: the manual's table of derivatives.
 
-use super::formulas::{Function, Given};
-use crate::calculus::expr::{Formula, Node, Page};
+use super::formulas::{Function, RuleInputs};
+use crate::calculus::expr::{Formula, FormulaBuilder, Node};
 use gradus_ir::FloatPredicate;
 use gradus_ir::externals::MathFn;
 use std::fmt::Write;
 
 /// Precedence of a piece of text: sum, product, or atom.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Bond {
+enum Precedence {
     Sum,
     Product,
     One,
@@ -51,8 +51,8 @@ fn operators() -> [(&'static str, Function, &'static str); 6] {
 
 fn rows(text: &mut String, name: &str, function: Function, params: &str) {
     for (i, _) in params.char_indices().filter(|(_, c)| *c == 'f') {
-        let page = Page::default();
-        let given = Given {
+        let page = FormulaBuilder::default();
+        let given = RuleInputs {
             args: (0..params.len()).map(|k| page.put(Node::Arg(k))).collect(),
             results: vec![page.put(Node::Result(0))],
             seed: page.put(Node::Seed),
@@ -67,18 +67,18 @@ fn rows(text: &mut String, name: &str, function: Function, params: &str) {
 }
 
 fn read(formula: &Formula) -> String {
-    let mut texts: Vec<(String, Bond)> = Vec::with_capacity(formula.nodes.len());
+    let mut texts: Vec<(String, Precedence)> = Vec::with_capacity(formula.nodes.len());
     for (id, node) in formula.nodes.iter().enumerate() {
         texts.push(match formula.live[id] {
             true => step(node, &texts),
-            false => (String::new(), Bond::One),
+            false => (String::new(), Precedence::One),
         });
     }
     texts[formula.root].0.clone()
 }
 
-fn step(node: &Node, texts: &[(String, Bond)]) -> (String, Bond) {
-    let at = |id: usize, least: Bond| match &texts[id] {
+fn step(node: &Node, texts: &[(String, Precedence)]) -> (String, Precedence) {
+    let at = |id: usize, least: Precedence| match &texts[id] {
         (text, bond) if *bond >= least => text.clone(),
         (text, _) => format!("({text})"),
     };
@@ -89,40 +89,75 @@ fn step(node: &Node, texts: &[(String, Bond)]) -> (String, Bond) {
     };
     let name = |f: MathFn| f.c_name().or(f.intrinsic()).unwrap_or_default();
     match node {
-        Node::Num(x) => (format!("{x}"), if *x < 0.0 { Bond::Sum } else { Bond::One }),
-        Node::Arg(k) | Node::FloatOf(k) => (ARGS[*k].into(), Bond::One),
-        Node::Result(_) => ("y".into(), Bond::One),
-        Node::Seed => ("d".into(), Bond::One),
+        Node::Num(x) => (
+            format!("{x}"),
+            if *x < 0.0 {
+                Precedence::Sum
+            } else {
+                Precedence::One
+            },
+        ),
+        Node::Arg(k) | Node::FloatOf(k) => (ARGS[*k].into(), Precedence::One),
+        Node::Result(_) => ("y".into(), Precedence::One),
+        Node::Seed => ("d".into(), Precedence::One),
         Node::Add(l, r) => (
-            format!("{} + {}", at(*l, Bond::Sum), at(*r, Bond::Sum)),
-            Bond::Sum,
+            format!("{} + {}", at(*l, Precedence::Sum), at(*r, Precedence::Sum)),
+            Precedence::Sum,
         ),
         Node::Sub(l, r) => (
-            format!("{} − {}", at(*l, Bond::Sum), at(*r, Bond::Product)),
-            Bond::Sum,
+            format!(
+                "{} − {}",
+                at(*l, Precedence::Sum),
+                at(*r, Precedence::Product)
+            ),
+            Precedence::Sum,
         ),
         Node::Mul(l, r) => (
-            format!("{} · {}", at(*l, Bond::Product), at(*r, Bond::One)),
-            Bond::Product,
+            format!(
+                "{} · {}",
+                at(*l, Precedence::Product),
+                at(*r, Precedence::One)
+            ),
+            Precedence::Product,
         ),
         Node::Div(l, r) => (
-            format!("{} / {}", at(*l, Bond::Product), at(*r, Bond::One)),
-            Bond::Product,
+            format!(
+                "{} / {}",
+                at(*l, Precedence::Product),
+                at(*r, Precedence::One)
+            ),
+            Precedence::Product,
         ),
-        Node::Neg(a) => (format!("−{}", at(*a, Bond::Product)), Bond::Sum),
+        Node::Neg(a) => (format!("−{}", at(*a, Precedence::Product)), Precedence::Sum),
         Node::Call(f, args) => {
-            let args: Vec<String> = args.iter().map(|id| at(*id, Bond::Sum)).collect();
-            (format!("{}({})", name(*f), args.join(", ")), Bond::One)
+            let args: Vec<String> = args.iter().map(|id| at(*id, Precedence::Sum)).collect();
+            (
+                format!("{}({})", name(*f), args.join(", ")),
+                Precedence::One,
+            )
         }
         Node::CallInt(f, a, k, plus) => (
-            format!("{}({}, {})", name(*f), at(*a, Bond::Sum), int(*k, *plus)),
-            Bond::One,
+            format!(
+                "{}({}, {})",
+                name(*f),
+                at(*a, Precedence::Sum),
+                int(*k, *plus)
+            ),
+            Precedence::One,
         ),
         Node::IntCall(f, k, plus, a) => (
-            format!("{}({}, {})", name(*f), int(*k, *plus), at(*a, Bond::Sum)),
-            Bond::One,
+            format!(
+                "{}({}, {})",
+                name(*f),
+                int(*k, *plus),
+                at(*a, Precedence::Sum)
+            ),
+            Precedence::One,
         ),
-        Node::Digamma(a) => (format!("digamma({})", at(*a, Bond::Sum)), Bond::One),
+        Node::Digamma(a) => (
+            format!("digamma({})", at(*a, Precedence::Sum)),
+            Precedence::One,
+        ),
         Node::Select(p, [l, r, then, otherwise]) => {
             let sign = match p {
                 FloatPredicate::Oeq => "=",
@@ -130,10 +165,11 @@ fn step(node: &Node, texts: &[(String, Bond)]) -> (String, Bond) {
                 FloatPredicate::Olt => "<",
                 _ => "?",
             };
-            let [l, r, then, otherwise] = [*l, *r, *then, *otherwise].map(|id| at(id, Bond::Sum));
+            let [l, r, then, otherwise] =
+                [*l, *r, *then, *otherwise].map(|id| at(id, Precedence::Sum));
             (
                 format!("({l} {sign} {r} ? {then} : {otherwise})"),
-                Bond::One,
+                Precedence::One,
             )
         }
     }

@@ -19,15 +19,15 @@ mod manual;
 #[cfg(test)]
 mod tests;
 
-pub use crate::calculus::legalize::cas_loops::sum_up;
-pub use crate::calculus::legalize::devirtualize::{addressed_rules, call_by_name};
-pub use crate::calculus::legalize::libm::expand_outputs;
+pub use crate::calculus::legalize::cas_loops::recognize_atomic_add;
+pub use crate::calculus::legalize::devirtualize::{address_taken_rules, compare_with_library};
+pub use crate::calculus::legalize::libm::legalize_calls;
 pub use crate::calculus::manual::manual;
-pub use build::{math_call, math_call_giving};
-pub use formulas::GAPS;
+pub use build::{math_call, math_call_with_result};
+pub use formulas::MISSING_DERIVATIVES;
 
-use crate::calculus::expr::{Formula, Node, Page};
-use formulas::{Function, Given, always_finite};
+use crate::calculus::expr::{Formula, FormulaBuilder, Node};
+use formulas::{Function, RuleInputs, always_finite};
 use gradus_ir::externals::{ComplexFn, ExternalFn, MathFn, MultiResultMathFn};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
@@ -130,7 +130,7 @@ impl Rule {
     /// overflow of sums and products.
     pub fn result_maybe_infinite(&self) -> bool {
         let nonzero = |k: usize| self.args[k].number.is_some_and(|n| n != 0.0);
-        formulas::result_maybe_infinite(self.function, &nonzero)
+        formulas::result_may_be_infinite(self.function, &nonzero)
     }
 }
 
@@ -157,7 +157,7 @@ pub fn rule(unit: &Unit, body: &Body, op: Op) -> Option<Rule> {
         result_ty,
         formulas,
     };
-    rule.can_be_built(unit).then_some(rule)
+    rule.all_functions_exist(unit).then_some(rule)
 }
 
 fn is_pair(unit: &Unit, ty: TypeId) -> bool {
@@ -171,8 +171,8 @@ fn write(function: Function, i: usize, args: &[Argument]) -> Option<Vec<Formula>
     }
     (0..function.results())
         .map(|j| {
-            let page = Page::default();
-            let given = Given {
+            let page = FormulaBuilder::default();
+            let given = RuleInputs {
                 args: (args.iter().enumerate())
                     .map(|(k, arg)| match arg.number {
                         Some(n) => page.num(n),
@@ -203,7 +203,7 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
         OpKind::FNeg => Function::Neg,
         OpKind::Cast(CastOp::FPExt | CastOp::FPTrunc) => Function::Convert,
         OpKind::Cast(CastOp::FPToUI | CastOp::FPToSI | CastOp::UIToFP | CastOp::SIToFP) => {
-            Function::Discrete
+            Function::LocallyConstant
         }
         OpKind::Call(_) => match unit.known(unit.callee(body, op)?)? {
             ExternalFn::Math(f) => Function::Math(f),
@@ -259,7 +259,7 @@ pub(crate) fn number(unit: &Unit, id: ConstId) -> Option<f64> {
 
 impl Rule {
     /// Returns true if all functions in the formulas exist in the op's float format.
-    fn can_be_built(&self, unit: &Unit) -> bool {
+    fn all_functions_exist(&self, unit: &Unit) -> bool {
         let Some(ty) = self.float_ty() else {
             return false;
         };
@@ -269,7 +269,7 @@ impl Rule {
                 Node::CallInt(f, _, k, _) | Node::IntCall(f, k, ..) => {
                     build::exists_with(unit, *f, ty, self.args[*k].ty)
                 }
-                Node::Digamma(_) => digamma::exists(unit, ty),
+                Node::Digamma(_) => digamma::is_supported(unit, ty),
                 _ => true,
             })
         })

@@ -34,7 +34,7 @@ fn cases() -> Vec<Case> {
         params: "f",
     });
     for &f in MathFn::ALL {
-        if f.gives_float() && f != MathFn::Nan && !GAPS.contains(&f) {
+        if f.gives_float() && f != MathFn::Nan && !MISSING_DERIVATIVES.contains(&f) {
             all.push(Case {
                 name: format!("{f:?}"),
                 function: Function::Math(f),
@@ -211,7 +211,7 @@ fn every_derivative_agrees_with_differences() {
 }
 
 #[test]
-fn the_code_says_what_the_formula_says() {
+fn code_agrees_with_formula() {
     for case in cases() {
         for point in case.points() {
             let (mut unit, mut body, op, rule) = case.rule();
@@ -258,7 +258,7 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn what_is_used_suffices_and_is_used() {
+fn uses_are_sufficient_and_exact() {
     for case in cases() {
         let (_, _, _, rule) = case.rule();
         for i in rule.float_args() {
@@ -276,12 +276,12 @@ fn what_is_used_suffices_and_is_used() {
 }
 
 /// Points at which partials may be infinite or NaN.
-const ODD: [f64; 14] = [
+const SINGULAR_POINTS: [f64; 14] = [
     0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 0.25, 710.0, -745.0, 1100.0, 5e-324, 400.0, -3.0,
 ];
 
 #[test]
-fn infinite_partials_are_known_by_name() {
+fn infinite_partials_are_predicted() {
     for case in cases() {
         let (_, _, _, rule) = case.rule();
         for i in rule.float_args() {
@@ -294,11 +294,11 @@ fn infinite_partials_are_known_by_name() {
                 }
             };
             match case.params.len() {
-                1 => ODD.iter().for_each(|a| visit(&[*a])),
-                2 => ODD
+                1 => SINGULAR_POINTS.iter().for_each(|a| visit(&[*a])),
+                2 => SINGULAR_POINTS
                     .iter()
-                    .for_each(|a| ODD.iter().for_each(|b| visit(&[*a, *b]))),
-                _ => ODD.iter().for_each(|a| visit(&[*a, -*a, 2.0])),
+                    .for_each(|a| SINGULAR_POINTS.iter().for_each(|b| visit(&[*a, *b]))),
+                _ => SINGULAR_POINTS.iter().for_each(|a| visit(&[*a, -*a, 2.0])),
             }
             assert_eq!(
                 rule.maybe_infinite(i),
@@ -332,7 +332,7 @@ fn power_ops(n: f64) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn a_cube_needs_two_products() {
+fn cube_needs_two_products() {
     let (count, kinds) = power_ops(3.0);
     assert_eq!(count, 2, "{kinds:?}");
     assert!(kinds.iter().all(|k| k == "Binary(FMul)"), "{kinds:?}");
@@ -341,7 +341,7 @@ fn a_cube_needs_two_products() {
 }
 
 #[test]
-fn a_quotient_by_a_number_is_finite_and_by_a_variable_is_not() {
+fn only_variable_divisor_is_infinite() {
     let mut unit = Unit::default();
     let float = unit.types.f64();
     let mut body = Body::new(&[float, float]);
@@ -359,7 +359,7 @@ fn a_quotient_by_a_number_is_finite_and_by_a_variable_is_not() {
 }
 
 #[test]
-fn formats_change_both_ways() {
+fn seeds_are_converted_between_formats() {
     let mut unit = Unit::default();
     let (double, single) = (unit.types.f64(), unit.types.float(FloatKind::F32));
     let mut body = Body::new(&[single]);
@@ -380,7 +380,7 @@ fn formats_change_both_ways() {
 }
 
 #[test]
-fn vectors_and_other_formats_have_the_same_rules() {
+fn vectors_share_scalar_rules() {
     for case in cases() {
         let Function::Math(f) = case.function else {
             continue;
@@ -420,7 +420,7 @@ fn vectors_and_other_formats_have_the_same_rules() {
 /// Checks each complex function against finite differences, at a point of its principal branch and without
 /// the Cauchy–Riemann equations.
 #[test]
-fn complex_functions_have_the_derivatives_of_their_parts() {
+fn complex_partials_match_differences() {
     use gradus_ir::externals::ComplexFn::*;
     type C = (f64, f64);
     fn mul(a: C, b: C) -> C {
@@ -452,7 +452,7 @@ fn complex_functions_have_the_derivatives_of_their_parts() {
         let (p, m) = (exp(a), exp((-a.0, -a.1)));
         (0.5 * (p.0 + m.0), 0.5 * (p.1 + m.1))
     }
-    fn turned(f: fn(C) -> C, a: C) -> C {
+    fn rotate_argument(f: fn(C) -> C, a: C) -> C {
         // f(ia)/i
         let r = f((-a.1, a.0));
         (r.1, -r.0)
@@ -472,18 +472,18 @@ fn complex_functions_have_the_derivatives_of_their_parts() {
         (Exp, exp),
         (Log, log),
         (Sqrt, sqrt),
-        (Sin, |z| turned(sinh, z)),
+        (Sin, |z| rotate_argument(sinh, z)),
         (Cos, |z| cosh((-z.1, z.0))),
-        (Tan, |z| div(turned(sinh, z), cosh((-z.1, z.0)))),
+        (Tan, |z| div(rotate_argument(sinh, z), cosh((-z.1, z.0)))),
         (Sinh, sinh),
         (Cosh, cosh),
         (Tanh, |z| div(sinh(z), cosh(z))),
-        (Asin, |z| turned(asinh, z)),
+        (Asin, |z| rotate_argument(asinh, z)),
         (Acos, |z| {
-            let r = turned(asinh, z);
+            let r = rotate_argument(asinh, z);
             (std::f64::consts::FRAC_PI_2 - r.0, -r.1)
         }),
-        (Atan, |z| turned(atanh, z)),
+        (Atan, |z| rotate_argument(atanh, z)),
         (Asinh, asinh),
         (Atanh, atanh),
     ];
@@ -531,7 +531,7 @@ fn check_complex(
 }
 
 #[test]
-fn pairs_have_the_derivatives_of_their_members() {
+fn pair_partials_match_differences() {
     let pairs: [(Function, usize, fn(&[f64]) -> [f64; 2]); 5] = [
         (Function::Sincos, 1, |x| [x[0].sin(), x[0].cos()]),
         (Function::Sincospi, 1, |x| {
@@ -583,12 +583,12 @@ fn pairs_have_the_derivatives_of_their_members() {
 }
 
 #[test]
-fn the_emitted_digamma_is_digamma() {
+fn emitted_digamma_matches_reference() {
     let mut unit = Unit::default();
     let double = unit.types.f64();
     let mut body = Body::new(&[double]);
     let a = body.params()[0];
-    let value = digamma::call(&mut Builder::new(&mut unit, &mut body), a);
+    let value = digamma::emit_call(&mut Builder::new(&mut unit, &mut body), a);
     for a in [
         -20.3,
         -5.5,
@@ -616,7 +616,7 @@ fn the_emitted_digamma_is_digamma() {
 }
 
 #[test]
-fn functions_with_pointers_become_pairs_and_stores() {
+fn out_parameters_become_stores() {
     let mut unit = Unit::default();
     let (double, ptr, void) = (unit.types.f64(), unit.types.ptr(), unit.types.void());
     let sincos = unit.types.func(void, vec![double, ptr, ptr]);
@@ -630,17 +630,17 @@ fn functions_with_pointers_become_pairs_and_stores() {
     let op = b.call(modf, &[a, p]);
     let fraction = b.body.result(op);
     b.return_(Some(fraction));
-    assert_eq!(expand_outputs(&mut unit, &mut body), 2);
+    assert_eq!(legalize_calls(&mut unit, &mut body), 2);
     let stores = body
         .ops_in(body.root())
         .filter(|op| matches!(body.kind(*op), OpKind::Store(_)))
         .count();
     assert_eq!(stores, 3);
-    assert_eq!(expand_outputs(&mut unit, &mut body), 0);
+    assert_eq!(legalize_calls(&mut unit, &mut body), 0);
 }
 
 #[test]
-fn reductions_without_a_formula_become_lanes() {
+fn reductions_are_scalarized() {
     for (name, start) in [("fmul", true), ("fmax", false), ("fminimum", false)] {
         let mut unit = Unit::default();
         let double = unit.types.f64();
@@ -659,7 +659,7 @@ fn reductions_without_a_formula_become_lanes() {
         let op = b.call(func, &args);
         let result = b.body.result(op);
         b.return_(Some(result));
-        assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+        assert_eq!(legalize_calls(&mut unit, &mut body), 1);
         let ruled = body
             .ops_in(body.root())
             .filter(|op| rule(&unit, &body, *op).is_some());
@@ -673,7 +673,7 @@ fn reductions_without_a_formula_become_lanes() {
 }
 
 #[test]
-fn a_reallocation_becomes_a_block_a_copy_and_a_free() {
+fn realloc_becomes_malloc_copy_free() {
     let mut unit = Unit::default();
     let (ptr, size) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![ptr, size]);
@@ -684,7 +684,7 @@ fn a_reallocation_becomes_a_block_a_copy_and_a_free() {
     let op = b.call(func, &args);
     let result = b.body.result(op);
     b.return_(Some(result));
-    assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+    assert_eq!(legalize_calls(&mut unit, &mut body), 1);
     let callees: Vec<&str> = body
         .walk(body.root())
         .filter_map(|op| unit.callee(&body, op))
@@ -753,9 +753,9 @@ fn table_call(constant: bool) -> (Unit, Body) {
 }
 
 #[test]
-fn a_call_through_a_constant_table_becomes_direct_calls() {
+fn constant_table_calls_are_direct() {
     let (mut unit, mut body) = table_call(true);
-    assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+    assert_eq!(legalize_calls(&mut unit, &mut body), 1);
     let callees: Vec<&str> = body
         .walk(body.root())
         .filter_map(|op| unit.callee(&body, op))
@@ -766,7 +766,7 @@ fn a_call_through_a_constant_table_becomes_direct_calls() {
     let result = body.def_op(body.operand(last, 0)).expect("an op");
     assert!(matches!(body.kind(result), OpKind::If));
     let (mut unit, mut body) = table_call(false);
-    assert_eq!(expand_outputs(&mut unit, &mut body), 0);
+    assert_eq!(legalize_calls(&mut unit, &mut body), 0);
 }
 
 #[test]

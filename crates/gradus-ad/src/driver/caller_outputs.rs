@@ -4,7 +4,7 @@
 //! Cotangents reach an output only if the shadow exists before the reverse pass and keeps the caller's
 //! values.
 
-use crate::analysis::program_facts::ClosureFacts;
+use crate::analysis::program_facts::ProgramFacts;
 use crate::variant::{Mode, ResultActivity, Variant};
 use gradus_analysis::{MemoryOrigin, ShadowPresence};
 use gradus_ir::{Code, Diagnostic, GlobalId, Unit};
@@ -14,9 +14,9 @@ use gradus_ir::{Code, Diagnostic, GlobalId, Unit};
 /// # Errors
 /// In combined mode, a result that points to memory of the function. In split mode, a result that points to a
 /// global variable: the reverse pass begins by clearing the variable's shadow.
-pub(crate) fn check(
+pub(crate) fn check_result_shadow(
     unit: &Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
 ) -> Result<(), Vec<Diagnostic>> {
     let with_shadow = matches!(variant.result, ResultActivity::Dup | ResultActivity::Both);
@@ -75,7 +75,7 @@ pub(crate) fn check(
 
 /// Returns true if a combined gradient is zero because all outputs behind arguments lie in blocks that the
 /// function allocates.
-pub(crate) fn has_no_cotangent(unit: &Unit, closure: &ClosureFacts, variant: &Variant) -> bool {
+pub(crate) fn has_no_cotangents(unit: &Unit, closure: &ProgramFacts, variant: &Variant) -> bool {
     variant.mode == Mode::Combined
         && variant.outermost
         && variant.result == ResultActivity::Const

@@ -14,15 +14,15 @@ use gradus_ir::{
 };
 
 /// The function that ends the program. Several files may define the function.
-const REFUSED: &str = "__gradus1_no_memory";
+const ALLOCATION_FAILED: &str = "__gradus1_no_memory";
 /// Version of the function that also prints the largest entry of the tape report of this file's derivatives.
-const REFUSED_WITH_ROW: &str = "__gradus1_no_memory_for_tape";
+const ALLOCATION_FAILED_WITH_TAPE: &str = "__gradus1_no_memory_for_tape";
 /// File descriptor of standard error.
 const STANDARD_ERROR: i128 = 2;
 
 /// Tests all private blocks of the derivatives in `functions`. `row` describes the largest entry of the tape
 /// report and may be empty. The functions that end the program are appended to `functions`.
-pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str) {
+pub fn check_private_allocations(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str) {
     let mut ends = Vec::new();
     for &func in &*functions {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -35,7 +35,7 @@ pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str
             .collect();
         for (call, size) in calls {
             let text = if shared { "" } else { row };
-            ends.extend(test(unit, &mut body, call, size, text));
+            ends.extend(insert_null_check(unit, &mut body, call, size, text));
         }
         unit.functions[func].body = Some(body);
     }
@@ -72,9 +72,15 @@ fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
 
 /// Inserts the test after a call. Returns the function that ends the program. A region never ends with a
 /// call.
-fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Option<FuncId> {
+fn insert_null_check(
+    unit: &mut Unit,
+    body: &mut Body,
+    call: Op,
+    size: Size,
+    row: &str,
+) -> Option<FuncId> {
     let next = body.next(call)?;
-    let refused = refused_function(unit, row);
+    let refused = allocation_failed_function(unit, row);
     let args = unit.call_args(body, call);
     let block = body.result(call);
     let mut b = Builder::new(unit, body);
@@ -125,10 +131,10 @@ fn bytes_of(b: &mut Builder<'_>, size: AllocationSize, args: &[Value]) -> Value 
 }
 
 /// Returns the function that ends the program. The parameter is the number of requested bytes.
-fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
+fn allocation_failed_function(unit: &mut Unit, row: &str) -> FuncId {
     let (name, linkage) = match row.is_empty() {
-        true => (REFUSED, Linkage::LinkOnceOdr),
-        false => (REFUSED_WITH_ROW, Linkage::Internal),
+        true => (ALLOCATION_FAILED, Linkage::LinkOnceOdr),
+        false => (ALLOCATION_FAILED_WITH_TAPE, Linkage::Internal),
     };
     if let Some(func) = unit.function(name)
         && unit.functions[func].body.is_some()
@@ -193,7 +199,7 @@ mod tests {
     /// The program's call stays unchanged. The derivative's call gets a test, which passes if memory is
     /// available or if zero bytes were requested.
     #[test]
-    fn own_blocks_are_tested_and_the_programs_are_not() {
+    fn only_private_blocks_are_checked() {
         let mut unit = Unit::default();
         let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
         let ty = unit.types.func(ptr, vec![long]);
@@ -202,11 +208,11 @@ mod tests {
         let malloc = libc::malloc_function(&mut unit);
         let mut b = Builder::new(&mut unit, &mut body);
         b.call(malloc, &[size]);
-        let block = libc::block(&mut b, size);
+        let block = libc::private_block(&mut b, size);
         b.return_(Some(block));
         let func = unit.define("f".to_string(), ty, Linkage::External, body);
         let mut functions = vec![func];
-        end_where_refused(&mut unit, &mut functions, "x, 100 %");
+        check_private_allocations(&mut unit, &mut functions, "x, 100 %");
         assert_eq!(functions.len(), 2);
         assert!(gradus_ir::verify_function(&unit, func).is_empty());
         let body = unit.functions[func].body.as_deref().expect("it has code");

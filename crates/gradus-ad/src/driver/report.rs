@@ -1,31 +1,31 @@
 //! Report of one derivative: active values, saved values with reasons, and cost.
 
-use crate::analysis::body_facts::{Facts, is_independent};
-use crate::analysis::program_facts::ClosureFacts;
-use crate::tape::plan::{Home, Plan};
-use crate::tape::remat::{Node, Source, home_region, source};
+use crate::analysis::body_facts::{BodyFacts, is_independent};
+use crate::analysis::program_facts::ProgramFacts;
+use crate::tape::plan::{SaveLocation, TapePlan};
+use crate::tape::remat::{Availability, Node, defining_region, source};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
 /// A value saved on the tape.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct SavedValue {
     /// Source location of the definition.
     pub span: Option<SourceSpan>,
     /// Description of the value.
-    pub what: String,
+    pub description: String,
     /// Bytes per save.
     pub bytes: u64,
     /// Number of saves: the trip counts of the loops in which the value varies, outermost first, in the
     /// program's terms.
-    pub times: Vec<String>,
+    pub trip_counts: Vec<String>,
     /// Total bytes, by the plan's estimate of trip counts.
     pub total_bytes: f64,
     /// Save location: `slot`, `array` or `frame`.
     pub place: &'static str,
     /// Reason for saving instead of recomputing.
-    pub why: String,
+    pub reason: String,
 }
 
 /// A parallel loop in the reverse pass, or a whole function that such a loop calls.
@@ -34,16 +34,16 @@ pub struct ParallelLoop {
     /// Source location of the loop; `None` for a function.
     pub span: Option<SourceSpan>,
     /// The reversed loop, valid until the derivative is transformed.
-    pub(crate) mirror: Option<Op>,
+    pub(crate) reversed_loop: Option<Op>,
     /// Lines of the loads with plain adjoint accumulation, and of the loads with atomic accumulation.
     pub adds: [Vec<u32>; 2],
     /// Lines of the loads with privatised accumulation per chunk, and of the loads with two-phase
     /// accumulation (even chunks, then odd chunks).
-    pub in_parts: [Vec<u32>; 2],
+    pub privatized_and_two_phase: [Vec<u32>; 2],
     /// Number of reductions of adjoints of floats defined outside.
-    pub sums: usize,
+    pub reductions: usize,
     /// True if the iterations run concurrently.
-    pub at_once: bool,
+    pub is_concurrent: bool,
 }
 
 /// Decisions about one derivative.
@@ -54,15 +54,15 @@ pub struct Report {
     /// Number of active float values, and of all float values.
     pub active_values: (usize, usize),
     /// Values saved on the tape.
-    pub kept: Vec<Kept>,
+    pub saved: Vec<SavedValue>,
     /// Static count of arithmetic ops and math calls in the primal and in the derivative.
     pub ops: (usize, usize),
     /// The counts of `ops` weighted with the trip counts of enclosing loops, by the plan's estimate.
     pub runs: (f64, f64),
     /// Number of pointers whose activity is tested at run time.
-    pub asked_at_run_time: usize,
+    pub runtime_activity_tests: usize,
     /// Recomputed loops, and whether the forward pass omits the loop.
-    pub replayed: Vec<(Option<SourceSpan>, bool)>,
+    pub recomputed_loops: Vec<(Option<SourceSpan>, bool)>,
     /// Parallel loops of the reverse pass.
     pub parallel: Vec<ParallelLoop>,
     /// True if a run-time alias check chooses between two versions.
@@ -70,10 +70,10 @@ pub struct Report {
     /// Bytes of the first block of the augmented primal's tape.
     pub block_bytes: Option<u64>,
     /// True if no value is active and no active value is written to memory: the derivative is zero.
-    pub idle: bool,
+    pub is_zero: bool,
     /// True if all outputs behind arguments lie in blocks that the function allocates: a combined gradient
     /// then receives no cotangents.
-    pub unseeded: bool,
+    pub lacks_cotangents: bool,
 }
 
 impl Report {
@@ -88,9 +88,9 @@ impl Report {
     /// Creates the report of a derivative.
     pub(crate) fn of(
         unit: &Unit,
-        closure: &ClosureFacts,
-        facts: &Facts<'_>,
-        (plan, derivative): (&Plan, &Body),
+        closure: &ProgramFacts,
+        facts: &BodyFacts<'_>,
+        (plan, derivative): (&TapePlan, &Body),
     ) -> Report {
         let body = facts.body;
         let numbers = body
@@ -100,7 +100,7 @@ impl Report {
         let (mut active, mut all, mut asked) = (0, 0, 0);
         for &value in numbers {
             all += 1;
-            active += usize::from(facts.active(value));
+            active += usize::from(facts.is_active(value));
         }
         for op in body.walk(body.root()) {
             asked += body
@@ -109,26 +109,34 @@ impl Report {
                 .filter(|v| facts.shadow_may_be_primal(**v))
                 .count();
         }
-        let (own, derived) = (arithmetic(unit, body), arithmetic(unit, derivative));
+        let (own, derived) = (
+            count_arithmetic(unit, body),
+            count_arithmetic(unit, derivative),
+        );
         Report {
             function: unit.functions[facts.func].name.clone(),
             active_values: (active, all),
-            kept: plan
-                .kept
+            saved: plan
+                .saved
                 .iter()
-                .map(|node| kept(unit, facts, plan, *node))
+                .map(|node| saved_value(unit, facts, plan, *node))
                 .collect(),
             ops: (own.0, derived.0),
             runs: (own.1, derived.1),
-            asked_at_run_time: asked,
-            replayed: (facts.all_replayed().keys())
-                .map(|lp| (unit.span(body.ops[*lp].loc), plan.idle.contains(lp)))
+            runtime_activity_tests: asked,
+            recomputed_loops: (facts.recomputed_loops().keys())
+                .map(|lp| {
+                    (
+                        unit.span(body.ops[*lp].loc),
+                        plan.skipped_loops.contains(lp),
+                    )
+                })
                 .collect(),
             parallel: Vec::new(),
             versions: false,
             block_bytes: None,
-            idle: is_idle(closure, facts),
-            unseeded: false,
+            is_zero: is_zero_derivative(closure, facts),
+            lacks_cotangents: false,
         }
     }
 }
@@ -137,16 +145,16 @@ impl Report {
     /// Records the loops of the reverse pass that remain independent once all derivatives are built.
     pub fn settle(&mut self, derivative: &Body) {
         for one in &mut self.parallel {
-            let Some(mirror) = one.mirror else {
-                one.at_once = true;
+            let Some(mirror) = one.reversed_loop else {
+                one.is_concurrent = true;
                 continue;
             };
-            one.at_once = is_independent(derivative, mirror);
-            if !one.at_once {
+            one.is_concurrent = is_independent(derivative, mirror);
+            if !one.is_concurrent {
                 let atomic = std::mem::take(&mut one.adds[1]);
                 one.adds[0].extend(atomic);
             }
-            one.sums = derivative.operand_count(mirror).saturating_sub(1);
+            one.reductions = derivative.operand_count(mirror).saturating_sub(1);
         }
     }
 }
@@ -154,13 +162,13 @@ impl Report {
 impl Report {
     /// Records that the adds of loads on `lines` are no longer atomic: `way` 0 for privatised accumulation, 1
     /// for two-phase accumulation.
-    pub fn settle_adds(&mut self, lines: &[u32], way: usize) {
+    pub fn move_atomic_adds(&mut self, lines: &[u32], way: usize) {
         for line in lines {
-            for one in self.parallel.iter_mut().filter(|one| one.at_once) {
+            for one in self.parallel.iter_mut().filter(|one| one.is_concurrent) {
                 let at = one.adds[1].iter().position(|other| other == line);
                 if let Some(at) = at {
                     let line = one.adds[1].remove(at);
-                    one.in_parts[way].push(line);
+                    one.privatized_and_two_phase[way].push(line);
                     break;
                 }
             }
@@ -171,22 +179,22 @@ impl Report {
 /// Returns true if a function has no active value, and neither the function nor a callee writes active values
 /// to memory. An active value of a callee comes from an active argument or reaches an active result, unless
 /// it passes through memory.
-fn is_idle(closure: &ClosureFacts, facts: &Facts<'_>) -> bool {
+fn is_zero_derivative(closure: &ProgramFacts, facts: &BodyFacts<'_>) -> bool {
     let body = facts.body;
     let mut params = body.params().iter();
     let mut results = body.walk(body.root()).flat_map(|op| body.results(op));
     !closure.writes_active_memory()
-        && !params.any(|param| facts.active(*param))
-        && !results.any(|value| facts.active(*value))
+        && !params.any(|param| facts.is_active(*param))
+        && !results.any(|value| facts.is_active(*value))
 }
 
-fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
+fn saved_value(unit: &Unit, facts: &BodyFacts<'_>, plan: &TapePlan, node: Node) -> SavedValue {
     let what = match node {
         Node::Primal(value) => describe(unit, facts, value),
         Node::Shadow(value) => format!("shadow of {}", describe(unit, facts, value)),
-        Node::Count(_) => "number of iterations".to_string(),
+        Node::TripCount(_) => "number of iterations".to_string(),
         Node::CalleeTape(_) => "tape of a call".to_string(),
-        Node::Base(_) => "address of a tape array".to_string(),
+        Node::ArrayBase(_) => "address of a tape array".to_string(),
         Node::Room(_) => "room of a short tape array".to_string(),
         Node::Snapshot(number) => {
             format!("snapshot for {} loads", facts.snapshots[number].loads.len())
@@ -195,38 +203,41 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         Node::LastFrame(_) => "frame of the last iteration".to_string(),
     };
     let why = match source(unit, facts, node) {
-        Source::Recompute { .. } => "cheaper to keep than to compute again".to_string(),
-        _ => why_not_again(unit, facts, node),
+        Availability::Recompute { .. } => "cheaper to keep than to compute again".to_string(),
+        _ => reason_for_saving(unit, facts, node),
     };
-    let place = match plan.homes.get(&node) {
-        Some(Home::Array(_) | Home::Block(_)) => "array",
-        Some(Home::Frame(..)) => "frame",
+    let place = match plan.locations.get(&node) {
+        Some(SaveLocation::Array(_) | SaveLocation::BlockElement(_)) => "array",
+        Some(SaveLocation::Frame(..)) => "frame",
         _ => "slot",
     };
-    let bytes = facts.kept_bytes(unit, node, facts.width as u32);
-    let loops = home_region(facts, node).map_or(Vec::new(), |region| {
-        facts.within_replay(region, facts.varying_loops(node))
+    let bytes = facts.saved_bytes(unit, node, facts.width as u32);
+    let loops = defining_region(facts, node).map_or(Vec::new(), |region| {
+        facts.loops_within_recomputed(region, facts.varying_loops(node))
     });
-    let mut times: Vec<String> = loops.iter().map(|l| length(unit, facts, *l)).collect();
+    let mut times: Vec<String> = loops
+        .iter()
+        .map(|l| trip_count_text(unit, facts, *l))
+        .collect();
     let runs = |loops: &[Op]| -> f64 { loops.iter().map(|l| facts.trips(unit, *l)).product() };
     let mut total_bytes = bytes as f64 * runs(&loops);
     if let Node::Snapshot(number) = node {
         times.push("the array".to_string());
         let all = runs(&facts.varying_loops(node));
-        total_bytes = 8.0 * facts.snapshot_numbers(unit, number) * runs(&loops) / all;
+        total_bytes = 8.0 * facts.snapshot_float_count(unit, number) * runs(&loops) / all;
     }
-    Kept {
+    SavedValue {
         span: unit.span(facts.location(node)),
-        what,
+        description: what,
         bytes,
-        times,
+        trip_counts: times,
         total_bytes,
         place,
-        why,
+        reason: why,
     }
 }
 
-fn describe(unit: &Unit, facts: &Facts<'_>, value: gradus_ir::Value) -> String {
+fn describe(unit: &Unit, facts: &BodyFacts<'_>, value: gradus_ir::Value) -> String {
     match facts.body.def_op(value) {
         Some(op) => match &facts.body.ops[op].name {
             Some(name) => format!("{name} ({})", facts.describe(unit, op)),
@@ -236,17 +247,19 @@ fn describe(unit: &Unit, facts: &Facts<'_>, value: gradus_ir::Value) -> String {
     }
 }
 
-fn why_not_again(unit: &Unit, facts: &Facts<'_>, node: Node) -> String {
+fn reason_for_saving(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> String {
     let value = match node {
         Node::Primal(value) | Node::Shadow(value) => value,
-        Node::Snapshot(number) => return facts.loss_of(unit, facts.snapshots[number].loads[0]),
+        Node::Snapshot(number) => {
+            return facts.describe_clobber(unit, facts.snapshots[number].loads[0]);
+        }
         _ => return "it is known only while it runs".to_string(),
     };
     let Some(op) = facts.body.def_op(value) else {
         return "each iteration changes it".to_string();
     };
     let why = match facts.body.kind(op) {
-        OpKind::Load(_) => return facts.loss_of(unit, op),
+        OpKind::Load(_) => return facts.describe_clobber(unit, op),
         OpKind::Call(_) => "a call is not made twice",
         OpKind::Alloca(_) => "the address of an allocation",
         OpKind::For { .. } | OpKind::Loop { .. } => "the result of a loop",
@@ -258,19 +271,21 @@ fn why_not_again(unit: &Unit, facts: &Facts<'_>, node: Node) -> String {
 
 /// Returns the trip count of a loop in the program's terms: a constant, an argument's name, or the line of
 /// the loop.
-fn length(unit: &Unit, facts: &Facts<'_>, at: Op) -> String {
+fn trip_count_text(unit: &Unit, facts: &BodyFacts<'_>, at: Op) -> String {
     let by_line = || match unit.span(facts.body.ops[at].loc) {
         Some(span) => format!("iterations of line {}", span.line),
         None => "iterations".to_string(),
     };
     match facts.body.kind(at) {
-        OpKind::For { .. } => named(unit, facts, facts.body.operand(at, 0)).unwrap_or_else(by_line),
+        OpKind::For { .. } => {
+            affine_text(unit, facts, facts.body.operand(at, 0)).unwrap_or_else(by_line)
+        }
         _ => by_line(),
     }
 }
 
 /// Returns the text of a trip count: a constant, an argument, or an argument plus a constant.
-fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
+fn affine_text(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Option<String> {
     const MOST_STEPS: usize = 16;
     let (body, mut at, mut more) = (facts.body, value, 0i64);
     let with = |name: String, more: i64| match more {
@@ -314,7 +329,7 @@ fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
 
 /// Returns the number of arithmetic ops and math calls in a body: static, and weighted with the plan's
 /// estimate of trip counts.
-fn arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
+fn count_arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
     let mut weights: HashMap<Region, f64> = HashMap::from([(body.root(), 1.0)]);
     let (mut count, mut runs) = (0, 0.0);
     for op in body.walk(body.root()) {

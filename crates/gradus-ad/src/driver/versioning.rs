@@ -9,9 +9,9 @@
 //! reverse pass. The tape pointer of the overlapping version is returned with an offset of one byte, where no
 //! tape starts.
 
-use crate::analysis::body_facts::{Chosen, MakeFacts};
-use crate::analysis::program_facts::ClosureFacts;
-use crate::emit::builder::Out;
+use crate::analysis::body_facts::{FactsBuilder, PlanChoices};
+use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::builder::DerivativeBuilder;
 use crate::reverse::pack;
 use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
 use gradus_analysis::{AccessRanges, BaseValue, Bound, BoundId, Condition};
@@ -21,7 +21,7 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// A run-time alias check: extents, pairs to compare, and ops to execute beforehand.
-pub(crate) struct Test {
+pub(crate) struct RuntimeAliasCheck {
     pub extents: AccessRanges,
     pub pairs: Vec<(usize, usize)>,
     pub early: Vec<Op>,
@@ -38,21 +38,21 @@ pub(crate) struct Dispatch {
 
 /// Builds the body that executes the check and calls one of two versions; `None` if no check is possible or
 /// profitable.
-pub(crate) fn dispatch(
+pub(crate) fn version_dispatch(
     unit: &mut Unit,
     primal: &Body,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
     options: &crate::Options,
 ) -> Option<Dispatch> {
-    let test = MakeFacts {
+    let test = FactsBuilder {
         unit,
         closure,
         variant,
         options,
-        chosen: Chosen::default(),
+        choices: PlanChoices::default(),
     }
-    .test(primal)?;
+    .runtime_alias_check(primal)?;
     let versions = [Versions::Disjoint, Versions::Plain];
     let needs: Vec<Variant> = versions
         .iter()
@@ -67,7 +67,7 @@ pub(crate) fn dispatch(
     let result = unit
         .result_type(signature.ty)
         .filter(|ty| !unit.types.is_void(*ty));
-    let mut out = Out::new(unit, &params, false);
+    let mut out = DerivativeBuilder::new(unit, &params, false);
     let mut values: HashMap<Value, Value> = HashMap::new();
     for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
         if let ParamRole::Primal(number) = role {
@@ -76,54 +76,59 @@ pub(crate) fn dispatch(
     }
     let mut args: Vec<Value> = out.body.params().to_vec();
     let holds = match variant.mode {
-        Mode::Return => told(&mut out, &signature, &mut args),
+        Mode::Reverse => untag_tape(&mut out, &signature, &mut args),
         _ => {
-            let mut tester = Tester {
+            let mut tester = CheckBuilder {
                 out: &mut out,
                 primal,
                 values,
                 bounds: HashMap::new(),
             };
-            tester.all(&test)
+            tester.emit_check(&test)
         }
     };
     let (op, yes, no) = out.build().if_(holds, result.as_slice());
-    let outside = out.place;
+    let outside = out.insertion_point;
     for (region, func) in [(yes, funcs[0]), (no, funcs[1])] {
-        out.place = (region, None);
+        out.insertion_point = (region, None);
         let call = out.build().call(func, &args);
         let mut results = out.body.results(call).to_vec();
         if variant.mode == Mode::Augmented && region == no {
             let one = out.build().i64(1);
-            results = vec![marked(&mut out, &signature, results[0], one)];
+            results = vec![tag_tape(&mut out, &signature, results[0], one)];
         }
         out.build().yield_(&results);
     }
-    out.place = outside;
+    out.insertion_point = outside;
     let results = out.body.results(op).to_vec();
     pack(&mut out, &results);
     Some(Dispatch {
         body: out.body,
         needs,
         apart: match variant.mode {
-            Mode::Combined => apart(primal, &test, &signature),
+            Mode::Combined => disjoint_parameter_pairs(primal, &test, &signature),
             _ => Vec::new(),
         },
     })
 }
 
 /// Returns the augmented primal's result with a tagged tape pointer.
-fn marked(out: &mut Out<'_>, signature: &Signature, given: Value, mark: Value) -> Value {
+fn tag_tape(
+    out: &mut DerivativeBuilder<'_>,
+    signature: &Signature,
+    given: Value,
+    mark: Value,
+) -> Value {
     if signature.results.len() == 1 {
-        return moved(out, given, mark);
+        return offset_address(out, given, mark);
     }
     let tape = out.build().extract(given, &[0]);
-    let tape = moved(out, tape, mark);
+    let tape = offset_address(out, tape, mark);
     out.build().insert(given, tape, &[0])
 }
 
 /// Emits an address at a byte offset, without `inbounds`.
-fn moved(out: &mut Out<'_>, address: Value, bytes: Value) -> Value {
+fn offset_address(out: &mut DerivativeBuilder<'_>, address: Value, bytes: Value) -> Value {
     let source = out.unit.types.int(8);
     let ty = out.body.ty(address);
     let kind = OpKind::Addr { source };
@@ -131,7 +136,7 @@ fn moved(out: &mut Out<'_>, address: Value, bytes: Value) -> Value {
 }
 
 /// Emits the test of the tag: true if the memory was disjoint. Removes the tag from the tape argument.
-fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
+fn untag_tape(out: &mut DerivativeBuilder<'_>, signature: &Signature, args: &mut [Value]) -> Value {
     let mut roles = signature.params.iter();
     let number = roles.position(|(role, _)| *role == ParamRole::Tape);
     let long = out.unit.types.int(64);
@@ -144,13 +149,17 @@ fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
     let mark = build.binary(BinaryOp::And, address, one);
     let back = build.sub(zero, mark);
     let disjoint = build.icmp(IntPredicate::Eq, mark, zero);
-    args[number] = moved(out, args[number], back);
+    args[number] = offset_address(out, args[number], back);
     disjoint
 }
 
 /// Returns the pairs of a check as parameters of the derivative; empty if any pair involves memory other than
 /// that of parameters.
-fn apart(primal: &Body, test: &Test, signature: &Signature) -> Vec<(usize, usize)> {
+fn disjoint_parameter_pairs(
+    primal: &Body,
+    test: &RuntimeAliasCheck,
+    signature: &Signature,
+) -> Vec<(usize, usize)> {
     let position = |number: usize| {
         let BaseValue::Value(value) = test.extents.roots[number].root else {
             return None;
@@ -167,16 +176,16 @@ fn apart(primal: &Body, test: &Test, signature: &Signature) -> Vec<(usize, usize
     pairs.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-struct Tester<'a, 'u> {
-    out: &'a mut Out<'u>,
+struct CheckBuilder<'a, 'u> {
+    out: &'a mut DerivativeBuilder<'u>,
     primal: &'a Body,
     values: HashMap<Value, Value>,
     bounds: HashMap<BoundId, Value>,
 }
 
-impl Tester<'_, '_> {
+impl CheckBuilder<'_, '_> {
     /// Emits the whole check: true if all pairs are disjoint and all conditions hold.
-    fn all(&mut self, test: &Test) -> Value {
+    fn emit_check(&mut self, test: &RuntimeAliasCheck) -> Value {
         for &op in &test.early {
             let operands: Vec<Value> = self.primal.operands(op).map(|v| self.value(v)).collect();
             let result = self.primal.result(op);

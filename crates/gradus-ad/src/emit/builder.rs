@@ -20,7 +20,7 @@ pub struct Scopes {
 
 /// The memory space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
+pub enum MemorySpace {
     /// Memory of the primal.
     Primal,
     /// Shadow memory.
@@ -31,13 +31,13 @@ pub enum Space {
 
 /// A derivative under construction.
 #[derive(Debug)]
-pub struct Out<'u> {
+pub struct DerivativeBuilder<'u> {
     /// The unit that holds primal and derivative.
     pub unit: &'u mut Unit,
     /// Body of the derivative.
     pub body: Body,
     /// Insertion point.
-    pub place: (Region, Option<Op>),
+    pub insertion_point: (Region, Option<Op>),
     /// Source location of the next ops.
     pub loc: Option<LocId>,
     /// Fast-math flags of the next ops.
@@ -46,7 +46,7 @@ pub struct Out<'u> {
     /// memory.
     pub exclusive: bool,
     /// Primal location that causes `exclusive`, if known.
-    pub alone_for: Option<LocId>,
+    pub exclusive_cause: Option<LocId>,
     /// Loops of the reverse pass whose iterations may run concurrently.
     pub parallel: Vec<ParallelLoop>,
     /// Atomic accesses to shadow memory, with the known alignment in bytes.
@@ -54,21 +54,21 @@ pub struct Out<'u> {
     scopes: Option<Scopes>,
 }
 
-impl<'u> Out<'u> {
+impl<'u> DerivativeBuilder<'u> {
     /// Creates an empty derivative with parameters of the given types. With `scopes`, accesses state axiom
     /// S1.
     pub fn new(unit: &'u mut Unit, params: &[TypeId], scopes: bool) -> Self {
         let body = Body::new(params);
-        let place = (body.root(), None);
+        let insertion_point = (body.root(), None);
         let scopes = scopes.then(|| Scopes::new(unit));
-        Out {
+        DerivativeBuilder {
             unit,
             body,
-            place,
+            insertion_point,
             loc: None,
             fast: Flags::NONE,
             exclusive: false,
-            alone_for: None,
+            exclusive_cause: None,
             parallel: Vec::new(),
             atomics: Vec::new(),
             scopes,
@@ -77,32 +77,32 @@ impl<'u> Out<'u> {
     /// Returns a builder at the insertion point.
     pub fn build(&mut self) -> Builder<'_> {
         let mut builder = Builder::new(self.unit, &mut self.body);
-        builder.restore_insertion_point(self.place);
+        builder.restore_insertion_point(self.insertion_point);
         builder.loc = self.loc;
         builder.fast_math = self.fast;
         builder
     }
     /// Copies location and inheritable fast-math flags from a primal op.
-    pub fn follow(&mut self, primal: &Body, op: Op) {
+    pub fn copy_loc_and_flags(&mut self, primal: &Body, op: Op) {
         self.loc = primal.ops[op].loc;
         self.fast = primal.ops[op].flags.and(Flags::FAST_ALGEBRA);
     }
     /// Returns the metadata of an access to `space` that corresponds to a primal access with `meta`. Metadata
     /// that only the host understands (ranges, non-null loads, debug information) is not inherited.
-    pub fn access_meta(&mut self, meta: Option<MetaId>, space: Space) -> Option<MetaId> {
+    pub fn access_meta(&mut self, meta: Option<MetaId>, space: MemorySpace) -> Option<MetaId> {
         let mut new = match (meta, space) {
-            (Some(id), Space::Primal) => Meta {
+            (Some(id), MemorySpace::Primal) => Meta {
                 host: Vec::new(),
                 ..self.unit.meta(id).clone()
             },
-            (Some(id), Space::Shadow) => Meta {
+            (Some(id), MemorySpace::Shadow) => Meta {
                 tbaa: self.unit.meta(id).tbaa,
                 ..Meta::default()
             },
             _ => Meta::default(),
         };
         if let Some(tag) = &mut new.tbaa {
-            tag.constant &= space == Space::Primal;
+            tag.constant &= space == MemorySpace::Primal;
         }
         if let Some(scopes) = self.scopes {
             let (own, others) = scopes.split(space);
@@ -114,34 +114,47 @@ impl<'u> Out<'u> {
         self.unit.intern_meta(new)
     }
     /// Marks `op` as an access to `space`.
-    pub fn mark_access(&mut self, op: Op, meta: Option<MetaId>, space: Space) {
+    pub fn mark_access(&mut self, op: Op, meta: Option<MetaId>, space: MemorySpace) {
         let meta = self.access_meta(meta, space);
         self.body.ops[op].meta = meta;
     }
     /// Emits a load of `ty` from `space` that corresponds to a primal access with `meta`.
-    pub fn load(&mut self, ty: TypeId, ptr: Value, space: Space, meta: Option<MetaId>) -> Value {
+    pub fn load(
+        &mut self,
+        ty: TypeId,
+        ptr: Value,
+        space: MemorySpace,
+        meta: Option<MetaId>,
+    ) -> Value {
         let value = self.build().load(ty, ptr);
         if let Some(op) = self.body.def_op(value) {
             self.mark_access(op, meta, space);
-            self.cap_align(op, space);
+            self.limit_align(op, space);
         }
         value
     }
     /// Emits a store to `space` that corresponds to a primal access with `meta`.
-    pub fn store(&mut self, value: Value, ptr: Value, space: Space, meta: Option<MetaId>) -> Op {
+    pub fn store(
+        &mut self,
+        value: Value,
+        ptr: Value,
+        space: MemorySpace,
+        meta: Option<MetaId>,
+    ) -> Op {
         let op = self.build().store(value, ptr);
         self.mark_access(op, meta, space);
-        self.cap_align(op, space);
+        self.limit_align(op, space);
         op
     }
-    fn cap_align(&mut self, op: Op, space: Space) {
-        if let (Space::Tape | Space::Shadow, Some(access)) = (space, access_of(&mut self.body, op))
+    fn limit_align(&mut self, op: Op, space: MemorySpace) {
+        if let (MemorySpace::Tape | MemorySpace::Shadow, Some(access)) =
+            (space, access_of(&mut self.body, op))
         {
-            access.align_bytes = access.align_bytes.min(MOST_ALIGN_BYTES);
+            access.align_bytes = access.align_bytes.min(ALIGN_BYTES_MAX);
         }
     }
     /// Emits a `memset` of `bytes` bytes to zero.
-    pub fn clear(&mut self, at: Value, bytes: Value, space: Space) {
+    pub fn zero_bytes(&mut self, at: Value, bytes: Value, space: MemorySpace) {
         let memset = crate::emit::libc::memset_function(self.unit);
         let (byte, bit) = (self.unit.types.int(8), self.unit.types.int(1));
         let zero = self.build().zero(byte);
@@ -154,7 +167,7 @@ impl<'u> Out<'u> {
     /// there.
     pub fn set_align(&mut self, op: Op, align_bytes: u32) {
         if let Some(access) = access_of(&mut self.body, op) {
-            access.align_bytes = align_bytes.min(MOST_ALIGN_BYTES);
+            access.align_bytes = align_bytes.min(ALIGN_BYTES_MAX);
         }
     }
 }
@@ -162,7 +175,7 @@ impl<'u> Out<'u> {
 /// Alignment that is guaranteed outside of primal memory. Tape frames may follow an 8-byte value. Shadows
 /// come from an allocator, or from a caller without knowledge of wide vectors. If a program rounds an address
 /// up, the same offset may be unaligned in the shadow.
-const MOST_ALIGN_BYTES: u32 = 8;
+const ALIGN_BYTES_MAX: u32 = 8;
 
 fn access_of(body: &mut Body, op: Op) -> Option<&mut Access> {
     match &mut body.ops[op].kind {
@@ -187,11 +200,11 @@ impl Scopes {
             tape: scope("tape"),
         }
     }
-    fn split(self, space: Space) -> (ScopeId, [ScopeId; 2]) {
+    fn split(self, space: MemorySpace) -> (ScopeId, [ScopeId; 2]) {
         match space {
-            Space::Primal => (self.primal, [self.shadow, self.tape]),
-            Space::Shadow => (self.shadow, [self.primal, self.tape]),
-            Space::Tape => (self.tape, [self.primal, self.shadow]),
+            MemorySpace::Primal => (self.primal, [self.shadow, self.tape]),
+            MemorySpace::Shadow => (self.shadow, [self.primal, self.tape]),
+            MemorySpace::Tape => (self.tape, [self.primal, self.shadow]),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Declarations of the C library's memory functions, and allocation of zeroed blocks, for derivatives.
 
-use crate::emit::builder::Out;
+use crate::emit::builder::DerivativeBuilder;
 use crate::tape::layout::widen;
 use gradus_ir::externals::{AllocationSize, DERIVATIVE_BLOCK_NAME};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -44,32 +44,32 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
 }
 
 /// Allocates `bytes` bytes of heap memory that is private to the derivative.
-pub fn block(b: &mut Builder<'_>, bytes: Value) -> Value {
+pub fn private_block(b: &mut Builder<'_>, bytes: Value) -> Value {
     let malloc = malloc_function(b.unit);
     let call = b.call(malloc, &[bytes]);
-    own(b.body, call)
+    mark_private(b.body, call)
 }
 
 /// Allocates `bytes` bytes of zeroed heap memory that is private to the derivative.
-pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
+pub fn zeroed_private_block(out: &mut DerivativeBuilder<'_>, bytes: Value) -> Value {
     if is_planted(Mutant::HeapShadowNotZeroed) {
-        return block(&mut out.build(), bytes);
+        return private_block(&mut out.build(), bytes);
     }
     let calloc = calloc_function(out.unit);
     let one = out.build().i64(1);
     let call = out.build().call(calloc, &[one, bytes]);
-    own(&mut out.body, call)
+    mark_private(&mut out.body, call)
 }
 
 /// Marks an allocation as the derivative's by the name [`OWN_BLOCK`].
-fn own(body: &mut Body, call: Op) -> Value {
+fn mark_private(body: &mut Body, call: Op) -> Value {
     body.ops[call].name = Some(DERIVATIVE_BLOCK_NAME.into());
     body.result(call)
 }
 
 /// Returns the size in bytes of a block's shadow, or zero if `block` is null. Callers use the function if the
 /// program tests the block for null.
-pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
+pub fn bytes_unless_null(out: &mut DerivativeBuilder<'_>, block: Value, bytes: Value) -> Value {
     let ptr = out.body.ty(block);
     let long = out.unit.types.int(64);
     let null = out.build().zero(ptr);
@@ -81,7 +81,7 @@ pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
 
 /// Returns the size in bytes of a block's shadow. If the program declares `malloc_usable_size`, the result is
 /// the usable size of the block, because the program may copy all usable bytes when it resizes blocks.
-pub fn with_room(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
+pub fn usable_bytes(out: &mut DerivativeBuilder<'_>, block: Value, bytes: Value) -> Value {
     let room = out.unit.function("malloc_usable_size");
     let Some(room) = room.filter(|func| !out.unit.functions[*func].defined) else {
         return bytes;
@@ -103,7 +103,7 @@ pub fn size_factors(size: AllocationSize, args: &[Value]) -> Option<Vec<Value>> 
 }
 
 /// Emits the product of sizes, in 64 bits.
-pub fn product(out: &mut Out<'_>, factors: &[Value]) -> Value {
+pub fn emit_product(out: &mut DerivativeBuilder<'_>, factors: &[Value]) -> Value {
     let mut product = None;
     for &factor in factors {
         let factor = widen(out, factor);

@@ -1,16 +1,16 @@
 //! Calls in the forward pass.
 
-use super::ForwardSweep;
-use crate::calculus::math_call_giving;
+use super::ForwardPass;
+use crate::calculus::math_call_with_result;
 use crate::emit::builder::Lanes;
-use crate::emit::masked_ops::masked_access;
+use crate::emit::masked_ops::match_masked_access;
 use crate::shadow::indirect_calls;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, OpKind, Value};
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     pub(super) fn call(&mut self, op: Op) {
         let body = self.facts.body;
         let callee = self.out.unit.callee(body, op);
@@ -24,11 +24,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
             Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore)) if !self.forward_mode() => {}
             Some(ExternalFn::Math(function)) => {
                 self.math(op, function);
-                self.beside(op);
+                self.emit_shadow_and_tangent(op);
             }
             Some(ExternalFn::MathOut(_) | ExternalFn::Complex(_)) => {
                 self.clone_plain(op);
-                self.beside(op);
+                self.emit_shadow_and_tangent(op);
             }
             Some(ExternalFn::Masked(_)) => self.masked(op),
             Some(ExternalFn::Reduce(_)) => {
@@ -42,12 +42,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
                     if self.facts.is_unhandled_call(op) {
                         self.refuse_call(op);
                     }
-                    if self.facts.is_never_made(op) {
-                        let stop = indirect_calls::stop(self.out.unit, self.facts, op);
+                    if self.facts.is_null_call(op) {
+                        let stop =
+                            indirect_calls::unknown_callee_stop(self.out.unit, self.facts, op);
                         self.out.build().call(stop, &[]);
                     }
                     self.clone_plain(op);
-                    self.plain_result(op);
+                    self.clone_result_companion(op);
                 }
             },
         }
@@ -68,13 +69,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut builder = self.out.build();
         builder.fast_math = self.facts.body.ops[op].flags;
         let ty = self.facts.body.ty(self.facts.body.result(op));
-        let value = math_call_giving(&mut builder, function, &args, ty);
+        let value = math_call_with_result(&mut builder, function, &args, ty);
         self.values
-            .extend(self.facts.given(op).map(|result| (result, value)));
+            .extend(self.facts.call_result(op).map(|result| (result, value)));
     }
 
     fn refuse_call(&mut self, op: Op) {
-        let finding = self.facts.unhandled_call(self.out.unit, op);
+        let finding = self.facts.unhandled_call_error(self.out.unit, op);
         self.findings.push(finding);
     }
 
@@ -82,7 +83,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     fn masked(&mut self, op: Op) {
         self.clone_plain(op);
         let body = self.facts.body;
-        let Some(access) = masked_access(self.out.unit, body, op) else {
+        let Some(access) = match_masked_access(self.out.unit, body, op) else {
             return self.refuse(op);
         };
         let loads = body.results(op).first().copied();
@@ -117,7 +118,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             operands[access.ptr_index] = address;
             operands[access.data_index] = value;
             let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
-            let real = self.real_shadow(access.ptr, lane);
+            let real = self.activity_test(access.ptr, lane);
             let kind = body.kind(op).clone();
             let Some(&ty) = types.first() else {
                 self.when(real, |sweep| {
@@ -144,7 +145,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Emits the shadow or tangent of the result of a call that is cloned unchanged. A call that returns its
     /// pointer argument has the shadow of the argument. A pointer with run-time activity is its own shadow.
     /// Any other shadow or tangent cannot be derived from such a call, which is refused.
-    fn plain_result(&mut self, op: Op) {
+    fn clone_result_companion(&mut self, op: Op) {
         let body = self.facts.body;
         let callee = self.out.unit.callee(body, op);
         let known = callee.and_then(|f| self.out.unit.known(f));
@@ -192,7 +193,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let callee = self.out.unit.callee(body, op);
         let sum =
             callee.filter(|f| self.out.unit.known(*f) == Some(ExternalFn::Reduce(ReduceFn::Fadd)));
-        let Some(func) = sum.filter(|_| self.facts.active(result)) else {
+        let Some(func) = sum.filter(|_| self.facts.is_active(result)) else {
             return self.tangent(op);
         };
         // A sum over lanes is linear: the tangent is the sum of the tangents.
@@ -208,7 +209,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Returns the tangent of a value for one batch element, zero for an inactive value.
     fn tangent_of(&mut self, value: Value, lane: usize) -> Value {
-        match self.facts.active(value) {
+        match self.facts.is_active(value) {
             true => self.companion(value)[lane],
             false => {
                 let ty = self.facts.body.ty(value);
@@ -219,10 +220,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Replaces an active call of a function with a body by a call of its derivative.
     fn active_call(&mut self, op: Op, callee: FuncId) {
-        if !self.forward_mode() && self.facts.redo_call(op) {
+        if !self.forward_mode() && self.facts.is_recomputed_call(op) {
             let copy = self.clone_plain(op);
-            if self.facts.only_reads(op) {
-                self.may_go(copy);
+            if self.facts.is_read_only_call(op) {
+                self.allow_deletion(copy);
             }
             return;
         }
@@ -259,7 +260,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Lets LLVM delete a call whose result is unused, although the call is not known to return. The reverse
     /// pass calls the whole derivative, which repeats the primal's work. Without the deletion, each level of
     /// a recursion would execute all deeper levels.
-    fn may_go(&mut self, call: Op) {
+    fn allow_deletion(&mut self, call: Op) {
         let OpKind::Call(info) = &mut self.out.body.ops[call].kind else {
             // Not an error: an invoke has a handler, and remains.
             return;
@@ -275,7 +276,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             true => Mode::Forward,
             false => Mode::Augmented,
         };
-        let found = indirect_calls::function(self.out.unit, self.facts, op, mode, self.variant);
+        let found =
+            indirect_calls::dispatch_function(self.out.unit, self.facts, op, mode, self.variant);
         let Some(found) = found else {
             return self.refuse_call(op);
         };
@@ -297,7 +299,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     fn call_results(&mut self, op: Op, call: Op, roles: &[(ResultRole, gradus_ir::TypeId)]) {
-        let result = self.facts.given(op);
+        let result = self.facts.call_result(op);
         let mut companions = Lanes::new();
         for (number, (role, _)) in roles.iter().enumerate() {
             let whole = self.out.body.result(call);
@@ -307,7 +309,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             };
             match role {
                 ResultRole::Tape => {
-                    self.keep_node(Node::CalleeTape(op), Lanes::from_elem(part, 1));
+                    self.save_forward_value(Node::CalleeTape(op), Lanes::from_elem(part, 1));
                 }
                 ResultRole::Primal => {
                     if let Some(result) = result {

@@ -4,27 +4,27 @@
 //! Handlers are executed in the forward pass alone. A handler that leaves the function has no reverse pass,
 //! and a handler that continues does its work after the invoke.
 
-use super::{ForwardSweep, Task};
+use super::{ForwardPass, Task};
 use gradus_ir::{CallInfo, FuncId, Op, OpKind, TypeId, Value};
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     pub(super) fn invoke(&mut self, op: Op) {
         if !gradus_edit::is_normalized(self.facts.body, op) {
-            let finding = self.facts.unhandled_structure(self.out.unit, op);
+            let finding = self.facts.unhandled_region_error(self.out.unit, op);
             return self.findings.push(finding);
         }
-        if self.facts.is_torn(op) {
-            let finding = self.facts.torn_call(self.out.unit, op);
+        if self.facts.may_unwind_after_write(op) {
+            let finding = self.facts.torn_write_error(self.out.unit, op);
             self.findings.push(finding);
         }
         self.call(op);
         if self.handler.is_none() {
-            self.never_thrown(op);
+            self.define_results_of_nounwind(op);
         }
     }
 
     /// Defines the results of an invoke whose call was replaced by code that cannot throw.
-    fn never_thrown(&mut self, op: Op) {
+    fn define_results_of_nounwind(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(end) = body.last(body.op_regions(op)[0]) else {
             return self.ice(Some(op), "a region of an invoke has no terminator");
@@ -45,7 +45,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let new = self.make_invoke(op, body.kind(op).clone(), &operands, given);
         self.out.body.ops[new].flags = body.ops[op].flags;
         self.out.body.ops[new].name = body.ops[op].name.clone();
-        if let Some(result) = self.facts.given(op) {
+        if let Some(result) = self.facts.call_result(op) {
             let value = self.out.body.results(new)[0];
             self.values.insert(result, value);
         }
@@ -77,7 +77,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         given: Option<TypeId>,
     ) -> Op {
         let body = self.facts.body;
-        let others = self.other_results(op);
+        let others = self.results_except_call(op);
         let end = body.last(body.op_regions(op)[0]);
         let returns = end.filter(|end| matches!(body.kind(*end), OpKind::Yield));
         let result = given.filter(|_| returns.is_some());
@@ -86,7 +86,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let new = self.out.build().op(kind, operands, &types, 2);
         let first = self.out.body.op_regions(new)[0];
         let param = given.map(|ty| self.out.body.add_param(first, ty));
-        let outside = std::mem::replace(&mut self.out.place, (first, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (first, None));
         match returns {
             Some(end) => {
                 let mut values: Vec<Value> = param.into_iter().collect();
@@ -99,7 +99,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.out.build().op(OpKind::Unreachable, &[], &[], 0);
             }
         }
-        self.out.place = outside;
+        self.out.insertion_point = outside;
         let skip = usize::from(result.is_some());
         let results = self.out.body.results(new).to_vec();
         for (&at, &value) in others.iter().zip(results.get(skip..).unwrap_or(&[])) {
@@ -110,8 +110,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Returns the indices of an invoke's results other than the call's result.
-    fn other_results(&self, op: Op) -> Vec<usize> {
-        let given = self.facts.given(op);
+    fn results_except_call(&self, op: Op) -> Vec<usize> {
+        let given = self.facts.call_result(op);
         let results = self.facts.body.results(op);
         (0..results.len())
             .filter(|at| Some(results[*at]) != given)
@@ -126,14 +126,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         };
         let body = self.facts.body;
         let inside = self.out.body.op_regions(new)[1];
-        let outside = std::mem::replace(&mut self.out.place, (inside, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (inside, None));
         self.tasks.push(Task::LeaveHandler(outside));
         self.tasks
             .push(Task::Ops(body.first(body.op_regions(op)[1])));
     }
 
     /// Returns true if a `yield` ends a handler that continues after the invoke.
-    pub(super) fn ends_handler(&self, end: Op) -> bool {
+    pub(super) fn is_handler_end(&self, end: Op) -> bool {
         let body = self.facts.body;
         let owner = body.parent(end).and_then(|region| body.owner(region));
         owner.is_some_and(|owner| matches!(body.kind(owner), OpKind::Invoke(_)))
@@ -146,14 +146,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(op) = region.and_then(|region| body.owner(region)) else {
             return self.ice(Some(end), "a handler's end has no invoke around it");
         };
-        let new = self.out.body.owner(self.out.place.0);
+        let new = self.out.body.owner(self.out.insertion_point.0);
         let Some(new) = new else {
             return self.ice(
                 Some(end),
                 "a handler of the derivative has no invoke around it",
             );
         };
-        let others = self.other_results(op);
+        let others = self.results_except_call(op);
         let mut values: Vec<Value> = Vec::new();
         let results = self.out.body.results(new);
         if results.len() > others.len() {

@@ -1,17 +1,17 @@
 //! Memory operations of the forward pass: allocates shadows of allocations, and stores shadow pointers next
 //! to pointers; in forward mode also tangents next to floats.
 
-use super::ForwardSweep;
-use crate::emit::builder::{Lanes, Space};
+use super::ForwardPass;
+use crate::emit::builder::{Lanes, MemorySpace};
 use crate::emit::libc;
-use crate::shadow::typed_copy::Numbers;
+use crate::shadow::typed_copy::FloatCopy;
 use crate::tape::segments;
 use gradus_analysis::CopyKind;
 use gradus_ir::externals::MemoryFn;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     /// Emits an alloca. If the reverse pass requires memory beyond the lifetime of the stack frame, the
     /// memory lies on the heap, and the reverse pass frees it.
     pub(super) fn alloca(&mut self, op: Op) {
@@ -24,7 +24,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let bytes = self.alloca_bytes(op, info.ty);
         let on_heap = self.facts.is_on_heap(op);
         if on_heap {
-            let block = libc::block(&mut self.out.build(), bytes);
+            let block = libc::private_block(&mut self.out.build(), bytes);
             self.values.insert(result, block);
         } else {
             self.clone_plain(op);
@@ -35,7 +35,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut lanes = Lanes::new();
         for _ in 0..self.facts.width {
             let shadow = match on_heap {
-                true => libc::zeroed_block(self.out, bytes),
+                true => libc::zeroed_private_block(self.out, bytes),
                 false => self.zeroed_alloca(op, info, bytes),
             };
             lanes.push(shadow);
@@ -59,7 +59,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let ptr = self.facts.body.ty(self.facts.body.result(op));
         let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
         if !is_planted(Mutant::StackShadowNotZeroed) {
-            self.out.clear(shadow, bytes, Space::Shadow);
+            self.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
         }
         shadow
     }
@@ -85,12 +85,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let shadows = self.companion(ptr);
         let values = self.companion(value);
         for (lane, (&shadow, &beside)) in shadows.iter().zip(&values).enumerate() {
-            let guard = self.real_shadow(ptr, lane);
+            let guard = self.activity_test(ptr, lane);
             self.when(guard, |sweep| {
                 let meta = body.ops[op].meta;
-                let new = sweep.out.store(beside, shadow, Space::Shadow, meta);
+                let new = sweep.out.store(beside, shadow, MemorySpace::Shadow, meta);
                 sweep.out.set_align(new, access.align_bytes);
-                sweep.drop_scopes_of_own_shadow(new, ptr);
+                sweep.drop_self_alias_scopes(new, ptr);
             });
         }
     }
@@ -108,7 +108,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let shadows = self.companion(ptr);
         let tangents = self.companion(value);
         for (lane, (&shadow, &tangent)) in shadows.iter().zip(&tangents).enumerate() {
-            let guard = self.real_shadow(ptr, lane);
+            let guard = self.activity_test(ptr, lane);
             self.when(guard, |sweep| {
                 let (kind, ty) = (body.kind(op).clone(), body.ty(value));
                 sweep.out.build().value(kind, &[shadow, tangent], ty);
@@ -118,12 +118,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
     /// required.
-    pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
+    pub(super) fn activity_test(&mut self, ptr: Value, lane: usize) -> Option<Value> {
         if !self.facts.shadow_may_be_primal(ptr) || is_planted(Mutant::RuntimeActivityCheckMissing)
         {
             return None;
         }
-        let start = self.facts.start_of(ptr);
+        let start = self.facts.address_base(ptr);
         let (own, shadow) = (self.value(start), self.companion(start)[lane]);
         Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
@@ -134,12 +134,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return make(self);
         };
         let (_, yes, no) = self.out.build().if_(guard, &[]);
-        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (yes, None));
         make(self);
         self.out.build().yield_(&[]);
-        self.out.place = (no, None);
+        self.out.insertion_point = (no, None);
         self.out.build().yield_(&[]);
-        self.out.place = outside;
+        self.out.insertion_point = outside;
     }
 
     /// Emits a call of a known memory function.
@@ -151,10 +151,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             MemoryFn::TapeRelease if !self.forward_mode() => self.release(op),
             _ if function.allocation().is_some() => {
                 self.clone_plain(op);
-                if let Some(result) = self.facts.given(op)
+                if let Some(result) = self.facts.call_result(op)
                     && self.has_companion(result)
                 {
-                    let lanes = self.shadow_block(op, function);
+                    let lanes = self.allocate_shadow_blocks(op, function);
                     self.companions.insert(result, lanes);
                 }
             }
@@ -187,8 +187,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let args = self.out.unit.call_args(self.facts.body, op);
-        if !self.forward_mode() && !self.facts.stack_stays(args[0]) {
-            let lanes = self.shadow_block(op, MemoryFn::TapePush);
+        if !self.forward_mode() && !self.facts.tape_stack_is_local(args[0]) {
+            let lanes = self.allocate_shadow_blocks(op, MemoryFn::TapePush);
             self.companions.insert(result, lanes);
             return;
         }
@@ -198,7 +198,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         for _ in 0..self.facts.width {
             let call = self.out.build().call(push, &[stack, bytes]);
             let shadow = self.out.body.result(call);
-            self.out.clear(shadow, bytes, Space::Shadow);
+            self.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
             lanes.push(shadow);
         }
         self.companions.insert(result, lanes);
@@ -208,13 +208,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// order.
     fn release(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
-        if !self.facts.stack_stays(args[0]) {
+        if !self.facts.tape_stack_is_local(args[0]) {
             self.clone_plain(op);
         }
     }
 
     /// Allocates zeroed blocks of the size that an allocation requests.
-    fn shadow_block(&mut self, op: Op, function: MemoryFn) -> Lanes {
+    fn allocate_shadow_blocks(&mut self, op: Op, function: MemoryFn) -> Lanes {
         let args = self.out.unit.call_args(self.facts.body, op);
         let Some(factors) = (function.allocation()).and_then(|a| libc::size_factors(a.size, &args))
         else {
@@ -222,26 +222,26 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return Lanes::new();
         };
         let factors: Lanes = factors.into_iter().map(|v| self.value(v)).collect();
-        let mut bytes = libc::product(self.out, &factors);
+        let mut bytes = libc::emit_product(self.out, &factors);
         if matches!(function, MemoryFn::Malloc | MemoryFn::Calloc)
-            && let Some(block) = self.facts.given(op)
+            && let Some(block) = self.facts.call_result(op)
         {
             let block = self.value(block);
-            bytes = libc::with_room(self.out, block, bytes);
+            bytes = libc::usable_bytes(self.out, block, bytes);
         }
-        if let Some(block) = self.facts.given(op)
-            && self.asks_for_null(block)
+        if let Some(block) = self.facts.call_result(op)
+            && self.is_compared_with_null(block)
         {
             let block = self.value(block);
-            bytes = libc::unless_refused(self.out, block, bytes);
+            bytes = libc::bytes_unless_null(self.out, block, bytes);
         }
         (0..self.facts.width)
-            .map(|_| libc::zeroed_block(self.out, bytes))
+            .map(|_| libc::zeroed_private_block(self.out, bytes))
             .collect()
     }
 
     /// Returns true if the program compares an address with others: a null address may lead to another path.
-    fn asks_for_null(&self, block: Value) -> bool {
+    fn is_compared_with_null(&self, block: Value) -> bool {
         let body = self.facts.body;
         let mut uses = body.uses(block);
         uses.any(|at| matches!(body.kind(at.op), OpKind::ICmp(_)))
@@ -256,10 +256,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let companions = self.has_companion(ptr).then(|| self.companion(ptr));
         self.clone_plain(op);
         // On a no-return path, no reverse pass will free the shadow.
-        let now = self.forward_mode() || self.facts.is_doomed(op);
+        let now = self.forward_mode() || self.facts.is_on_noreturn_path(op);
         if let (true, Some(shadows)) = (now, companions) {
             for (lane, shadow) in shadows.into_iter().enumerate() {
-                let guard = self.real_shadow(ptr, lane);
+                let guard = self.activity_test(ptr, lane);
                 self.when(guard, |sweep| {
                     let free = libc::free_function(sweep.out.unit);
                     sweep.out.build().call(free, &[shadow]);
@@ -307,33 +307,33 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match self.facts.copy_kind(op) {
             CopyKind::Nothing => {}
             CopyKind::Floats(_) if !self.forward_mode() => {}
-            CopyKind::Cells { .. } => self.copy_words_beside(op, function, [to, from, args[2]]),
+            CopyKind::Cells { .. } => self.copy_shadow_cells(op, function, [to, from, args[2]]),
             CopyKind::Unknown => {
-                let finding = self.facts.unknown_copy(self.out.unit, op);
+                let finding = self.facts.unknown_copy_error(self.out.unit, op);
                 self.findings.push(finding);
             }
-            CopyKind::Floats(_) | CopyKind::Pointers => self.copy_beside(op, to, from, args[2]),
+            CopyKind::Floats(_) | CopyKind::Pointers => self.copy_shadow(op, to, from, args[2]),
         }
     }
 
     /// Emits a typed copy of shadow memory: pointers, and in forward mode tangents. If the source is
     /// inactive, its pointers are their own shadows, and its floats have zero tangents.
-    fn copy_words_beside(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
+    fn copy_shadow_cells(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
         let overlap = function.may_overlap();
         let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
-            let finding = self.facts.unknown_copy(self.out.unit, op);
+            let finding = self.facts.unknown_copy_error(self.out.unit, op);
             self.findings.push(finding);
             return;
         };
         let bytes = self.value(bytes);
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
         for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
-            let guard = self.real_shadow(to, lane);
+            let guard = self.activity_test(to, lane);
             self.when(guard, |sweep| {
                 let numbers = match (sweep.forward_mode(), sweep.facts.has_shadow(from)) {
-                    (false, _) => Numbers::Stay,
-                    (true, false) => Numbers::Zero,
-                    (true, true) => Numbers::Tangents(sweep.real_shadow(from, lane)),
+                    (false, _) => FloatCopy::Skip,
+                    (true, false) => FloatCopy::Zero,
+                    (true, true) => FloatCopy::Tangents(sweep.activity_test(from, lane)),
                 };
                 copy.make(sweep.out, to_shadow, from_shadow, bytes, numbers);
             });
@@ -341,17 +341,17 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Emits a copy of shadow memory. Floats from an inactive source have zero tangents.
-    fn copy_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
+    fn copy_shadow(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
         let body = self.facts.body;
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
         let bytes = self.value(bytes);
         let source_inactive = !self.facts.has_shadow(from);
         let floats = matches!(self.facts.copy_kind(op), CopyKind::Floats(_));
         for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
-            let guard = self.real_shadow(to, lane);
+            let guard = self.activity_test(to, lane);
             self.when(guard, |sweep| {
                 if floats && source_inactive {
-                    sweep.out.clear(to_shadow, bytes, Space::Shadow);
+                    sweep.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow);
                     return;
                 }
                 let mut operands: Vec<Value> = body.operands(op).map(|v| sweep.value(v)).collect();
@@ -386,9 +386,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if !self.facts.has_shadow(to) {
             return;
         }
-        let clears_pointers = self.facts.fills_pointers(op);
+        let clears_pointers = self.facts.may_fill_pointers(op);
         if matches!(self.facts.copy_kind(op), CopyKind::Unknown) {
-            let finding = self.facts.unknown_copy(self.out.unit, op);
+            let finding = self.facts.unknown_copy_error(self.out.unit, op);
             self.findings.push(finding);
         }
         if !self.forward_mode() && !clears_pointers {
@@ -397,8 +397,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let bytes = self.value(*args.get(2).unwrap_or(&args[args.len() - 1]));
         let bytes = crate::tape::layout::widen(self.out, bytes);
         for (lane, shadow) in self.companion(to).into_iter().enumerate() {
-            let guard = self.real_shadow(to, lane);
-            self.when(guard, |sweep| sweep.out.clear(shadow, bytes, Space::Shadow));
+            let guard = self.activity_test(to, lane);
+            self.when(guard, |sweep| {
+                sweep.out.zero_bytes(shadow, bytes, MemorySpace::Shadow)
+            });
         }
     }
 }

@@ -14,16 +14,16 @@ mod shadow_and_tangent;
 mod snapshot;
 mod structure;
 
-pub use crate::forward::recompute_loops::Entry;
+pub use crate::forward::recompute_loops::IterationState;
 pub use crate::forward::save::TapeWriter;
 
-use crate::analysis::body_facts::Facts;
-use crate::emit::builder::{Lanes, Out, Space};
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
 use crate::shadow::constants::shadow_constant;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Type, TypeId, Unit, Value};
-use snapshot::Pieces;
+use snapshot::PiecewiseCopy;
 use std::collections::HashMap;
 use structure::OpenStructure;
 
@@ -43,56 +43,56 @@ enum Task {
 }
 
 /// A forward pass under construction.
-pub struct ForwardSweep<'a, 'f, 'u, 'p> {
-    facts: &'a Facts<'f>,
+pub struct ForwardPass<'a, 'f, 'u, 'p> {
+    facts: &'a BodyFacts<'f>,
     variant: &'a Variant,
     /// The derivative under construction.
-    pub out: &'a mut Out<'u>,
+    pub out: &'a mut DerivativeBuilder<'u>,
     values: HashMap<Value, Value>,
     companions: HashMap<Value, Lanes>,
     /// Forward values other than primal values and shadows that the reverse pass may read as SSA values.
-    nodes: HashMap<Node, Lanes>,
+    other_forward_values: HashMap<Node, Lanes>,
     tape: Option<TapeWriter<'p>>,
     /// The tape while saving is suspended for a recomputed loop.
-    muted: Option<TapeWriter<'p>>,
+    suspended_tape: Option<TapeWriter<'p>>,
     tasks: Vec<Task>,
     open: Vec<OpenStructure>,
     /// Piecewise copies of the next opened loop.
-    pieces: Vec<Pieces>,
+    piecewise_copies: Vec<PiecewiseCopy>,
     /// In-place snapshots of the open regions, by root.
-    worked_in: HashMap<Value, usize>,
+    in_place: HashMap<Value, usize>,
     /// The last emitted invoke, whose handler is still empty.
     handler: Option<Op>,
     needs: &'a mut Vec<Variant>,
     findings: &'a mut Vec<Diagnostic>,
 }
 
-impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
+impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
     /// Creates a forward pass at the insertion point of `out`, whose root region has the parameters of
     /// `signature`.
     pub fn new(
-        facts: &'a Facts<'f>,
+        facts: &'a BodyFacts<'f>,
         variant: &'a Variant,
         signature: &Signature,
-        out: &'a mut Out<'u>,
+        out: &'a mut DerivativeBuilder<'u>,
         tape: Option<TapeWriter<'p>>,
         needs: &'a mut Vec<Variant>,
         findings: &'a mut Vec<Diagnostic>,
     ) -> Self {
         let (values, companions) = parameters(facts, signature, out);
-        ForwardSweep {
+        ForwardPass {
             facts,
             variant,
             out,
             values,
             companions,
-            nodes: HashMap::new(),
+            other_forward_values: HashMap::new(),
             tape,
-            muted: None,
+            suspended_tape: None,
             tasks: Vec::new(),
             open: Vec::new(),
-            pieces: Vec::new(),
-            worked_in: HashMap::new(),
+            piecewise_copies: Vec::new(),
+            in_place: HashMap::new(),
             handler: None,
             needs,
             findings,
@@ -103,7 +103,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     pub fn run(&mut self) -> (Option<Value>, Option<Lanes>) {
         let root = self.facts.body.root();
         for &param in self.facts.body.params() {
-            self.keep_value(param);
+            self.save_value(param);
         }
         self.tasks.push(Task::Ops(self.facts.body.first(root)));
         self.work();
@@ -141,7 +141,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 Task::One(op) => self.op(op),
                 Task::Enter(number) => self.enter(number),
                 Task::Leave => self.leave(),
-                Task::LeaveHandler(outside) => self.out.place = outside,
+                Task::LeaveHandler(outside) => self.out.insertion_point = outside,
             }
         }
         if !self.open.is_empty() || self.handler.is_some() {
@@ -150,13 +150,13 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Returns the forward values that a reverse pass in the same function reads as SSA values.
-    pub fn at_hand(&mut self, nodes: impl Iterator<Item = Node>) -> HashMap<Node, Lanes> {
+    pub fn available_values(&mut self, nodes: impl Iterator<Item = Node>) -> HashMap<Node, Lanes> {
         let mut at_hand = HashMap::new();
         for node in nodes {
             let lanes = match node {
                 Node::Primal(value) => std::iter::once(self.value(value)).collect(),
                 Node::Shadow(value) => self.companion(value),
-                other => match self.nodes.get(&other) {
+                other => match self.other_forward_values.get(&other) {
                     Some(lanes) => lanes.clone(),
                     None => continue,
                 },
@@ -171,8 +171,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
     /// Returns true if a value has a companion: a shadow or tangent emitted in the forward pass.
     fn has_companion(&self, value: Value) -> bool {
-        self.facts.has_shadow(value) && !self.facts.is_shadow_late(value)
-            || (self.forward_mode() && self.facts.active(value))
+        self.facts.has_shadow(value) && !self.facts.is_lazy_shadow(value)
+            || (self.forward_mode() && self.facts.is_active(value))
     }
     /// Returns the derivative's value of a primal value.
     fn value(&mut self, value: Value) -> Value {
@@ -183,7 +183,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             Some(id) => self.out.body.constant(self.out.unit, id),
             None => {
                 self.findings
-                    .push(crate::reverse::restore::fault(Node::Primal(value)));
+                    .push(crate::reverse::restore::missing_value_error(Node::Primal(
+                        value,
+                    )));
                 let ty = self.facts.body.ty(value);
                 self.out.build().poison(ty)
             }
@@ -196,8 +198,10 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             return lanes.clone();
         }
         let constant = self.facts.body.as_const(value).is_some();
-        if self.facts.is_shadow_late(value) || self.has_companion(value) && !constant {
-            (self.findings).push(crate::reverse::restore::fault(Node::Shadow(value)));
+        if self.facts.is_lazy_shadow(value) || self.has_companion(value) && !constant {
+            (self.findings).push(crate::reverse::restore::missing_value_error(Node::Shadow(
+                value,
+            )));
         }
         let ty = self.facts.body.ty(value);
         let is_pointer = self.out.unit.types.is_ptr(self.out.unit.types.scalar(ty));
@@ -217,14 +221,14 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let is_own = self.facts.has_shadow(value) || self.facts.holds_pointer(self.out.unit, value);
         let own = match is_pointer || is_own {
             true => self.value(value),
-            false => self.inactive(value),
+            false => self.inactive_companion(value),
         };
         Lanes::from_elem(own, self.facts.width)
     }
 
     /// Returns the companion of an inactive value: contained addresses are their own shadows, floats have
     /// zero tangents.
-    fn inactive(&mut self, value: Value) -> Value {
+    fn inactive_companion(&mut self, value: Value) -> Value {
         let ty = self.facts.body.ty(value);
         let mut companion = self.out.build().zero(ty);
         for path in address_paths(self.out.unit, ty) {
@@ -236,17 +240,17 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
 
     fn op(&mut self, op: Op) {
-        self.out.follow(self.facts.body, op);
-        if self.is_idle(op) {
-            return self.leave_out(op);
+        self.out.copy_loc_and_flags(self.facts.body, op);
+        if self.is_skipped(op) {
+            return self.skip_loop(op);
         }
-        self.make_arrays(op);
-        self.make_snapshots(op);
+        self.allocate_arrays(op);
+        self.take_snapshots(op);
         match self.facts.body.kind(op) {
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => {
                 self.open_structure(op)
             }
-            OpKind::Yield if self.ends_handler(op) => self.end_handler(op),
+            OpKind::Yield if self.is_handler_end(op) => self.end_handler(op),
             OpKind::Yield | OpKind::Repeat => self.end_region(op),
             OpKind::Return => {}
             OpKind::Call(_) => self.call(op),
@@ -258,12 +262,12 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 self.clone_plain(op);
             }
             _ if !self.facts.body.op_regions(op).is_empty() => {
-                let finding = self.facts.unhandled_structure(self.out.unit, op);
+                let finding = self.facts.unhandled_region_error(self.out.unit, op);
                 self.findings.push(finding);
             }
             _ => {
                 self.clone_plain(op);
-                self.beside(op);
+                self.emit_shadow_and_tangent(op);
                 self.fill_snapshot(op);
             }
         }
@@ -273,7 +277,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 self.facts.body.kind(op),
                 OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. }
             ) {
-                self.keep_value(result);
+                self.save_value(result);
             }
         }
         self.open_handler(op);
@@ -282,7 +286,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     /// Returns the flags of an op and of its companion.
     fn flags(&self, op: Op) -> Flags {
         match &self.tape {
-            Some(tape) if tape.plan.wrapping.contains(&op) => Flags::NONE,
+            Some(tape) if tape.plan.wrapping_ops.contains(&op) => Flags::NONE,
             _ => self.facts.body.ops[op].flags,
         }
     }
@@ -302,7 +306,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         if let OpKind::Load(access) | OpKind::Store(access) = &data.kind {
             let space = self.space_of(op);
             self.out.mark_access(new, data.meta, space);
-            if space == Space::Tape {
+            if space == MemorySpace::Tape {
                 self.out.set_align(new, access.align_bytes);
             }
         }
@@ -315,9 +319,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
 
 /// Maps the primal's parameters and their shadows or tangents to the derivative's parameters.
 fn parameters(
-    facts: &Facts<'_>,
+    facts: &BodyFacts<'_>,
     signature: &Signature,
-    out: &Out<'_>,
+    out: &DerivativeBuilder<'_>,
 ) -> (HashMap<Value, Value>, HashMap<Value, Lanes>) {
     let (mut values, mut companions) = (HashMap::new(), HashMap::<Value, Lanes>::new());
     for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
@@ -341,15 +345,19 @@ fn parameters(
 pub(crate) fn forward_mode<'u>(
     unit: &'u mut gradus_ir::Unit,
     inputs: &mut crate::reverse::Inputs<'_, '_>,
-) -> Out<'u> {
+) -> DerivativeBuilder<'u> {
     let signature = inputs.variant.signature(unit);
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
-    let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
+    let mut out = DerivativeBuilder::new(unit, &params, inputs.options.alias_scopes);
     crate::shadow::globals::clear(&mut out, inputs.variant, inputs.cleared);
-    crate::shadow::pointer_witness::forget_replaced(&mut out, inputs.variant, inputs.kept);
-    crate::shadow::global_pointers::lead(&mut out, inputs.variant, inputs.led);
+    crate::shadow::pointer_witness::reset_stale_shadows(
+        &mut out,
+        inputs.variant,
+        inputs.checked_pointers,
+    );
+    crate::shadow::global_pointers::rebind(&mut out, inputs.variant, inputs.global_pointers);
     crate::shadow::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
-    let mut sweep = ForwardSweep::new(
+    let mut sweep = ForwardPass::new(
         inputs.facts,
         inputs.variant,
         &signature,
@@ -359,7 +367,11 @@ pub(crate) fn forward_mode<'u>(
         inputs.findings,
     );
     let (result, shadow) = sweep.run();
-    crate::shadow::pointer_witness::note(&mut out, inputs.variant, inputs.kept);
+    crate::shadow::pointer_witness::update_witnesses(
+        &mut out,
+        inputs.variant,
+        inputs.checked_pointers,
+    );
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
         let value = match *role {

@@ -3,16 +3,16 @@
 //! The forward pass saves nothing in a recomputed loop, and omits loops whose results are not required. The
 //! reverse pass uses a forward pass over one iteration.
 
-use super::{ForwardSweep, TapeWriter, Task};
-use crate::analysis::body_facts::Facts;
-use crate::emit::builder::{Lanes, Out};
+use super::{ForwardPass, TapeWriter, Task};
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::tape::remat::Node;
 use crate::variant::Variant;
 use gradus_ir::{Diagnostic, Op, Value};
 use std::collections::HashMap;
 
 /// Values available to a recomputed iteration.
-pub struct Entry {
+pub struct IterationState {
     /// Values defined outside of the loop.
     pub values: HashMap<Value, Value>,
     /// Shadows defined outside of the loop.
@@ -21,29 +21,29 @@ pub struct Entry {
     pub arrays: HashMap<Node, Lanes>,
 }
 
-impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
+impl<'a, 'f, 'u, 'p> ForwardPass<'a, 'f, 'u, 'p> {
     /// Creates a forward pass over one iteration of a loop, at the insertion point of `out`.
-    pub fn of_iteration(
-        facts: &'a Facts<'f>,
+    pub fn for_iteration(
+        facts: &'a BodyFacts<'f>,
         variant: &'a Variant,
-        out: &'a mut Out<'u>,
-        (tape, entry): (TapeWriter<'p>, Entry),
+        out: &'a mut DerivativeBuilder<'u>,
+        (tape, entry): (TapeWriter<'p>, IterationState),
         needs: &'a mut Vec<Variant>,
         findings: &'a mut Vec<Diagnostic>,
     ) -> Self {
-        ForwardSweep {
+        ForwardPass {
             facts,
             variant,
             out,
             values: entry.values,
             companions: entry.shadows,
-            nodes: entry.arrays,
+            other_forward_values: entry.arrays,
             tape: Some(tape),
-            muted: None,
+            suspended_tape: None,
             tasks: Vec::new(),
             open: Vec::new(),
-            pieces: Vec::new(),
-            worked_in: HashMap::new(),
+            piecewise_copies: Vec::new(),
+            in_place: HashMap::new(),
             handler: None,
             needs,
             findings,
@@ -54,14 +54,14 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     pub fn run_iteration(&mut self, lp: Op, index: Value) {
         let body = self.facts.body;
         let region = body.op_regions(lp)[0];
-        let Some(repeatable) = self.facts.replayed(lp) else {
+        let Some(repeatable) = self.facts.recomputed_loop(lp) else {
             return self.ice(
                 Some(lp),
                 "an iteration runs again of a loop that is not repeatable",
             );
         };
         for (number, &param) in body.region_params(region).iter().enumerate() {
-            let value = match (number, repeatable.constant.get(&param)) {
+            let value = match (number, repeatable.invariant_carried.get(&param)) {
                 (0, _) => index,
                 (_, Some(&initial)) => self.value(initial),
                 (_, None) => {
@@ -71,13 +71,13 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             };
             self.values.insert(param, value);
             if self.has_companion(param) {
-                let lanes = match repeatable.constant.get(&param) {
+                let lanes = match repeatable.invariant_carried.get(&param) {
                     Some(&initial) => self.companion(initial),
                     None => Lanes::from_elem(value, self.facts.width),
                 };
                 self.companions.insert(param, lanes);
             }
-            self.keep_value(param);
+            self.save_value(param);
         }
         let ops = std::iter::successors(body.first(region), |op| body.next(*op));
         let mut ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
@@ -87,13 +87,13 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Returns true if the forward pass omits a loop.
-    pub(super) fn is_idle(&self, op: Op) -> bool {
+    pub(super) fn is_skipped(&self, op: Op) -> bool {
         let tape = self.tape.as_ref();
-        tape.is_some_and(|tape| tape.plan.idle.contains(&op))
+        tape.is_some_and(|tape| tape.plan.skipped_loops.contains(&op))
     }
 
     /// Omits a loop: its results become zero, because no required value depends on them.
-    pub(super) fn leave_out(&mut self, op: Op) {
+    pub(super) fn skip_loop(&mut self, op: Op) {
         for &result in self.facts.body.results(op) {
             let ty = self.facts.body.ty(result);
             let zero = self.out.build().zero(ty);
@@ -102,16 +102,16 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Suspends saving at the start of a recomputed loop.
-    pub(super) fn mute(&mut self, op: Op) {
-        if self.facts.replayed(op).is_some() {
-            self.muted = self.tape.take();
+    pub(super) fn suppress_saves(&mut self, op: Op) {
+        if self.facts.recomputed_loop(op).is_some() {
+            self.suspended_tape = self.tape.take();
         }
     }
 
     /// Resumes saving after a recomputed loop.
-    pub(super) fn unmute(&mut self, op: Op) {
-        if self.facts.replayed(op).is_some() {
-            self.tape = self.muted.take();
+    pub(super) fn resume_saves(&mut self, op: Op) {
+        if self.facts.recomputed_loop(op).is_some() {
+            self.tape = self.suspended_tape.take();
         }
     }
 }

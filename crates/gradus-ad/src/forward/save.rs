@@ -1,9 +1,9 @@
 //! Saving values to the tape according to the plan.
 
-use super::ForwardSweep;
+use super::ForwardPass;
 use crate::emit::builder::Lanes;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES, TapeArray};
+use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapeArray, TapePlan};
 use crate::tape::remat::Node;
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -13,52 +13,52 @@ use std::collections::HashMap;
 /// The plan and the tape layout.
 pub struct TapeWriter<'p> {
     /// The plan.
-    pub plan: &'p Plan,
+    pub plan: &'p TapePlan,
     /// The layout.
     pub layout: &'p TapeLayout,
     /// Frames of the current iterations.
     pub frames: HashMap<Op, Value>,
 }
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     /// Saves a value and its shadow, if the plan requests the save.
-    pub(super) fn keep_value(&mut self, value: Value) {
+    pub(super) fn save_value(&mut self, value: Value) {
         let Some(tape) = &self.tape else {
             // Not an error: forward mode saves nothing.
             return;
         };
         let (primal, shadow) = (Node::Primal(value), Node::Shadow(value));
-        let kept = |node| tape.plan.homes.contains_key(&node);
+        let kept = |node| tape.plan.locations.contains_key(&node);
         let (keep_primal, keep_shadow) = (kept(primal), kept(shadow));
         if keep_primal {
             let lanes = Lanes::from_elem(self.value(value), 1);
-            self.write(primal, lanes);
+            self.write_once(primal, lanes);
         }
         if keep_shadow {
             let lanes = self.companion(value);
-            self.write(shadow, lanes);
+            self.write_once(shadow, lanes);
         }
     }
 
     /// Records a forward value other than an SSA value or shadow, and saves it if the plan requests the save.
-    pub(super) fn keep_node(&mut self, node: Node, lanes: Lanes) {
-        self.nodes.insert(node, lanes.clone());
+    pub(super) fn save_forward_value(&mut self, node: Node, lanes: Lanes) {
+        self.other_forward_values.insert(node, lanes.clone());
         let kept = self
             .tape
             .as_ref()
-            .is_some_and(|t| t.plan.homes.contains_key(&node));
+            .is_some_and(|t| t.plan.locations.contains_key(&node));
         if kept {
-            self.write(node, lanes);
+            self.write_once(node, lanes);
         }
     }
 
     /// Writes a forward value to its save location. If all iterations of a concurrent loop have an equal
     /// value, only the first iteration writes.
-    fn write(&mut self, node: Node, lanes: Lanes) {
+    fn write_once(&mut self, node: Node, lanes: Lanes) {
         let loops = self
             .tape
             .as_ref()
-            .and_then(|t| t.plan.first_keeps.get(&node));
+            .and_then(|t| t.plan.first_iteration_saves.get(&node));
         let loops: Vec<Op> = loops.cloned().unwrap_or_default();
         let mut first: Option<Value> = None;
         for at in loops {
@@ -76,37 +76,49 @@ impl ForwardSweep<'_, '_, '_, '_> {
             });
         }
         let Some(first) = first else {
-            return self.write_here(node, lanes);
+            return self.write_to_location(node, lanes);
         };
         let (_, yes, no) = self.out.build().if_(first, &[]);
-        let outside = std::mem::replace(&mut self.out.place, (yes, None));
-        self.write_here(node, lanes);
+        let outside = std::mem::replace(&mut self.out.insertion_point, (yes, None));
+        self.write_to_location(node, lanes);
         self.out.build().yield_(&[]);
-        self.out.place = (no, None);
+        self.out.insertion_point = (no, None);
         self.out.build().yield_(&[]);
-        self.out.place = outside;
+        self.out.insertion_point = outside;
     }
 
-    fn write_here(&mut self, node: Node, lanes: Lanes) {
+    fn write_to_location(&mut self, node: Node, lanes: Lanes) {
         let Some(tape) = &self.tape else {
             return self.ice(None, "a value is kept without a tape");
         };
         let layout = tape.layout;
-        let address = match tape.plan.homes[&node] {
-            Home::Direct | Home::Block(_) => return,
-            Home::Slot(number) => layout.slot(self.out, number),
-            Home::Frame(at, field) => match tape.frames.get(&at) {
+        let address = match tape.plan.locations[&node] {
+            SaveLocation::SsaValue | SaveLocation::BlockElement(_) => return,
+            SaveLocation::Slot(number) => layout.slot(self.out, number),
+            SaveLocation::Frame(at, field) => match tape.frames.get(&at) {
                 Some(&frame) => layout.frame_field(self.out, at, frame, field),
-                None => return self.findings.push(crate::reverse::restore::fault(node)),
+                None => {
+                    return self
+                        .findings
+                        .push(crate::reverse::restore::missing_value_error(node));
+                }
             },
-            Home::Array(number) => {
+            SaveLocation::Array(number) => {
                 let array = &tape.plan.arrays[number];
-                let Element::Value(ty) = array.element else {
-                    return self.findings.push(crate::reverse::restore::fault(node));
+                let ArrayElement::Value(ty) = array.element else {
+                    return self
+                        .findings
+                        .push(crate::reverse::restore::missing_value_error(node));
                 };
-                let mut numbers = self.place_in(layout, array);
-                let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
-                    return self.findings.push(crate::reverse::restore::fault(node));
+                let mut numbers = self.array_indices(layout, array);
+                let Some(base) = self
+                    .other_forward_values
+                    .get(&Node::ArrayBase(number))
+                    .map(|lanes| lanes[0])
+                else {
+                    return self
+                        .findings
+                        .push(crate::reverse::restore::missing_value_error(node));
                 };
                 if is_planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
                     let (first, second) = (numbers[0].0, numbers[1].0);
@@ -120,7 +132,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Returns the current indices of an array's loops, and the lengths of all dimensions except the
     /// outermost one.
-    fn place_in(&mut self, layout: &TapeLayout, array: &TapeArray) -> Vec<(Value, Option<Value>)> {
+    fn array_indices(
+        &mut self,
+        layout: &TapeLayout,
+        array: &TapeArray,
+    ) -> Vec<(Value, Option<Value>)> {
         let body = self.facts.body;
         let mut numbers = Vec::new();
         for (&at, length) in array.loops.iter().zip(&array.lengths) {
@@ -138,28 +154,28 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Returns the address of the current element in an array of snapshots or tail slots.
-    pub(super) fn block_in(&mut self, array: usize) -> Option<Value> {
+    pub(super) fn current_block(&mut self, array: usize) -> Option<Value> {
         let tape = self.tape.as_ref()?;
         let (plan, layout) = (tape.plan, tape.layout);
-        let base = self.nodes.get(&Node::Base(array))?[0];
-        let numbers = self.place_in(layout, &plan.arrays[array]);
+        let base = self.other_forward_values.get(&Node::ArrayBase(array))?[0];
+        let numbers = self.array_indices(layout, &plan.arrays[array]);
         let bytes = self.element_bytes(layout, plan.arrays[array].element);
         Some(layout.block(self.out, bytes, base, &numbers))
     }
 
-    fn element_bytes(&mut self, layout: &TapeLayout, element: Element) -> Value {
+    fn element_bytes(&mut self, layout: &TapeLayout, element: ArrayElement) -> Value {
         match element {
-            Element::Value(ty) => layout.value_bytes(self.out, ty),
-            Element::Snapshot(number) => {
+            ArrayElement::Value(ty) => layout.value_bytes(self.out, ty),
+            ArrayElement::Snapshot(number) => {
                 let bytes = self.copy_size(number);
-                layout.copy_bytes(self.out, bytes)
+                layout.copy_stride_bytes(self.out, bytes)
             }
-            Element::Room => self.out.build().i64(ROOM_BYTES),
+            ArrayElement::Room => self.out.build().i64(TAIL_SLOT_BYTES),
         }
     }
 
     /// Allocates the arrays that the plan requests before an op.
-    pub(super) fn make_arrays(&mut self, op: Op) {
+    pub(super) fn allocate_arrays(&mut self, op: Op) {
         let Some(tape) = &self.tape else {
             // Not an error: forward mode saves nothing.
             return;
@@ -169,37 +185,42 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let array = &plan.arrays[number];
             let mut trips = Vec::new();
             for length in &array.lengths {
-                let count = self.trips_early(length.of, op);
+                let count = self.early_trip_count(length.of, op);
                 trips.push(layout.length(self.out, count, *length));
             }
             let element = self.element_bytes(layout, array.element);
             let mut bytes = layout.array_bytes(self.out, element, &trips);
-            if let Element::Snapshot(number) = array.element {
-                bytes = self.or_none(bytes, self.facts.snapshots[number].anchor, op);
+            if let ArrayElement::Snapshot(number) = array.element {
+                bytes = self.zero_if_unreached(bytes, self.facts.snapshots[number].anchor, op);
             }
-            let base = match plan.homes.get(&Node::Room(number)) {
-                Some(Home::Block(rooms)) => self.in_room(*rooms, bytes),
-                _ if array.on_heap => Some(crate::emit::libc::block(&mut self.out.build(), bytes)),
+            let base = match plan.locations.get(&Node::Room(number)) {
+                Some(SaveLocation::BlockElement(rooms)) => self.tail_slot_or_block(*rooms, bytes),
+                _ if array.on_heap => Some(crate::emit::libc::private_block(
+                    &mut self.out.build(),
+                    bytes,
+                )),
                 _ => layout.push(self.out, bytes),
             };
             match base {
-                Some(base) => self.keep_node(Node::Base(number), Lanes::from_elem(base, 1)),
+                Some(base) => {
+                    self.save_forward_value(Node::ArrayBase(number), Lanes::from_elem(base, 1))
+                }
                 None => self.ice(Some(op), "an array of the tape has no place"),
             }
         }
     }
 
     /// Returns memory of `bytes` bytes: the current tail slot of an array, or a heap block.
-    fn in_room(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
-        let room = self.block_in(rooms)?;
+    fn tail_slot_or_block(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
+        let room = self.current_block(rooms)?;
         let ptr = self.out.unit.types.ptr();
         let mut b = self.out.build();
-        let most = b.i64(ROOM_BYTES);
+        let most = b.i64(TAIL_SLOT_BYTES);
         let short = b.icmp(IntPredicate::Ule, bytes, most);
         choose(&mut b, short, &[ptr], |b, short| {
             Some(match short {
                 true => room,
-                false => crate::emit::libc::block(b, bytes),
+                false => crate::emit::libc::private_block(b, bytes),
             })
         })
     }
@@ -207,19 +228,19 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Emits the trip count of a `for` loop within `anchor`, just before `anchor`. The trip count is zero if
     /// a branch that encloses the loop is not taken: under `if (n > 0)`, the count may have been computed as
     /// `n - 1` plus one.
-    fn trips_early(&mut self, at: Op, anchor: Op) -> Value {
+    fn early_trip_count(&mut self, at: Op, anchor: Op) -> Value {
         let count = self.facts.body.operand(at, 0);
-        let trips = self.value_early(count);
-        self.or_none(trips, at, anchor)
+        let trips = self.early_value(count);
+        self.zero_if_unreached(trips, at, anchor)
     }
 
     /// Emits `number`, or zero if control does not reach `at` within `anchor`, as far as the guards are known
     /// beforehand.
-    fn or_none(&mut self, number: Value, at: Op, anchor: Op) -> Value {
+    fn zero_if_unreached(&mut self, number: Value, at: Op, anchor: Op) -> Value {
         let mut number = number;
         let ty = self.out.body.ty(number);
         for (condition, truth) in self.facts.guards_known_at(at, anchor) {
-            let condition = self.value_early(condition);
+            let condition = self.early_value(condition);
             let none = self.out.build().zero(ty);
             number = match truth {
                 true => self.out.build().select(condition, number, none),
@@ -230,7 +251,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Emits a value before control reaches its op, by recomputation from available values.
-    pub(super) fn value_early(&mut self, value: Value) -> Value {
+    pub(super) fn early_value(&mut self, value: Value) -> Value {
         let mut early: HashMap<Value, Value> = HashMap::new();
         for op in self
             .facts

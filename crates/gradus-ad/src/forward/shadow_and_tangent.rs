@@ -1,15 +1,15 @@
 //! Shadows of addresses and tangents of floats, emitted after each op of the forward pass.
 
-use super::ForwardSweep;
+use super::ForwardPass;
 use crate::calculus;
-use crate::emit::builder::{Lanes, Space};
+use crate::emit::builder::{Lanes, MemorySpace};
 use crate::shadow::{indirect_calls, tangent_ops};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     /// Emits the shadow or tangent of an op's result, if any.
-    pub(super) fn beside(&mut self, op: Op) {
+    pub(super) fn emit_shadow_and_tangent(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(&result) = body.results(op).first() else {
             // Not an error: an op without results has no shadow or tangent.
@@ -20,17 +20,17 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         match body.kind(op) {
             OpKind::Addr { .. } if is_planted(Mutant::ShadowAddressMissing) => {}
-            OpKind::Addr { .. } => self.moved(op, &[0]),
-            OpKind::Select => self.moved(op, &[1, 2]),
+            OpKind::Addr { .. } => self.clone_on_companions(op, &[0]),
+            OpKind::Select => self.clone_on_companions(op, &[1, 2]),
             OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {
-                self.moved(op, &[0]);
+                self.clone_on_companions(op, &[0]);
             }
             OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
-                self.moved(op, &[0, 1]);
+                self.clone_on_companions(op, &[0, 1]);
             }
-            OpKind::Load(_) => self.load_beside(op),
+            OpKind::Load(_) => self.load_companion(op),
             OpKind::Cast(CastOp::IntToPtr) if !self.facts.has_shadow(body.operand(op, 0)) => {
-                self.made_of_number(op);
+                self.from_integer(op);
             }
             OpKind::Cast(
                 CastOp::AddrSpaceCast
@@ -39,18 +39,20 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 | CastOp::IntToPtr
                 | CastOp::Trunc
                 | CastOp::ZExt,
-            ) => self.moved(op, &[0]),
-            OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => self.moved(op, &[0]),
-            OpKind::Binary(BinaryOp::Or) => self.moved(op, &[0, 1]),
+            ) => self.clone_on_companions(op, &[0]),
+            OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => {
+                self.clone_on_companions(op, &[0])
+            }
+            OpKind::Binary(BinaryOp::Or) => self.clone_on_companions(op, &[0, 1]),
             // The address of the shadow cannot be computed from the address of the primal.
-            _ if self.facts.has_shadow(result) && !self.facts.active(result) => self.refuse(op),
+            _ if self.facts.has_shadow(result) && !self.facts.is_active(result) => self.refuse(op),
             _ => self.tangent(op),
         }
     }
 
     /// Handles an address converted from an integer. A constant address is inactive memory and its own
     /// shadow; any other address has an unknown shadow.
-    fn made_of_number(&mut self, op: Op) {
+    fn from_integer(&mut self, op: Op) {
         let body = self.facts.body;
         match body.as_const(body.operand(op, 0)) {
             Some(_) => self.tangent(op),
@@ -59,7 +61,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Emits the op on the shadows or tangents of some operands.
-    fn moved(&mut self, op: Op, data: &[usize]) {
+    fn clone_on_companions(&mut self, op: Op, data: &[usize]) {
         let body = self.facts.body;
         let result = body.result(op);
         let ty = body.ty(result);
@@ -84,7 +86,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, lanes);
     }
 
-    fn load_beside(&mut self, op: Op) {
+    fn load_companion(&mut self, op: Op) {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
         let OpKind::Load(access) = body.kind(op) else {
@@ -94,13 +96,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let shadows = self.companion(ptr);
         let mut lanes = Lanes::new();
         for (lane, &shadow) in shadows.iter().enumerate() {
-            let value = self.out.load(ty, shadow, Space::Shadow, body.ops[op].meta);
+            let value = self
+                .out
+                .load(ty, shadow, MemorySpace::Shadow, body.ops[op].meta);
             if let Some(new) = self.out.body.def_op(value) {
                 self.out.set_align(new, access.align_bytes);
-                self.drop_scopes_of_own_shadow(new, ptr);
+                self.drop_self_alias_scopes(new, ptr);
             }
             if self.facts.may_lack_shadow(op) {
-                self.end_without_shadow(op, value);
+                self.stop_if_shadow_is_null(op, value);
             }
             lanes.push(self.zero_if_inactive(ptr, result, lane, value));
         }
@@ -108,7 +112,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Ends the program if a non-null pointer loaded from a global variable has a null shadow.
-    fn end_without_shadow(&mut self, op: Op, shadow: Value) {
+    fn stop_if_shadow_is_null(&mut self, op: Op, shadow: Value) {
         let own = self.value(self.facts.body.result(op));
         let function = &self.out.unit.functions[self.facts.func];
         let span = self.out.unit.span(self.facts.body.ops[op].loc);
@@ -120,7 +124,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let text = format!(
             "gradus: {place}`{name}` takes a pointer from a global variable to memory without a shadow: it was stored before the derivative was called\n"
         );
-        let stop = indirect_calls::stop_saying(self.out.unit, &text);
+        let stop = indirect_calls::stop_with_message(self.out.unit, &text);
         let ptr = self.out.body.ty(own);
         let null = self.out.build().zero(ptr);
         let has_none = self.out.build().icmp(IntPredicate::Eq, shadow, null);
@@ -132,7 +136,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Drops the alias scopes of an access whose shadow may be the primal: axiom S1 does not apply.
-    pub(super) fn drop_scopes_of_own_shadow(&mut self, new: Op, ptr: Value) {
+    pub(super) fn drop_self_alias_scopes(&mut self, new: Op, ptr: Value) {
         if self.facts.shadow_may_be_primal(ptr) {
             self.out.body.ops[new].meta = None;
         }
@@ -150,7 +154,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if self.out.unit.types.is_ptr(ty) {
             return tangent;
         }
-        let Some(real) = self.real_shadow(ptr, lane) else {
+        let Some(real) = self.activity_test(ptr, lane) else {
             return tangent;
         };
         let zero = self.out.build().zero(ty);
@@ -161,7 +165,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     pub(super) fn tangent(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
-        if !self.facts.active(result) {
+        if !self.facts.is_active(result) {
             let lanes = Lanes::from_elem(self.value(result), self.facts.width);
             self.companions.insert(result, lanes);
             return;
@@ -177,7 +181,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let value = self.value(result);
         let tangents: Vec<Option<Lanes>> = operands
             .iter()
-            .map(|v| self.facts.active(*v).then(|| self.companion(*v)))
+            .map(|v| self.facts.is_active(*v).then(|| self.companion(*v)))
             .collect();
         let mut sums = Lanes::new();
         for lane in 0..self.facts.width {
@@ -220,13 +224,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let Some(part) = rule.build_tangent(&mut builder, args, Some(value), &single) else {
                 continue;
             };
-            let mut part = tangent_ops::strong(self.out, tangent, part);
+            let mut part = tangent_ops::strong_product(self.out, tangent, part);
             single[number] = tangent_ops::unit_seed(self.out, tangent);
             let mut builder = self.out.build();
             let slope = single[number]
                 .and_then(|_| rule.build_tangent(&mut builder, args, Some(value), &single));
             if let Some(slope) = slope {
-                part = tangent_ops::strong(self.out, slope, part);
+                part = tangent_ops::strong_product(self.out, slope, part);
             }
             let ty = self.out.body.ty(part);
             sum = Some(match sum {

@@ -4,9 +4,9 @@
 //! that writes nothing to the memory, the nest copies one piece per iteration of its outer loop, and copy and
 //! computation overlap.
 
-use super::ForwardSweep;
-use crate::analysis::body_facts::snapshots::{Extent, Snapshot, Touched};
-use crate::emit::builder::{Lanes, Space};
+use super::ForwardPass;
+use crate::analysis::body_facts::snapshots::{Snapshot, SnapshotExtent, TouchedRange};
+use crate::emit::builder::{Lanes, MemorySpace};
 use crate::emit::libc;
 use crate::tape::layout::widen;
 use crate::tape::remat::{Node, address_chain};
@@ -19,37 +19,37 @@ const LONG_BYTES: i64 = 64 << 10;
 
 /// A piecewise copy within a loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pieces {
+pub(super) struct PiecewiseCopy {
     to: Value,
     from: Value,
     /// Total number of bytes; zero if everything was copied before the loop.
     bytes: Value,
     /// Bytes per iteration.
-    each: Value,
+    piece_bytes: Value,
 }
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     /// Takes the snapshots that the plan requests before an op.
-    pub(super) fn make_snapshots(&mut self, op: Op) {
+    pub(super) fn take_snapshots(&mut self, op: Op) {
         let Some(tape) = &self.tape else {
             // Not an error: forward mode saves nothing.
             return;
         };
         let (plan, layout) = (tape.plan, tape.layout);
         for &number in plan.snapshots_at(op) {
-            if self.worked_in.get(&self.facts.snapshots[number].root) == Some(&number) {
+            if self.in_place.get(&self.facts.snapshots[number].root) == Some(&number) {
                 continue;
             }
             let snapshot = &self.facts.snapshots[number];
-            let (low, bytes) = self.stretch(snapshot);
+            let (low, bytes) = self.copied_range(snapshot);
             let array = plan.array_of(number);
             let block = match plan.snapshot_on_heap(self.facts, number) {
-                _ if array.is_some() => array.and_then(|array| self.block_in(array)),
-                true => Some(libc::block(&mut self.out.build(), bytes)),
+                _ if array.is_some() => array.and_then(|array| self.current_block(array)),
+                true => Some(libc::private_block(&mut self.out.build(), bytes)),
                 false => layout.push(self.out, bytes),
             };
             let Some(block) = block else {
-                let fault = crate::reverse::restore::fault(Node::Snapshot(number));
+                let fault = crate::reverse::restore::missing_value_error(Node::Snapshot(number));
                 self.findings.push(fault);
                 continue;
             };
@@ -58,11 +58,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 Some(low) => self.out.build().byte_addr(root, low),
                 None => root,
             };
-            match self.copies_in_pieces(op, snapshot) {
+            match self.can_copy_piecewise(op, snapshot) {
                 _ if snapshot.filler.is_some() => {}
                 true => {
-                    let pieces = self.plan_pieces(op, [block, start, bytes]);
-                    self.pieces.push(pieces);
+                    let pieces = self.plan_piecewise_copy(op, [block, start, bytes]);
+                    self.piecewise_copies.push(pieces);
                 }
                 false => self.copy_to_tape(block, start, bytes),
             }
@@ -77,22 +77,23 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 }
                 None => block,
             };
-            self.keep_node(Node::Snapshot(number), Lanes::from_elem(shifted, 1));
-            self.keep_node(Node::SnapshotBlock(number), Lanes::from_elem(block, 1));
+            self.save_forward_value(Node::Snapshot(number), Lanes::from_elem(shifted, 1));
+            self.save_forward_value(Node::SnapshotBlock(number), Lanes::from_elem(block, 1));
         }
     }
 
     /// Returns true if a loop can copy a snapshot piecewise, and contains a loop that hides the copy.
-    fn copies_in_pieces(&self, op: Op, snapshot: &Snapshot) -> bool {
+    fn can_copy_piecewise(&self, op: Op, snapshot: &Snapshot) -> bool {
         let body = self.facts.body;
-        let short = matches!(snapshot.extent, Extent::Bytes(bytes) if bytes < LONG_BYTES as u64);
+        let short =
+            matches!(snapshot.extent, SnapshotExtent::Bytes(bytes) if bytes < LONG_BYTES as u64);
         let counted = |op: Op| matches!(body.kind(op), OpKind::For { .. });
         let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
         !short && snapshot.serves_one_loop && counted(op) && inside.any(counted)
     }
 
     /// Copies short snapshots at once, and returns the piecewise copy of the loop.
-    fn plan_pieces(&mut self, op: Op, [to, from, bytes]: [Value; 3]) -> Pieces {
+    fn plan_piecewise_copy(&mut self, op: Op, [to, from, bytes]: [Value; 3]) -> PiecewiseCopy {
         let trips = self.facts.body.operand(op, 0);
         let trips = self.value(trips);
         let trips = widen(self.out, trips);
@@ -100,8 +101,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let least = self.out.build().i64(LONG_BYTES);
         let is_long = self.out.build().icmp(IntPredicate::Uge, bytes, least);
         let (choice, yes, no) = self.out.build().if_(is_long, &[long, long]);
-        let outside = self.out.place;
-        self.out.place = (yes, None);
+        let outside = self.out.insertion_point;
+        self.out.insertion_point = (yes, None);
         let mut b = self.out.build();
         let one = b.i64(1);
         let none = b.icmp(IntPredicate::Ult, trips, one);
@@ -112,108 +113,108 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let each = b.add(each, line);
         let each = b.binary(BinaryOp::And, each, mask);
         b.yield_(&[bytes, each]);
-        self.out.place = (no, None);
+        self.out.insertion_point = (no, None);
         self.copy_to_tape(to, from, bytes);
         let zero = self.out.build().i64(0);
         self.out.build().yield_(&[zero, zero]);
-        self.out.place = outside;
+        self.out.insertion_point = outside;
         let results = self.out.body.results(choice);
         let (bytes, each) = (results[0], results[1]);
-        Pieces {
+        PiecewiseCopy {
             to,
             from,
             bytes,
-            each,
+            piece_bytes: each,
         }
     }
 
     /// Emits the piecewise copies at the start of a loop iteration.
-    pub(super) fn copy_pieces(&mut self, index: Value) {
-        for pieces in std::mem::take(&mut self.pieces) {
+    pub(super) fn emit_piece_copies(&mut self, index: Value) {
+        for pieces in std::mem::take(&mut self.piecewise_copies) {
             let index = widen(self.out, index);
-            let start = self.out.build().mul(index, pieces.each);
+            let start = self.out.build().mul(index, pieces.piece_bytes);
             let left = self
                 .out
                 .build()
                 .icmp(IntPredicate::Ult, start, pieces.bytes);
             let (_, yes, no) = self.out.build().if_(left, &[]);
-            let outside = self.out.place;
-            self.out.place = (yes, None);
+            let outside = self.out.insertion_point;
+            self.out.insertion_point = (yes, None);
             let rest = self.out.build().sub(pieces.bytes, start);
-            let bytes = self.choice(IntPredicate::Ult, rest, pieces.each);
+            let bytes = self.choice(IntPredicate::Ult, rest, pieces.piece_bytes);
             let to = self.out.build().byte_addr(pieces.to, start);
             let from = self.out.build().byte_addr(pieces.from, start);
             self.copy_to_tape(to, from, bytes);
             self.out.build().yield_(&[]);
-            self.out.place = (no, None);
+            self.out.insertion_point = (no, None);
             self.out.build().yield_(&[]);
-            self.out.place = outside;
+            self.out.insertion_point = outside;
         }
     }
 
     /// Replaces, at the start of a region, the objects of its in-place snapshots by the tape memory. Returns
     /// the original values of their roots.
-    pub(super) fn work_in_copies(&mut self, region: Region) -> Vec<(Value, Value)> {
+    pub(super) fn enter_in_place(&mut self, region: Region) -> Vec<(Value, Value)> {
         let Some(tape) = &self.tape else {
             // Not an error: forward mode saves nothing.
             return Vec::new();
         };
         let plan = tape.plan;
         let mut before = Vec::new();
-        for &number in plan.worked_in.get(&region).into_iter().flatten() {
+        for &number in plan.in_place_snapshots.get(&region).into_iter().flatten() {
             let root = self.facts.snapshots[number].root;
-            let block = (plan.array_of(number)).and_then(|array| self.block_in(array));
+            let block = (plan.array_of(number)).and_then(|array| self.current_block(array));
             let Some(block) = block else {
-                let fault = crate::reverse::restore::fault(Node::Snapshot(number));
+                let fault = crate::reverse::restore::missing_value_error(Node::Snapshot(number));
                 self.findings.push(fault);
                 continue;
             };
             before.push((root, self.value(root)));
             self.values.insert(root, block);
-            self.worked_in.insert(root, number);
+            self.in_place.insert(root, number);
         }
         before
     }
 
     /// Restores the roots at the end of the region.
-    pub(super) fn leave_copies(&mut self, before: Vec<(Value, Value)>) {
+    pub(super) fn leave_in_place(&mut self, before: Vec<(Value, Value)>) {
         for (root, value) in before {
             self.values.insert(root, value);
-            self.worked_in.remove(&root);
+            self.in_place.remove(&root);
         }
     }
 
     /// Returns the memory space of a plain load or store: an in-place snapshot lies on the tape.
-    pub(super) fn space_of(&self, op: Op) -> Space {
+    pub(super) fn space_of(&self, op: Op) -> MemorySpace {
         let body = self.facts.body;
         let mut at = match body.kind(op) {
-            _ if self.worked_in.is_empty() => return Space::Primal,
+            _ if self.in_place.is_empty() => return MemorySpace::Primal,
             OpKind::Load(_) => body.operand(op, 0),
             OpKind::Store(_) => body.operand(op, 1),
-            _ => return Space::Primal,
+            _ => return MemorySpace::Primal,
         };
         while let Some(made) = body.def_op(at)
             && matches!(body.kind(made), OpKind::Addr { .. })
         {
             at = body.operand(made, 0);
         }
-        match self.worked_in.contains_key(&at) {
-            true => Space::Tape,
-            false => Space::Primal,
+        match self.in_place.contains_key(&at) {
+            true => MemorySpace::Tape,
+            false => MemorySpace::Primal,
         }
     }
 
     /// Stores the value of a load in the snapshot that the load fills.
     pub(super) fn fill_snapshot(&mut self, load: Op) {
-        let (Some(tape), Some(number)) = (&self.tape, self.facts.filled_by(load)) else {
+        let (Some(tape), Some(number)) = (&self.tape, self.facts.snapshot_filled_by(load)) else {
             // Not an error: the load fills no snapshot.
             return;
         };
-        if !tape.plan.homes.contains_key(&Node::Snapshot(number)) {
+        if !tape.plan.locations.contains_key(&Node::Snapshot(number)) {
             // Not an error: the plan does not use the snapshot.
             return;
         }
-        let Some(at) = self.nodes.get(&Node::Snapshot(number)) else {
+        let Some(at) = self.other_forward_values.get(&Node::Snapshot(number)) else {
             return self.ice(Some(load), "a snapshot is filled that was not made");
         };
         let mut address = at[0];
@@ -229,7 +230,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         // conversion.
         let ty = self.out.body.ty(value);
         let value = self.out.build().value(OpKind::Freeze, &[value], ty);
-        let stored = self.out.store(value, address, Space::Tape, None);
+        let stored = self.out.store(value, address, MemorySpace::Tape, None);
         if let OpKind::Load(access) = self.facts.body.kind(load) {
             self.out.set_align(stored, access.align_bytes);
         }
@@ -244,21 +245,21 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Returns the size in bytes of a copy of a whole block.
     pub(super) fn copy_size(&mut self, number: usize) -> Value {
-        let (_, bytes) = self.stretch(&self.facts.snapshots[number]);
+        let (_, bytes) = self.copied_range(&self.facts.snapshots[number]);
         bytes
     }
 
     /// Returns the offset from the root to the first copied byte (`None` for zero), and the number of copied
     /// bytes.
-    fn stretch(&mut self, snapshot: &Snapshot) -> (Option<Value>, Value) {
+    fn copied_range(&mut self, snapshot: &Snapshot) -> (Option<Value>, Value) {
         match &snapshot.extent {
-            Extent::Bytes(bytes) => (None, self.out.build().i64(*bytes as i64)),
-            Extent::Block(size) => {
+            SnapshotExtent::Bytes(bytes) => (None, self.out.build().i64(*bytes as i64)),
+            SnapshotExtent::Block(size) => {
                 let size = self.value(*size);
                 (None, widen(self.out, size))
             }
-            Extent::Addresses(all) => {
-                let (low, bytes) = self.stretch_of(all);
+            SnapshotExtent::Addresses(all) => {
+                let (low, bytes) = self.touched_range(all);
                 (Some(low), bytes)
             }
         }
@@ -266,7 +267,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Returns offset and length of the range from the lowest to the highest touched byte. Loads whose loops
     /// are not executed do not contribute.
-    fn stretch_of(&mut self, all: &[Touched]) -> (Value, Value) {
+    fn touched_range(&mut self, all: &[TouchedRange]) -> (Value, Value) {
         let mut stretches: Vec<(&[Op], Value, Value)> = Vec::new();
         for touched in all {
             let (first, last) = self.ends(&touched.form);
@@ -283,7 +284,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let zero = self.out.build().i64(0);
         let (mut any, mut low, mut high) = (self.out.build().bool(false), zero, zero);
         for (loops, first, end) in stretches {
-            let runs = self.all_run(loops);
+            let runs = self.all_loops_execute(loops);
             let lowest = self.choice(IntPredicate::Slt, low, first);
             let highest = self.choice(IntPredicate::Sgt, high, end);
             let (first, end) = match is_planted(Mutant::SnapshotOfLastLoop) {
@@ -318,7 +319,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         for term in &form.terms {
             let step = self.product(term.coefficient, &term.factors);
             let trips = self.facts.body.operand(term.lp, 0);
-            let trips = self.value_early(trips);
+            let trips = self.early_value(trips);
             let trips = widen(self.out, trips);
             let one = self.out.build().i64(1);
             let last = self.out.build().sub(trips, one);
@@ -344,11 +345,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Emits the test that all loops are executed.
-    fn all_run(&mut self, loops: &[Op]) -> Value {
+    fn all_loops_execute(&mut self, loops: &[Op]) -> Value {
         let mut all = self.out.build().bool(true);
         for &at in loops {
             let trips = self.facts.body.operand(at, 0);
-            let trips = self.value_early(trips);
+            let trips = self.early_value(trips);
             let ty = self.out.body.ty(trips);
             let zero = self.out.build().zero(ty);
             let runs = self.out.build().icmp(IntPredicate::Ne, trips, zero);

@@ -1,7 +1,7 @@
 //! Region ops of the forward pass: cloned, with shadows and tangents as additional results and carried
 //! values, and with frames and trip counts for saved iterations.
 
-use super::{ForwardSweep, Task};
+use super::{ForwardPass, Task};
 use crate::emit::builder::Lanes;
 use crate::reverse::structure::loop_parts;
 use crate::tape::remat::Node;
@@ -21,22 +21,22 @@ pub(super) struct OpenStructure {
     frame: Option<Value>,
     count: Option<Value>,
     /// Original values of the roots whose in-place snapshots the region uses.
-    roots: Vec<(Value, Value)>,
+    saved_roots: Vec<(Value, Value)>,
 }
 
-impl ForwardSweep<'_, '_, '_, '_> {
+impl ForwardPass<'_, '_, '_, '_> {
     pub(super) fn open_structure(&mut self, op: Op) {
         let body = self.facts.body;
         let results = self.with_companion(body.results(op));
         let mut open = OpenStructure {
             op,
             new: op,
-            outside: self.out.place,
+            outside: self.out.insertion_point,
             results,
             carried: Vec::new(),
             frame: None,
             count: None,
-            roots: Vec::new(),
+            saved_roots: Vec::new(),
         };
         let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
         let mut types: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
@@ -57,7 +57,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.facts.width,
             ));
         }
-        let (frames, counts) = self.kept_iterations(op);
+        let (frames, counts) = self.frames_and_counts(op);
         if frames {
             let ptr = self.out.unit.types.ptr();
             operands.push(self.out.build().zero(ptr));
@@ -87,13 +87,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// Returns whether the iterations of a `loop` push frames, and whether they are counted.
-    fn kept_iterations(&self, op: Op) -> (bool, bool) {
+    fn frames_and_counts(&self, op: Op) -> (bool, bool) {
         let Some(tape) = &self.tape else {
             // Not an error: forward mode saves nothing.
             return (false, false);
         };
         let is_loop = matches!(self.facts.body.kind(op), OpKind::Loop { .. });
-        let counts = is_loop && tape.plan.homes.contains_key(&Node::Count(op));
+        let counts = is_loop && tape.plan.locations.contains_key(&Node::TripCount(op));
         (tape.plan.frames.contains_key(&op), counts)
     }
 
@@ -101,12 +101,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(mut open) = self.open.pop() else {
             return self.ice(None, "a region begins outside of all structures");
         };
-        self.leave_copies(std::mem::take(&mut open.roots));
-        self.mute(open.op);
+        self.leave_in_place(std::mem::take(&mut open.saved_roots));
+        self.suppress_saves(open.op);
         let body = self.facts.body;
         let region = body.op_regions(open.op)[number];
         let new = self.out.body.op_regions(open.new)[number];
-        self.out.place = (new, None);
+        self.out.insertion_point = (new, None);
         let mut fresh = Vec::new();
         for &param in body.region_params(region) {
             let value = self.out.body.add_param(new, body.ty(param));
@@ -122,7 +122,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 .collect();
             self.companions.insert(param, lanes);
         }
-        let (frames, counts) = self.kept_iterations(open.op);
+        let (frames, counts) = self.frames_and_counts(open.op);
         if frames {
             let ptr = self.out.unit.types.ptr();
             let previous = self.out.body.add_param(new, ptr);
@@ -133,12 +133,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
             open.count = Some(self.out.body.add_param(new, long));
         }
         if let Some(&index) = self.out.body.region_params(new).first() {
-            self.copy_pieces(index);
+            self.emit_piece_copies(index);
         }
-        open.roots = self.work_in_copies(region);
+        open.saved_roots = self.enter_in_place(region);
         self.open.push(open);
         for param in fresh {
-            self.keep_value(param);
+            self.save_value(param);
         }
         self.tasks.push(Task::Ops(body.first(region)));
     }
@@ -163,18 +163,23 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if matches!(kind, OpKind::Repeat) {
             let parts = loop_parts(body, op);
             operands.push(self.value(plain[0]));
-            self.extend_with(&mut operands, &parts.next, &carried);
+            self.append_with_companions(&mut operands, &parts.next, &carried);
             operands.extend(&extra);
-            self.extend_with(&mut operands, &parts.results, &results);
+            self.append_with_companions(&mut operands, &parts.results, &results);
             operands.extend(&extra);
         } else {
-            self.extend_with(&mut operands, &plain, &results);
+            self.append_with_companions(&mut operands, &plain, &results);
         }
         self.out.build().op(kind, &operands, &[], 0);
     }
 
     /// Appends values, then the shadows or tangents of the picked values.
-    fn extend_with(&mut self, operands: &mut Vec<Value>, values: &[Value], picked: &[usize]) {
+    fn append_with_companions(
+        &mut self,
+        operands: &mut Vec<Value>,
+        values: &[Value],
+        picked: &[usize],
+    ) {
         for &value in values {
             operands.push(self.value(value));
         }
@@ -187,10 +192,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(mut open) = self.open.pop() else {
             return self.ice(None, "a structure ends that was not begun");
         };
-        self.unmute(open.op);
-        self.leave_copies(std::mem::take(&mut open.roots));
+        self.resume_saves(open.op);
+        self.leave_in_place(std::mem::take(&mut open.saved_roots));
         let body = self.facts.body;
-        self.out.place = open.outside;
+        self.out.insertion_point = open.outside;
         let new = self.out.body.results(open.new).to_vec();
         let plain = body.results(open.op);
         for (&old, &value) in plain.iter().zip(&new) {
@@ -201,15 +206,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let lanes: Lanes = rest.by_ref().take(self.facts.width).collect();
             self.companions.insert(plain[i], lanes);
         }
-        self.out.follow(body, open.op);
+        self.out.copy_loc_and_flags(body, open.op);
         if open.frame.is_some() {
-            self.keep_node(Node::LastFrame(open.op), rest.next().into_iter().collect());
+            self.save_forward_value(Node::LastFrame(open.op), rest.next().into_iter().collect());
         }
         if open.count.is_some() {
-            self.keep_node(Node::Count(open.op), rest.next().into_iter().collect());
+            self.save_forward_value(Node::TripCount(open.op), rest.next().into_iter().collect());
         }
         for &result in plain {
-            self.keep_value(result);
+            self.save_value(result);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Reversal of calls.
 
 use crate::emit::builder::Lanes;
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::indirect_calls;
 use crate::tape::remat::Node;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
@@ -9,7 +9,7 @@ use gradus_ir::externals::{ExternalFn, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     pub(super) fn undo_call(&mut self, op: Op) {
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|f| self.out.unit.known(f)) {
@@ -24,7 +24,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 if let Some(callee) = callee.filter(|_| self.facts.is_active_call(op)) {
                     self.undo_active_call(op, callee);
                 } else if self.facts.is_unhandled_call(op) {
-                    let finding = self.facts.unhandled_call(self.out.unit, op);
+                    let finding = self.facts.unhandled_call_error(self.out.unit, op);
                     self.findings.push(finding);
                 }
             }
@@ -35,19 +35,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn undo_reduce(&mut self, op: Op, function: ReduceFn) {
         let body = self.facts.body;
         let result = body.result(op);
-        if !self.facts.active(result) {
+        if !self.facts.is_active(result) {
             return;
         }
         if function != ReduceFn::Fadd {
             return self.refuse(op);
         }
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let args = self.out.unit.call_args(body, op);
         let (start, vector) = (args[0], args[1]);
-        self.contribute(start, seeds.clone());
+        self.accumulate_adjoint(start, seeds.clone());
         let ty = body.ty(vector);
         let Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
             return self.ice(Some(op), "a reduction of what is no vector");
@@ -61,13 +61,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let all = OpKind::Shuffle(vec![0; len as usize].into());
             lanes.push(self.out.build().value(all, &[single, zero], ty));
         }
-        self.contribute(vector, lanes);
+        self.accumulate_adjoint(vector, lanes);
     }
 
     /// Emits the call of a derivative. If the primal call may have thrown into a handler that continues, the
     /// derivative is called only if the primal call returned normally.
-    fn call_if_made(&mut self, op: Op, func: FuncId, args: &[Value]) -> Option<Value> {
-        let Some(came_back) = came_back(self.facts.body, op) else {
+    fn call_if_returned_normally(&mut self, op: Op, func: FuncId, args: &[Value]) -> Option<Value> {
+        let Some(came_back) = normal_return_flag(self.facts.body, op) else {
             let call = self.out.build().call(func, args);
             return self.out.body.results(call).first().copied();
         };
@@ -77,35 +77,35 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .filter(|ty| !self.out.unit.types.is_void(*ty))
             .collect();
         let (made, yes, no) = self.out.build().if_(condition, &results);
-        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (yes, None));
         let call = self.out.build().call(func, args);
         let given = self.out.body.results(call).to_vec();
         self.out.build().yield_(&given);
-        self.out.place = (no, None);
+        self.out.insertion_point = (no, None);
         let nothing: Vec<Value> = (results.iter())
             .map(|ty| self.out.build().zero(*ty))
             .collect();
         self.out.build().yield_(&nothing);
-        self.out.place = outside;
+        self.out.insertion_point = outside;
         self.out.body.results(made).first().copied()
     }
 
     /// Reverses a call of a function with a body: calls the reverse pass of the callee with the callee's
     /// tape, or the callee's whole derivative if its inputs are unchanged.
     fn undo_active_call(&mut self, op: Op, callee: FuncId) {
-        let mode = match self.facts.redo_call(op) {
+        let mode = match self.facts.is_recomputed_call(op) {
             true => Mode::Combined,
-            false => Mode::Return,
+            false => Mode::Reverse,
         };
         let mut variant = self
             .facts
             .call_variant(self.out.unit, op, callee, mode, self.variant);
-        variant.primal_result = variant.primal_result && mode == Mode::Return;
-        variant.concurrent = self.meets_others();
+        variant.primal_result = variant.primal_result && mode == Mode::Reverse;
+        variant.concurrent = self.may_conflict();
         let signature = variant.signature(self.out.unit);
         let func = variant.declare(self.out.unit);
         self.needs.push(variant.clone());
-        if self.is_fork() {
+        if self.is_in_two_way_fork() {
             self.needs.push(Variant {
                 concurrent: self.variant.concurrent,
                 ..variant
@@ -116,8 +116,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Reverses an indirect call by the dispatch function of reverse passes.
     fn undo_pointer_call(&mut self, op: Op) {
-        let mode = Mode::Return;
-        let found = indirect_calls::function(self.out.unit, self.facts, op, mode, self.variant);
+        let mode = Mode::Reverse;
+        let found =
+            indirect_calls::dispatch_function(self.out.unit, self.facts, op, mode, self.variant);
         let Some(found) = found else {
             return self.refuse(op);
         };
@@ -131,8 +132,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn undo_with(&mut self, op: Op, func: FuncId, first: &[Value], signature: &Signature) {
         let body = self.facts.body;
         let actual = self.out.unit.call_args(body, op);
-        let seeds = match self.facts.given(op) {
-            Some(result) if self.facts.active(result) => {
+        let seeds = match self.facts.call_result(op) {
+            Some(result) if self.facts.is_active(result) => {
                 let lanes = self.adjoint(result);
                 self.adjoints.remove(&result);
                 lanes
@@ -143,7 +144,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for (role, ty) in &signature.params {
             args.push(match *role {
                 ParamRole::Primal(number) => self.primal(actual[number]),
-                ParamRole::Shadow(number, lane) => self.shadows(actual[number])[lane as usize],
+                ParamRole::Shadow(number, lane) => self.shadows_of(actual[number])[lane as usize],
                 ParamRole::Cotangent(lane) => match seeds.get(lane as usize) {
                     Some(seed) => *seed,
                     None => self.out.build().zero(*ty),
@@ -151,7 +152,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 ParamRole::Tape => self.recall(Node::CalleeTape(op))[0],
             });
         }
-        let whole = self.call_if_made(op, func, &args);
+        let whole = self.call_if_returned_normally(op, func, &args);
         let mut adjoints: HashMap<usize, Lanes> = HashMap::new();
         for (number, (role, _)) in signature.results.iter().enumerate() {
             let ResultRole::Adjoint(arg, _) = role else {
@@ -169,14 +170,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         for (number, &argument) in actual.iter().enumerate() {
             if let Some(lanes) = adjoints.remove(&number) {
-                self.contribute(argument, lanes);
+                self.accumulate_adjoint(argument, lanes);
             }
         }
     }
 }
 
 /// Returns the result of an invoke that indicates normal return, if the handler continues.
-pub(crate) fn came_back(body: &Body, op: Op) -> Option<Value> {
+pub(crate) fn normal_return_flag(body: &Body, op: Op) -> Option<Value> {
     let end = |number: usize| {
         let region = *body.op_regions(op).get(number)?;
         body.last(region)

@@ -4,41 +4,41 @@
 //! of the iteration in reverse order.
 
 use super::structure::LoopParts;
-use crate::analysis::body_facts::invertible_inductions::{Step, end_of};
+use crate::analysis::body_facts::invertible_inductions::{Step, final_forward_value};
 use crate::emit::builder::Lanes;
 use crate::reverse::restore::Recall;
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::reverse::reverse_pass::ReversePass;
 use crate::tape::remat::Node;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     /// Returns the carried values of a loop, and their shadows, that are recomputed by inversion, each with
     /// the value after the last iteration.
-    pub(super) fn carried_backwards(&mut self, op: Op, parts: &LoopParts) -> Vec<(Node, Lanes)> {
+    pub(super) fn inverted_carried(&mut self, op: Op, parts: &LoopParts) -> Vec<(Node, Lanes)> {
         let Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run decides which values are inverted.
             return Vec::new();
         };
-        if self.facts.replayed(op).is_some() {
+        if self.facts.recomputed_loop(op).is_some() {
             return Vec::new();
         }
         let both = parts.params.iter();
         let nodes: Vec<Node> = both
             .flat_map(|v| [Node::Primal(*v), Node::Shadow(*v)])
-            .filter(|node| replay.plan.backwards.contains(node))
+            .filter(|node| replay.plan.inverted.contains(node))
             .collect();
         let facts = self.facts;
         let with_end = nodes.into_iter().filter_map(|node| {
-            let backwards = facts.backwards(node)?;
-            Some((node, self.recall(end_of(node, backwards))))
+            let backwards = facts.invertible_induction(node)?;
+            Some((node, self.recall(final_forward_value(node, backwards))))
         });
         with_end.collect()
     }
 
     /// Inverts the steps of an iteration at the start of the reversal and makes the values available. `after`
     /// holds the values after the iteration.
-    pub(super) fn step_back(
+    pub(super) fn invert_iteration(
         &mut self,
         nodes: impl Iterator<Item = Node>,
         mut after: &[Value],
@@ -49,23 +49,26 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let (own, rest) = after.split_at(count);
             after = rest;
             let mut lanes: Lanes = own.iter().copied().collect();
-            let steps = self.facts.backwards(node).map_or(&[][..], |b| &b.steps);
+            let steps = self
+                .facts
+                .invertible_induction(node)
+                .map_or(&[][..], |b| &b.steps);
             for step in steps.iter().rev() {
-                let by = self.primal(step.by);
+                let by = self.primal(step.amount);
                 for lane in &mut lanes {
-                    *lane = self.take_away(step, *lane, by);
+                    *lane = self.invert_step(step, *lane, by);
                 }
             }
             all.extend(&lanes);
             if let Recall::Replay(replay) = &mut self.recall {
-                replay.at_hand.insert(node, lanes);
+                replay.available.insert(node, lanes);
             }
         }
         all
     }
 
     /// Inverts one step.
-    fn take_away(&mut self, step: &Step, after: Value, by: Value) -> Value {
+    fn invert_step(&mut self, step: &Step, after: Value, by: Value) -> Value {
         let kind = self.facts.body.kind(step.op).clone();
         let ty = self.out.body.ty(after);
         let mut b = self.out.build();

@@ -1,25 +1,25 @@
 //! Reversal of linear ops, which move values without arithmetic: adjoints move in the opposite direction.
 
 use crate::emit::builder::Lanes;
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::tangent_ops;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, TypeId, Value};
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     pub(super) fn undo_linear(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
-        if !self.facts.active(result) {
+        if !self.facts.is_active(result) {
             return;
         }
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         match body.kind(op).clone() {
             OpKind::Select => self.undo_select(op, &seeds),
-            OpKind::Freeze => self.contribute(body.operand(op, 0), seeds),
+            OpKind::Freeze => self.accumulate_adjoint(body.operand(op, 0), seeds),
             OpKind::ExtractElement => self.undo_extract_element(op, &seeds),
             OpKind::InsertElement => self.undo_insert_element(op, &seeds),
             OpKind::Shuffle(mask) => self.undo_shuffle(op, &mask, &seeds),
@@ -31,7 +31,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     self.out.build().insert(zero, seed, &path)
                 });
                 let parts = parts.collect();
-                self.contribute(whole, parts);
+                self.accumulate_adjoint(whole, parts);
             }
             OpKind::InsertValue(path) => self.undo_insert_value(op, &path, &seeds),
             _ => self.ice(Some(op), "no linear op"),
@@ -41,19 +41,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn undo_select(&mut self, op: Op, seeds: &[Value]) {
         let body = self.facts.body;
         let (yes, no) = (body.operand(op, 1), body.operand(op, 2));
-        if !self.facts.active(yes) && !self.facts.active(no) {
+        if !self.facts.is_active(yes) && !self.facts.is_active(no) {
             return;
         }
         let asked = body.operand(op, 0);
         let mut condition = self.primal(asked);
-        if self.guards.absent.any(self.out.unit, body, asked) {
+        if self.guards.undef.is_any_undef(self.out.unit, body, asked) {
             let truth = self.out.body.ty(condition);
             condition = self.out.build().value(OpKind::Freeze, &[condition], truth);
         }
         let ty = body.ty(yes);
         let zero = self.out.build().zero(ty);
         let share = |to: Value, taken: bool, sweep: &mut Self| {
-            if !sweep.facts.active(to) {
+            if !sweep.facts.is_active(to) {
                 return;
             }
             let lanes = seeds.iter().map(|&seed| match taken {
@@ -61,7 +61,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 false => sweep.out.build().select(condition, zero, seed),
             });
             let lanes = lanes.collect();
-            sweep.contribute(to, lanes);
+            sweep.accumulate_adjoint(to, lanes);
         };
         share(yes, true, self);
         share(no, false, self);
@@ -86,7 +86,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     .value(OpKind::InsertElement, &[zero, seed, index], ty),
             );
         }
-        self.contribute(vector, lanes);
+        self.accumulate_adjoint(vector, lanes);
     }
 
     fn undo_insert_element(&mut self, op: Op, seeds: &[Value]) {
@@ -104,8 +104,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 false => b.value(OpKind::InsertElement, &[seed, zero, index], ty),
             });
         }
-        self.contribute(element, of_element);
-        self.contribute(vector, of_vector);
+        self.accumulate_adjoint(element, of_element);
+        self.accumulate_adjoint(vector, of_vector);
     }
 
     /// Reverses a shuffle: a source lane receives the sum of all result lanes that copy it. The number of
@@ -123,7 +123,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.ice(Some(op), "a shuffle of what is no vector");
         };
         for (number, &source) in sources.iter().enumerate() {
-            if !self.facts.active(source) {
+            if !self.facts.is_active(source) {
                 continue;
             }
             let base = number as i32 * len as i32;
@@ -137,14 +137,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 true => 1,
                 false => takers.iter().map(Vec::len).max().unwrap_or(0),
             };
-            if let Some(lane) = spread_lane(&takers, mask.len())
+            if let Some(lane) = broadcast_lane(&takers, mask.len())
                 && self.out.unit.types.float_kind(elem).is_some()
                 && !scalable
                 && !is_planted(Mutant::DuplicatedLaneOnce)
             {
                 let sums = seeds.iter().map(|&seed| self.sum_in_lane(seed, ty, lane));
                 let sums = sums.collect();
-                self.contribute(source, sums);
+                self.accumulate_adjoint(source, sums);
                 continue;
             }
             let mut lanes = Lanes::new();
@@ -164,7 +164,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 }
                 lanes.push(sum);
             }
-            self.contribute(source, lanes);
+            self.accumulate_adjoint(source, lanes);
         }
     }
 
@@ -188,8 +188,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let zero = b.zero(member_ty);
             of_whole.push(b.insert(seed, zero, path));
         }
-        self.contribute(member, of_member);
-        self.contribute(whole, of_whole);
+        self.accumulate_adjoint(member, of_member);
+        self.accumulate_adjoint(whole, of_whole);
     }
 
     /// Reverses an integer op or bitcast that moves floats in bit ranges.
@@ -205,7 +205,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if !moves {
             return self.refuse(op);
         }
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
@@ -213,7 +213,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             OpKind::Cast(cast) => self.undo_lane_cast(op, cast, &seeds),
             OpKind::Binary(BinaryOp::Or) => {
                 for operand in [body.operand(op, 0), body.operand(op, 1)] {
-                    self.contribute_own_lanes(operand, &seeds);
+                    self.accumulate_bit_ranges(operand, &seeds);
                 }
             }
             OpKind::Binary(BinaryOp::And) => {
@@ -222,7 +222,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     .iter()
                     .map(|&seed| self.out.build().binary(BinaryOp::And, seed, mask));
                 let lanes = lanes.collect();
-                self.contribute(body.operand(op, 0), lanes);
+                self.accumulate_adjoint(body.operand(op, 0), lanes);
             }
             OpKind::Binary(shift) => {
                 let by = self.primal(body.operand(op, 1));
@@ -236,7 +236,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     .iter()
                     .map(|&seed| self.out.build().binary(back, seed, by));
                 let lanes = lanes.collect();
-                self.contribute(body.operand(op, 0), lanes);
+                self.accumulate_adjoint(body.operand(op, 0), lanes);
             }
             _ => self.ice(Some(op), "an op that moves no byte lanes"),
         }
@@ -254,12 +254,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .iter()
             .map(|&seed| self.out.build().cast(back, seed, ty));
         let lanes = lanes.collect();
-        self.contribute(operand, lanes);
+        self.accumulate_adjoint(operand, lanes);
     }
 
     /// Accumulates into an operand of a disjoint `or` the adjoints of the operand's own bit ranges.
-    fn contribute_own_lanes(&mut self, operand: Value, seeds: &[Value]) {
-        let Some(own) = self.facts.lanes(operand).map(<[_]>::to_vec) else {
+    fn accumulate_bit_ranges(&mut self, operand: Value, seeds: &[Value]) {
+        let Some(own) = self.facts.float_bit_ranges(operand).map(<[_]>::to_vec) else {
             // Not an error: an operand without float bit ranges has no adjoint.
             return;
         };
@@ -268,19 +268,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for &seed in seeds {
             let mut sum = self.out.build().zero(ty);
             for lane in &own {
-                let float = tangent_ops::lane_float(self.out, lane, seed);
-                let placed = tangent_ops::float_lane(self.out, lane, float, ty);
+                let float = tangent_ops::extract_bit_range(self.out, lane, seed);
+                let placed = tangent_ops::insert_bit_range(self.out, lane, float, ty);
                 sum = self.out.build().binary(BinaryOp::Or, sum, placed);
             }
             lanes.push(sum);
         }
-        self.contribute(operand, lanes);
+        self.accumulate_adjoint(operand, lanes);
     }
 }
 
 /// Returns the source lane that all `len` result lanes copy, if `len` exceeds one. `takers` holds the result
 /// lanes per source lane.
-fn spread_lane(takers: &[Vec<i32>], len: usize) -> Option<usize> {
+fn broadcast_lane(takers: &[Vec<i32>], len: usize) -> Option<usize> {
     let lane = takers.iter().position(|of_lane| of_lane.len() == len)?;
     (len > 1).then_some(lane)
 }

@@ -1,10 +1,10 @@
 //! Reversal of memory ops: a load accumulates into shadow memory, a store moves the adjoint out of shadow
 //! memory.
 
-use crate::emit::builder::{Lanes, Space};
+use crate::emit::builder::{Lanes, MemorySpace};
 use crate::emit::libc;
-use crate::emit::masked_ops::{MaskedAccess, masked_access};
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::emit::masked_ops::{MaskedAccess, match_masked_access};
+use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::reverse_copy;
 use crate::shadow::tangent_ops;
 use crate::tape::layout::widen;
@@ -14,27 +14,27 @@ use gradus_ir::externals::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     /// Reverses `x = *p`: `*p_shadow += x_adj`.
     pub(super) fn undo_load(&mut self, op: Op) {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
-        if !self.facts.active(result) || !self.facts.has_shadow(ptr) {
+        if !self.facts.is_active(result) || !self.facts.has_shadow(ptr) {
             return;
         }
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
-        let shadows = self.shadows(ptr);
+        let shadows = self.shadows_of(ptr);
         for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
-            let guard = self.real_shadow(ptr, lane);
+            let guard = self.activity_test(ptr, lane);
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
-                let atomic = sweep.meets_others() && !sweep.facts.adds_alone(op);
-                sweep.note_add(op, atomic);
+                let atomic = sweep.may_conflict() && !sweep.facts.add_is_exclusive(op);
+                sweep.record_accumulation(op, atomic);
                 if atomic {
-                    sweep.add_atomically(op, ty, shadow, seed);
+                    sweep.emit_atomic_add(op, ty, shadow, seed);
                     return None;
                 }
                 let old = sweep.shadow_load(op, ty, shadow);
@@ -58,13 +58,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let ty = body.ty(value);
-        let shadows = self.shadows(ptr);
+        let shadows = self.shadows_of(ptr);
         let mut lanes = Lanes::new();
         for (lane, &shadow) in shadows.iter().enumerate() {
-            let guard = self.real_shadow(ptr, lane);
+            let guard = self.activity_test(ptr, lane);
             let taken = self.when(guard, &[ty], |sweep| {
-                if sweep.may_share(ptr) {
-                    return Some(sweep.take_atomically(ty, shadow));
+                if sweep.may_share_location(ptr) {
+                    return Some(sweep.atomic_exchange(ty, shadow));
                 }
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 let zero = sweep.out.build().zero(ty);
@@ -75,7 +75,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             });
             lanes.extend(taken);
         }
-        self.contribute(value, lanes);
+        self.accumulate_adjoint(value, lanes);
     }
 
     /// Reverses atomic `*p += x` and `*p -= x`: `x_adj += *p_shadow`, or `x_adj -= *p_shadow`; the shadow is
@@ -83,14 +83,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
     pub(super) fn undo_atomic_sum(&mut self, op: Op) {
         let body = self.facts.body;
         let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
-        if !self.facts.has_shadow(ptr) || !self.facts.active(value) {
+        if !self.facts.has_shadow(ptr) || !self.facts.is_active(value) {
             return;
         }
         let ty = body.ty(value);
         let takes = matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FSub, _));
         let mut lanes = Lanes::new();
-        for (lane, shadow) in self.shadows(ptr).into_iter().enumerate() {
-            let guard = self.real_shadow(ptr, lane);
+        for (lane, shadow) in self.shadows_of(ptr).into_iter().enumerate() {
+            let guard = self.activity_test(ptr, lane);
             let adjoint = self.when(guard, &[ty], |sweep| {
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 Some(match takes {
@@ -100,13 +100,16 @@ impl ReturnSweep<'_, '_, '_, '_> {
             });
             lanes.extend(adjoint);
         }
-        self.contribute(value, lanes);
+        self.accumulate_adjoint(value, lanes);
     }
 
     fn shadow_load(&mut self, op: Op, ty: TypeId, shadow: Value) -> Value {
-        let value = self
-            .out
-            .load(ty, shadow, Space::Shadow, self.facts.body.ops[op].meta);
+        let value = self.out.load(
+            ty,
+            shadow,
+            MemorySpace::Shadow,
+            self.facts.body.ops[op].meta,
+        );
         if let Some(new) = self.out.body.def_op(value) {
             self.out.set_align(new, self.align_of(op));
         }
@@ -114,9 +117,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     fn shadow_store(&mut self, op: Op, value: Value, shadow: Value) {
-        let new = self
-            .out
-            .store(value, shadow, Space::Shadow, self.facts.body.ops[op].meta);
+        let new = self.out.store(
+            value,
+            shadow,
+            MemorySpace::Shadow,
+            self.facts.body.ops[op].meta,
+        );
         self.out.set_align(new, self.align_of(op));
     }
 
@@ -131,13 +137,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Emits the activity test of a pointer: its shadow differs from the primal. Returns `None` if no test is
     /// required.
-    fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
+    fn activity_test(&mut self, ptr: Value, lane: usize) -> Option<Value> {
         if !self.facts.shadow_may_be_primal(ptr) || is_planted(Mutant::RuntimeActivityCheckMissing)
         {
             return None;
         }
-        let start = self.facts.start_of(ptr);
-        let (own, shadow) = (self.primal(start), self.shadows(start)[lane]);
+        let start = self.facts.address_base(ptr);
+        let (own, shadow) = (self.primal(start), self.shadows_of(start)[lane]);
         Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
 
@@ -152,38 +158,38 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return make(self);
         };
         let (op, yes, no) = self.out.build().if_(guard, result);
-        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (yes, None));
         let value = make(self);
         self.out.build().yield_(value.as_slice());
-        self.out.place = (no, None);
+        self.out.insertion_point = (no, None);
         let zero = result.first().map(|ty| self.out.build().zero(*ty));
         self.out.build().yield_(zero.as_slice());
-        self.out.place = outside;
+        self.out.insertion_point = outside;
         self.out.body.results(op).first().copied()
     }
 
     /// Frees the memory of an alloca that lies on the heap.
     pub(super) fn undo_alloca(&mut self, op: Op) {
         if self.facts.is_on_heap(op) {
-            self.free_block(op, true);
+            self.free_shadow_and_block(op, true);
         }
     }
 
     /// Frees the shadow of a block, if the derivative owns it, and the block itself `with_primal`.
-    fn free_block(&mut self, op: Op, with_primal: bool) {
+    fn free_shadow_and_block(&mut self, op: Op, with_primal: bool) {
         let body = self.facts.body;
         let block = match body.kind(op) {
             OpKind::Alloca(_) => Some(body.result(op)),
-            _ => self.facts.given(op),
+            _ => self.facts.call_result(op),
         };
         let Some(result) = block else {
             // Not an error: the program does not use the block's address.
             return;
         };
         let free = libc::free_function(self.out.unit);
-        let frees = !self.facts.is_left(op) && !is_planted(Mutant::ShadowNotFreed);
+        let frees = !self.facts.outlives_call(op) && !is_planted(Mutant::ShadowNotFreed);
         if self.facts.has_shadow(result) && frees {
-            for shadow in self.shadows(result) {
+            for shadow in self.shadows_of(result) {
                 self.out.build().call(free, &[shadow]);
             }
         }
@@ -199,8 +205,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// already released the block; the shadows are heap blocks.
     fn undo_push(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
-        if !self.facts.stack_stays(args[0]) {
-            return self.free_block(op, false);
+        if !self.facts.tape_stack_is_local(args[0]) {
+            return self.free_shadow_and_block(op, false);
         }
         let (state, block) = (
             self.primal(args[0]),
@@ -216,9 +222,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         if function.allocation().is_some() {
             let deferred = self.facts.deferred_free_of(op);
-            self.free_block(op, false);
+            self.free_shadow_and_block(op, false);
             if let Some(free) = deferred.filter(|_| !is_planted(Mutant::DeferredFreeLost)) {
-                self.free_now(op, free);
+                self.emit_deferred_free(op, free);
             }
             return;
         }
@@ -235,11 +241,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Emits the deferred `free` of the block that `op` allocates.
-    fn free_now(&mut self, op: Op, free: Op) {
+    fn emit_deferred_free(&mut self, op: Op, free: Op) {
         let body = self.facts.body;
         let operands: Vec<Value> = body.operands(free).map(|v| self.primal(v)).collect();
         debug_assert!(
-            body.operands(free).any(|v| Some(v) == self.facts.given(op)),
+            body.operands(free)
+                .any(|v| Some(v) == self.facts.call_result(op)),
             "the free of this block"
         );
         self.out
@@ -267,49 +274,49 @@ impl ReturnSweep<'_, '_, '_, '_> {
         };
         let bytes = self.primal(args[2]);
         let bytes = widen(self.out, bytes);
-        let to_shadows = self.shadows(to);
+        let to_shadows = self.shadows_of(to);
         let from_shadows = match self.facts.has_shadow(from) {
-            true => self.shadows(from),
+            true => self.shadows_of(from),
             false => Lanes::new(),
         };
         for (lane, &to_shadow) in to_shadows.iter().enumerate() {
-            let guard = self.real_shadow(to, lane);
+            let guard = self.activity_test(to, lane);
             let source = from_shadows.get(lane).copied();
             self.when(guard, &[], |sweep| {
                 match source {
                     Some(source) => {
-                        let real = sweep.real_shadow(from, lane);
-                        sweep.move_back(function, kind, [to_shadow, source, bytes], real)
+                        let real = sweep.activity_test(from, lane);
+                        sweep.move_adjoints_back(function, kind, [to_shadow, source, bytes], real)
                     }
-                    None => sweep.out.clear(to_shadow, bytes, Space::Shadow),
+                    None => sweep.out.zero_bytes(to_shadow, bytes, MemorySpace::Shadow),
                 }
                 None
             });
         }
     }
 
-    fn move_back(
+    fn move_adjoints_back(
         &mut self,
         function: MemoryFn,
         kind: gradus_ir::FloatKind,
         args: [Value; 3],
         real: Option<Value>,
     ) {
-        let back = reverse_copy::function(self.out.unit, kind, function.may_overlap());
-        let clear = |sweep: &mut Self| sweep.out.clear(args[0], args[2], Space::Shadow);
+        let back = reverse_copy::reverse_copy_function(self.out.unit, kind, function.may_overlap());
+        let clear = |sweep: &mut Self| sweep.out.zero_bytes(args[0], args[2], MemorySpace::Shadow);
         match real {
             None => {
                 self.out.build().call(back, &args);
             }
             Some(real) => {
                 let (_, yes, no) = self.out.build().if_(real, &[]);
-                let outside = std::mem::replace(&mut self.out.place, (yes, None));
+                let outside = std::mem::replace(&mut self.out.insertion_point, (yes, None));
                 self.out.build().call(back, &args);
                 self.out.build().yield_(&[]);
-                self.out.place = (no, None);
+                self.out.insertion_point = (no, None);
                 clear(self);
                 self.out.build().yield_(&[]);
-                self.out.place = outside;
+                self.out.insertion_point = outside;
             }
         }
     }
@@ -328,10 +335,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let length = if args.len() > 2 { args[2] } else { args[1] };
         let bytes = self.primal(length);
         let bytes = widen(self.out, bytes);
-        for (lane, shadow) in self.shadows(args[0]).into_iter().enumerate() {
-            let guard = self.real_shadow(args[0], lane);
+        for (lane, shadow) in self.shadows_of(args[0]).into_iter().enumerate() {
+            let guard = self.activity_test(args[0], lane);
             self.when(guard, &[], |sweep| {
-                sweep.out.clear(shadow, bytes, Space::Shadow);
+                sweep.out.zero_bytes(shadow, bytes, MemorySpace::Shadow);
                 None
             });
         }
@@ -345,15 +352,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.refuse_copy(op);
         };
         let bytes = self.primal(bytes);
-        let to_shadows = self.shadows(to);
+        let to_shadows = self.shadows_of(to);
         let from_shadows = match self.facts.has_shadow(from) {
-            true => self.shadows(from).into_iter().map(Some).collect(),
+            true => self.shadows_of(from).into_iter().map(Some).collect(),
             false => vec![None; self.facts.width],
         };
         for (lane, (&to_shadow, from_shadow)) in to_shadows.iter().zip(from_shadows).enumerate() {
-            let guard = self.real_shadow(to, lane);
+            let guard = self.activity_test(to, lane);
             self.when(guard, &[], |sweep| {
-                let real = from_shadow.and_then(|_| sweep.real_shadow(from, lane));
+                let real = from_shadow.and_then(|_| sweep.activity_test(from, lane));
                 copy.undo(sweep.out, to_shadow, from_shadow, bytes, real);
                 None
             });
@@ -361,14 +368,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     fn refuse_copy(&mut self, op: Op) {
-        let finding = self.facts.unknown_copy(self.out.unit, op);
+        let finding = self.facts.unknown_copy_error(self.out.unit, op);
         self.findings.push(finding);
     }
 
     /// Reverses a masked access. A masked load accumulates into the loaded lanes and into the pass-through
     /// value; a masked store moves adjoints out of the stored lanes.
     pub(super) fn undo_masked(&mut self, op: Op) {
-        let Some(access) = masked_access(self.out.unit, self.facts.body, op) else {
+        let Some(access) = match_masked_access(self.out.unit, self.facts.body, op) else {
             return self.refuse(op);
         };
         if !self.facts.has_shadow(access.ptr) {
@@ -388,7 +395,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             // Not an error: a masked store to inactive memory moves no adjoint.
             return;
         };
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
@@ -402,23 +409,23 @@ impl ReturnSweep<'_, '_, '_, '_> {
             otherwise.push(self.out.build().select(mask, zero, seed));
         }
         if !is_planted(Mutant::MaskedPassThroughLost) {
-            self.contribute(access.data, otherwise);
+            self.accumulate_adjoint(access.data, otherwise);
         }
     }
 
     fn undo_masked_load(&mut self, op: Op, access: MaskedAccess) {
         let body = self.facts.body;
         let result = body.result(op);
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let ty = body.ty(result);
         let mask = self.primal(access.mask);
-        let shadows = self.shadows(access.ptr);
+        let shadows = self.shadows_of(access.ptr);
         let mut otherwise = Lanes::new();
         for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
-            let guard = self.real_shadow(access.ptr, lane);
+            let guard = self.activity_test(access.ptr, lane);
             let zero = self.out.build().zero(ty);
             self.when(guard, &[], |sweep| {
                 let wanted = sweep.out.build().select(mask, seed, zero);
@@ -429,7 +436,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             });
             otherwise.push(self.out.build().select(mask, zero, seed));
         }
-        self.contribute(access.data, otherwise);
+        self.accumulate_adjoint(access.data, otherwise);
     }
 
     fn undo_masked_store(&mut self, access: MaskedAccess) {
@@ -438,10 +445,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let mask = self.primal(access.mask);
-        let shadows = self.shadows(access.ptr);
+        let shadows = self.shadows_of(access.ptr);
         let mut taken = Lanes::new();
         for (lane, &shadow) in shadows.iter().enumerate() {
-            let guard = self.real_shadow(access.ptr, lane);
+            let guard = self.activity_test(access.ptr, lane);
             taken.extend(self.when(guard, &[ty], |sweep| {
                 let zero = sweep.out.build().zero(ty);
                 let adjoint = sweep.masked_shadow_load(shadow, mask, zero);
@@ -449,7 +456,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 Some(adjoint)
             }));
         }
-        self.contribute(access.data, taken);
+        self.accumulate_adjoint(access.data, taken);
     }
 
     /// Emits `select(mask, *shadow, otherwise)` by LLVM's masked load.
@@ -457,7 +464,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = self.out.body.ty(otherwise);
         let func = masked_function(self.out, ty, mask, true);
         let call = self.out.build().call(func, &[shadow, mask, otherwise]);
-        self.out.mark_access(call, None, Space::Shadow);
+        self.out.mark_access(call, None, MemorySpace::Shadow);
         self.out.body.result(call)
     }
 
@@ -465,13 +472,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = self.out.body.ty(value);
         let func = masked_function(self.out, ty, mask, false);
         let call = self.out.build().call(func, &[value, shadow, mask]);
-        self.out.mark_access(call, None, Space::Shadow);
+        self.out.mark_access(call, None, MemorySpace::Shadow);
     }
 }
 
 /// Declares LLVM's masked load or store of a vector type.
 fn masked_function(
-    out: &mut crate::emit::builder::Out<'_>,
+    out: &mut crate::emit::builder::DerivativeBuilder<'_>,
     ty: TypeId,
     mask: Value,
     load: bool,

@@ -23,20 +23,20 @@ pub(crate) mod structure;
 mod undef_lanes;
 
 use crate::Options;
-use crate::analysis::body_facts::Facts;
-use crate::emit::builder::{Lanes, Out};
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::{DerivativeBuilder, Lanes};
 use crate::emit::libc;
-use crate::forward::{ForwardSweep, TapeWriter};
+use crate::forward::{ForwardPass, TapeWriter};
 use crate::reverse::restore::{Recall, Replay};
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::reverse::reverse_pass::ReversePass;
 use crate::shadow::global_pointers;
-use crate::shadow::global_pointers::Led;
+use crate::shadow::global_pointers::GlobalPointerShadow;
 use crate::shadow::globals;
-use crate::shadow::globals::Cleared;
+use crate::shadow::globals::ClearedShadow;
 use crate::shadow::pointer_witness;
-use crate::shadow::pointer_witness::Kept;
+use crate::shadow::pointer_witness::StridedPointers;
 use crate::tape::layout::{TapeLayout, block_bytes};
-use crate::tape::plan::{Plan, PlanOptions, is_direct, plan};
+use crate::tape::plan::{PlanOptions, TapePlan, fits_ssa_values, plan};
 use crate::tape::remat::Node;
 use crate::tape::tag;
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, TapeOwner, Variant};
@@ -45,11 +45,11 @@ use std::collections::HashMap;
 
 /// Inputs of a derivative.
 pub(crate) struct Inputs<'a, 'f> {
-    pub facts: &'a Facts<'f>,
-    pub cleared: &'a [Cleared],
-    pub led: &'a [Led],
+    pub facts: &'a BodyFacts<'f>,
+    pub cleared: &'a [ClearedShadow],
+    pub global_pointers: &'a [GlobalPointerShadow],
     /// Pointers that are compared with their witnesses.
-    pub kept: &'a [Kept],
+    pub checked_pointers: &'a [StridedPointers],
     pub variant: &'a Variant,
     pub options: &'a Options,
     pub needs: &'a mut Vec<Variant>,
@@ -57,82 +57,91 @@ pub(crate) struct Inputs<'a, 'f> {
 }
 
 /// Plans the tape of a reverse-mode derivative.
-fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Options) -> Plan {
+fn make_plan(
+    unit: &mut Unit,
+    facts: &BodyFacts<'_>,
+    variant: &Variant,
+    options: &Options,
+) -> TapePlan {
     let signature = variant.signature(unit);
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts,
         cleared: &[],
-        led: &[],
-        kept: &[],
+        global_pointers: &[],
+        checked_pointers: &[],
         variant,
         options,
         needs: &mut needs,
         findings: &mut findings,
     };
-    let needed = rehearse(unit, &mut inputs, &signature);
+    let needed = dry_run(unit, &mut inputs, &signature);
     let options = PlanOptions {
-        direct: variant.mode == Mode::Combined && is_direct(facts.body),
+        ssa_outermost: variant.mode == Mode::Combined && fits_ssa_values(facts.body),
         width: variant.width,
-        variance_cost: options.variance_cost,
+        variance_cost: options.loop_variance_cost,
         recompute: options.recompute,
-        conditions: options.conditions,
+        conditions: options.save_conditions,
         shadow_pointers: options.shadow_pointers,
-        segment_stack: options.segment_stack,
+        segment_stack: options.segmented_tape,
     };
     let mut plan = plan(unit, facts, &needed, options);
-    plan.idle = recompute_loops::idle(unit, facts, variant, &plan);
+    plan.skipped_loops = recompute_loops::skippable_loops(unit, facts, variant, &plan);
     plan
 }
 
 /// Builds the body of a reverse-mode derivative according to its plan.
-pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: &Plan) -> Out<'u> {
+pub(crate) fn derive<'u>(
+    unit: &'u mut Unit,
+    inputs: &mut Inputs<'_, '_>,
+    plan: &TapePlan,
+) -> DerivativeBuilder<'u> {
     let signature = inputs.variant.signature(unit);
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
-    let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
+    let mut out = DerivativeBuilder::new(unit, &params, inputs.options.alias_scopes);
     globals::clear(&mut out, inputs.variant, inputs.cleared);
-    pointer_witness::forget_replaced(&mut out, inputs.variant, inputs.kept);
-    global_pointers::lead(&mut out, inputs.variant, inputs.led);
+    pointer_witness::reset_stale_shadows(&mut out, inputs.variant, inputs.checked_pointers);
+    global_pointers::rebind(&mut out, inputs.variant, inputs.global_pointers);
     crate::shadow::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
-        Mode::Return => return_alone(&mut out, inputs, &signature, plan),
+        Mode::Reverse => build_reverse(&mut out, inputs, &signature, plan),
         Mode::Combined | Mode::Forward => combined(&mut out, inputs, &signature, plan),
     }
     out
 }
 
 /// Executes the dry run and returns the forward values that the reverse pass requires.
-fn rehearse(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) -> Vec<Node> {
+fn dry_run(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) -> Vec<Node> {
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let returning = Variant {
-        mode: Mode::Return,
+        mode: Mode::Reverse,
         ..inputs.variant.clone()
     };
     let rehearsed = match inputs.variant.mode {
         Mode::Augmented => &returning,
         _ => inputs.variant,
     };
-    let mut out = Out::new(unit, &params, false);
+    let mut out = DerivativeBuilder::new(unit, &params, false);
     let cotangents = match inputs.variant.mode {
         Mode::Augmented => placeholders(&mut out, rehearsed),
         _ => cotangents(&out, signature),
     };
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
-    let mut sweep = ReturnSweep::new(
+    let mut sweep = ReversePass::new(
         inputs.facts,
         rehearsed,
         &mut out,
-        Recall::record(),
+        Recall::dry_run(),
         &mut needs,
         &mut findings,
     );
     sweep.run(&cotangents);
-    sweep.into_recorded()
+    sweep.into_required_values()
 }
 
 /// Returns placeholder cotangents for a dry run in a function without cotangent parameters.
-fn placeholders(out: &mut Out<'_>, returning: &Variant) -> Vec<Value> {
+fn placeholders(out: &mut DerivativeBuilder<'_>, returning: &Variant) -> Vec<Value> {
     let signature = returning.signature(out.unit);
     let types = signature
         .params
@@ -141,7 +150,7 @@ fn placeholders(out: &mut Out<'_>, returning: &Variant) -> Vec<Value> {
     types.map(|(_, ty)| out.build().poison(*ty)).collect()
 }
 
-fn cotangents(out: &Out<'_>, signature: &Signature) -> Vec<Value> {
+fn cotangents(out: &DerivativeBuilder<'_>, signature: &Signature) -> Vec<Value> {
     let params = signature.params.iter().zip(out.body.params());
     params
         .filter(|((role, _), _)| matches!(role, ParamRole::Cotangent(_)))
@@ -150,9 +159,9 @@ fn cotangents(out: &Out<'_>, signature: &Signature) -> Vec<Value> {
 }
 
 /// Returns the parameters that hold primal values and shadows.
-fn parameters_at_hand(
-    out: &Out<'_>,
-    facts: &Facts<'_>,
+fn parameter_values(
+    out: &DerivativeBuilder<'_>,
+    facts: &BodyFacts<'_>,
     signature: &Signature,
 ) -> HashMap<Node, Lanes> {
     let mut at_hand: HashMap<Node, Lanes> = HashMap::new();
@@ -167,8 +176,13 @@ fn parameters_at_hand(
     at_hand
 }
 
-fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let block = TapeLayout::needs_block(plan).then(|| open_block(out, inputs, signature, plan));
+fn combined(
+    out: &mut DerivativeBuilder<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    signature: &Signature,
+    plan: &TapePlan,
+) {
+    let block = TapeLayout::needs_block(plan).then(|| prepare_block(out, inputs, signature, plan));
     let layout = match block {
         Some(block) => TapeLayout::in_block(out, inputs.variant, plan, block),
         None => TapeLayout::in_frame(out, plan),
@@ -178,7 +192,7 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
         layout: &layout,
         frames: HashMap::new(),
     };
-    let mut forward = ForwardSweep::new(
+    let mut forward = ForwardPass::new(
         inputs.facts,
         inputs.variant,
         signature,
@@ -188,19 +202,19 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
         inputs.findings,
     );
     let (result, shadow) = forward.run();
-    let direct = plan.direct_in(inputs.facts, inputs.facts.body.root());
-    let mut at_hand = forward.at_hand(direct.into_iter());
-    pointer_witness::note(out, inputs.variant, inputs.kept);
-    at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
-    let parts = undo(out, inputs, signature, plan, &layout, at_hand);
+    let direct = plan.ssa_values_in(inputs.facts, inputs.facts.body.root());
+    let mut at_hand = forward.available_values(direct.into_iter());
+    pointer_witness::update_witnesses(out, inputs.variant, inputs.checked_pointers);
+    at_hand.extend(parameter_values(out, inputs.facts, signature));
+    let parts = emit_reverse_pass(out, inputs, signature, plan, &layout, at_hand);
     if let Some(block) = block {
         let free = libc::free_function(out.unit);
         out.build().call(free, &[block]);
     }
-    finish(
+    emit_return(
         out,
         signature,
-        &Finish {
+        &DerivativeResults {
             tape: None,
             result,
             shadow,
@@ -211,23 +225,23 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
 
 /// Prepares the block of the slots and of the empty stack's state. The block is allocated unless the program
 /// provides it.
-fn open_block(
-    out: &mut Out<'_>,
+fn prepare_block(
+    out: &mut DerivativeBuilder<'_>,
     inputs: &Inputs<'_, '_>,
     signature: &Signature,
-    plan: &Plan,
+    plan: &TapePlan,
 ) -> Value {
     let block = match tape_parameter(out, signature) {
         Some(given) => given,
         None => {
             let bytes = block_bytes(out.unit, inputs.variant, plan);
             let bytes = out.build().i64(bytes as i64);
-            libc::block(&mut out.build(), bytes)
+            libc::private_block(&mut out.build(), bytes)
         }
     };
     if inputs.variant.tape != TapeOwner::Derivative {
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
-        let own = tag::of(out.unit, inputs.variant, plan);
+        let own = tag::tag_of(out.unit, inputs.variant, plan);
         tag::write(out, at, own);
     }
     if plan.uses_stack() {
@@ -236,15 +250,20 @@ fn open_block(
     block
 }
 
-fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let block = open_block(out, inputs, signature, plan);
+fn augmented(
+    out: &mut DerivativeBuilder<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    signature: &Signature,
+    plan: &TapePlan,
+) {
+    let block = prepare_block(out, inputs, signature, plan);
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
     let writer = TapeWriter {
         plan,
         layout: &layout,
         frames: HashMap::new(),
     };
-    let mut forward = ForwardSweep::new(
+    let mut forward = ForwardPass::new(
         inputs.facts,
         inputs.variant,
         signature,
@@ -254,11 +273,11 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
         inputs.findings,
     );
     let (result, shadow) = forward.run();
-    pointer_witness::note(out, inputs.variant, inputs.kept);
-    finish(
+    pointer_witness::update_witnesses(out, inputs.variant, inputs.checked_pointers);
+    emit_return(
         out,
         signature,
-        &Finish {
+        &DerivativeResults {
             tape: Some(block),
             result,
             shadow,
@@ -268,17 +287,17 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
 }
 
 /// Returns the tape parameter of a split derivative.
-fn tape_parameter(out: &Out<'_>, signature: &Signature) -> Option<Value> {
+fn tape_parameter(out: &DerivativeBuilder<'_>, signature: &Signature) -> Option<Value> {
     let mut roles = signature.params.iter();
     let at = roles.position(|(role, _)| *role == ParamRole::Tape)?;
     out.body.params().get(at).copied()
 }
 
-fn return_alone(
-    out: &mut Out<'_>,
+fn build_reverse(
+    out: &mut DerivativeBuilder<'_>,
     inputs: &mut Inputs<'_, '_>,
     signature: &Signature,
-    plan: &Plan,
+    plan: &TapePlan,
 ) {
     let Some(block) = tape_parameter(out, signature) else {
         let body = inputs.facts.body;
@@ -288,21 +307,21 @@ fn return_alone(
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
     if inputs.variant.tape != TapeOwner::Derivative {
         let at = TapeLayout::mark(out, inputs.variant, plan, block);
-        let own = tag::of(out.unit, inputs.variant, plan);
+        let own = tag::tag_of(out.unit, inputs.variant, plan);
         tag::check(out, inputs.variant, at, own);
         // The tape is consumed: a second reverse pass on it is an error.
         tag::write(out, at, 0);
     }
-    let at_hand = parameters_at_hand(out, inputs.facts, signature);
-    let adjoints = undo(out, inputs, signature, plan, &layout, at_hand);
-    if inputs.variant.tape != TapeOwner::ProgramsMemory {
+    let at_hand = parameter_values(out, inputs.facts, signature);
+    let adjoints = emit_reverse_pass(out, inputs, signature, plan, &layout, at_hand);
+    if inputs.variant.tape != TapeOwner::UserMemory {
         let free = libc::free_function(out.unit);
         out.build().call(free, &[block]);
     }
-    finish(
+    emit_return(
         out,
         signature,
-        &Finish {
+        &DerivativeResults {
             tape: None,
             result: None,
             shadow: None,
@@ -312,11 +331,11 @@ fn return_alone(
 }
 
 /// Emits the reverse pass. Returns the adjoints of the primal's parameters.
-fn undo(
-    out: &mut Out<'_>,
+fn emit_reverse_pass(
+    out: &mut DerivativeBuilder<'_>,
     inputs: &mut Inputs<'_, '_>,
     signature: &Signature,
-    plan: &Plan,
+    plan: &TapePlan,
     layout: &TapeLayout,
     at_hand: HashMap<Node, Lanes>,
 ) -> HashMap<usize, Lanes> {
@@ -324,10 +343,10 @@ fn undo(
     let replay = Recall::Replay(Replay {
         plan,
         layout,
-        at_hand,
-        known: HashMap::new(),
+        available: at_hand,
+        restored: HashMap::new(),
     });
-    let mut sweep = ReturnSweep::new(
+    let mut sweep = ReversePass::new(
         inputs.facts,
         inputs.variant,
         out,
@@ -350,7 +369,7 @@ fn undo(
 }
 
 /// Results of a derivative.
-struct Finish {
+struct DerivativeResults {
     tape: Option<Value>,
     result: Option<Value>,
     shadow: Option<Lanes>,
@@ -358,7 +377,7 @@ struct Finish {
 }
 
 /// Ends the derivative by packing its results.
-fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
+fn emit_return(out: &mut DerivativeBuilder<'_>, signature: &Signature, parts: &DerivativeResults) {
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
         let value = match *role {
@@ -385,7 +404,7 @@ fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
 }
 
 /// Returns nothing, one value, or a struct of several values.
-pub(crate) fn pack(out: &mut Out<'_>, values: &[Value]) {
+pub(crate) fn pack(out: &mut DerivativeBuilder<'_>, values: &[Value]) {
     let result = match values {
         [] => None,
         [one] => Some(*one),

@@ -9,14 +9,14 @@
 //! rounding as long as all products are normal numbers.
 
 use crate::calculus;
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::reverse::reverse_pass::ReversePass;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Value};
 
 /// Upper bound of the moved powers of two; the lower bound is its reciprocal.
-const GREATEST: f64 = 16.0;
+const POWER_MAX: f64 = 16.0;
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     /// Returns the contribution of `op` to an operand's adjoint, with a factor moved to the seed. The factor
     /// is moved if the scaled seed is shared and no product is computed twice. `operands` are the operands of
     /// `op` with known values in the reverse pass.
@@ -34,7 +34,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if self.is_power_of_two(factor) {
             // The seed is a product without other uses.
             return match product(out, first) {
-                Some([seed, other]) if self.is_own_seed(op) => self.regrouped(seed, factor, other),
+                Some([seed, other]) if self.is_exclusive_seed(op) => {
+                    self.move_factor_to_seed(seed, factor, other)
+                }
                 _ => part,
             };
         }
@@ -44,18 +46,18 @@ impl ReturnSweep<'_, '_, '_, '_> {
         match product(out, factor) {
             Some([other, power])
                 if self.is_power_of_two(power)
-                    && self.is_made_here(factor)
-                    && self.is_made_here(other)
+                    && self.is_computed_here(factor)
+                    && self.is_computed_here(other)
                     && operands.iter().any(once) =>
             {
                 let twice = is_planted(Mutant::PowerOfTwoAppliedTwice);
-                self.regrouped(seed, power, if twice { factor } else { other })
+                self.move_factor_to_seed(seed, power, if twice { factor } else { other })
             }
             _ => part,
         }
     }
 
-    fn regrouped(&mut self, seed: Value, power: Value, other: Value) -> Value {
+    fn move_factor_to_seed(&mut self, seed: Value, power: Value, other: Value) -> Value {
         // A loop-invariant factor of the seed absorbs the power, computed once.
         let outside = product(&self.out.body, seed).and_then(|[a, b]| {
             let home = |v: Value| self.out.body.region_of(v);
@@ -78,13 +80,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let number = id.and_then(|id| calculus::number(self.out.unit, id));
         number.is_some_and(|x| {
             let fraction = x.abs().to_bits() << 12;
-            fraction == 0 && (1.0 / GREATEST..=GREATEST).contains(&x.abs())
+            fraction == 0 && (1.0 / POWER_MAX..=POWER_MAX).contains(&x.abs())
         })
     }
 
     /// Returns true if the adjoint of an op's result is a product emitted for the result alone: the single
     /// user multiplies, while other users pass on a seed that they received.
-    fn is_own_seed(&self, op: Op) -> bool {
+    fn is_exclusive_seed(&self, op: Op) -> bool {
         let body = self.facts.body;
         let mut uses = body.uses(body.result(op));
         let makes = |user: Op| {
@@ -95,7 +97,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Returns true if a value is computed in the region under construction, and may differ per execution.
-    fn is_made_here(&self, value: Value) -> bool {
+    fn is_computed_here(&self, value: Value) -> bool {
         let out = &self.out.body;
         let made = out.def_op(value).and_then(|op| out.parent(op));
         made == Some(self.region())

@@ -3,22 +3,22 @@
 
 use super::make_plan;
 use crate::Options;
-use crate::analysis::body_facts::snapshots::Extent;
-use crate::analysis::body_facts::{Chosen, Facts, Repeatable, influence};
+use crate::analysis::body_facts::snapshots::SnapshotExtent;
+use crate::analysis::body_facts::{BodyFacts, PlanChoices, RecomputableLoop, forward_slice};
 use crate::emit::builder::Lanes;
-use crate::forward::{Entry, ForwardSweep, TapeWriter};
-use crate::reverse::restore::{Recall, fault};
-use crate::reverse::reverse_pass::ReturnSweep;
+use crate::forward::{ForwardPass, IterationState, TapeWriter};
+use crate::reverse::restore::{Recall, missing_value_error};
+use crate::reverse::reverse_pass::ReversePass;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Plan, ROOM_BYTES, cost_of_keeping, cost_of_running};
-use crate::tape::remat::{Node, home_region};
+use crate::tape::plan::{ArrayElement, TAIL_SLOT_BYTES, TapePlan, execution_cost, saving_cost};
+use crate::tape::remat::{Node, defining_region};
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Fraction of a loop's saving cost that recomputation avoids: the reversal of an iteration still saves
 /// values for that iteration.
-const SAVED: f64 = 0.5;
+const AVOIDED_SAVING_FRACTION: f64 = 0.5;
 
 /// Computes the facts and the plan of a reverse-mode derivative. The first plan recomputes no loops. Further
 /// plans recompute the profitable loops, and drop loops whose unknown carried values the plan requires. A
@@ -26,16 +26,16 @@ const SAVED: f64 = 0.5;
 ///
 /// # Errors
 /// Diagnostics for a function that cannot be differentiated.
-pub(crate) fn facts_and_plan<'b>(
+pub(crate) fn plan_with_recomputation<'b>(
     unit: &mut Unit,
     variant: &Variant,
     options: &Options,
-    make: impl Fn(&Unit, Chosen) -> Result<Facts<'b>, Vec<Diagnostic>>,
-) -> Result<(Facts<'b>, Plan), Vec<Diagnostic>> {
-    let planned = |unit: &mut Unit, replayed: &BTreeMap<Op, Repeatable>, freed_at_once| {
-        let chosen = Chosen {
-            replayed: replayed.clone(),
-            freed_at_once,
+    make: impl Fn(&Unit, PlanChoices) -> Result<BodyFacts<'b>, Vec<Diagnostic>>,
+) -> Result<(BodyFacts<'b>, TapePlan), Vec<Diagnostic>> {
+    let planned = |unit: &mut Unit, replayed: &BTreeMap<Op, RecomputableLoop>, freed_at_once| {
+        let chosen = PlanChoices {
+            recomputed_loops: replayed.clone(),
+            freed_early: freed_at_once,
         };
         let facts = make(unit, chosen)?;
         let plan = make_plan(unit, &facts, variant, options);
@@ -43,22 +43,22 @@ pub(crate) fn facts_and_plan<'b>(
     };
     let none = BTreeMap::new();
     let (mut facts, mut plan) = planned(unit, &none, BTreeSet::new())?;
-    let mut replayed = choose(unit, &facts, variant, options, &plan);
+    let mut replayed = choose_recomputed_loops(unit, &facts, variant, options, &plan);
     while !replayed.is_empty() {
         let (again, by) = planned(unit, &replayed, BTreeSet::new())?;
         let before = replayed.len();
-        replayed.retain(|_, repeatable| is_unasked(&by, &repeatable.unknown));
+        replayed.retain(|_, repeatable| is_not_required(&by, &repeatable.unknown_values));
         if replayed.len() == before {
             (facts, plan) = (again, by);
             break;
         }
     }
-    let blocks = facts.needless_waits(&plan);
+    let blocks = facts.unneeded_deferrals(&plan);
     if options.early_frees && !blocks.is_empty() {
         let (again, by) = planned(unit, &replayed, blocks)?;
         if replayed
             .values()
-            .all(|repeatable| is_unasked(&by, &repeatable.unknown))
+            .all(|repeatable| is_not_required(&by, &repeatable.unknown_values))
         {
             return Ok((again, by));
         }
@@ -68,87 +68,99 @@ pub(crate) fn facts_and_plan<'b>(
 
 /// Returns the loops to recompute. The plan saves values of each such loop. In addition, the forward pass can
 /// omit the loop, or the iterations cost less than the saves.
-fn choose(
+fn choose_recomputed_loops(
     unit: &Unit,
-    facts: &Facts<'_>,
+    facts: &BodyFacts<'_>,
     variant: &Variant,
     options: &Options,
-    plan: &Plan,
-) -> BTreeMap<Op, Repeatable> {
-    let pays = |lp: Op, repeatable: &Repeatable| {
-        let kept = kept_inside(facts, plan, lp);
+    plan: &TapePlan,
+) -> BTreeMap<Op, RecomputableLoop> {
+    let pays = |lp: Op, repeatable: &RecomputableLoop| {
+        let kept = saved_per_iteration(facts, plan, lp);
         let costs = kept
             .iter()
-            .map(|node| cost_of_keeping(unit, facts, *node, variant.width));
-        let saved = SAVED * costs.sum::<f64>();
+            .map(|node| saving_cost(unit, facts, *node, variant.width));
+        let saved = AVOIDED_SAVING_FRACTION * costs.sum::<f64>();
         !kept.is_empty()
-            && is_unasked(plan, &repeatable.unknown)
-            && (!options.replay_cost
-                || may_be_idle(unit, facts, variant, plan, lp)
-                || cost_of_running(unit, facts, lp) < saved)
+            && is_not_required(plan, &repeatable.unknown_values)
+            && (!options.recompute_loops_cost
+                || may_skip_in_forward_pass(unit, facts, variant, plan, lp)
+                || execution_cost(unit, facts, lp) < saved)
     };
-    let all = facts.all_repeatable().iter();
+    let all = facts.recomputable_loops().iter();
     all.filter(|(lp, repeatable)| pays(**lp, repeatable))
         .map(|(lp, repeatable)| (*lp, repeatable.clone()))
         .collect()
 }
 
 /// Returns the recomputed loops that the forward pass can omit.
-pub(super) fn idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan) -> HashSet<Op> {
-    let all = facts.all_replayed().keys().copied();
-    all.filter(|lp| may_be_idle(unit, facts, variant, plan, *lp))
+pub(super) fn skippable_loops(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    variant: &Variant,
+    plan: &TapePlan,
+) -> HashSet<Op> {
+    let all = facts.recomputed_loops().keys().copied();
+    all.filter(|lp| may_skip_in_forward_pass(unit, facts, variant, plan, *lp))
         .collect()
 }
 
-fn is_unasked(plan: &Plan, values: &HashSet<Value>) -> bool {
+fn is_not_required(plan: &TapePlan, values: &HashSet<Value>) -> bool {
     let asked = |value: &Value| {
-        plan.asked.contains(&Node::Primal(*value)) || plan.asked.contains(&Node::Shadow(*value))
+        plan.required.contains(&Node::Primal(*value))
+            || plan.required.contains(&Node::Shadow(*value))
     };
     !values.iter().any(asked)
 }
 
 /// Returns true if no required value depends on the results of a loop, and its iterations write nothing that
 /// is read elsewhere. In split mode, the caller may read the result.
-fn may_be_idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan, lp: Op) -> bool {
+fn may_skip_in_forward_pass(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    variant: &Variant,
+    plan: &TapePlan,
+    lp: Op,
+) -> bool {
     let results = facts.body.results(lp);
     let unreturned = variant.mode == Mode::Combined && !variant.primal_result;
     variant.mode == Mode::Combined
         && !results.iter().any(|v| facts.has_shadow(*v))
-        && influence(unit, facts.body, results, None, unreturned)
-            .is_some_and(|values| is_unasked(plan, &values))
+        && forward_slice(unit, facts.body, results, None, unreturned)
+            .is_some_and(|values| is_not_required(plan, &values))
 }
 
 /// Returns the forward values of a loop that are saved once per iteration.
-fn kept_inside(facts: &Facts<'_>, plan: &Plan, lp: Op) -> Vec<Node> {
+fn saved_per_iteration(facts: &BodyFacts<'_>, plan: &TapePlan, lp: Op) -> Vec<Node> {
     let inside = facts.body.op_regions(lp)[0];
     let is_inside = |node: &&Node| {
-        home_region(facts, **node).is_some_and(|home| facts.body.is_inside(home, inside))
+        defining_region(facts, **node).is_some_and(|home| facts.body.is_inside(home, inside))
             && facts.varying_loops(**node).contains(&lp)
     };
-    plan.kept.iter().filter(is_inside).copied().collect()
+    plan.saved.iter().filter(is_inside).copied().collect()
 }
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     /// Requests, before a recomputed loop, the values that an iteration uses from outside, and allocates the
     /// arrays of the iterations' tape. Returns `None` if the loop is not recomputed.
-    pub(super) fn enter_replay(&mut self, op: Op) -> Option<Entry> {
-        let repeatable = self.facts.replayed(op)?;
+    pub(super) fn enter_recomputed_loop(&mut self, op: Op) -> Option<IterationState> {
+        let repeatable = self.facts.recomputed_loop(op)?;
         let (mut values, mut shadows) = (HashMap::new(), HashMap::new());
         let more = self.facts.snapshot_inputs(op);
         for &value in repeatable.inputs.iter().chain(&more) {
             values.insert(value, self.primal(value));
             if self.facts.has_shadow(value) {
-                shadows.insert(value, self.shadows(value));
+                shadows.insert(value, self.shadows_of(value));
             }
         }
-        Some(Entry {
+        Some(IterationState {
             values,
             shadows,
-            arrays: self.make_hoisted(op),
+            arrays: self.allocate_hoisted_arrays(op),
         })
     }
 
-    fn make_hoisted(&mut self, op: Op) -> HashMap<Node, Lanes> {
+    fn allocate_hoisted_arrays(&mut self, op: Op) -> HashMap<Node, Lanes> {
         let mut made = HashMap::new();
         let Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run allocates no arrays.
@@ -159,30 +171,30 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let array = &plan.arrays[number];
             let mut trips = Vec::new();
             for length in &array.lengths {
-                let count = self.trips_before(op, length.of);
+                let count = self.hoisted_trip_count(op, length.of);
                 trips.push(layout.length(self.out, count, *length));
             }
             let bytes = match array.element {
-                Element::Value(ty) => {
+                ArrayElement::Value(ty) => {
                     let one = layout.value_bytes(self.out, ty);
                     layout.array_bytes(self.out, one, &trips)
                 }
-                Element::Snapshot(number) => self.copies_bytes(op, number, layout, &trips),
-                Element::Room => {
-                    let one = self.out.build().i64(ROOM_BYTES);
+                ArrayElement::Snapshot(number) => self.all_copies_bytes(op, number, layout, &trips),
+                ArrayElement::Room => {
+                    let one = self.out.build().i64(TAIL_SLOT_BYTES);
                     layout.array_bytes(self.out, one, &trips)
                 }
             };
-            let base = crate::emit::libc::block(&mut self.out.build(), bytes);
+            let base = crate::emit::libc::private_block(&mut self.out.build(), bytes);
             let base = Lanes::from_elem(base, 1);
-            made.insert(Node::Base(number), base);
+            made.insert(Node::ArrayBase(number), base);
         }
         made
     }
 
     /// Emits the size in bytes of all copies of a snapshot in loops with the given trip counts, within a
     /// recomputed loop.
-    fn copies_bytes(
+    fn all_copies_bytes(
         &mut self,
         replayed: Op,
         number: usize,
@@ -191,28 +203,29 @@ impl ReturnSweep<'_, '_, '_, '_> {
     ) -> Value {
         let snapshot = &self.facts.snapshots[number];
         let bytes = match snapshot.extent {
-            Extent::Block(size) => self.primal(size),
-            Extent::Bytes(bytes) => self.out.build().i64(bytes as i64),
-            Extent::Addresses(_) => {
-                self.findings.push(fault(Node::Snapshot(number)));
+            SnapshotExtent::Block(size) => self.primal(size),
+            SnapshotExtent::Bytes(bytes) => self.out.build().i64(bytes as i64),
+            SnapshotExtent::Addresses(_) => {
+                self.findings
+                    .push(missing_value_error(Node::Snapshot(number)));
                 self.out.build().i64(0)
             }
         };
-        let one = layout.copy_bytes(self.out, bytes);
+        let one = layout.copy_stride_bytes(self.out, bytes);
         let all = layout.array_bytes(self.out, one, trips);
-        self.or_none(all, replayed, snapshot.anchor)
+        self.zero_if_unreached(all, replayed, snapshot.anchor)
     }
 
     /// Emits the trip count of a loop within a recomputed loop, before the latter. The trip count is 0 if
     /// control does not reach the inner loop, because the count may be meaningless.
-    fn trips_before(&mut self, replayed: Op, at: Op) -> Value {
+    fn hoisted_trip_count(&mut self, replayed: Op, at: Op) -> Value {
         let trips = self.primal(self.facts.body.operand(at, 0));
-        self.or_none(trips, replayed, at)
+        self.zero_if_unreached(trips, replayed, at)
     }
 
     /// Emits `number`, or zero if control does not reach `at` within a recomputed loop, as far as the guards
     /// are known beforehand.
-    fn or_none(&mut self, number: Value, replayed: Op, at: Op) -> Value {
+    fn zero_if_unreached(&mut self, number: Value, replayed: Op, at: Op) -> Value {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
         let mut number = number;
@@ -234,7 +247,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Emits the recomputation of an iteration at the start of its reversal; the iteration's values are
     /// available from there on.
-    pub(super) fn run_again(&mut self, op: Op, index: Value, entry: Entry) {
+    pub(super) fn recompute_iteration(&mut self, op: Op, index: Value, entry: IterationState) {
         let Recall::Replay(replay) = &mut self.recall else {
             // Not an error: the dry run recomputes no iteration.
             return;
@@ -244,8 +257,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
             layout: replay.layout,
             frames: HashMap::new(),
         };
-        replay.at_hand.extend(entry.arrays.clone());
-        let mut sweep = ForwardSweep::of_iteration(
+        replay.available.extend(entry.arrays.clone());
+        let mut sweep = ForwardPass::for_iteration(
             self.facts,
             self.variant,
             self.out,
@@ -255,19 +268,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
         );
         sweep.run_iteration(op, index);
         let inside = self.facts.body.op_regions(op)[0];
-        let direct = replay.plan.direct_in(self.facts, inside);
-        let at_hand = sweep.at_hand(direct.into_iter());
-        replay.at_hand.extend(at_hand);
+        let direct = replay.plan.ssa_values_in(self.facts, inside);
+        let at_hand = sweep.available_values(direct.into_iter());
+        replay.available.extend(at_hand);
     }
 
     /// Frees the arrays of the iterations' tape after the loop.
-    pub(super) fn leave_replay(&mut self, op: Op) {
+    pub(super) fn leave_recomputed_loop(&mut self, op: Op) {
         let Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run allocates no arrays.
             return;
         };
         let bases: Vec<Value> = (replay.plan.hoisted.get(&op).into_iter().flatten())
-            .filter_map(|number| replay.at_hand.get(&Node::Base(*number)))
+            .filter_map(|number| replay.available.get(&Node::ArrayBase(*number)))
             .map(|lanes| lanes[0])
             .collect();
         for base in bases {

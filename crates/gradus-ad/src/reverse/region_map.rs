@@ -5,25 +5,25 @@
 //! register before its first use. No reversal in between can have changed the value: all uses follow the
 //! definition in the primal, and are therefore reversed before everything that precedes the definition.
 
-use crate::emit::builder::Out;
+use crate::emit::builder::DerivativeBuilder;
 use gradus_ir::{Op, Region, Value};
 use std::collections::HashMap;
 
 /// Reverse regions emitted up to now.
 #[derive(Debug, Default)]
-pub struct Mirrors {
+pub struct RegionMap {
     regions: HashMap<Region, Region>,
     frames: HashMap<Op, Value>,
 }
 
 /// Insertion state to resume after the emission of a restored value.
-pub struct Outside {
+pub struct InsertionState {
     place: (Region, Option<Op>),
     loc: Option<gradus_ir::LocId>,
     fast: gradus_ir::Flags,
 }
 
-impl Mirrors {
+impl RegionMap {
     /// Records `region` as the reverse region of `primal`.
     pub fn add(&mut self, primal: Region, region: Region) {
         self.regions.insert(primal, region);
@@ -38,22 +38,26 @@ impl Mirrors {
     }
     /// Moves the insertion point to the end of emission in the reverse region of `primal`: before the last op
     /// if its regions are under construction.
-    pub fn enter(&self, primal: Region, out: &mut Out<'_>) -> Outside {
-        let outside = Outside {
-            place: out.place,
+    pub fn enter_reverse_region(
+        &self,
+        primal: Region,
+        out: &mut DerivativeBuilder<'_>,
+    ) -> InsertionState {
+        let outside = InsertionState {
+            place: out.insertion_point,
             loc: out.loc,
             fast: out.fast,
         };
         if let Some(&mirror) = self.regions.get(&primal)
-            && mirror != out.place.0
+            && mirror != out.insertion_point.0
         {
-            out.place = (mirror, out.body.last(mirror));
+            out.insertion_point = (mirror, out.body.last(mirror));
         }
         outside
     }
     /// Restores the insertion state.
-    pub fn leave(&self, out: &mut Out<'_>, outside: Outside) {
-        out.place = outside.place;
+    pub fn leave(&self, out: &mut DerivativeBuilder<'_>, outside: InsertionState) {
+        out.insertion_point = outside.place;
         out.loc = outside.loc;
         out.fast = outside.fast;
     }

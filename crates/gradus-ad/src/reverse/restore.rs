@@ -7,17 +7,18 @@
 //! before its first use. A region of the forward pass and its reverse region are executed equally often, and
 //! no op is executed that the primal did not execute.
 
-use crate::analysis::body_facts::Facts;
-use crate::analysis::body_facts::snapshots::Extent;
-use crate::calculus::math_call_giving;
-use crate::emit::builder::{Lanes, Out, Space};
+use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::body_facts::snapshots::SnapshotExtent;
+use crate::calculus::math_call_with_result;
+use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
 use crate::emit::libc;
-use crate::reverse::region_map::Mirrors;
+use crate::reverse::region_map::RegionMap;
 use crate::shadow::constants::shadow_constant;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES};
+use crate::tape::plan::{ArrayElement, SaveLocation, TAIL_SLOT_BYTES, TapePlan};
 use crate::tape::remat::{
-    Node, Source, address_chain, home_region, merge_choices, shadow_inputs, shadow_operands, source,
+    Availability, Node, address_chain, defining_region, match_branch_choice, shadow_inputs,
+    shadowed_operands, source,
 };
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -40,19 +41,19 @@ pub enum Recall<'p> {
 /// State of the emission run.
 pub struct Replay<'p> {
     /// The plan.
-    pub plan: &'p Plan,
+    pub plan: &'p TapePlan,
     /// Memory locations of tape block, frames and stack.
     pub layout: &'p TapeLayout,
     /// Forward values available as SSA values: parameters, and outermost values of the forward pass in a
     /// combined derivative.
-    pub at_hand: HashMap<Node, Lanes>,
+    pub available: HashMap<Node, Lanes>,
     /// Forward values restored up to now.
-    pub known: HashMap<Node, Lanes>,
+    pub restored: HashMap<Node, Lanes>,
 }
 
 impl<'p> Recall<'p> {
     /// Creates the state of a dry run.
-    pub fn record() -> Self {
+    pub fn dry_run() -> Self {
         Recall::Record {
             nodes: Vec::new(),
             seen: HashSet::new(),
@@ -66,9 +67,9 @@ impl<'p> Recall<'p> {
     pub fn get(
         &mut self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
-        mirrors: &mut Mirrors,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
+        mirrors: &mut RegionMap,
     ) -> Result<Lanes, Diagnostic> {
         match self {
             Recall::Record { nodes, seen } => {
@@ -88,43 +89,50 @@ impl Replay<'_> {
     fn get(
         &mut self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
-        mirrors: &mut Mirrors,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
+        mirrors: &mut RegionMap,
     ) -> Result<Lanes, Diagnostic> {
         let mut work = vec![node];
         while let Some(&next) = work.last() {
-            if self.known.contains_key(&next) {
+            if self.restored.contains_key(&next) {
                 work.pop();
                 continue;
             }
-            let waiting = self.prerequisites(next, facts, out)?;
+            let waiting = self.required_before(next, facts, out)?;
             let before = work.len();
-            work.extend(waiting.into_iter().filter(|n| !self.known.contains_key(n)));
+            work.extend(
+                waiting
+                    .into_iter()
+                    .filter(|n| !self.restored.contains_key(n)),
+            );
             if work.len() == before {
-                let lanes = self.make(next, facts, out, mirrors)?;
-                self.known.insert(next, lanes);
+                let lanes = self.emit(next, facts, out, mirrors)?;
+                self.restored.insert(next, lanes);
                 work.pop();
             }
         }
-        self.known.get(&node).cloned().ok_or_else(|| fault(node))
+        self.restored
+            .get(&node)
+            .cloned()
+            .ok_or_else(|| missing_value_error(node))
     }
 
     /// Returns the forward values that must be restored before `node`.
-    fn prerequisites(
+    fn required_before(
         &self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &DerivativeBuilder<'_>,
     ) -> Result<Vec<Node>, Diagnostic> {
-        if self.at_hand.contains_key(&node) {
+        if self.available.contains_key(&node) {
             return Ok(Vec::new());
         }
-        match self.plan.homes.get(&node) {
-            Some(Home::Array(number) | Home::Block(number)) => {
+        match self.plan.locations.get(&node) {
+            Some(SaveLocation::Array(number) | SaveLocation::BlockElement(number)) => {
                 let array = &self.plan.arrays[*number];
-                let mut nodes = vec![Node::Base(*number)];
-                if let Element::Snapshot(number) = array.element {
+                let mut nodes = vec![Node::ArrayBase(*number)];
+                if let ArrayElement::Snapshot(number) = array.element {
                     nodes.extend(facts.snapshots[number].size().map(Node::Primal));
                 }
                 for (depth, (&at, length)) in array.loops.iter().zip(&array.lengths).enumerate() {
@@ -138,34 +146,34 @@ impl Replay<'_> {
             }
             Some(_) => Ok(Vec::new()),
             None => match source(out.unit, facts, node) {
-                Source::AtHand => Ok(Vec::new()),
-                Source::Recompute { from, .. } => Ok(from.to_vec()),
-                Source::KeepOnly => Err(fault(node)),
+                Availability::Available => Ok(Vec::new()),
+                Availability::Recompute { from, .. } => Ok(from.to_vec()),
+                Availability::MustSave => Err(missing_value_error(node)),
             },
         }
     }
 
-    fn make(
+    fn emit(
         &mut self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
-        mirrors: &mut Mirrors,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
+        mirrors: &mut RegionMap,
     ) -> Result<Lanes, Diagnostic> {
-        if let Some(lanes) = self.at_hand.get(&node) {
+        if let Some(lanes) = self.available.get(&node) {
             return Ok(lanes.clone());
         }
-        let home = self.plan.homes.get(&node).copied();
+        let home = self.plan.locations.get(&node).copied();
         let region = match node {
-            Node::Base(number) | Node::Room(number) => {
+            Node::ArrayBase(number) | Node::Room(number) => {
                 facts.body.parent(self.plan.arrays[number].anchor)
             }
-            _ => home_region(facts, node),
+            _ => defining_region(facts, node),
         };
         let Some(region) = region else {
             return self.constant(node, facts, out);
         };
-        let back = mirrors.enter(region, out);
+        let back = mirrors.enter_reverse_region(region, out);
         out.loc = facts.location(node);
         let lanes = match home {
             Some(home) => self.load(node, home, facts, out, mirrors),
@@ -178,16 +186,22 @@ impl Replay<'_> {
     fn constant(
         &self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Lanes, Diagnostic> {
         match node {
             Node::Primal(value) => {
-                let id = facts.body.as_const(value).ok_or_else(|| fault(node))?;
+                let id = facts
+                    .body
+                    .as_const(value)
+                    .ok_or_else(|| missing_value_error(node))?;
                 Ok(std::iter::once(out.body.constant(out.unit, id)).collect())
             }
             Node::Shadow(value) => {
-                let id = facts.body.as_const(value).ok_or_else(|| fault(node))?;
+                let id = facts
+                    .body
+                    .as_const(value)
+                    .ok_or_else(|| missing_value_error(node))?;
                 match facts.has_shadow(value) {
                     true => shadow_constant(out, facts, false, id),
                     false => {
@@ -196,7 +210,7 @@ impl Replay<'_> {
                     }
                 }
             }
-            _ => Err(fault(node)),
+            _ => Err(missing_value_error(node)),
         }
     }
 
@@ -204,28 +218,32 @@ impl Replay<'_> {
     fn load(
         &self,
         node: Node,
-        home: Home,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
-        mirrors: &Mirrors,
+        home: SaveLocation,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
+        mirrors: &RegionMap,
     ) -> Result<Lanes, Diagnostic> {
         let (ty, lanes) = facts.node_type(out.unit, node);
         let address = match home {
-            Home::Direct => return Err(fault(node)),
-            Home::Slot(number) => self.layout.slot(out, number),
-            Home::Frame(at, field) => {
-                let frame = mirrors.frame(at).ok_or_else(|| fault(node))?;
+            SaveLocation::SsaValue => return Err(missing_value_error(node)),
+            SaveLocation::Slot(number) => self.layout.slot(out, number),
+            SaveLocation::Frame(at, field) => {
+                let frame = mirrors.frame(at).ok_or_else(|| missing_value_error(node))?;
                 self.layout.frame_field(out, at, frame, field)
             }
-            Home::Array(number) | Home::Block(number) => {
-                let numbers = self.place_in(number, facts, out)?;
-                let base = self.one(Node::Base(number))?;
+            SaveLocation::Array(number) | SaveLocation::BlockElement(number) => {
+                let numbers = self.array_indices(number, facts, out)?;
+                let base = self.restored_value(Node::ArrayBase(number))?;
                 match self.plan.arrays[number].element {
-                    Element::Value(element) => self.layout.element(out, element, base, &numbers),
+                    ArrayElement::Value(element) => {
+                        self.layout.element(out, element, base, &numbers)
+                    }
                     element => {
                         let bytes = match element {
-                            Element::Snapshot(snapshot) => self.copy_bytes(snapshot, facts, out)?,
-                            _ => out.build().i64(ROOM_BYTES),
+                            ArrayElement::Snapshot(snapshot) => {
+                                self.copy_stride_bytes(snapshot, facts, out)?
+                            }
+                            _ => out.build().i64(TAIL_SLOT_BYTES),
                         };
                         let block = self.layout.block(out, bytes, base, &numbers);
                         return Ok(Lanes::from_elem(block, 1));
@@ -237,21 +255,22 @@ impl Replay<'_> {
     }
 
     /// Returns the indices of an array's loops, and the lengths of all dimensions except the outermost one.
-    fn place_in(
+    fn array_indices(
         &self,
         number: usize,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Vec<(Value, Option<Value>)>, Diagnostic> {
         let array = &self.plan.arrays[number];
         let mut numbers = Vec::new();
         for (&at, length) in array.loops.iter().zip(&array.lengths) {
             let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
-            let index = self.one(Node::Primal(index))?;
+            let index = self.restored_value(Node::Primal(index))?;
             let trips = match numbers.is_empty() {
                 true => None,
                 false => {
-                    let trips = self.one(Node::Primal(facts.body.operand(length.of, 0)))?;
+                    let trips =
+                        self.restored_value(Node::Primal(facts.body.operand(length.of, 0)))?;
                     Some(self.layout.length(out, trips, *length))
                 }
             };
@@ -261,40 +280,42 @@ impl Replay<'_> {
     }
 
     /// Returns the distance in bytes between the copies of a snapshot in an array.
-    fn copy_bytes(
+    fn copy_stride_bytes(
         &self,
         snapshot: usize,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Value, Diagnostic> {
         let bytes = match facts.snapshots[snapshot].extent {
-            Extent::Bytes(bytes) => out.build().i64(bytes as i64),
-            Extent::Block(size) => self.one(Node::Primal(size))?,
-            Extent::Addresses(_) => return Err(fault(Node::Snapshot(snapshot))),
+            SnapshotExtent::Bytes(bytes) => out.build().i64(bytes as i64),
+            SnapshotExtent::Block(size) => self.restored_value(Node::Primal(size))?,
+            SnapshotExtent::Addresses(_) => {
+                return Err(missing_value_error(Node::Snapshot(snapshot)));
+            }
         };
-        Ok(self.layout.copy_bytes(out, bytes))
+        Ok(self.layout.copy_stride_bytes(out, bytes))
     }
 
-    fn one(&self, node: Node) -> Result<Value, Diagnostic> {
-        self.known
+    fn restored_value(&self, node: Node) -> Result<Value, Diagnostic> {
+        self.restored
             .get(&node)
             .map(|lanes| lanes[0])
-            .ok_or_else(|| fault(node))
+            .ok_or_else(|| missing_value_error(node))
     }
 
     /// Recomputes a forward value.
     fn recompute(
         &self,
         node: Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Lanes, Diagnostic> {
         match node {
             Node::Primal(value) => {
-                if let Some(found) = facts.carried_load(value) {
+                if let Some(found) = facts.reloadable_carried(value) {
                     let kind = facts.body.kind(found.addr).clone();
-                    let base = self.one(Node::Primal(found.base))?;
-                    let mut index = self.one(Node::Primal(found.index))?;
+                    let base = self.restored_value(Node::Primal(found.base))?;
+                    let mut index = self.restored_value(Node::Primal(found.index))?;
                     if is_planted(Mutant::CarriedReloadOffByOne) {
                         let mut b = out.build();
                         let one = b.i64(1);
@@ -302,68 +323,76 @@ impl Replay<'_> {
                     }
                     let ty = out.body.ty(base);
                     let address = out.build().value(kind, &[base, index], ty);
-                    let value = again(facts, out, found.load, &[address]);
+                    let value = clone_op(facts, out, found.load, &[address]);
                     return Ok(Lanes::from_elem(value, 1));
                 }
-                let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
+                let op = facts
+                    .body
+                    .def_op(value)
+                    .ok_or_else(|| missing_value_error(node))?;
                 if matches!(facts.body.kind(op), OpKind::If) {
-                    return self.merge(op, value, Node::Primal, facts, out);
+                    return self.emit_branch_choice(op, value, Node::Primal, facts, out);
                 }
                 if matches!(facts.body.kind(op), OpKind::Load(_)) && !facts.is_stable(op) {
-                    return self.load_from_snapshot(op, facts, out);
+                    return self.recompute_from_snapshot(op, facts, out);
                 }
                 let operands = facts
                     .body
                     .operands(op)
-                    .map(|v| self.one(Node::Primal(v)))
+                    .map(|v| self.restored_value(Node::Primal(v)))
                     .collect::<Result<Vec<_>, _>>()?;
-                Ok(std::iter::once(again(facts, out, op, &operands)).collect())
+                Ok(std::iter::once(clone_op(facts, out, op, &operands)).collect())
             }
             Node::Shadow(value) if !facts.has_shadow(value) => {
-                let plain = self.one(Node::Primal(value))?;
+                let plain = self.restored_value(Node::Primal(value))?;
                 Ok(std::iter::repeat_n(plain, facts.width).collect())
             }
             Node::Shadow(value) => {
-                let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
-                if let Some(size) = facts.late_size(out.unit, value) {
-                    let factors = size.into_iter().map(|v| self.one(Node::Primal(v)));
+                let op = facts
+                    .body
+                    .def_op(value)
+                    .ok_or_else(|| missing_value_error(node))?;
+                if let Some(size) = facts.lazy_shadow_size(out.unit, value) {
+                    let factors = size
+                        .into_iter()
+                        .map(|v| self.restored_value(Node::Primal(v)));
                     let factors = factors.collect::<Result<Vec<_>, _>>()?;
-                    let bytes = libc::product(out, &factors);
-                    let blocks = (0..facts.width).map(|_| libc::zeroed_block(out, bytes));
+                    let bytes = libc::emit_product(out, &factors);
+                    let blocks = (0..facts.width).map(|_| libc::zeroed_private_block(out, bytes));
                     return Ok(blocks.collect());
                 }
                 if matches!(facts.body.kind(op), OpKind::If) {
-                    return self.merge(op, value, Node::Shadow, facts, out);
+                    return self.emit_branch_choice(op, value, Node::Shadow, facts, out);
                 }
-                self.shadow_again(op, facts, out)
+                self.recompute_shadow(op, facts, out)
             }
-            _ => Err(fault(node)),
+            _ => Err(missing_value_error(node)),
         }
     }
 
     /// Recomputes a load from a snapshot, by the same chain of address computations on the copy.
-    fn load_from_snapshot(
+    fn recompute_from_snapshot(
         &self,
         load: Op,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Lanes, Diagnostic> {
         let value = facts.body.result(load);
         let number = facts
             .snapshot_of(load)
-            .ok_or_else(|| fault(Node::Primal(value)))?;
-        let mut address = self.one(Node::Snapshot(number))?;
+            .ok_or_else(|| missing_value_error(Node::Primal(value)))?;
+        let mut address = self.restored_value(Node::Snapshot(number))?;
         for op in address_chain(facts, load, number) {
             let mut operands = vec![address];
             for index in facts.body.operands(op).skip(1) {
-                operands.push(self.one(Node::Primal(index))?);
+                operands.push(self.restored_value(Node::Primal(index))?);
             }
             let kind = facts.body.kind(op).clone();
             let ty = out.body.ty(address);
             address = out.build().value(kind, &operands, ty);
         }
         let ty = facts.body.ty(value);
-        let loaded = out.load(ty, address, Space::Tape, None);
+        let loaded = out.load(ty, address, MemorySpace::Tape, None);
         if let (OpKind::Load(access), Some(new)) = (facts.body.kind(load), out.body.def_op(loaded))
         {
             out.set_align(new, access.align_bytes);
@@ -371,24 +400,27 @@ impl Replay<'_> {
         Ok(Lanes::from_elem(loaded, 1))
     }
 
-    fn shadow_again(
+    fn recompute_shadow(
         &self,
         op: Op,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Lanes, Diagnostic> {
-        let of_shadow = shadow_operands(out.unit, facts.body, op).unwrap_or_default();
+        let of_shadow = shadowed_operands(out.unit, facts.body, op).unwrap_or_default();
         let mut lanes = Lanes::new();
         for lane in 0..facts.width {
             let mut operands = Vec::new();
             for node in shadow_inputs(facts.body, op, of_shadow) {
-                let known = self.known.get(&node).ok_or_else(|| fault(node))?;
+                let known = self
+                    .restored
+                    .get(&node)
+                    .ok_or_else(|| missing_value_error(node))?;
                 operands.push(*known.get(lane).unwrap_or(&known[0]));
             }
-            let value = again(facts, out, op, &operands);
+            let value = clone_op(facts, out, op, &operands);
             if let (OpKind::Load(access), Some(new)) = (facts.body.kind(op), out.body.def_op(value))
             {
-                out.mark_access(new, facts.body.ops[op].meta, Space::Shadow);
+                out.mark_access(new, facts.body.ops[op].meta, MemorySpace::Shadow);
                 out.set_align(new, access.align_bytes);
             }
             lanes.push(value);
@@ -397,25 +429,25 @@ impl Replay<'_> {
     }
 
     /// Emits a select for an `if` that chooses between values defined outside.
-    fn merge(
+    fn emit_branch_choice(
         &self,
         op: Op,
         value: Value,
         node: fn(Value) -> Node,
-        facts: &Facts<'_>,
-        out: &mut Out<'_>,
+        facts: &BodyFacts<'_>,
+        out: &mut DerivativeBuilder<'_>,
     ) -> Result<Lanes, Diagnostic> {
         let Definition::Result(_, index) = facts.body.values[value].def else {
-            return Err(fault(node(value)));
+            return Err(missing_value_error(node(value)));
         };
-        let (condition, [yes, no]) =
-            merge_choices(facts, op, index).ok_or_else(|| fault(node(value)))?;
-        let condition = self.one(Node::Primal(condition))?;
+        let (condition, [yes, no]) = match_branch_choice(facts, op, index)
+            .ok_or_else(|| missing_value_error(node(value)))?;
+        let condition = self.restored_value(Node::Primal(condition))?;
         let get = |v| {
-            self.known
+            self.restored
                 .get(&node(v))
                 .cloned()
-                .ok_or_else(|| fault(node(v)))
+                .ok_or_else(|| missing_value_error(node(v)))
         };
         let (yes, no): (Lanes, Lanes) = (get(yes)?, get(no)?);
         Ok(yes
@@ -427,7 +459,12 @@ impl Replay<'_> {
 }
 
 /// Clones an op on other operands. Poison-generating flags are preserved, because the result is unchanged.
-fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Value {
+fn clone_op(
+    facts: &BodyFacts<'_>,
+    out: &mut DerivativeBuilder<'_>,
+    op: Op,
+    operands: &[Value],
+) -> Value {
     let data = &facts.body.ops[op];
     let ty = facts.body.ty(facts.body.result(op));
     let callee = out.unit.callee(facts.body, op);
@@ -437,7 +474,7 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
     {
         let mut builder = out.build();
         builder.fast_math = data.flags;
-        return math_call_giving(&mut builder, function, &operands[1..], ty);
+        return math_call_with_result(&mut builder, function, &operands[1..], ty);
     }
     let value = out.build().value(data.kind.clone(), operands, ty);
     out.build().set_flags(value, data.flags);
@@ -447,13 +484,13 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
             tbaa,
             ..Default::default()
         });
-        out.mark_access(new, meta, Space::Primal);
+        out.mark_access(new, meta, MemorySpace::Primal);
     }
     value
 }
 
 /// Returns the internal error for a forward value that is missing in the plan.
-pub fn fault(node: Node) -> Diagnostic {
+pub fn missing_value_error(node: Node) -> Diagnostic {
     Diagnostic::error(
         Code::CompilerDied,
         format!("the tape plan does not provide {node:?}; this is a fault of Gradus"),

@@ -5,11 +5,11 @@
 //! A region op is reversed by a region op: see `structure.rs`. An explicit stack of tasks replaces recursion,
 //! and nesting does not consume Rust stack.
 
-use super::structure::{OpenLoop, OpenMerge};
-use crate::analysis::body_facts::Facts;
+use super::structure::{OpenBranch, OpenLoop};
+use crate::analysis::body_facts::BodyFacts;
 use crate::calculus;
-use crate::emit::builder::{Lanes, Out};
-use crate::reverse::region_map::Mirrors;
+use crate::emit::builder::{DerivativeBuilder, Lanes};
+use crate::reverse::region_map::RegionMap;
 use crate::reverse::restore::Recall;
 use crate::reverse::select_guards::Guards;
 use crate::shadow::tangent_ops;
@@ -23,49 +23,49 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) enum Task {
     /// Reversal of an op and of all earlier ops in its region.
-    Undo(Option<Op>),
+    Reverse(Option<Op>),
     /// Start of an arm of the innermost open branch, by number.
     BeginArm(usize),
     /// End of the arm.
     EndArm,
     /// End of the innermost open branch.
-    EndMerge,
+    EndBranch,
     /// End of the innermost open loop.
     EndLoop,
 }
 
 /// A reverse pass under construction.
-pub struct ReturnSweep<'a, 'f, 'u, 'p> {
-    pub(super) facts: &'a Facts<'f>,
+pub struct ReversePass<'a, 'f, 'u, 'p> {
+    pub(super) facts: &'a BodyFacts<'f>,
     pub(super) variant: &'a Variant,
-    pub(super) out: &'a mut Out<'u>,
+    pub(super) out: &'a mut DerivativeBuilder<'u>,
     pub(super) recall: Recall<'p>,
-    pub(super) mirrors: Mirrors,
+    pub(super) mirrors: RegionMap,
     pub(super) adjoints: HashMap<Value, Lanes>,
     pub(super) guards: Guards,
     pub(super) tasks: Vec<Task>,
-    pub(super) merges: Vec<OpenMerge>,
+    pub(super) merges: Vec<OpenBranch>,
     pub(super) loops: Vec<OpenLoop>,
     pub(super) needs: &'a mut Vec<Variant>,
     pub(super) findings: &'a mut Vec<Diagnostic>,
 }
 
-impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
+impl<'a, 'f, 'u, 'p> ReversePass<'a, 'f, 'u, 'p> {
     /// Creates a reverse pass at the insertion point of `out`, which is the end of the forward pass.
     pub fn new(
-        facts: &'a Facts<'f>,
+        facts: &'a BodyFacts<'f>,
         variant: &'a Variant,
-        out: &'a mut Out<'u>,
+        out: &'a mut DerivativeBuilder<'u>,
         recall: Recall<'p>,
         needs: &'a mut Vec<Variant>,
         findings: &'a mut Vec<Diagnostic>,
     ) -> Self {
-        ReturnSweep {
+        ReversePass {
             facts,
             variant,
             out,
             recall,
-            mirrors: Mirrors::default(),
+            mirrors: RegionMap::default(),
             adjoints: HashMap::new(),
             guards: Guards::default(),
             tasks: Vec::new(),
@@ -79,7 +79,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     /// Reverses the whole body. `cotangents` are the cotangents of the result.
     pub fn run(&mut self, cotangents: &[Value]) {
         let root = self.facts.body.root();
-        self.mirrors.add(root, self.out.place.0);
+        self.mirrors.add(root, self.out.insertion_point.0);
         let Some(end) = self.facts.body.last(root) else {
             return self.ice(None, "the body has no terminator");
         };
@@ -88,19 +88,19 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             self.facts.body.operands(end).next(),
         ) && !cotangents.is_empty()
         {
-            self.contribute(result, cotangents.iter().copied().collect());
+            self.accumulate_adjoint(result, cotangents.iter().copied().collect());
         }
-        self.tasks.push(Task::Undo(self.facts.body.prev(end)));
+        self.tasks.push(Task::Reverse(self.facts.body.prev(end)));
         while let Some(task) = self.tasks.pop() {
             match task {
-                Task::Undo(None) => {}
-                Task::Undo(Some(op)) => {
-                    self.tasks.push(Task::Undo(self.facts.body.prev(op)));
-                    self.undo(op);
+                Task::Reverse(None) => {}
+                Task::Reverse(Some(op)) => {
+                    self.tasks.push(Task::Reverse(self.facts.body.prev(op)));
+                    self.reverse_op(op);
                 }
                 Task::BeginArm(number) => self.begin_arm(number),
                 Task::EndArm => self.end_arm(),
-                Task::EndMerge => self.end_merge(),
+                Task::EndBranch => self.end_branch(),
                 Task::EndLoop => self.end_loop(),
             }
         }
@@ -120,7 +120,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     /// Checks that the adjoints of a reversed op's results were passed to its operands or to shadow memory. A
     /// remaining adjoint would be missing in the derivative.
     #[track_caller]
-    fn expect_taken(&mut self, op: Op) {
+    fn expect_adjoints_taken(&mut self, op: Op) {
         let results = self.facts.body.results(op);
         if results.iter().any(|v| self.adjoints.contains_key(v)) {
             self.ice(Some(op), "the adjoint of a result is dropped");
@@ -128,7 +128,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Returns the forward values recorded by a dry run, in order.
-    pub fn into_recorded(self) -> Vec<Node> {
+    pub fn into_required_values(self) -> Vec<Node> {
         match self.recall {
             Recall::Record { nodes, .. } => nodes,
             Recall::Replay(_) => Vec::new(),
@@ -146,8 +146,8 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Accumulates into the adjoint of a value, if it is active.
-    pub(super) fn contribute(&mut self, value: Value, more: Lanes) {
-        if !self.facts.active(value) {
+    pub(super) fn accumulate_adjoint(&mut self, value: Value, more: Lanes) {
+        if !self.facts.is_active(value) {
             return;
         }
         let sum = match self.adjoints.get(&value).cloned() {
@@ -163,7 +163,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Removes and returns the adjoint of an op's result, which is complete at the reversal of the op.
-    pub(super) fn take(&mut self, value: Value) -> Option<Lanes> {
+    pub(super) fn take_adjoint(&mut self, value: Value) -> Option<Lanes> {
         self.adjoints.remove(&value)
     }
 
@@ -187,19 +187,19 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         self.recall(Node::Primal(value))[0]
     }
     /// Returns the shadows of a pointer.
-    pub(super) fn shadows(&mut self, pointer: Value) -> Lanes {
+    pub(super) fn shadows_of(&mut self, pointer: Value) -> Lanes {
         self.recall(Node::Shadow(pointer))
     }
 
-    fn undo(&mut self, op: Op) {
-        if !self.facts.has_work(op) {
-            self.expect_taken(op);
+    fn reverse_op(&mut self, op: Op) {
+        if !self.facts.has_reversal(op) {
+            self.expect_adjoints_taken(op);
             return self.release_arrays(op);
         }
-        self.out.follow(self.facts.body, op);
-        self.keep_independence(op);
+        self.out.copy_loc_and_flags(self.facts.body, op);
+        self.keep_or_drop_independence(op);
         match self.facts.body.kind(op) {
-            OpKind::If | OpKind::Switch(_) => self.open_merge(op),
+            OpKind::If | OpKind::Switch(_) => self.open_branch(op),
             OpKind::For { .. } | OpKind::Loop { .. } => self.open_loop(op),
             OpKind::Load(_) => self.undo_load(op),
             OpKind::Store(_) => self.undo_store(op),
@@ -214,14 +214,14 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             | OpKind::ExtractValue(_)
             | OpKind::InsertValue(_) => self.undo_linear(op),
             _ if !self.facts.body.op_regions(op).is_empty() => {
-                let finding = self.facts.unhandled_structure(self.out.unit, op);
+                let finding = self.facts.unhandled_region_error(self.out.unit, op);
                 self.findings.push(finding);
             }
             OpKind::Binary(_) if is_planted(Mutant::AdjointNotEmitted) => {}
             _ => self.undo_by_rule(op),
         }
         if self.facts.body.op_regions(op).is_empty() {
-            self.expect_taken(op);
+            self.expect_adjoints_taken(op);
         }
     }
 
@@ -231,10 +231,10 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             // Not an error: an op without results moves no adjoint.
             return;
         };
-        if !self.facts.active(result) {
+        if !self.facts.is_active(result) {
             return;
         }
-        if self.facts.lanes(result).is_some()
+        if self.facts.float_bit_ranges(result).is_some()
             || matches!(
                 self.facts.body.kind(op),
                 OpKind::Cast(gradus_ir::CastOp::BitCast)
@@ -246,14 +246,14 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             self.refuse(op);
             return;
         };
-        let Some(seeds) = self.take(result) else {
+        let Some(seeds) = self.take_adjoint(result) else {
             // Not an error: no adjoint was accumulated, and it is zero.
             return;
         };
         let body = self.facts.body;
         for number in rule.float_args() {
             let operand = body.operand(op, rule.operand(number));
-            if rule.zero(number) || !self.facts.active(operand) {
+            if rule.zero(number) || !self.facts.is_active(operand) {
                 continue;
             }
             let uses = rule.uses(number);
@@ -270,7 +270,8 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 .filter_map(|(v, arg)| Some((v, (*arg)?)));
             let known: Vec<(Value, Value)> = known.collect();
             let value = uses.result.then(|| self.primal(result));
-            let guarded = rule.maybe_infinite(number) || self.reads_infinite(op, &rule, uses);
+            let guarded =
+                rule.maybe_infinite(number) || self.reads_undef_or_infinite(op, &rule, uses);
             let mut lanes = Lanes::new();
             for &seed in &seeds {
                 let mut builder = self.out.build();
@@ -280,40 +281,47 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                     break;
                 };
                 if self.variant.strong_zero && !uses.is_none() {
-                    part = tangent_ops::strong(self.out, seed, part);
+                    part = tangent_ops::strong_product(self.out, seed, part);
                     let one = tangent_ops::unit_seed(self.out, seed);
                     let mut builder = self.out.build();
                     let slope = one.and_then(|one| {
                         rule.build_adjoint(&mut builder, number, &args, value, one)
                     });
                     if let Some(slope) = slope {
-                        part = tangent_ops::strong(self.out, slope, part);
+                        part = tangent_ops::strong_product(self.out, slope, part);
                     }
                 }
-                let guard = guarded.then(|| self.guard(result, seed)).flatten();
+                let guard = guarded.then(|| self.emit_guard(result, seed)).flatten();
                 if guard.is_none() && !self.variant.strong_zero {
                     part = self.with_scaled_seed(op, seed, part, &known);
                 }
-                lanes.push(tangent_ops::guarded(self.out, guard, part));
+                lanes.push(tangent_ops::select_guarded(self.out, guard, part));
             }
             if lanes.len() == seeds.len() {
-                self.contribute(operand, lanes);
+                self.accumulate_adjoint(operand, lanes);
             }
         }
     }
 
     /// Returns true if a partial derivative reads an undefined value, or a value that may be infinite or NaN
     /// although all its inputs are finite.
-    fn reads_infinite(&mut self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
+    fn reads_undef_or_infinite(
+        &mut self,
+        op: Op,
+        rule: &calculus::Rule,
+        uses: calculus::Uses,
+    ) -> bool {
         let body = self.facts.body;
         let args = (0..rule.arg_count()).filter(|i| uses.arg(*i));
         let mut read: Vec<Value> = args.map(|i| body.operand(op, rule.operand(i))).collect();
-        if read.iter().any(|v| self.unbounded(*v)) || uses.result && rule.result_maybe_infinite() {
+        if read.iter().any(|v| self.may_be_unbounded(*v))
+            || uses.result && rule.result_maybe_infinite()
+        {
             return true;
         }
         read.extend(uses.result.then(|| body.result(op)));
-        let (absent, unit) = (&mut self.guards.absent, &*self.out.unit);
-        read.iter().any(|v| absent.any(unit, body, *v))
+        let (absent, unit) = (&mut self.guards.undef, &*self.out.unit);
+        read.iter().any(|v| absent.is_any_undef(unit, body, *v))
     }
 
     /// Reports an active op without a derivative.
@@ -334,6 +342,6 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
 
     /// Returns the reverse region at the insertion point.
     pub(super) fn region(&self) -> Region {
-        self.out.place.0
+        self.out.insertion_point.0
     }
 }

@@ -7,9 +7,9 @@
 //! and arms, values that leave an arm and are guarded or carried outside, and single lanes.
 
 use crate::calculus;
-use crate::emit::masked_ops::masked_access;
-use crate::reverse::reverse_pass::ReturnSweep;
-use crate::reverse::undef_lanes::Absent;
+use crate::emit::masked_ops::match_masked_access;
+use crate::reverse::reverse_pass::ReversePass;
+use crate::reverse::undef_lanes::UndefLanes;
 use gradus_ir::externals::{ExternalFn, MaskedFn};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Type, Use, Value};
@@ -21,7 +21,7 @@ enum Guard {
     /// The value or its negation.
     Condition { condition: Value, when: bool },
     /// An unavailable condition: if it is false, the adjoint is zero.
-    Adjoint,
+    NonzeroAdjoint,
     /// No condition on the value, but the value leaves an iteration. An optimiser may have computed it ahead,
     /// in an arm, for the next iteration, which may not use it.
     Carried,
@@ -30,18 +30,18 @@ enum Guard {
 /// Guards of values, memoised; an empty list means unguarded.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
-    known: HashMap<Value, Vec<Guard>>,
+    memo: HashMap<Value, Vec<Guard>>,
     /// Per value: true if the value may be infinite or NaN although all its inputs are finite.
     unbounded: HashMap<Value, bool>,
-    pub absent: Absent,
+    pub undef: UndefLanes,
 }
 
 /// Limit on the length of a disjunction; beyond the limit, the guard is `adjoint != 0`.
-const LONGEST: usize = 4;
+const DISJUNCTION_MAX: usize = 4;
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     /// Emits the guard of a value with the given adjoint; `None` if the value is unguarded.
-    pub(super) fn guard(&mut self, value: Value, seed: Value) -> Option<Value> {
+    pub(super) fn emit_guard(&mut self, value: Value, seed: Value) -> Option<Value> {
         if is_planted(Mutant::GuardLost) {
             return None;
         }
@@ -49,7 +49,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let mut any: Option<Value> = None;
         for guard in guards {
             let condition = match guard {
-                Guard::Adjoint => {
+                Guard::NonzeroAdjoint => {
                     let ty = self.out.body.ty(seed);
                     self.out.unit.types.float_kind(ty)?;
                     let zero = self.out.build().zero(ty);
@@ -81,37 +81,39 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let mut work = vec![value];
         while let Some(&at) = work.last() {
-            if self.guards.known.contains_key(&at) {
+            if self.guards.memo.contains_key(&at) {
                 work.pop();
                 continue;
             }
             let waiting: Vec<Value> = body
                 .uses(at)
                 .filter(|u| body.parent(u.op) == body.region_of(at))
-                .filter_map(|u| self.goes_to(u))
-                .filter(|v| !self.guards.known.contains_key(v))
+                .filter_map(|u| self.dependent_result(u))
+                .filter(|v| !self.guards.memo.contains_key(v))
                 .collect();
             if waiting.is_empty() {
                 let guards = self.combine(at);
-                self.guards.known.insert(at, guards);
+                self.guards.memo.insert(at, guards);
                 work.pop();
             } else {
                 work.extend(waiting);
             }
         }
-        self.guards.known.get(&value).cloned().unwrap_or_default()
+        self.guards.memo.get(&value).cloned().unwrap_or_default()
     }
 
     /// Returns the result whose guards apply to a use: the op's result that depends on the operand.
-    fn goes_to(&self, at: Use) -> Option<Value> {
+    fn dependent_result(&self, at: Use) -> Option<Value> {
         let body = self.facts.body;
         match body.kind(at.op) {
             OpKind::Select => (at.index > 0).then(|| body.result(at.op)),
             OpKind::Yield => {
-                let branch = self.left_by(at.op)?;
+                let branch = self.branch_of_yield(at.op)?;
                 body.results(branch).get(at.index as usize).copied()
             }
-            _ => self.passes_on(at.op).then(|| body.result(at.op)),
+            _ => self
+                .is_used_only_by_result(at.op)
+                .then(|| body.result(at.op)),
         }
     }
 
@@ -143,11 +145,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         let ty = |guard: &Guard| match guard {
             Guard::Condition { condition, .. } => Some(self.facts.body.ty(*condition)),
-            Guard::Adjoint | Guard::Carried => None,
+            Guard::NonzeroAdjoint | Guard::Carried => None,
         };
         let mixed = all.iter().any(|guard| ty(guard) != ty(&all[0]));
-        match all.len() > LONGEST || mixed || all.contains(&Guard::Adjoint) {
-            true => vec![Guard::Adjoint],
+        match all.len() > DISJUNCTION_MAX || mixed || all.contains(&Guard::NonzeroAdjoint) {
+            true => vec![Guard::NonzeroAdjoint],
             false => all,
         }
     }
@@ -156,13 +158,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn guard_of_use(&self, value: Value, at: Use) -> Option<Vec<Guard>> {
         let body = self.facts.body;
         if body.parent(at.op) != body.region_of(value) {
-            return Some(vec![Guard::Adjoint]);
+            return Some(vec![Guard::NonzeroAdjoint]);
         }
         let of_result = || {
-            let result = self.goes_to(at)?;
-            let guards = self.guards.known.get(&result);
+            let result = self.dependent_result(at)?;
+            let guards = self.guards.memo.get(&result);
             let guards = guards.cloned().unwrap_or_default();
-            self.facts.active(result).then_some(guards)
+            self.facts.is_active(result).then_some(guards)
         };
         match body.kind(at.op) {
             OpKind::Select if at.index > 0 => match of_result()?.as_slice() {
@@ -170,7 +172,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     condition: body.operand(at.op, 0),
                     when: at.index == 1 || is_planted(Mutant::GuardNotNegated),
                 }]),
-                _ => Some(vec![Guard::Adjoint]),
+                _ => Some(vec![Guard::NonzeroAdjoint]),
             },
             OpKind::Call(_) if self.mask_of_store(at).is_some() => {
                 let guard = |condition| Guard::Condition {
@@ -181,9 +183,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
             // An optimiser may compute a value ahead, in an arm, and a later select may discard it.
-            OpKind::Yield if self.left_by(at.op).is_some() => match of_result()?.is_empty() {
+            OpKind::Yield if self.branch_of_yield(at.op).is_some() => match of_result()?.is_empty()
+            {
                 true => Some(Vec::new()),
-                false => Some(vec![Guard::Adjoint]),
+                false => Some(vec![Guard::NonzeroAdjoint]),
             },
             OpKind::Yield | OpKind::Repeat => Some(vec![Guard::Carried]),
             // Unused lanes have a zero adjoint.
@@ -191,18 +194,18 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let whole = body.ty(value);
                 let vector = matches!(self.out.unit.types.get(whole), Type::Vector { .. });
                 Some(if vector {
-                    vec![Guard::Adjoint]
+                    vec![Guard::NonzeroAdjoint]
                 } else {
                     Vec::new()
                 })
             }
-            _ if self.passes_on(at.op) => of_result(),
+            _ if self.is_used_only_by_result(at.op) => of_result(),
             _ => Some(Vec::new()),
         }
     }
 
     /// Returns the branch whose arm a yield terminates.
-    fn left_by(&self, end: Op) -> Option<Op> {
+    fn branch_of_yield(&self, end: Op) -> Option<Op> {
         let body = self.facts.body;
         let owner = body.parent(end).and_then(|region| body.owner(region));
         owner.filter(|op| matches!(body.kind(*op), OpKind::If | OpKind::Switch(_)))
@@ -210,7 +213,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Returns the mask of a masked store if the use is the stored value: masked-out lanes are unused.
     fn mask_of_store(&self, at: Use) -> Option<Value> {
-        let access = masked_access(self.out.unit, self.facts.body, at.op)?;
+        let access = match_masked_access(self.out.unit, self.facts.body, at.op)?;
         let stores = matches!(
             access.function,
             MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore
@@ -219,7 +222,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Returns true if the operands of an op are used only through its result.
-    fn passes_on(&self, op: Op) -> bool {
+    fn is_used_only_by_result(&self, op: Op) -> bool {
         let body = self.facts.body;
         match body.kind(op) {
             OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) => true,
@@ -234,7 +237,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Returns true if a value may be infinite or NaN although all its inputs are finite: the result of a
     /// division, or a value computed from one.
-    pub(super) fn unbounded(&mut self, value: Value) -> bool {
+    pub(super) fn may_be_unbounded(&mut self, value: Value) -> bool {
         let body = self.facts.body;
         let mut work = vec![value];
         while let Some(&at) = work.last() {

@@ -11,8 +11,8 @@
 
 use crate::analysis::body_facts::is_independent;
 use crate::emit::builder::Lanes;
-use crate::forward::Entry;
-use crate::reverse::reverse_pass::{ReturnSweep, Task};
+use crate::forward::IterationState;
+use crate::reverse::reverse_pass::{ReversePass, Task};
 use crate::tape::remat::Node;
 use crate::tape::segments::choose;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -20,9 +20,9 @@ use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` under reversal.
 #[derive(Debug)]
-pub(super) struct OpenMerge {
+pub(super) struct OpenBranch {
     op: Op,
-    mirror: Op,
+    reversed: Op,
     outside: (Region, Option<Op>),
     results: Vec<(usize, Lanes)>,
     outer: Vec<Value>,
@@ -33,7 +33,7 @@ pub(super) struct OpenMerge {
 #[derive(Debug)]
 pub(super) struct OpenLoop {
     pub(super) op: Op,
-    pub(super) mirror: Op,
+    pub(super) reversed: Op,
     outside: (Region, Option<Op>),
     outer: Vec<Value>,
     /// Carried values with adjoints, by index.
@@ -42,7 +42,7 @@ pub(super) struct OpenLoop {
     results: usize,
     frame: Option<Value>,
     /// Inverted inductions: values before the iteration under reversal.
-    backwards: Vec<Value>,
+    inverted: Vec<Value>,
 }
 
 /// Operands and terminator operands of a loop, by role.
@@ -77,7 +77,7 @@ pub(crate) fn loop_parts(body: &Body, op: Op) -> LoopParts {
     }
 }
 
-impl ReturnSweep<'_, '_, '_, '_> {
+impl ReversePass<'_, '_, '_, '_> {
     fn lane_types(&self, values: impl Iterator<Item = Value>) -> Vec<TypeId> {
         let width = self.facts.width;
         values
@@ -86,7 +86,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Splits a flat list into batches, one per value.
-    fn regroup(&self, flat: &[Value]) -> Vec<Lanes> {
+    fn split_into_batches(&self, flat: &[Value]) -> Vec<Lanes> {
         flat.chunks(self.facts.width)
             .map(|c| c.iter().copied().collect())
             .collect()
@@ -94,7 +94,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     // ---- branches --------------------------------------------------------------------------
 
-    pub(super) fn open_merge(&mut self, op: Op) {
+    pub(super) fn open_branch(&mut self, op: Op) {
         let body = self.facts.body;
         let selector = match self.exit_selector(op) {
             Some(selector) => selector,
@@ -105,24 +105,24 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let kind = body.kind(op).clone();
         let arms = body.op_regions(op).len();
         let results: Vec<(usize, Lanes)> = (0..body.results(op).len())
-            .filter_map(|i| Some((i, self.take(body.results(op)[i])?)))
+            .filter_map(|i| Some((i, self.take_adjoint(body.results(op)[i])?)))
             .collect();
         let mirror = self.out.build().op(kind, &[selector], &types, arms);
         let incoming = outer
             .iter()
             .map(|v| self.adjoints.get(v).cloned())
             .collect();
-        let outside = self.out.place;
-        self.merges.push(OpenMerge {
+        let outside = self.out.insertion_point;
+        self.merges.push(OpenBranch {
             op,
-            mirror,
+            reversed: mirror,
             outside,
             results,
             outer,
             incoming,
         });
         if !is_planted(Mutant::MergeLeftOpen) {
-            self.tasks.push(Task::EndMerge);
+            self.tasks.push(Task::EndBranch);
         }
         for arm in (0..arms).rev() {
             self.tasks.push(Task::EndArm);
@@ -135,7 +135,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn exit_selector(&mut self, op: Op) -> Option<Value> {
         let exit = gradus_edit::exit_branch(self.out.unit, self.facts.body, op)?;
         let open = self.loops.iter().rev().find(|open| open.op == exit.lp)?;
-        let region = self.out.body.op_regions(open.mirror)[0];
+        let region = self.out.body.op_regions(open.reversed)[0];
         let reversed = self.out.body.region_params(region)[0];
         let last = exit.exit_condition.map(|value| self.primal(value));
         let ty = self.out.body.ty(reversed);
@@ -156,12 +156,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
         };
         let body = self.facts.body;
         let arm = body.op_regions(open.op)[number];
-        let mirrors = self.out.body.op_regions(open.mirror);
+        let mirrors = self.out.body.op_regions(open.reversed);
         let mirror = match is_planted(Mutant::ArmsSwapped) && mirrors.len() == 2 {
             true => mirrors[1 - number],
             false => mirrors[number],
         };
-        self.out.place = (mirror, None);
+        self.out.insertion_point = (mirror, None);
         self.mirrors.add(arm, mirror);
         for (value, lanes) in open.outer.iter().zip(&open.incoming) {
             match lanes {
@@ -183,9 +183,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .map(|(i, lanes)| (body.operand(end, *i), lanes.clone()))
             .collect();
         for (value, lanes) in seeds {
-            self.contribute(value, lanes);
+            self.accumulate_adjoint(value, lanes);
         }
-        self.tasks.push(Task::Undo(body.prev(end)));
+        self.tasks.push(Task::Reverse(body.prev(end)));
     }
 
     pub(super) fn end_arm(&mut self) {
@@ -197,13 +197,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.merges.push(open);
     }
 
-    pub(super) fn end_merge(&mut self) {
+    pub(super) fn end_branch(&mut self) {
         let Some(open) = self.merges.pop() else {
             return self.ice(None, "a merge ends that was not begun");
         };
-        self.out.place = open.outside;
-        let results = self.out.body.results(open.mirror).to_vec();
-        for (value, lanes) in open.outer.iter().zip(self.regroup(&results)) {
+        self.out.insertion_point = open.outside;
+        let results = self.out.body.results(open.reversed).to_vec();
+        for (value, lanes) in open.outer.iter().zip(self.split_into_batches(&results)) {
             self.adjoints.insert(*value, lanes);
         }
         self.release_arrays(open.op);
@@ -220,8 +220,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let carried: Vec<usize> = (0..parts.params.len())
             .filter(|&i| {
                 // The last value of a `for` is its result, even if no iteration reads it.
-                let result = counted && self.facts.active(body.results(op)[i]);
-                result || self.facts.active(parts.params[i])
+                let result = counted && self.facts.is_active(body.results(op)[i]);
+                result || self.facts.is_active(parts.params[i])
             })
             .collect();
         let mut seeds: Vec<Value> = Vec::new();
@@ -235,7 +235,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let live: Vec<usize> = match counted {
             true => Vec::new(),
             false => (0..parts.results.len())
-                .filter(|&i| self.facts.active(body.results(op)[i]))
+                .filter(|&i| self.facts.is_active(body.results(op)[i]))
                 .collect(),
         };
         for &i in &live {
@@ -248,19 +248,20 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(last) = frame {
             seeds.push(last);
         }
-        let backwards = self.carried_backwards(op, &parts);
+        let backwards = self.inverted_carried(op, &parts);
         seeds.extend(backwards.iter().flat_map(|(_, end)| end));
-        let entry = self.enter_replay(op);
+        let entry = self.enter_recomputed_loop(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
         if is_independent(body, op) && frame.is_none() {
             self.mark_parallel(op, mirror);
         }
-        let outside = std::mem::replace(&mut self.out.place, (region, None));
+        let outside = std::mem::replace(&mut self.out.insertion_point, (region, None));
         let mut params = self.out.body.region_params(region)[1..].to_vec();
         let tail: usize = backwards.iter().map(|(_, end)| end.len()).sum();
         let after = params.split_off(params.len() - tail);
         self.begin_iteration(op, region, trips, entry);
-        let mut lanes = self.regroup(&params[..params.len() - usize::from(frame.is_some())]);
+        let mut lanes =
+            self.split_into_batches(&params[..params.len() - usize::from(frame.is_some())]);
         let outer_lanes = lanes.split_off(carried.len() + live.len());
         let result_lanes = lanes.split_off(carried.len());
         for (value, lanes) in outer.iter().zip(outer_lanes) {
@@ -270,32 +271,32 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.adjoints.remove(&parts.params[i]);
         }
         for (&i, lanes) in carried.iter().zip(lanes) {
-            self.contribute(parts.next[i], lanes);
+            self.accumulate_adjoint(parts.next[i], lanes);
         }
         for (&i, lanes) in live.iter().zip(result_lanes) {
-            self.contribute(parts.results[i], lanes);
+            self.accumulate_adjoint(parts.results[i], lanes);
         }
         let frame = frame.and(params.last().copied());
         if let Some(frame) = frame {
             self.mirrors.set_frame(op, frame);
         }
         let nodes = backwards.iter().map(|(node, _)| *node);
-        let backwards = self.step_back(nodes, &after);
+        let backwards = self.invert_iteration(nodes, &after);
         let results = live.len();
         self.loops.push(OpenLoop {
             op,
-            mirror,
+            reversed: mirror,
             outside,
             outer,
             carried,
             results,
             frame,
-            backwards,
+            inverted: backwards,
         });
         self.tasks.push(Task::EndLoop);
         let end = body.last(body.op_regions(op)[0]);
         self.tasks
-            .push(Task::Undo(end.and_then(|end| body.prev(end))));
+            .push(Task::Reverse(end.and_then(|end| body.prev(end))));
     }
 
     /// Returns the trip count of a loop.
@@ -303,7 +304,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if matches!(self.facts.body.kind(op), OpKind::For { .. }) {
             return self.primal(self.facts.body.operand(op, 0));
         }
-        let count = self.recall(Node::Count(op))[0];
+        let count = self.recall(Node::TripCount(op))[0];
         if !is_planted(Mutant::IterationLost) {
             return count;
         }
@@ -322,7 +323,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Emits the primal's index of a reversed iteration, and the recomputation of the iteration if requested.
-    fn begin_iteration(&mut self, op: Op, region: Region, trips: Value, entry: Option<Entry>) {
+    fn begin_iteration(
+        &mut self,
+        op: Op,
+        region: Region,
+        trips: Value,
+        entry: Option<IterationState>,
+    ) {
         let body = self.facts.body;
         let inside = body.op_regions(op)[0];
         let reversed = self.out.body.region_params(region)[0];
@@ -340,11 +347,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let crate::reverse::restore::Recall::Replay(replay) = &mut self.recall {
             let node = Node::Primal(body.region_params(inside)[0]);
             replay
-                .at_hand
+                .available
                 .insert(node, std::iter::once(index).collect());
         }
         if let Some(entry) = entry {
-            self.run_again(op, index, entry);
+            self.recompute_iteration(op, index, entry);
         }
     }
 
@@ -375,18 +382,18 @@ impl ReturnSweep<'_, '_, '_, '_> {
             next.extend(self.adjoint(value));
         }
         if let Some(frame) = open.frame {
-            next.extend(self.leave_frame(frame));
+            next.extend(self.pop_frame(frame));
         }
-        next.extend(&open.backwards);
+        next.extend(&open.inverted);
         self.out.build().yield_(&next);
-        self.out.place = open.outside;
-        self.hand_on(&open, &parts);
-        self.leave_replay(open.op);
+        self.out.insertion_point = open.outside;
+        self.set_outer_adjoints(&open, &parts);
+        self.leave_recomputed_loop(open.op);
         self.release_arrays(open.op);
     }
 
     /// Releases a frame and returns the previous one.
-    fn leave_frame(&mut self, frame: Value) -> Option<Value> {
+    fn pop_frame(&mut self, frame: Value) -> Option<Value> {
         let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
             // Not an error: the dry run has no frames.
             return None;
@@ -397,12 +404,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Sets, after a loop, the adjoints of initial values and of outer values.
-    fn hand_on(&mut self, open: &OpenLoop, parts: &LoopParts) {
+    fn set_outer_adjoints(&mut self, open: &OpenLoop, parts: &LoopParts) {
         let body = self.facts.body;
-        let results = self.out.body.results(open.mirror).to_vec();
-        let tail = usize::from(open.frame.is_some()) + open.backwards.len();
+        let results = self.out.body.results(open.reversed).to_vec();
+        let tail = usize::from(open.frame.is_some()) + open.inverted.len();
         let flat = &results[..results.len() - tail];
-        let mut lanes = self.regroup(flat);
+        let mut lanes = self.split_into_batches(flat);
         let outer = lanes.split_off(open.carried.len() + open.results);
         lanes.truncate(open.carried.len());
         for (value, lanes) in open.outer.iter().zip(outer) {
@@ -415,7 +422,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         for (&i, lanes) in open.carried.iter().zip(lanes) {
             if !is_planted(Mutant::InitialAdjointLost) {
-                self.contribute(parts.initial[i], lanes);
+                self.accumulate_adjoint(parts.initial[i], lanes);
             }
         }
     }
@@ -432,7 +439,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 continue;
             }
             let block = self.recall(Node::SnapshotBlock(number))[0];
-            self.give_back(plan.snapshot_on_heap(self.facts, number), block);
+            self.release_memory(plan.snapshot_on_heap(self.facts, number), block);
         }
         for &number in plan
             .anchored
@@ -441,19 +448,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .iter()
             .rev()
         {
-            let base = self.recall(Node::Base(number))[0];
-            match plan.has_room(number) {
+            let base = self.recall(Node::ArrayBase(number))[0];
+            match plan.has_tail_slot(number) {
                 true => {
                     let room = self.recall(Node::Room(number))[0];
-                    self.free_outside(room, base);
+                    self.free_if_outside_slot(room, base);
                 }
-                false => self.give_back(plan.arrays[number].on_heap, base),
+                false => self.release_memory(plan.arrays[number].on_heap, base),
             }
         }
     }
 
     /// Frees an array that does not lie in its tail slot.
-    fn free_outside(&mut self, room: Value, base: Value) {
+    fn free_if_outside_slot(&mut self, room: Value, base: Value) {
         let free = crate::emit::libc::free_function(self.out.unit);
         let mut b = self.out.build();
         let outside = b.icmp(IntPredicate::Ne, base, room);
@@ -465,7 +472,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         });
     }
 
-    fn give_back(&mut self, on_heap: bool, base: Value) {
+    fn release_memory(&mut self, on_heap: bool, base: Value) {
         let crate::reverse::restore::Recall::Replay(replay) = &self.recall else {
             return self.ice(None, "a rehearsal gives memory back");
         };

@@ -21,13 +21,13 @@ type Lanes = u64;
 
 /// Undefined lanes of values, memoised.
 #[derive(Debug, Default)]
-pub(super) struct Absent {
+pub(super) struct UndefLanes {
     known: HashMap<Value, Lanes>,
 }
 
-impl Absent {
+impl UndefLanes {
     /// Returns true if a value has an undefined lane.
-    pub fn any(&mut self, unit: &Unit, body: &Body, value: Value) -> bool {
+    pub fn is_any_undef(&mut self, unit: &Unit, body: &Body, value: Value) -> bool {
         let mut work = vec![value];
         while let Some(&at) = work.last() {
             let sources = match self.known.contains_key(&at) {

@@ -1,7 +1,7 @@
 //! Shadows of constants that are or contain addresses: null, functions, globals.
 
-use crate::analysis::body_facts::Facts;
-use crate::emit::builder::{Lanes, Out};
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::{DerivativeBuilder, Lanes};
 use gradus_ir::{
     ConstId, ConstKind, Diagnostic, Global, GlobalId, Initializer, Linkage, Symbol, Unit,
 };
@@ -14,8 +14,8 @@ use std::collections::HashMap;
 /// # Errors
 /// A constant that only the host understands.
 pub fn shadow_constant(
-    out: &mut Out<'_>,
-    facts: &Facts<'_>,
+    out: &mut DerivativeBuilder<'_>,
+    facts: &BodyFacts<'_>,
     forward: bool,
     id: ConstId,
 ) -> Result<Lanes, Diagnostic> {
@@ -27,7 +27,13 @@ pub fn shadow_constant(
     Ok(lanes)
 }
 
-fn in_lane(unit: &mut Unit, facts: &Facts<'_>, forward: bool, id: ConstId, lane: usize) -> ConstId {
+fn in_lane(
+    unit: &mut Unit,
+    facts: &BodyFacts<'_>,
+    forward: bool,
+    id: ConstId,
+    lane: usize,
+) -> ConstId {
     let mut made: HashMap<ConstId, ConstId> = HashMap::new();
     let mut work = vec![id];
     while let Some(&top) = work.last() {
@@ -61,7 +67,7 @@ fn in_lane(unit: &mut Unit, facts: &Facts<'_>, forward: bool, id: ConstId, lane:
 /// adjoints have separate shadows: a program may alternate between both modes.
 pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> GlobalId {
     let kind = if forward { "tangent" } else { "shadow" };
-    let (shadow, fresh) = declare(unit, global, kind, lane);
+    let (shadow, fresh) = declare_companion(unit, global, kind, lane);
     let mut pending = Vec::from_iter(fresh.then_some((global, shadow)));
     while let Some((primal, shadow)) = pending.pop() {
         let stated = unit.globals[primal].init.as_ref();
@@ -75,7 +81,7 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
             if unit.globals[target].constant {
                 continue;
             }
-            let (of_target, fresh) = declare(unit, target, kind, lane);
+            let (of_target, fresh) = declare_companion(unit, target, kind, lane);
             relocation.target = Symbol::Global(of_target);
             pending.extend(fresh.then_some((target, of_target)));
         }
@@ -90,7 +96,7 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
 /// (`kept_pointers`). The initialiser is that of the variable.
 pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> GlobalId {
     let kind = if forward { "tangent_of" } else { "shadow_of" };
-    let (witness, fresh) = declare(unit, global, kind, 0);
+    let (witness, fresh) = declare_companion(unit, global, kind, 0);
     if fresh {
         let init = unit.globals[global].init.clone();
         let witness = &mut unit.globals[witness];
@@ -100,7 +106,12 @@ pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> Globa
 }
 
 /// Declares the companion global of a kind, initialised to zero. Returns the global, and true if it is new.
-fn declare(unit: &mut Unit, global: GlobalId, kind: &str, lane: usize) -> (GlobalId, bool) {
+fn declare_companion(
+    unit: &mut Unit,
+    global: GlobalId,
+    kind: &str,
+    lane: usize,
+) -> (GlobalId, bool) {
     let primal = unit.globals[global].clone();
     let name = match lane {
         0 => format!("__gradus1_{kind}_{}", primal.name),

@@ -6,16 +6,16 @@
 //! dimensions whose stride the function reads. The layout is flang's `CFI_cdesc_t`: three 64-bit fields per
 //! dimension.
 
-use crate::emit::builder::{Out, Space};
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::indirect_calls;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{BinaryOp, Body, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// flang's TBAA name for descriptor members.
-const MEMBER: &str = "descriptor member";
+const DESCRIPTOR_MEMBER_TAG: &str = "descriptor member";
 /// Offset of the first dimension.
-const FIRST_BYTES: i64 = 24;
+const FIRST_DIMENSION_OFFSET_BYTES: i64 = 24;
 /// Size of a dimension.
 const DIMENSION_BYTES: i64 = 24;
 /// Offsets of the extent and the stride within a dimension.
@@ -23,8 +23,13 @@ const EXTENT_BYTES: i64 = 8;
 const STRIDE_BYTES: i64 = 16;
 
 /// Compares the descriptor of each argument that has a shadow with the descriptor of the shadow.
-pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signature, body: &Body) {
-    if !variant.outermost || variant.mode == Mode::Return {
+pub(crate) fn compare(
+    out: &mut DerivativeBuilder<'_>,
+    variant: &Variant,
+    signature: &Signature,
+    body: &Body,
+) {
+    if !variant.outermost || variant.mode == Mode::Reverse {
         return;
     }
     let (mut own, mut shadows) = (BTreeMap::new(), Vec::new());
@@ -43,17 +48,17 @@ pub(crate) fn compare(out: &mut Out<'_>, variant: &Variant, signature: &Signatur
         let Some(&array) = own.get(&number) else {
             continue;
         };
-        let dimensions = strided(out.unit, body, number);
+        let dimensions = read_stride_dimensions(out.unit, body, number);
         if !dimensions.is_empty() {
-            let fine = agree(out, [array, shadow], &dimensions);
-            end_unless(out, fine, variant, number);
+            let fine = descriptors_agree(out, [array, shadow], &dimensions);
+            stop_unless_strides_agree(out, fine, variant, number);
         }
     }
 }
 
 /// Returns the dimensions of a parameter's array whose strides are read by the function, or by a callee that
 /// receives the descriptor.
-fn strided(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
+fn read_stride_dimensions(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
     let mut seen = HashSet::new();
     let mut work: Vec<(Option<FuncId>, usize)> = vec![(None, number)];
@@ -68,14 +73,14 @@ fn strided(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
         while let Some((place, offset_bytes)) = places.pop() {
             for at in body.uses(place) {
                 match body.kind(at.op) {
-                    OpKind::Load(_) if is_member(unit, body, at.op) => {
-                        let inside = offset_bytes - FIRST_BYTES;
+                    OpKind::Load(_) if is_descriptor_member(unit, body, at.op) => {
+                        let inside = offset_bytes - FIRST_DIMENSION_OFFSET_BYTES;
                         if inside.rem_euclid(DIMENSION_BYTES) == STRIDE_BYTES {
                             found.insert(inside.div_euclid(DIMENSION_BYTES));
                         }
                     }
                     OpKind::Addr { .. } if at.index == 0 => {
-                        let moved = bytes_on(unit, body, at.op);
+                        let moved = constant_offset_bytes(unit, body, at.op);
                         let result = body.result(at.op);
                         places.extend(moved.map(|bytes| (result, offset_bytes + bytes)));
                     }
@@ -94,14 +99,14 @@ fn strided(unit: &Unit, body: &Body, number: usize) -> BTreeSet<i64> {
     found
 }
 
-fn is_member(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_descriptor_member(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
     let integer = unit.types.int_bits(body.ty(body.result(op))).is_some();
-    integer && tag.is_some_and(|tag| unit.tbaa_types[tag.access].name == MEMBER)
+    integer && tag.is_some_and(|tag| unit.tbaa_types[tag.access].name == DESCRIPTOR_MEMBER_TAG)
 }
 
 /// Returns the constant offset in bytes of an address computation; `None` if the offset is not constant.
-fn bytes_on(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
+fn constant_offset_bytes(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     let address = unit.layout.address(unit, body, op)?;
     let single = address.terms.is_empty() && address.base == body.operand(op, 0);
     single.then_some(address.offset)
@@ -109,17 +114,21 @@ fn bytes_on(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
 
 /// Builds the condition for a valid shadow: the array is absent, or the shadow has equal strides and at least
 /// equal extents. The stride of a dimension with at most one element is ignored.
-fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i64>) -> Value {
+fn descriptors_agree(
+    out: &mut DerivativeBuilder<'_>,
+    [array, shadow]: [Value; 2],
+    dimensions: &BTreeSet<i64>,
+) -> Value {
     let (ptr, long) = (out.unit.types.ptr(), out.unit.types.int(64));
-    let start = out.load(ptr, array, Space::Primal, None);
+    let start = out.load(ptr, array, MemorySpace::Primal, None);
     let start = out.build().cast(CastOp::PtrToInt, start, long);
     let zero = out.build().i64(0);
     let absent = out.build().icmp(IntPredicate::Eq, start, zero);
     let mut all = out.build().bool(true);
     for dimension in dimensions {
-        let at = FIRST_BYTES + dimension * DIMENSION_BYTES;
-        let [extent, extent_of_shadow] = both(out, [array, shadow], at + EXTENT_BYTES);
-        let [stride, stride_of_shadow] = both(out, [array, shadow], at + STRIDE_BYTES);
+        let at = FIRST_DIMENSION_OFFSET_BYTES + dimension * DIMENSION_BYTES;
+        let [extent, extent_of_shadow] = load_from_both(out, [array, shadow], at + EXTENT_BYTES);
+        let [stride, stride_of_shadow] = load_from_both(out, [array, shadow], at + STRIDE_BYTES);
         let mut b = out.build();
         let two = b.i64(2);
         let short = b.icmp(IntPredicate::Slt, extent, two);
@@ -133,9 +142,13 @@ fn agree(out: &mut Out<'_>, [array, shadow]: [Value; 2], dimensions: &BTreeSet<i
 }
 
 /// Loads the 64-bit field at `at_bytes` from both descriptors.
-fn both(out: &mut Out<'_>, descriptors: [Value; 2], at_bytes: i64) -> [Value; 2] {
+fn load_from_both(
+    out: &mut DerivativeBuilder<'_>,
+    descriptors: [Value; 2],
+    at_bytes: i64,
+) -> [Value; 2] {
     let long = out.unit.types.int(64);
-    let spaces = [Space::Primal, Space::Shadow];
+    let spaces = [MemorySpace::Primal, MemorySpace::Shadow];
     [0, 1].map(|k| {
         let bytes = out.build().i64(at_bytes);
         let place = out.build().byte_addr(descriptors[k], bytes);
@@ -144,7 +157,12 @@ fn both(out: &mut Out<'_>, descriptors: [Value; 2], at_bytes: i64) -> [Value; 2]
 }
 
 /// Ends the program with a message unless `fine` holds.
-fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, number: usize) {
+fn stop_unless_strides_agree(
+    out: &mut DerivativeBuilder<'_>,
+    fine: Value,
+    variant: &Variant,
+    number: usize,
+) {
     let function = &out.unit.functions[variant.func];
     let name = function.param_names.get(number).cloned().flatten();
     let name = name.unwrap_or_else(|| format!("argument {}", number + 1));

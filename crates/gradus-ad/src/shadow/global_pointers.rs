@@ -5,8 +5,8 @@
 //! derivative of the other mode. Each derivative therefore begins by rebinding the shadow to the shadow of
 //! the current pointee. If the pointer points to no known variable, the program ends with a message.
 
-use crate::analysis::program_facts::ClosureFacts;
-use crate::emit::builder::{Out, Space};
+use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::constants::shadow_global;
 use crate::shadow::globals::address;
 use crate::shadow::indirect_calls;
@@ -18,38 +18,39 @@ use gradus_ir::{
 
 /// Tail padding in bytes of a variable that a pointer in another variable may point to. With the padding, the
 /// end of a variable, and addresses just before the next one, never belong to another variable.
-const ROOM_BYTES: u32 = 64;
+const TAIL_PADDING_BYTES: u32 = 64;
 
 /// Reasons for ending the program.
 const WITHOUT_SHADOW: &str = "memory without a shadow";
-const UNCLEAR: &str = "the end of a variable of another file, or to the start of the next one,";
+const AMBIGUOUS_POINTEE: &str =
+    "the end of a variable of another file, or to the start of the next one,";
 
 /// Limit on the number of comparisons at the start of a derivative; more are refused.
-const MOST_COMPARISONS: usize = 1 << 12;
+const COMPARISONS_MAX: usize = 1 << 12;
 
 /// A pointer in a global variable.
-pub(crate) struct Led {
+pub(crate) struct GlobalPointerShadow {
     pub(crate) global: GlobalId,
     offset_bytes: u64,
     /// Possible pointees.
     targets: Vec<GlobalId>,
     /// Possible pointees without shadows: the shadow pointer then equals the pointer.
-    plain: Vec<GlobalId>,
+    inactive_pointees: Vec<GlobalId>,
     /// True if the pointer has no other pointee, as far as the differentiated functions show.
-    is_closed: bool,
+    has_only_known_pointees: bool,
 }
 
 /// Returns the pointers that a variant rebinds at its start.
 ///
 /// # Errors
 /// A variable whose pointers require too many comparisons with possible pointees.
-pub(crate) fn led(
+pub(crate) fn collect(
     unit: &Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
-) -> Result<Vec<Led>, Vec<Diagnostic>> {
+) -> Result<Vec<GlobalPointerShadow>, Vec<Diagnostic>> {
     let mut list = Vec::new();
-    if !variant.outermost || variant.mode == Mode::Return {
+    if !variant.outermost || variant.mode == Mode::Reverse {
         return Ok(list);
     }
     let mut comparisons = 0;
@@ -68,10 +69,10 @@ pub(crate) fn led(
                 offset_bytes: place.offset_bytes + offset_bytes as i64,
                 ..place
             };
-            let led = led_word(unit, closure, (global, offset_bytes), word);
+            let led = collect_cell(unit, closure, (global, offset_bytes), word);
             comparisons += led.as_ref().map_or(0, |led| 2 * led.targets.len());
-            if comparisons > MOST_COMPARISONS {
-                return Err(vec![too_many(unit, global)]);
+            if comparisons > COMPARISONS_MAX {
+                return Err(vec![too_many_pointers_error(unit, global)]);
             }
             list.extend(led);
         }
@@ -79,7 +80,7 @@ pub(crate) fn led(
     Ok(list)
 }
 
-fn too_many(unit: &Unit, global: GlobalId) -> Diagnostic {
+fn too_many_pointers_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
     let message = format!(
         "`{name}` holds pointers to variables, too many to lead their shadows along where they move"
@@ -89,18 +90,22 @@ fn too_many(unit: &Unit, global: GlobalId) -> Diagnostic {
     ))
 }
 
-pub(crate) fn has_shadow(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> bool {
+pub(crate) fn has_shadow(unit: &Unit, closure: &ProgramFacts, global: GlobalId) -> bool {
     let state = closure.classes.global(closure.view(unit), global);
     !unit.globals[global].constant && state == ShadowState::Real
 }
 
-fn led_word(
+fn collect_cell(
     unit: &Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     (global, offset_bytes): (GlobalId, u64),
     word: CellRef,
-) -> Option<Led> {
-    if closure.words.type_at(&closure.memory, word).has_float() {
+) -> Option<GlobalPointerShadow> {
+    if closure
+        .memory_cells
+        .type_at(&closure.memory, word)
+        .has_float()
+    {
         return None;
     }
     let class = closure.memory.pointee(word)?.class;
@@ -113,49 +118,54 @@ fn led_word(
     let (shadowed, plain): (Vec<_>, Vec<_>) =
         (targets.iter()).partition(|target| has_shadow(unit, closure, **target));
     let is_closed = targets.len() == origins.len() && closure.classes.holds_active_floats(class);
-    (!shadowed.is_empty()).then_some(Led {
+    (!shadowed.is_empty()).then_some(GlobalPointerShadow {
         global,
         offset_bytes,
         targets,
-        plain,
-        is_closed,
+        inactive_pointees: plain,
+        has_only_known_pointees: is_closed,
     })
 }
 
 /// Emits the rebinding of the shadows, for the whole batch.
-pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
+pub(crate) fn rebind(
+    out: &mut DerivativeBuilder<'_>,
+    variant: &Variant,
+    list: &[GlobalPointerShadow],
+) {
     for led in list {
         let ptr = out.unit.types.ptr();
         let at = address(out, led.global, led.offset_bytes);
-        let own = out.load(ptr, at, Space::Primal, None);
-        let mut is_known = leads_nowhere(out, own);
+        let own = out.load(ptr, at, MemorySpace::Primal, None);
+        let mut is_known = is_no_address(out, own);
         for &target in &led.targets {
-            out.unit.globals[target].room_bytes = ROOM_BYTES;
-            let (inside, _) = is_inside(out, own, target, IntPredicate::Ule);
+            out.unit.globals[target].room_bytes = TAIL_PADDING_BYTES;
+            let (inside, _) = is_in_global(out, own, target, IntPredicate::Ule);
             is_known = out.build().binary(BinaryOp::Or, is_known, inside);
         }
         for lane in 0..variant.width as usize {
             let forward = variant.mode == Mode::Forward;
             let shadow = shadow_global(out.unit, led.global, forward, lane);
             let at = address(out, shadow, led.offset_bytes);
-            let before = out.load(ptr, at, Space::Shadow, None);
+            let before = out.load(ptr, at, MemorySpace::Shadow, None);
             let mut leads = before;
             // The address one past the end of a variable belongs to the variable only if no other variable
             // starts there.
             for bound in [IntPredicate::Ule, IntPredicate::Ult] {
                 for &target in &led.targets {
-                    let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
+                    let (inside, moved) =
+                        rebound_shadow(out, own, (led, target), bound, (forward, lane));
                     leads = out.build().select(inside, moved, leads);
                 }
             }
             let place = (led, forward, lane);
-            if let Some(clear) = is_clear(out, own, [before, leads], place) {
-                end_unless(out, clear, variant, (led.global, UNCLEAR));
+            if let Some(clear) = is_unambiguous(out, own, [before, leads], place) {
+                stop_unless_rebound(out, clear, variant, (led.global, AMBIGUOUS_POINTEE));
             }
-            out.store(leads, at, Space::Shadow, None);
+            out.store(leads, at, MemorySpace::Shadow, None);
         }
-        if led.is_closed {
-            end_unless(out, is_known, variant, (led.global, WITHOUT_SHADOW));
+        if led.has_only_known_pointees {
+            stop_unless_rebound(out, is_known, variant, (led.global, WITHOUT_SHADOW));
         }
     }
 }
@@ -163,18 +173,19 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
 /// Returns true at run time unless the binding is ambiguous: the shadow points to the end of one variable's
 /// shadow, while the pointer also is the start of the next variable. Returns `None` if all possible pointees
 /// have tail padding.
-fn is_clear(
-    out: &mut Out<'_>,
+fn is_unambiguous(
+    out: &mut DerivativeBuilder<'_>,
     own: Value,
     [before, leads]: [Value; 2],
-    (led, forward, lane): (&Led, bool, usize),
+    (led, forward, lane): (&GlobalPointerShadow, bool, usize),
 ) -> Option<Value> {
     let mut clear = None;
     for &target in &led.targets {
-        if has_room(out.unit, target) {
+        if can_have_tail_padding(out.unit, target) {
             continue;
         }
-        let (end, moved) = moved_to(out, own, (led, target), IntPredicate::Eq, (forward, lane));
+        let (end, moved) =
+            rebound_shadow(out, own, (led, target), IntPredicate::Eq, (forward, lane));
         let same = out.build().icmp(IntPredicate::Eq, before, moved);
         let other = out.build().icmp(IntPredicate::Ne, before, leads);
         let both = out.build().binary(BinaryOp::And, same, other);
@@ -190,21 +201,21 @@ fn is_clear(
 }
 
 /// Returns true if a variable can have tail padding: only this file defines it.
-fn has_room(unit: &Unit, global: GlobalId) -> bool {
+fn can_have_tail_padding(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     variable.defined && matches!(variable.linkage, Linkage::Internal | Linkage::External)
 }
 
 /// Emits a test of whether a pointer points into `target`, and the corresponding shadow pointer.
-fn moved_to(
-    out: &mut Out<'_>,
+fn rebound_shadow(
+    out: &mut DerivativeBuilder<'_>,
     own: Value,
-    (led, target): (&Led, GlobalId),
+    (led, target): (&GlobalPointerShadow, GlobalId),
     bound: IntPredicate,
     (forward, lane): (bool, usize),
 ) -> (Value, Value) {
-    let (inside, offset) = is_inside(out, own, target, bound);
-    let moved = match led.plain.contains(&target) {
+    let (inside, offset) = is_in_global(out, own, target, bound);
+    let moved = match led.inactive_pointees.contains(&target) {
         true => own,
         false => {
             let of_target = shadow_global(out.unit, target, forward, lane);
@@ -219,7 +230,7 @@ fn moved_to(
 }
 
 /// Emits a test for null and for small integers of either sign, which serve as markers instead of addresses.
-fn leads_nowhere(out: &mut Out<'_>, own: Value) -> Value {
+fn is_no_address(out: &mut DerivativeBuilder<'_>, own: Value) -> Value {
     const PAGE_BYTES: i64 = 4096;
     let long = out.unit.types.int(64);
     let number = out.build().cast(CastOp::PtrToInt, own, long);
@@ -230,8 +241,8 @@ fn leads_nowhere(out: &mut Out<'_>, own: Value) -> Value {
 }
 
 /// Emits a test of whether an address lies in a variable, and the offset from the variable's start.
-fn is_inside(
-    out: &mut Out<'_>,
+fn is_in_global(
+    out: &mut DerivativeBuilder<'_>,
     own: Value,
     target: GlobalId,
     bound: IntPredicate,
@@ -247,7 +258,12 @@ fn is_inside(
 }
 
 /// Ends the program with a message if a pointer points elsewhere.
-fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, (global, why): (GlobalId, &str)) {
+fn stop_unless_rebound(
+    out: &mut DerivativeBuilder<'_>,
+    fine: Value,
+    variant: &Variant,
+    (global, why): (GlobalId, &str),
+) {
     let function = &out.unit.functions[variant.func];
     let function = function.source_name.as_ref().unwrap_or(&function.name);
     let text = format!(

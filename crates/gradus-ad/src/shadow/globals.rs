@@ -5,17 +5,17 @@
 //! initial contents would remain in the shadow and act as a cotangent in the next call. Pointers in shadows
 //! remain: they point to the shadows of the variable's pointees.
 
-use crate::analysis::program_facts::ClosureFacts;
-use crate::emit::builder::{Out, Space};
+use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::constants::shadow_global;
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Code, Diagnostic, GlobalId, Type, TypeId, Unit, Value};
 
 /// Limit on the number of floats among pointers; more are refused, because each float is cleared by a store.
-const MOST_STORES: usize = 4096;
+const STORES_MAX: usize = 4096;
 
 /// A global whose shadow is cleared.
-pub(crate) struct Cleared {
+pub(crate) struct ClearedShadow {
     pub(crate) global: GlobalId,
     /// Byte offsets and types of the floats; `None` if all bytes may be cleared.
     numbers: Option<Vec<(u64, TypeId)>>,
@@ -27,9 +27,9 @@ pub(crate) struct Cleared {
 /// Floats that cannot be distinguished from pointers, or too many floats among pointers.
 pub(crate) fn cleared(
     unit: &Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
-) -> Result<Vec<Cleared>, Vec<Diagnostic>> {
+) -> Result<Vec<ClearedShadow>, Vec<Diagnostic>> {
     if !variant.outermost || variant.mode == Mode::Augmented {
         return Ok(Vec::new());
     }
@@ -44,8 +44,8 @@ pub(crate) fn cleared(
             true => numbers(unit, ty).map(Some).ok_or(global),
         };
         match numbers {
-            Ok(numbers) => list.push(Cleared { global, numbers }),
-            Err(global) => findings.push(mixed(unit, global)),
+            Ok(numbers) => list.push(ClearedShadow { global, numbers }),
+            Err(global) => findings.push(mixed_memory_error(unit, global)),
         }
     }
     match findings.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn cleared(
     }
 }
 
-fn mixed(unit: &Unit, global: GlobalId) -> Diagnostic {
+fn mixed_memory_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
     let message =
         format!("`{name}` holds active numbers among pointers, and they cannot be told apart");
@@ -69,7 +69,7 @@ fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
     let mut found = Vec::new();
     let mut open = vec![(0, ty)];
     while let Some((at, ty)) = open.pop() {
-        if found.len() + open.len() > MOST_STORES {
+        if found.len() + open.len() > STORES_MAX {
             return None;
         }
         match unit.types.get(ty) {
@@ -85,7 +85,7 @@ fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
             Type::Array { len, elem } => {
                 // Arrays shorter than a float are padding.
                 let bytes = matches!(unit.types.get(*elem), Type::Int(8)) && *len >= 8;
-                if bytes || usize::try_from(*len).ok()? > MOST_STORES {
+                if bytes || usize::try_from(*len).ok()? > STORES_MAX {
                     return None;
                 }
                 let bytes = unit.layout.size_bytes(unit, *elem);
@@ -99,8 +99,8 @@ fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
 }
 
 /// Emits the clearing of the shadows, for the whole batch.
-pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
-    for Cleared { global, numbers } in list {
+pub(crate) fn clear(out: &mut DerivativeBuilder<'_>, variant: &Variant, list: &[ClearedShadow]) {
+    for ClearedShadow { global, numbers } in list {
         for lane in 0..variant.width as usize {
             let forward = variant.mode == Mode::Forward;
             let shadow = shadow_global(out.unit, *global, forward, lane);
@@ -110,13 +110,13 @@ pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
                     let at = address(out, shadow, 0);
                     let bytes = out.unit.layout.size_bytes(out.unit, ty);
                     let bytes = out.build().i64(bytes as i64);
-                    out.clear(at, bytes, Space::Shadow);
+                    out.zero_bytes(at, bytes, MemorySpace::Shadow);
                 }
                 Some(numbers) => {
                     for (offset, ty) in numbers {
                         let at = address(out, shadow, *offset);
                         let zero = out.build().zero(*ty);
-                        out.store(zero, at, Space::Shadow, None);
+                        out.store(zero, at, MemorySpace::Shadow, None);
                     }
                 }
             }
@@ -125,7 +125,7 @@ pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
 }
 
 /// Returns the address at an offset in a global variable.
-pub(crate) fn address(out: &mut Out<'_>, global: GlobalId, offset: u64) -> Value {
+pub(crate) fn address(out: &mut DerivativeBuilder<'_>, global: GlobalId, offset: u64) -> Value {
     let ptr = out.unit.types.ptr();
     let kind = gradus_ir::ConstKind::Global {
         global,

@@ -6,8 +6,8 @@
 //! calls: pointers with or without shadows, active floats. An inactive callee is called as it is. An unknown
 //! address ends the program with a message, because a zero derivative would be a guess.
 
-use crate::analysis::body_facts::Facts;
-use crate::emit::builder::Out;
+use crate::analysis::body_facts::BodyFacts;
+use crate::emit::builder::DerivativeBuilder;
 use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
     carries_float,
@@ -22,12 +22,12 @@ use gradus_ir::{
 pub const CALL_PREFIX: &str = "__gradus1_call_";
 
 /// Returns the variant of a function that serves indirect calls.
-pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
+pub(crate) fn indirect_variant(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
     let ty = unit.functions[func].ty;
     let args: Vec<ArgActivity> = (unit.param_types(ty).iter())
         .map(|ty| argument(unit, *ty))
         .collect();
-    let split = matches!(mode, Mode::Augmented | Mode::Return);
+    let split = matches!(mode, Mode::Augmented | Mode::Reverse);
     Variant {
         func,
         mode,
@@ -41,7 +41,7 @@ pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant
         result: result(unit, unit.result_type(ty)),
         primal_result: true,
         tape: Default::default(),
-        versions: Versions::Test,
+        versions: Versions::RuntimeCheck,
         strong_zero: caller.strong_zero,
         concurrent: false,
         outermost: false,
@@ -50,7 +50,7 @@ pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant
 
 fn argument(unit: &Unit, ty: TypeId) -> ArgActivity {
     match (unit.types.is_ptr(ty), carries_float(unit, ty)) {
-        (true, _) => ArgActivity::Maybe,
+        (true, _) => ArgActivity::MaybeDup,
         (false, true) => ArgActivity::Active,
         (false, false) => ArgActivity::Const,
     }
@@ -67,7 +67,7 @@ fn result(unit: &Unit, ty: Option<TypeId>) -> ResultActivity {
 
 /// Returns true if indirect calls of a function type can be dispatched: no aggregate argument or result holds
 /// a pointer, and the type is not variadic.
-pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
+pub(crate) fn can_dispatch(unit: &Unit, signature: TypeId) -> bool {
     let Type::Func {
         params,
         result,
@@ -76,11 +76,11 @@ pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
     else {
         return false;
     };
-    !variadic && (params.iter().chain([result])).all(|ty| !hides_pointer(unit, *ty))
+    !variadic && (params.iter().chain([result])).all(|ty| !contains_pointer(unit, *ty))
 }
 
 /// Returns true if an aggregate type holds a pointer.
-fn hides_pointer(unit: &Unit, ty: TypeId) -> bool {
+fn contains_pointer(unit: &Unit, ty: TypeId) -> bool {
     let mut stack = match unit.types.get(ty) {
         Type::Ptr(_) => Vec::new(),
         _ => vec![ty],
@@ -107,26 +107,26 @@ pub(crate) struct Dispatch {
 }
 
 /// Returns the dispatch function of an indirect call; `None` if no possible callee is known.
-pub(crate) fn function(
+pub(crate) fn dispatch_function(
     unit: &mut Unit,
-    facts: &Facts<'_>,
+    facts: &BodyFacts<'_>,
     op: Op,
     mode: Mode,
     caller: &Variant,
 ) -> Option<Dispatch> {
     let targets = facts.pointer_targets(op)?.to_vec();
     let &(first, _) = targets.first()?;
-    let signature = by_address(unit, first, mode, caller).signature(unit);
+    let signature = indirect_variant(unit, first, mode, caller).signature(unit);
     let mut needs = Vec::new();
     for &(func, active) in &targets {
         if active {
-            needs.push(by_address(unit, func, mode, caller));
+            needs.push(indirect_variant(unit, func, mode, caller));
         }
     }
     let name = format!(
         "{CALL_PREFIX}{}_{}",
         gradus_ir::Entity::index(op),
-        by_address(unit, caller.func, mode, caller).symbol(unit)
+        indirect_variant(unit, caller.func, mode, caller).symbol(unit)
     );
     if let Some(func) = unit.function(&name) {
         return Some(Dispatch {
@@ -143,13 +143,13 @@ pub(crate) fn function(
     let result_ty = given.unwrap_or_else(|| unit.types.void());
     let ty = unit.types.func(result_ty, params.clone());
     let mut body = Body::new(&params);
-    let mut maker = Maker {
+    let mut maker = DispatchBuilder {
         signature: &signature,
-        given,
+        result_ty: given,
         message: message(unit, facts, op),
         b: Builder::new(unit, &mut body),
     };
-    maker.choose(&targets, &needs);
+    maker.emit_comparisons(&targets, &needs);
     let func = unit.define(name, ty, Linkage::Internal, body);
     Some(Dispatch {
         func,
@@ -159,24 +159,24 @@ pub(crate) fn function(
 }
 
 /// Returns the function that ends the program at a call that cannot be dispatched.
-pub(crate) fn stop(unit: &mut Unit, facts: &Facts<'_>, op: Op) -> FuncId {
+pub(crate) fn unknown_callee_stop(unit: &mut Unit, facts: &BodyFacts<'_>, op: Op) -> FuncId {
     let text = message(unit, facts, op);
-    stop_saying(unit, &text)
+    stop_with_message(unit, &text)
 }
 
 /// Returns a function that prints `text` and ends the program.
-pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
+pub(crate) fn stop_with_message(unit: &mut Unit, text: &str) -> FuncId {
     let void = unit.types.void();
     let ty = unit.types.func(void, vec![]);
     let mut body = Body::new(&[]);
-    leads_elsewhere(&mut Builder::new(unit, &mut body), text);
+    emit_stop(&mut Builder::new(unit, &mut body), text);
     let name = unit.fresh_name(&format!("{CALL_PREFIX}none"));
     unit.define(name, ty, Linkage::Internal, body)
 }
 
 /// Emits a test that prints `text` and ends the program unless `fine` is true.
-pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
-    let stop = stop_saying(out.unit, text);
+pub(crate) fn stop_unless(out: &mut DerivativeBuilder<'_>, fine: Value, text: &str) {
+    let stop = stop_with_message(out.unit, text);
     let mut b = out.build();
     let (_, yes, no) = b.if_(fine, &[]);
     let back = b.set_insertion_end(yes);
@@ -188,7 +188,7 @@ pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
 }
 
 /// Returns the message for an unknown callee address.
-fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
+fn message(unit: &Unit, facts: &BodyFacts<'_>, op: Op) -> String {
     let place = match unit.span(facts.body.ops[op].loc) {
         Some(span) => format!("{}:{}: ", span.file, span.line),
         None => String::new(),
@@ -198,16 +198,16 @@ fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
     )
 }
 
-struct Maker<'a> {
+struct DispatchBuilder<'a> {
     signature: &'a Signature,
-    given: Option<TypeId>,
+    result_ty: Option<TypeId>,
     message: String,
     b: Builder<'a>,
 }
 
-impl Maker<'_> {
+impl DispatchBuilder<'_> {
     /// Emits one comparison per target, each within the `else` arm of the comparison before.
-    fn choose(&mut self, targets: &[(FuncId, bool)], needs: &[Variant]) {
+    fn emit_comparisons(&mut self, targets: &[(FuncId, bool)], needs: &[Variant]) {
         let address = self.b.body.params()[0];
         let mut variants = needs.iter();
         let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
@@ -219,7 +219,7 @@ impl Maker<'_> {
             }
             let other = self.b.func(func);
             let same = self.b.icmp(IntPredicate::Eq, address, other);
-            let results: Vec<TypeId> = self.given.into_iter().collect();
+            let results: Vec<TypeId> = self.result_ty.into_iter().collect();
             let (op, yes, no) = self.b.if_(same, &results);
             let outside = self.b.set_insertion_end(yes);
             let value = match (active, variants.as_slice().first()) {
@@ -227,13 +227,13 @@ impl Maker<'_> {
                     variants.next();
                     self.derivative(variant)
                 }
-                _ => self.as_it_is(func),
+                _ => self.call_inactive(func),
             };
             self.b.yield_(value.as_slice());
             self.b.set_insertion_end(no);
             open.push((op, outside));
         }
-        leads_elsewhere(&mut self.b, &self.message);
+        emit_stop(&mut self.b, &self.message);
         while let Some((op, outside)) = open.pop() {
             self.b.restore_insertion_point(outside);
             let value = self.b.body.results(op).first().copied();
@@ -252,7 +252,7 @@ impl Maker<'_> {
     }
 
     /// Calls an inactive function directly. The shadow of each pointer result is the pointer itself.
-    fn as_it_is(&mut self, func: FuncId) -> Option<Value> {
+    fn call_inactive(&mut self, func: FuncId) -> Option<Value> {
         let is_return = self
             .signature
             .params
@@ -280,7 +280,7 @@ impl Maker<'_> {
             [] => None,
             [one] => Some(*one),
             several => {
-                let ty = self.given?;
+                let ty = self.result_ty?;
                 let mut whole = self.b.poison(ty);
                 for (number, &value) in several.iter().enumerate() {
                     whole = self.b.insert(whole, value, &[number as u32]);
@@ -292,7 +292,7 @@ impl Maker<'_> {
 }
 
 /// Prints a message and ends the program.
-fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
+fn emit_stop(b: &mut Builder<'_>, message: &str) {
     let (ptr, int, long) = (
         b.unit.types.ptr(),
         b.unit.types.int(32),

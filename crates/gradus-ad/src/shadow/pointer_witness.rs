@@ -11,8 +11,8 @@
 //! # Invariants
 //! Outside of derivatives, the shadow of a stored pointer belongs to the pointer in the witness.
 
-use crate::analysis::program_facts::ClosureFacts;
-use crate::emit::builder::{Out, Space};
+use crate::analysis::program_facts::ProgramFacts;
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::constants::{shadow_global, witness_global};
 use crate::shadow::global_pointers::has_shadow;
 use crate::shadow::globals::address;
@@ -21,10 +21,10 @@ use gradus_analysis::{CellRef, MemoryOrigin};
 use gradus_ir::{BinaryOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
 
 /// Limit on the number of strided ranges of pointers in a variable: each range is emitted as a loop.
-const STRETCH_MAX: usize = 256;
+const RANGES_MAX: usize = 256;
 
 /// A strided range of pointers in a global variable.
-pub(crate) struct Kept {
+pub(crate) struct StridedPointers {
     pub(crate) global: GlobalId,
     start_bytes: u64,
     stride_bytes: u64,
@@ -35,27 +35,27 @@ pub(crate) struct Kept {
 ///
 /// # Errors
 /// GRD0033: a variable whose pointers lie at too many uneven distances.
-pub(crate) fn kept(
+pub(crate) fn collect_checked_pointers(
     unit: &Unit,
-    closure: &ClosureFacts,
+    closure: &ProgramFacts,
     variant: &Variant,
-) -> Result<Vec<Kept>, Vec<Diagnostic>> {
+) -> Result<Vec<StridedPointers>, Vec<Diagnostic>> {
     let mut list = Vec::new();
-    if !variant.outermost || variant.mode == Mode::Return {
+    if !variant.outermost || variant.mode == Mode::Reverse {
         return Ok(list);
     }
     for &global in closure.closure.globals() {
-        let offsets = offsets(unit, closure, global);
-        let stretches = stretches(global, &offsets);
-        if stretches.len() > STRETCH_MAX {
-            return Err(vec![too_uneven(unit, global)]);
+        let offsets = checked_pointer_offsets(unit, closure, global);
+        let stretches = group_into_ranges(global, &offsets);
+        if stretches.len() > RANGES_MAX {
+            return Err(vec![too_many_ranges_error(unit, global)]);
         }
         list.extend(stretches);
     }
     Ok(list)
 }
 
-fn too_uneven(unit: &Unit, global: GlobalId) -> Diagnostic {
+fn too_many_ranges_error(unit: &Unit, global: GlobalId) -> Diagnostic {
     let name = &unit.globals[global].name;
     let message = format!("`{name}` keeps pointers at too many uneven distances");
     Diagnostic::error(Code::Outlives, message).help(format!(
@@ -64,7 +64,7 @@ fn too_uneven(unit: &Unit, global: GlobalId) -> Diagnostic {
 }
 
 /// Returns the byte offsets of the pointers in a variable whose shadows a derivative may dereference.
-fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
+fn checked_pointer_offsets(unit: &Unit, closure: &ProgramFacts, global: GlobalId) -> Vec<u64> {
     let place = closure.memory.global(global);
     let place =
         place.filter(|_| has_shadow(unit, closure, global) && closure.holds_pointers(global));
@@ -80,7 +80,12 @@ fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
             ..place
         };
         let to = closure.memory.pointee(word);
-        let to = to.filter(|_| !closure.words.type_at(&closure.memory, word).has_float());
+        let to = to.filter(|_| {
+            !closure
+                .memory_cells
+                .type_at(&closure.memory, word)
+                .has_float()
+        });
         to.is_some_and(|to| {
             let mut origins = closure.memory.get(to.class).origins.iter();
             origins.any(|origin| match origin {
@@ -99,8 +104,8 @@ fn offsets(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> Vec<u64> {
 }
 
 /// Groups offsets into strided ranges.
-fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
-    let mut list: Vec<Kept> = Vec::new();
+fn group_into_ranges(global: GlobalId, offsets: &[u64]) -> Vec<StridedPointers> {
+    let mut list: Vec<StridedPointers> = Vec::new();
     for &offset in offsets {
         match list.last_mut() {
             Some(last) if last.count == 1 => {
@@ -110,7 +115,7 @@ fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
             Some(last) if offset == last.start_bytes + last.count * last.stride_bytes => {
                 last.count += 1;
             }
-            _ => list.push(Kept {
+            _ => list.push(StridedPointers {
                 global,
                 start_bytes: offset,
                 stride_bytes: 0,
@@ -123,7 +128,11 @@ fn stretches(global: GlobalId, offsets: &[u64]) -> Vec<Kept> {
 
 /// Emits, at the start of a derivative, the reset of stale shadows: the shadow of a pointer that differs from
 /// its witness becomes null, in the whole batch.
-pub(crate) fn forget_replaced(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
+pub(crate) fn reset_stale_shadows(
+    out: &mut DerivativeBuilder<'_>,
+    variant: &Variant,
+    list: &[StridedPointers],
+) {
     let forward = variant.mode == Mode::Forward;
     for kept in list {
         let shadows = (0..variant.width as usize)
@@ -131,59 +140,72 @@ pub(crate) fn forget_replaced(out: &mut Out<'_>, variant: &Variant, list: &[Kept
             .collect::<Vec<_>>();
         for_each(out, kept, |out, offset| {
             let ptr = out.unit.types.ptr();
-            let [own, then] = pair(out, kept.global, forward, offset);
-            let own = out.load(ptr, own, Space::Primal, None);
-            let then = out.load(ptr, then, Space::Shadow, None);
+            let [own, then] = pointer_and_witness(out, kept.global, forward, offset);
+            let own = out.load(ptr, own, MemorySpace::Primal, None);
+            let then = out.load(ptr, then, MemorySpace::Shadow, None);
             let is_same = out.build().icmp(IntPredicate::Eq, own, then);
             let null = out.build().zero(ptr);
             for &shadow in &shadows {
                 let at = place(out, shadow, offset);
-                let before = out.load(ptr, at, Space::Shadow, None);
+                let before = out.load(ptr, at, MemorySpace::Shadow, None);
                 let after = out.build().select(is_same, before, null);
-                out.store(after, at, Space::Shadow, None);
+                out.store(after, at, MemorySpace::Shadow, None);
             }
         });
     }
 }
 
 /// Emits, at the end of the forward pass, the copy of the pointers to the witnesses.
-pub(crate) fn note(out: &mut Out<'_>, variant: &Variant, list: &[Kept]) {
+pub(crate) fn update_witnesses(
+    out: &mut DerivativeBuilder<'_>,
+    variant: &Variant,
+    list: &[StridedPointers],
+) {
     let forward = variant.mode == Mode::Forward;
     for kept in list {
         for_each(out, kept, |out, offset| {
             let ptr = out.unit.types.ptr();
-            let [own, then] = pair(out, kept.global, forward, offset);
-            let own = out.load(ptr, own, Space::Primal, None);
-            out.store(own, then, Space::Shadow, None);
+            let [own, then] = pointer_and_witness(out, kept.global, forward, offset);
+            let own = out.load(ptr, own, MemorySpace::Primal, None);
+            out.store(own, then, MemorySpace::Shadow, None);
         });
     }
 }
 
 /// Returns the addresses of a pointer and of its witness.
-fn pair(out: &mut Out<'_>, global: GlobalId, forward: bool, offset: Value) -> [Value; 2] {
+fn pointer_and_witness(
+    out: &mut DerivativeBuilder<'_>,
+    global: GlobalId,
+    forward: bool,
+    offset: Value,
+) -> [Value; 2] {
     let witness = witness_global(out.unit, global, forward);
     [global, witness].map(|global| place(out, global, offset))
 }
 
-fn place(out: &mut Out<'_>, global: GlobalId, offset: Value) -> Value {
+fn place(out: &mut DerivativeBuilder<'_>, global: GlobalId, offset: Value) -> Value {
     let start = address(out, global, 0);
     out.build().byte_addr(start, offset)
 }
 
 /// Emits `make` for the byte offset of each pointer.
-fn for_each(out: &mut Out<'_>, kept: &Kept, make: impl FnOnce(&mut Out<'_>, Value)) {
+fn for_each(
+    out: &mut DerivativeBuilder<'_>,
+    kept: &StridedPointers,
+    make: impl FnOnce(&mut DerivativeBuilder<'_>, Value),
+) {
     let start = out.build().i64(kept.start_bytes as i64);
     if kept.count == 1 {
         return make(out, start);
     }
     let count = out.build().i64(kept.count as i64);
     let (_, region) = out.build().for_(count, &[]);
-    let outside = std::mem::replace(&mut out.place, (region, None));
+    let outside = std::mem::replace(&mut out.insertion_point, (region, None));
     let index = out.body.region_params(region)[0];
     let stride = out.build().i64(kept.stride_bytes as i64);
     let moved = out.build().binary(BinaryOp::Mul, index, stride);
     let offset = out.build().add(start, moved);
     make(out, offset);
     out.build().yield_(&[]);
-    out.place = outside;
+    out.insertion_point = outside;
 }

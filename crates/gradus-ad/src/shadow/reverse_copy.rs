@@ -6,14 +6,14 @@
 //! `memmove` may overlap: the function reads and clears all of `to` before the first addition to `from`.
 
 use crate::emit::libc;
-use crate::shadow::tangent_ops::SUM_IN_MEMORY;
+use crate::shadow::tangent_ops::MEMORY_SUM_FLAGS;
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value,
 };
 
 /// Returns the function `(to, from, bytes)` for floats of one format.
-pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
+pub fn reverse_copy_function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
     let how = if overlap { "move" } else { "copy" };
     let name = format!(
         "__gradus1_{how}_back_{}",
@@ -39,10 +39,10 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
     if !overlap || is_planted(Mutant::OverlappingCopyElementwise) {
         each(b, count, |b, i| {
             let taken = take(b, number, to, i);
-            give(b, number, from, i, taken);
+            accumulate_element(b, number, from, i, taken);
         });
     } else {
-        let saved = libc::block(b, bytes);
+        let saved = libc::private_block(b, bytes);
         each(b, count, |b, i| {
             let taken = take(b, number, to, i);
             let at = b.addr(number, saved, i);
@@ -51,7 +51,7 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
         each(b, count, |b, i| {
             let at = b.addr(number, saved, i);
             let taken = b.load(number, at);
-            give(b, number, from, i, taken);
+            accumulate_element(b, number, from, i, taken);
         });
         let free = libc::free_function(b.unit);
         b.call(free, &[saved]);
@@ -78,13 +78,13 @@ fn take(b: &mut Builder<'_>, number: TypeId, to: Value, i: Value) -> Value {
     taken
 }
 
-fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value) {
+fn accumulate_element(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value) {
     let at = b.addr(number, from, i);
     let old = b.load(number, at);
     let sum = match is_planted(Mutant::CopyReplacesAdjoints) {
         true => taken,
         false => {
-            b.fast_math = SUM_IN_MEMORY;
+            b.fast_math = MEMORY_SUM_FLAGS;
             let sum = b.fadd(old, taken);
             b.fast_math = Flags::NONE;
             sum

@@ -3,37 +3,43 @@
 //! A tangent or adjoint has the type of its primal value. Float parts carry derivatives; other parts are
 //! zero. The adjoint of an integer that carries floats in bit ranges carries adjoints in equal bit ranges.
 
-use crate::analysis::body_facts::Facts;
-use crate::analysis::body_facts::FloatLane;
-use crate::emit::builder::Out;
+use crate::analysis::body_facts::BodyFacts;
+use crate::analysis::body_facts::FloatBitRange;
+use crate::emit::builder::DerivativeBuilder;
 use gradus_ir::externals::ReduceFn;
 use gradus_ir::{AttrSet, BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
 /// Emits the sum of two adjoints of `of`. The source prescribes no order of adjoint accumulation: the sum may
 /// be reassociated.
-pub fn accumulate(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
+pub fn accumulate(
+    out: &mut DerivativeBuilder<'_>,
+    facts: &BodyFacts<'_>,
+    of: Value,
+    a: Value,
+    b: Value,
+) -> Value {
     with_flags(out, Flags::REASSOC, |out| add(out, facts, of, a, b))
 }
 
 /// Emits the sum of the value in shadow memory and an adjoint of `of`. If the memory was just cleared, the
 /// sum folds to the adjoint.
 pub fn accumulate_in_memory(
-    out: &mut Out<'_>,
-    facts: &Facts<'_>,
+    out: &mut DerivativeBuilder<'_>,
+    facts: &BodyFacts<'_>,
     of: Value,
     old: Value,
     more: Value,
 ) -> Value {
-    with_flags(out, SUM_IN_MEMORY, |out| add(out, facts, of, old, more))
+    with_flags(out, MEMORY_SUM_FLAGS, |out| add(out, facts, of, old, more))
 }
 
 /// Emits the sum of [`accumulate_in_memory`] for floats or float vectors.
-pub fn accumulate_floats(out: &mut Out<'_>, old: Value, more: Value) -> Value {
-    with_flags(out, SUM_IN_MEMORY, |out| out.build().fadd(old, more))
+pub fn accumulate_floats(out: &mut DerivativeBuilder<'_>, old: Value, more: Value) -> Value {
+    with_flags(out, MEMORY_SUM_FLAGS, |out| out.build().fadd(old, more))
 }
 
 /// Emits the sum of the lanes of a float vector, in any order.
-pub fn sum_of_lanes(out: &mut Out<'_>, vector: Value) -> Value {
+pub fn sum_of_lanes(out: &mut DerivativeBuilder<'_>, vector: Value) -> Value {
     let ty = out.body.ty(vector);
     let elem = out.unit.types.scalar(ty);
     let name = ReduceFn::sum_symbol(out.unit, ty);
@@ -48,7 +54,11 @@ pub fn sum_of_lanes(out: &mut Out<'_>, vector: Value) -> Value {
     sum
 }
 
-fn with_flags(out: &mut Out<'_>, flags: Flags, make: impl FnOnce(&mut Out<'_>) -> Value) -> Value {
+fn with_flags(
+    out: &mut DerivativeBuilder<'_>,
+    flags: Flags,
+    make: impl FnOnce(&mut DerivativeBuilder<'_>) -> Value,
+) -> Value {
     let fast = out.fast;
     out.fast = fast.with(flags);
     let sum = make(out);
@@ -59,19 +69,25 @@ fn with_flags(out: &mut Out<'_>, flags: Flags, make: impl FnOnce(&mut Out<'_>) -
 /// Fast-math flags of sums in shadow memory: reassociation, and an insignificant sign of zero. Sums of SSA
 /// values carry no `nsz`, which would gain nothing: LLVM's compile time for long sums with both flags is
 /// superlinear.
-pub const SUM_IN_MEMORY: Flags = Flags::REASSOC.with(Flags::NSZ);
+pub const MEMORY_SUM_FLAGS: Flags = Flags::REASSOC.with(Flags::NSZ);
 
 /// Emits the sum of two adjoints of `of` without further flags.
-fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
+fn add(
+    out: &mut DerivativeBuilder<'_>,
+    facts: &BodyFacts<'_>,
+    of: Value,
+    a: Value,
+    b: Value,
+) -> Value {
     let ty = out.body.ty(a);
-    if let Some(lanes) = facts.lanes(of).map(<[FloatLane]>::to_vec) {
-        return add_lanes(out, &lanes, a, b);
+    if let Some(lanes) = facts.float_bit_ranges(of).map(<[FloatBitRange]>::to_vec) {
+        return add_bit_ranges(out, &lanes, a, b);
     }
     add_typed(out, ty, a, b)
 }
 
 /// Emits the member-wise sum of two adjoints of type `ty`.
-pub fn add_typed(out: &mut Out<'_>, ty: TypeId, a: Value, b: Value) -> Value {
+pub fn add_typed(out: &mut DerivativeBuilder<'_>, ty: TypeId, a: Value, b: Value) -> Value {
     if is_zero(out, a) {
         return b;
     }
@@ -85,18 +101,18 @@ pub fn add_typed(out: &mut Out<'_>, ty: TypeId, a: Value, b: Value) -> Value {
         }
         Type::Struct { fields, .. } => {
             let parts: Vec<u32> = (0..fields.len() as u32).collect();
-            add_parts(out, a, b, &parts)
+            add_members(out, a, b, &parts)
         }
         Type::Array { len, .. } => {
             let parts: Vec<u32> = (0..len as u32).collect();
-            add_parts(out, a, b, &parts)
+            add_members(out, a, b, &parts)
         }
         _ => a,
     }
 }
 
 /// Emits sums of aggregate members. The recursion depth is the nesting of types, which the source bounds.
-fn add_parts(out: &mut Out<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
+fn add_members(out: &mut DerivativeBuilder<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
     let mut sum = a;
     for &part in parts {
         let (x, y) = (
@@ -110,7 +126,12 @@ fn add_parts(out: &mut Out<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
     sum
 }
 
-fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Value {
+fn add_bit_ranges(
+    out: &mut DerivativeBuilder<'_>,
+    lanes: &[FloatBitRange],
+    a: Value,
+    b: Value,
+) -> Value {
     let ty = out.body.ty(a);
     if let (Type::Vector { elem, len, .. }, [first, ..]) = (out.unit.types.get(ty).clone(), lanes) {
         return add_as_floats(out, (elem, len), first.kind, a, b);
@@ -120,12 +141,12 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
     let whole = out.unit.types.int_bits(ty) == Some(bits);
     let mut sum = if whole { out.build().zero(ty) } else { a };
     for lane in lanes {
-        let x = lane_float(out, lane, a);
-        let y = lane_float(out, lane, b);
+        let x = extract_bit_range(out, lane, a);
+        let y = extract_bit_range(out, lane, b);
         let total = out.build().fadd(x, y);
-        let placed = float_lane(out, lane, total, ty);
+        let placed = insert_bit_range(out, lane, total, ty);
         if !whole {
-            let old = float_lane(out, lane, x, ty);
+            let old = insert_bit_range(out, lane, x, ty);
             sum = out.build().binary(BinaryOp::Xor, sum, old);
         }
         sum = out.build().binary(BinaryOp::Or, sum, placed);
@@ -136,7 +157,7 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
 /// Emits the sum of two integer vectors whose bit ranges are floats of one format at the elements of a float
 /// vector. Other parts are zero, as floats too.
 fn add_as_floats(
-    out: &mut Out<'_>,
+    out: &mut DerivativeBuilder<'_>,
     (elem, len): (TypeId, u32),
     kind: FloatKind,
     a: Value,
@@ -155,9 +176,13 @@ fn add_as_floats(
 }
 
 /// Extracts the float in a bit range of an integer.
-pub fn lane_float(out: &mut Out<'_>, lane: &FloatLane, value: Value) -> Value {
+pub fn extract_bit_range(
+    out: &mut DerivativeBuilder<'_>,
+    lane: &FloatBitRange,
+    value: Value,
+) -> Value {
     let ty = out.body.ty(value);
-    let shift = out.build().int(ty, i128::from(lane.bit));
+    let shift = out.build().int(ty, i128::from(lane.start_bit));
     let moved = out.build().binary(BinaryOp::LShr, value, shift);
     let bits = out.unit.types.int(lane.kind.bits());
     let cut = out.build().cast(CastOp::Trunc, moved, bits);
@@ -166,16 +191,21 @@ pub fn lane_float(out: &mut Out<'_>, lane: &FloatLane, value: Value) -> Value {
 }
 
 /// Returns an integer of type `ty` with a float in one bit range and zeros elsewhere.
-pub fn float_lane(out: &mut Out<'_>, lane: &FloatLane, float: Value, ty: TypeId) -> Value {
+pub fn insert_bit_range(
+    out: &mut DerivativeBuilder<'_>,
+    lane: &FloatBitRange,
+    float: Value,
+    ty: TypeId,
+) -> Value {
     let bits = out.unit.types.int(lane.kind.bits());
     let raw = out.build().cast(CastOp::BitCast, float, bits);
     let wide = out.build().cast(CastOp::ZExt, raw, ty);
-    let shift = out.build().int(ty, i128::from(lane.bit));
+    let shift = out.build().int(ty, i128::from(lane.start_bit));
     out.build().binary(BinaryOp::Shl, wide, shift)
 }
 
 /// Returns true if a value is the constant zero, of either sign or of any aggregate type.
-pub fn is_zero(out: &Out<'_>, value: Value) -> bool {
+pub fn is_zero(out: &DerivativeBuilder<'_>, value: Value) -> bool {
     use gradus_ir::ConstKind;
     let Some(id) = out.body.as_const(value) else {
         return false;
@@ -192,7 +222,7 @@ pub fn is_zero(out: &Out<'_>, value: Value) -> bool {
 }
 
 /// Emits a select of `part` if `guard` holds, else zero.
-pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
+pub fn select_guarded(out: &mut DerivativeBuilder<'_>, guard: Option<Value>, part: Value) -> Value {
     let Some(guard) = guard else { return part };
     let ty = out.body.ty(part);
     let zero = out.build().zero(ty);
@@ -200,7 +230,7 @@ pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
 }
 
 /// Returns one, in the type of a seed; `None` for types other than floats.
-pub fn unit_seed(out: &mut Out<'_>, seed: Value) -> Option<Value> {
+pub fn unit_seed(out: &mut DerivativeBuilder<'_>, seed: Value) -> Option<Value> {
     let ty = out.body.ty(seed);
     out.unit.types.float_kind(ty)?;
     Some(out.build().float(ty, 1.0))
@@ -208,7 +238,7 @@ pub fn unit_seed(out: &mut Out<'_>, seed: Value) -> Option<Value> {
 
 /// Emits the strong-zero form: a select of `part` if `factor` (seed or partial derivative) is non-zero, else
 /// zero.
-pub fn strong(out: &mut Out<'_>, factor: Value, part: Value) -> Value {
+pub fn strong_product(out: &mut DerivativeBuilder<'_>, factor: Value, part: Value) -> Value {
     let ty = out.body.ty(factor);
     if out.body.ty(part) != ty || out.unit.types.float_kind(ty).is_none() {
         return part;

@@ -7,7 +7,7 @@
 //! Cells before the first period (the head of a struct that ends in an array) go first, and only where the
 //! ends cannot overlap.
 
-use crate::emit::builder::{Out, Space};
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::shadow::tangent_ops;
 use crate::tape::layout::widen;
 use gradus_analysis::{CopiedWord, LaneKind, Period};
@@ -16,9 +16,9 @@ use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
 
 /// The memory cells of a copy.
 #[derive(Debug)]
-pub struct WordCopy {
+pub struct TypedCopy {
     /// All cells, or the head and the first period, in order.
-    pub words: Vec<CopiedWord>,
+    pub cells: Vec<CopiedWord>,
     /// Period of the cells, up to the size of the copy.
     pub period: Option<Period>,
     /// True if the two ends may overlap.
@@ -27,9 +27,9 @@ pub struct WordCopy {
 
 /// Treatment of float cells in the shadow copy.
 #[derive(Clone, Copy, Debug)]
-pub enum Numbers {
+pub enum FloatCopy {
     /// No copy: reverse mode.
-    Stay,
+    Skip,
     /// Zero: the source is inactive.
     Zero,
     /// The source's tangent under the condition, if any, else zero.
@@ -38,30 +38,37 @@ pub enum Numbers {
 
 /// Start of a period: addresses in the shadows of both ends, and the remaining bytes if fewer than a period
 /// may remain.
-struct Start {
+struct PeriodStart {
     to: Value,
     from: Value,
-    left: Option<Value>,
+    remaining: Option<Value>,
 }
 
-impl WordCopy {
+impl TypedCopy {
     /// Emits the copy of pointer cells in shadow memory, and of float cells as `numbers` specifies.
-    pub fn make(&self, out: &mut Out<'_>, to: Value, from: Value, bytes: Value, numbers: Numbers) {
-        let moved = |out: &mut Out<'_>, kind| match (kind, numbers) {
+    pub fn make(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        to: Value,
+        from: Value,
+        bytes: Value,
+        numbers: FloatCopy,
+    ) {
+        let moved = |out: &mut DerivativeBuilder<'_>, kind| match (kind, numbers) {
             (LaneKind::Pointer, _) => Some(out.unit.types.ptr()),
-            (LaneKind::Float(_), Numbers::Stay) => None,
+            (LaneKind::Float(_), FloatCopy::Skip) => None,
             (LaneKind::Float(kind), _) => Some(out.unit.types.float(kind)),
         };
         self.run(out, [to, from], bytes, false, |out, start, words| {
-            for group in self.groups(words) {
+            for group in self.cell_groups(words) {
                 let mut read = Vec::new();
                 for &word in group {
                     if let Some(ty) = moved(out, word.kind) {
-                        read.push((word, start.read(out, word, ty, numbers)));
+                        read.push((word, start.read_cell(out, word, ty, numbers)));
                     }
                 }
                 for (word, value) in read {
-                    start.when_there(out, word, None, |out| {
+                    start.if_included(out, word, None, |out| {
                         let at = address(out, start.to, word);
                         let store = out.build().store(value, at);
                         out.set_align(store, 1);
@@ -76,7 +83,7 @@ impl WordCopy {
     /// the condition `real`.
     pub fn undo(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         to: Value,
         from: Option<Value>,
         bytes: Value,
@@ -88,7 +95,7 @@ impl WordCopy {
             bytes,
             true,
             |out, start, words| {
-                for group in self.groups(words) {
+                for group in self.cell_groups(words) {
                     let mut taken = Vec::new();
                     for &word in group {
                         if let LaneKind::Float(kind) = word.kind {
@@ -101,7 +108,7 @@ impl WordCopy {
                     }
                     when(out, real, None, |out| {
                         for (word, adjoint) in taken {
-                            start.give(out, word, adjoint);
+                            start.accumulate_cell(out, word, adjoint);
                         }
                         None
                     });
@@ -111,15 +118,15 @@ impl WordCopy {
     }
 
     /// Returns groups of cells: all cells of a group are read before any of them is written.
-    fn groups<'w>(&self, words: &'w [CopiedWord]) -> impl Iterator<Item = &'w [CopiedWord]> {
-        let size = match self.overlaps() {
+    fn cell_groups<'w>(&self, words: &'w [CopiedWord]) -> impl Iterator<Item = &'w [CopiedWord]> {
+        let size = match self.may_overlap() {
             true => words.len(),
             false => 1,
         };
         words.chunks(size.max(1))
     }
 
-    fn overlaps(&self) -> bool {
+    fn may_overlap(&self) -> bool {
         self.overlap && !is_planted(Mutant::OverlappingCopyElementwise)
     }
 
@@ -127,31 +134,43 @@ impl WordCopy {
     /// its reversal.
     fn run(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         [to, from]: [Value; 2],
         bytes: Value,
         backwards: bool,
-        mut make: impl FnMut(&mut Out<'_>, &Start, &[CopiedWord]),
+        mut make: impl FnMut(&mut DerivativeBuilder<'_>, &PeriodStart, &[CopiedWord]),
     ) {
         let Some(period) = self.period else {
             let left = None;
-            return make(out, &Start { to, from, left }, &self.words);
+            return make(
+                out,
+                &PeriodStart {
+                    to,
+                    from,
+                    remaining: left,
+                },
+                &self.cells,
+            );
         };
         let mut bytes = widen(out, bytes);
         let left = Some(bytes);
-        let mut start = Start { to, from, left };
+        let mut start = PeriodStart {
+            to,
+            from,
+            remaining: left,
+        };
         let is_head = |word: &CopiedWord| word.offset_bytes < period.from_bytes;
-        let (head, repeated) = self.words.split_at(self.words.partition_point(is_head));
+        let (head, repeated) = self.cells.split_at(self.cells.partition_point(is_head));
         if period.from_bytes > 0 {
             make(out, &start, head);
-            (start, bytes) = start.behind(out, period.from_bytes, bytes);
+            (start, bytes) = start.after_head(out, period.from_bytes, bytes);
         }
         let in_period = |word: &CopiedWord| CopiedWord {
             offset_bytes: word.offset_bytes - period.from_bytes,
             ..*word
         };
         let words: Vec<CopiedWord> = repeated.iter().map(in_period).collect();
-        let from_last = self.overlaps().then(|| match backwards {
+        let from_last = self.may_overlap().then(|| match backwards {
             true => out.build().icmp(IntPredicate::Ult, to, from),
             false => out.build().icmp(IntPredicate::Ugt, to, from),
         });
@@ -160,19 +179,24 @@ impl WordCopy {
     }
 }
 
-impl Start {
+impl PeriodStart {
     /// Returns the start and the size of the bytes after the first `head` bytes; the size is zero if no bytes
     /// remain.
-    fn behind(&self, out: &mut Out<'_>, head: u64, bytes: Value) -> (Start, Value) {
+    fn after_head(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        head: u64,
+        bytes: Value,
+    ) -> (PeriodStart, Value) {
         let head = out.build().i64(head as i64);
         let more = out.build().icmp(IntPredicate::Ugt, bytes, head);
         let rest = out.build().binary(BinaryOp::Sub, bytes, head);
         let none = out.build().i64(0);
         let rest = out.build().select(more, rest, none);
-        let start = Start {
+        let start = PeriodStart {
             to: out.build().byte_addr(self.to, head),
             from: out.build().byte_addr(self.from, head),
-            left: Some(rest),
+            remaining: Some(rest),
         };
         (start, rest)
     }
@@ -180,17 +204,17 @@ impl Start {
     /// Runs `make` for each period, starting with the last period if `from_last` holds.
     fn each_period(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         [bytes, period]: [Value; 2],
         from_last: Option<Value>,
-        make: impl FnOnce(&mut Out<'_>, &Start),
+        make: impl FnOnce(&mut DerivativeBuilder<'_>, &PeriodStart),
     ) {
         let one = out.build().i64(1);
         let most = out.build().binary(BinaryOp::Sub, period, one);
         let up = out.build().binary(BinaryOp::Add, bytes, most);
         let count = out.build().binary(BinaryOp::UDiv, up, period);
         let (_, region) = out.build().for_(count, &[]);
-        let outside = std::mem::replace(&mut out.place, (region, None));
+        let outside = std::mem::replace(&mut out.insertion_point, (region, None));
         let mut k = out.body.region_params(region)[0];
         if let Some(from_last) = from_last {
             let last = out.build().binary(BinaryOp::Sub, count, one);
@@ -198,19 +222,25 @@ impl Start {
             k = out.build().select(from_last, mirrored, k);
         }
         let at = out.build().binary(BinaryOp::Mul, k, period);
-        let start = Start {
+        let start = PeriodStart {
             to: out.build().byte_addr(self.to, at),
             from: out.build().byte_addr(self.from, at),
-            left: Some(out.build().binary(BinaryOp::Sub, bytes, at)),
+            remaining: Some(out.build().binary(BinaryOp::Sub, bytes, at)),
         };
         make(out, &start);
         out.build().yield_(&[]);
-        out.place = outside;
+        out.insertion_point = outside;
     }
 
     /// Emits the shadow value of a cell that a copy reads.
-    fn read(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId, numbers: Numbers) -> Value {
-        let there = self.when_there(out, word, Some(ty), |out| {
+    fn read_cell(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        word: CopiedWord,
+        ty: TypeId,
+        numbers: FloatCopy,
+    ) -> Value {
+        let there = self.if_included(out, word, Some(ty), |out| {
             let at = address(out, self.from, word);
             let value = out.build().load(ty, at);
             if let Some(load) = out.body.def_op(value) {
@@ -223,16 +253,16 @@ impl Start {
             unreachable!("reading a word gives its value");
         };
         match (word.kind, numbers) {
-            (LaneKind::Float(_), Numbers::Zero) => zero,
-            (LaneKind::Float(_), Numbers::Tangents(Some(real))) => {
+            (LaneKind::Float(_), FloatCopy::Zero) => zero,
+            (LaneKind::Float(_), FloatCopy::Tangents(Some(real))) => {
                 out.build().select(real, value, zero)
             }
             _ => value,
         }
     }
     /// Emits the adjoint of a copied cell and clears the cell's shadow.
-    fn take(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId) -> Value {
-        let taken = self.when_there(out, word, Some(ty), |out| {
+    fn take(&self, out: &mut DerivativeBuilder<'_>, word: CopiedWord, ty: TypeId) -> Value {
+        let taken = self.if_included(out, word, Some(ty), |out| {
             let at = address(out, self.to, word);
             let taken = unaligned_load(out, ty, at);
             let zero = out.build().zero(ty);
@@ -245,9 +275,9 @@ impl Start {
         taken
     }
     /// Emits the accumulation into the adjoint of the original cell.
-    fn give(&self, out: &mut Out<'_>, word: CopiedWord, adjoint: Value) {
+    fn accumulate_cell(&self, out: &mut DerivativeBuilder<'_>, word: CopiedWord, adjoint: Value) {
         let ty = out.body.ty(adjoint);
-        self.when_there(out, word, None, |out| {
+        self.if_included(out, word, None, |out| {
             let at = address(out, self.from, word);
             let old = unaligned_load(out, ty, at);
             let sum = tangent_ops::accumulate_floats(out, old, adjoint);
@@ -256,14 +286,14 @@ impl Start {
         });
     }
     /// Runs `make` under the condition that the copy includes the whole cell.
-    fn when_there(
+    fn if_included(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         word: CopiedWord,
         result: Option<TypeId>,
-        make: impl FnOnce(&mut Out<'_>) -> Option<Value>,
+        make: impl FnOnce(&mut DerivativeBuilder<'_>) -> Option<Value>,
     ) -> Option<Value> {
-        let there = self.left.map(|left| {
+        let there = self.remaining.map(|left| {
             let bytes = match word.kind {
                 LaneKind::Pointer => out.unit.layout.pointer_size_bytes(0),
                 LaneKind::Float(kind) => u64::from(kind.bits() / 8),
@@ -277,39 +307,39 @@ impl Start {
 
 /// Runs `make` under a condition, or unconditionally. The result is zero if the condition fails.
 fn when(
-    out: &mut Out<'_>,
+    out: &mut DerivativeBuilder<'_>,
     condition: Option<Value>,
     result: Option<TypeId>,
-    make: impl FnOnce(&mut Out<'_>) -> Option<Value>,
+    make: impl FnOnce(&mut DerivativeBuilder<'_>) -> Option<Value>,
 ) -> Option<Value> {
     let Some(condition) = condition else {
         return make(out);
     };
     let (op, yes, no) = out.build().if_(condition, result.as_slice());
-    let outside = std::mem::replace(&mut out.place, (yes, None));
+    let outside = std::mem::replace(&mut out.insertion_point, (yes, None));
     let value = make(out);
     out.build().yield_(value.as_slice());
-    out.place = (no, None);
+    out.insertion_point = (no, None);
     let zero = result.map(|ty| out.build().zero(ty));
     out.build().yield_(zero.as_slice());
-    out.place = outside;
+    out.insertion_point = outside;
     out.body.results(op).first().copied()
 }
 
-fn address(out: &mut Out<'_>, start: Value, word: CopiedWord) -> Value {
+fn address(out: &mut DerivativeBuilder<'_>, start: Value, word: CopiedWord) -> Value {
     let offset = out.build().i64(word.offset_bytes as i64);
     out.build().byte_addr(start, offset)
 }
 
-fn unaligned_load(out: &mut Out<'_>, ty: TypeId, at: Value) -> Value {
-    let value = out.load(ty, at, Space::Shadow, None);
+fn unaligned_load(out: &mut DerivativeBuilder<'_>, ty: TypeId, at: Value) -> Value {
+    let value = out.load(ty, at, MemorySpace::Shadow, None);
     if let Some(op) = out.body.def_op(value) {
         out.set_align(op, 1);
     }
     value
 }
 
-fn unaligned_store(out: &mut Out<'_>, value: Value, at: Value) {
-    let op = out.store(value, at, Space::Shadow, None);
+fn unaligned_store(out: &mut DerivativeBuilder<'_>, value: Value, at: Value) {
+    let op = out.store(value, at, MemorySpace::Shadow, None);
     out.set_align(op, 1);
 }

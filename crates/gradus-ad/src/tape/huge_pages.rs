@@ -5,18 +5,18 @@
 //! `madvise`. On other systems the call is an error without effect. The advised range is rounded to whole 4
 //! KiB pages, and advice for adjacent segments forms one contiguous range.
 
-use crate::tape::segments::{GROW, choose};
+use crate::tape::segments::{GROW_FUNCTION, choose};
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, IntPredicate, Op, Unit};
 
 /// Shortest segment with advice: a huge page minus the allocator's overhead.
-const LONG_BYTES: i64 = (2 << 20) - 64;
+const LONG_SEGMENT_BYTES: i64 = (2 << 20) - 64;
 const SMALL_PAGE_BYTES: i64 = 4 << 10;
 /// `MADV_HUGEPAGE`.
-const HUGE_PAGES: i128 = 14;
+const MADV_HUGEPAGE: i128 = 14;
 
 /// Makes the stack request huge pages for long segments: for processors, not for devices.
-pub fn advise(unit: &mut Unit) {
-    let Some(func) = unit.function(GROW) else {
+pub fn advise_huge_pages(unit: &mut Unit) {
+    let Some(func) = unit.function(GROW_FUNCTION) else {
         // Not an error: no derivative has a stack.
         return;
     };
@@ -38,7 +38,7 @@ pub fn advise(unit: &mut Unit) {
         let (total, segment) = (unit.call_args(&body, call)[0], body.result(call));
         let mut b = Builder::new(unit, &mut body);
         b.set_insertion_before(next);
-        let least = b.i64(LONG_BYTES);
+        let least = b.i64(LONG_SEGMENT_BYTES);
         let is_long = b.icmp(IntPredicate::Uge, total, least);
         choose(&mut b, is_long, &[], |b, is_long| {
             if is_long {
@@ -53,7 +53,7 @@ pub fn advise(unit: &mut Unit) {
                 let rest = b.i64(SMALL_PAGE_BYTES - 1);
                 let length = b.add(length, rest);
                 let length = b.binary(BinaryOp::And, length, mask);
-                let huge = b.int(int, HUGE_PAGES);
+                let huge = b.int(int, MADV_HUGEPAGE);
                 b.call(advise, &[page, length, huge]);
             }
             None
@@ -70,11 +70,11 @@ mod tests {
 
     /// The advice lies behind a test of the segment's length, and is emitted once.
     #[test]
-    fn long_segments_ask_for_large_pages() {
+    fn long_segments_get_huge_pages() {
         let mut unit = Unit::default();
         functions(&mut unit);
-        advise(&mut unit);
-        let grow = unit.function(GROW).expect("it is there");
+        advise_huge_pages(&mut unit);
+        let grow = unit.function(GROW_FUNCTION).expect("it is there");
         assert!(gradus_ir::verify_function(&unit, grow).is_empty());
         let body = unit.functions[grow].body.as_deref().expect("it has code");
         let madvise = unit.function("madvise").expect("it is declared");
@@ -89,14 +89,14 @@ mod tests {
 
     /// A program's function of the same name is left alone.
     #[test]
-    fn a_programs_own_function_gives_no_advice() {
+    fn user_madvise_is_not_called() {
         let mut unit = Unit::default();
         let ptr = unit.types.ptr();
         let own = unit.types.func(ptr, vec![ptr]);
         unit.declare("madvise", own, AttrSet::default());
         functions(&mut unit);
-        advise(&mut unit);
-        let grow = unit.function(GROW).expect("it is there");
+        advise_huge_pages(&mut unit);
+        let grow = unit.function(GROW_FUNCTION).expect("it is there");
         let body = unit.functions[grow].body.as_deref().expect("it has code");
         let madvise = unit.function("madvise");
         let mut ops = body.walk(body.root());

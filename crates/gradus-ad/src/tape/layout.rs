@@ -10,9 +10,9 @@
 //! which keeps derivatives differentiable. Fields are addressed by byte offset, because LLVM would traverse a
 //! struct type with thousands of fields for each access.
 
-use super::plan::Plan;
-use crate::analysis::body_facts::Length;
-use crate::emit::builder::{Lanes, Out, Space};
+use super::plan::TapePlan;
+use crate::analysis::body_facts::EarlyLength;
+use crate::emit::builder::{DerivativeBuilder, Lanes, MemorySpace};
 use crate::tape::segments;
 use crate::tape::segments::StackFunctions;
 use crate::variant::{TapeOwner, Variant};
@@ -24,15 +24,15 @@ const FRAME_SLOTS_MAX: usize = 128;
 
 /// Field offsets of a struct.
 #[derive(Debug, Default)]
-struct Record {
+struct FieldLayout {
     offsets_bytes: Vec<i64>,
     size_bytes: i64,
 }
 
-impl Record {
+impl FieldLayout {
     /// Lays out fields in order, each at the alignment of its type.
     fn of(unit: &Unit, types: impl Iterator<Item = TypeId>) -> Self {
-        let mut record = Record::default();
+        let mut record = FieldLayout::default();
         let mut end = 0;
         for ty in types {
             let start = u64::next_multiple_of(end, unit.layout.align_bytes(unit, ty));
@@ -44,7 +44,7 @@ impl Record {
     }
 
     /// Emits the address of a field.
-    fn field(&self, out: &mut Out<'_>, base: Value, number: usize) -> Value {
+    fn field(&self, out: &mut DerivativeBuilder<'_>, base: Value, number: usize) -> Value {
         let offset = out.build().i64(self.offsets_bytes[number]);
         out.build().byte_addr(base, offset)
     }
@@ -55,8 +55,8 @@ impl Record {
 pub struct TapeLayout {
     slots: Vec<Value>,
     /// The block that holds the slots, in place of allocas.
-    block: Option<(Record, Value)>,
-    frames: HashMap<Op, Record>,
+    block: Option<(FieldLayout, Value)>,
+    frames: HashMap<Op, FieldLayout>,
     state: Option<Value>,
     stack: Option<StackFunctions>,
 }
@@ -64,7 +64,7 @@ pub struct TapeLayout {
 impl TapeLayout {
     /// Creates the layout of a combined derivative: slots and the stack's state are allocas at the insertion
     /// point.
-    pub fn in_frame(out: &mut Out<'_>, plan: &Plan) -> Self {
+    pub fn in_frame(out: &mut DerivativeBuilder<'_>, plan: &TapePlan) -> Self {
         let mut layout = TapeLayout::common(out, plan);
         for &(_, ty) in &plan.slots {
             let slot = out.build().alloca(ty);
@@ -80,13 +80,18 @@ impl TapeLayout {
     }
 
     /// Returns true if a combined derivative has too many slots for its stack frame and requires a block.
-    pub fn needs_block(plan: &Plan) -> bool {
+    pub fn needs_block(plan: &TapePlan) -> bool {
         plan.slots.len() > FRAME_SLOTS_MAX
     }
 
     /// Creates a layout with slots and the stack's state in the block at `block`: for split derivatives, and
     /// for combined derivatives with very many slots.
-    pub fn in_block(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Self {
+    pub fn in_block(
+        out: &mut DerivativeBuilder<'_>,
+        variant: &Variant,
+        plan: &TapePlan,
+        block: Value,
+    ) -> Self {
         let mut layout = TapeLayout::common(out, plan);
         layout.block = Some((block_record(out.unit, variant, plan), block));
         layout.state = plan.uses_stack().then_some(block);
@@ -94,15 +99,20 @@ impl TapeLayout {
     }
 
     /// Emits the address of the tag in a block that passes through the program.
-    pub fn mark(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Value {
+    pub fn mark(
+        out: &mut DerivativeBuilder<'_>,
+        variant: &Variant,
+        plan: &TapePlan,
+        block: Value,
+    ) -> Value {
         block_record(out.unit, variant, plan).field(out, block, plan.slots.len() + 1)
     }
 
-    fn common(out: &mut Out<'_>, plan: &Plan) -> Self {
+    fn common(out: &mut DerivativeBuilder<'_>, plan: &TapePlan) -> Self {
         let ptr = out.unit.types.ptr();
         let frames = plan.frames.iter().map(|(&at, fields)| {
             let types = std::iter::once(ptr).chain(fields.iter().map(|(_, ty)| *ty));
-            (at, Record::of(out.unit, types))
+            (at, FieldLayout::of(out.unit, types))
         });
         let frames = frames.collect();
         let stack = plan.uses_stack().then(|| segments::functions(out.unit));
@@ -114,40 +124,51 @@ impl TapeLayout {
     }
 
     /// Emits the address of a slot.
-    pub fn slot(&self, out: &mut Out<'_>, number: usize) -> Value {
+    pub fn slot(&self, out: &mut DerivativeBuilder<'_>, number: usize) -> Value {
         match &self.block {
             Some((record, block)) => record.field(out, *block, number + 1),
             None => self.slots[number],
         }
     }
     /// Emits the address of a field of a frame.
-    pub fn frame_field(&self, out: &mut Out<'_>, at: Op, frame: Value, number: usize) -> Value {
+    pub fn frame_field(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        at: Op,
+        frame: Value,
+        number: usize,
+    ) -> Value {
         self.frames[&at].field(out, frame, number + 1)
     }
     /// Pushes a frame of a `loop` and links the frame to the previous one.
-    pub fn push_frame(&self, out: &mut Out<'_>, at: Op, previous: Value) -> Option<Value> {
+    pub fn push_frame(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        at: Op,
+        previous: Value,
+    ) -> Option<Value> {
         let bytes = out.build().i64(self.frames[&at].size_bytes);
         let frame = self.push(out, bytes)?;
-        out.store(previous, frame, Space::Tape, None);
+        out.store(previous, frame, MemorySpace::Tape, None);
         Some(frame)
     }
     /// Loads the link to the previous frame.
-    pub fn previous_frame(&self, out: &mut Out<'_>, frame: Value) -> Value {
+    pub fn previous_frame(&self, out: &mut DerivativeBuilder<'_>, frame: Value) -> Value {
         let ptr = out.unit.types.ptr();
-        out.load(ptr, frame, Space::Tape, None)
+        out.load(ptr, frame, MemorySpace::Tape, None)
     }
     /// Allocates bytes on the tape stack, or as a heap block if the function has no stack.
-    pub fn push(&self, out: &mut Out<'_>, bytes: Value) -> Option<Value> {
+    pub fn push(&self, out: &mut DerivativeBuilder<'_>, bytes: Value) -> Option<Value> {
         Some(match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => {
                 let call = out.build().call(functions.push, &[state, bytes]);
                 out.body.result(call)
             }
-            _ => crate::emit::libc::block(&mut out.build(), bytes),
+            _ => crate::emit::libc::private_block(&mut out.build(), bytes),
         })
     }
     /// Releases the allocation at `at` and all younger allocations.
-    pub fn release(&self, out: &mut Out<'_>, at: Value) {
+    pub fn release(&self, out: &mut DerivativeBuilder<'_>, at: Value) {
         match (self.stack.as_ref(), self.state) {
             (Some(functions), Some(state)) => out.build().call(functions.release, &[state, at]),
             _ => {
@@ -160,12 +181,12 @@ impl TapeLayout {
     /// Emits the address of a value in an array, from its indices.
     pub fn element(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         element: TypeId,
         base: Value,
         numbers: &[(Value, Option<Value>)],
     ) -> Value {
-        let index = self.position(out, numbers);
+        let index = self.linear_index(out, numbers);
         let ty = stored_type(out, element);
         out.build().addr(ty, base, index)
     }
@@ -173,27 +194,31 @@ impl TapeLayout {
     /// Emits the address of an element of `bytes` bytes, from its indices.
     pub fn block(
         &self,
-        out: &mut Out<'_>,
+        out: &mut DerivativeBuilder<'_>,
         bytes: Value,
         base: Value,
         numbers: &[(Value, Option<Value>)],
     ) -> Value {
-        let index = self.position(out, numbers);
-        let offset = exact(out, gradus_ir::BinaryOp::Mul, index, bytes);
+        let index = self.linear_index(out, numbers);
+        let offset = exact_arithmetic(out, gradus_ir::BinaryOp::Mul, index, bytes);
         out.build().byte_addr(base, offset)
     }
 
     /// Emits the linear index of an element, from indices and the trip counts of all loops except the
     /// outermost one.
-    fn position(&self, out: &mut Out<'_>, numbers: &[(Value, Option<Value>)]) -> Value {
+    fn linear_index(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        numbers: &[(Value, Option<Value>)],
+    ) -> Value {
         let mut linear = None;
         for &(index, trips) in numbers {
             let index = widen(out, index);
             linear = Some(match (linear, trips) {
                 (Some(outer), Some(trips)) => {
                     let trips = widen(out, trips);
-                    let row = exact(out, gradus_ir::BinaryOp::Mul, outer, trips);
-                    exact(out, gradus_ir::BinaryOp::Add, row, index)
+                    let row = exact_arithmetic(out, gradus_ir::BinaryOp::Mul, outer, trips);
+                    exact_arithmetic(out, gradus_ir::BinaryOp::Add, row, index)
                 }
                 _ => index,
             });
@@ -202,17 +227,22 @@ impl TapeLayout {
     }
 
     /// Emits the length of a dimension, from the trip count that the length depends on.
-    pub fn length(&self, out: &mut Out<'_>, trips: Value, length: Length) -> Value {
-        if length.more == 0 {
+    pub fn length(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        trips: Value,
+        length: EarlyLength,
+    ) -> Value {
+        if length.plus == 0 {
             return trips;
         }
         let trips = widen(out, trips);
-        let more = out.build().i64(length.more);
-        exact(out, gradus_ir::BinaryOp::Add, trips, more)
+        let more = out.build().i64(length.plus);
+        exact_arithmetic(out, gradus_ir::BinaryOp::Add, trips, more)
     }
 
     /// Emits the size in bytes of a value in an array.
-    pub fn value_bytes(&self, out: &mut Out<'_>, ty: TypeId) -> Value {
+    pub fn value_bytes(&self, out: &mut DerivativeBuilder<'_>, ty: TypeId) -> Value {
         let ty = stored_type(out, ty);
         let size = out.unit.layout.size_bytes(out.unit, ty);
         out.build().i64(size as i64)
@@ -220,72 +250,88 @@ impl TapeLayout {
 
     /// Emits the distance in bytes between copies of `bytes` bytes in an array: each copy is aligned like a
     /// heap block.
-    pub fn copy_bytes(&self, out: &mut Out<'_>, bytes: Value) -> Value {
+    pub fn copy_stride_bytes(&self, out: &mut DerivativeBuilder<'_>, bytes: Value) -> Value {
         let bytes = widen(out, bytes);
         let (more, mask) = (out.build().i64(15), out.build().i64(-16));
-        let up = exact(out, gradus_ir::BinaryOp::Add, bytes, more);
+        let up = exact_arithmetic(out, gradus_ir::BinaryOp::Add, bytes, more);
         out.build().binary(gradus_ir::BinaryOp::And, up, mask)
     }
 
     /// Emits the size in bytes of an array over loops with the given trip counts, for elements of `element`
     /// bytes.
-    pub fn array_bytes(&self, out: &mut Out<'_>, element: Value, trips: &[Value]) -> Value {
+    pub fn array_bytes(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        element: Value,
+        trips: &[Value],
+    ) -> Value {
         let mut bytes = element;
         for &trips in trips {
             let trips = widen(out, trips);
-            bytes = exact(out, gradus_ir::BinaryOp::Mul, trips, bytes);
+            bytes = exact_arithmetic(out, gradus_ir::BinaryOp::Mul, trips, bytes);
         }
         bytes
     }
 
     /// Reads a forward value, one value per batch element.
-    pub fn read(&self, out: &mut Out<'_>, address: Value, ty: TypeId, lanes: usize) -> Lanes {
+    pub fn read(
+        &self,
+        out: &mut DerivativeBuilder<'_>,
+        address: Value,
+        ty: TypeId,
+        lanes: usize,
+    ) -> Lanes {
         let stored = stored_type(out, ty);
         (0..lanes)
             .map(|lane| {
-                let at = lane_address(out, stored, address, lane);
-                let value = out.load(stored, at, Space::Tape, None);
+                let at = batch_element_address(out, stored, address, lane);
+                let value = out.load(stored, at, MemorySpace::Tape, None);
                 out.build().cast(CastOp::Trunc, value, ty)
             })
             .collect()
     }
     /// Writes a forward value, one value per batch element.
-    pub fn write(&self, out: &mut Out<'_>, address: Value, lanes: &[Value]) {
+    pub fn write(&self, out: &mut DerivativeBuilder<'_>, address: Value, lanes: &[Value]) {
         for (lane, &value) in lanes.iter().enumerate() {
             let ty = out.body.ty(value);
             let stored = stored_type(out, ty);
-            let at = lane_address(out, stored, address, lane);
+            let at = batch_element_address(out, stored, address, lane);
             let value = out.build().cast(CastOp::ZExt, value, stored);
-            out.store(value, at, Space::Tape, None);
+            out.store(value, at, MemorySpace::Tape, None);
         }
     }
 }
 
 /// Returns the layout of a block: the stack's state, the slots, and a tag if the block passes through the
 /// program.
-fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
+fn block_record(unit: &mut Unit, variant: &Variant, plan: &TapePlan) -> FieldLayout {
     let mut fields = vec![segments::state_type(unit)];
     fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
     if variant.tape != TapeOwner::Derivative {
         fields.push(unit.types.int(64));
     }
-    Record::of(unit, fields.into_iter())
+    FieldLayout::of(unit, fields.into_iter())
 }
 
 /// Returns the size of a block in bytes.
-pub fn block_bytes(unit: &mut Unit, variant: &Variant, plan: &Plan) -> u64 {
+pub fn block_bytes(unit: &mut Unit, variant: &Variant, plan: &TapePlan) -> u64 {
     block_record(unit, variant, plan).size_bytes as u64
 }
 
 /// Returns the type of a value in memory: a boolean occupies a byte.
-pub fn stored_type(out: &mut Out<'_>, ty: TypeId) -> TypeId {
+pub fn stored_type(out: &mut DerivativeBuilder<'_>, ty: TypeId) -> TypeId {
     match out.unit.types.get(ty) {
         gradus_ir::Type::Int(bits) if *bits < 8 => out.unit.types.int(8),
         _ => ty,
     }
 }
 
-fn lane_address(out: &mut Out<'_>, ty: TypeId, base: Value, lane: usize) -> Value {
+fn batch_element_address(
+    out: &mut DerivativeBuilder<'_>,
+    ty: TypeId,
+    base: Value,
+    lane: usize,
+) -> Value {
     if lane == 0 {
         return base;
     }
@@ -294,7 +340,7 @@ fn lane_address(out: &mut Out<'_>, ty: TypeId, base: Value, lane: usize) -> Valu
 }
 
 /// Emits an unsigned integer as 64 bits.
-pub fn widen(out: &mut Out<'_>, value: Value) -> Value {
+pub fn widen(out: &mut DerivativeBuilder<'_>, value: Value) -> Value {
     let wide = out.unit.types.int(64);
     let ty = out.body.ty(value);
     let op = match out.unit.types.int_bits(ty) {
@@ -305,7 +351,12 @@ pub fn widen(out: &mut Out<'_>, value: Value) -> Value {
 }
 
 /// Emits integer arithmetic on sizes, which cannot overflow because the memory exists.
-fn exact(out: &mut Out<'_>, op: gradus_ir::BinaryOp, a: Value, b: Value) -> Value {
+fn exact_arithmetic(
+    out: &mut DerivativeBuilder<'_>,
+    op: gradus_ir::BinaryOp,
+    a: Value,
+    b: Value,
+) -> Value {
     let value = out.build().binary(op, a, b);
     out.build().set_flags(value, Flags::NUW.with(Flags::NSW));
     value

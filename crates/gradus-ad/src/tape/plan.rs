@@ -18,19 +18,19 @@
 //! tail slot of their iteration instead, because meshes and sparse matrices have many rows with few
 //! neighbours each.
 
-use crate::analysis::body_facts::snapshots::Extent;
-use crate::analysis::body_facts::{Facts, Length, is_independent};
+use crate::analysis::body_facts::snapshots::SnapshotExtent;
+use crate::analysis::body_facts::{BodyFacts, EarlyLength, is_independent};
 use crate::tape::min_cut::{INFINITE, Network, SINK, SOURCE};
-use crate::tape::remat::{Node, Source, cost_of_op, home_region, source};
+use crate::tape::remat::{Availability, Node, cost_of_op, defining_region, source};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Save location of a forward value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum SaveLocation {
     /// An SSA value: the reverse pass reads values of the forward pass's outermost region directly.
-    Direct,
+    SsaValue,
     /// A slot of the derivative's frame or tape block, by number.
     Slot(usize),
     /// A field of a frame that each iteration of a `loop` pushes.
@@ -38,15 +38,15 @@ pub enum Home {
     /// An element of an array, by number.
     Array(usize),
     /// The address of an element in an array of snapshots or tail slots, by number.
-    Block(usize),
+    BlockElement(usize),
 }
 
 /// Size of a tail slot: the heap block for an array of eight 32-bit integers or four doubles.
-pub const ROOM_BYTES: i64 = 32;
+pub const TAIL_SLOT_BYTES: i64 = 32;
 
 /// Element type of a tape array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
+pub enum ArrayElement {
     /// Values of this type.
     Value(TypeId),
     /// Copies of a snapshot, by number in the facts.
@@ -59,13 +59,13 @@ pub enum Element {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapeArray {
     /// The saved forward value.
-    pub node: Node,
+    pub saved: Node,
     /// The element type.
-    pub element: Element,
+    pub element: ArrayElement,
     /// The `for` loops that index the array, outermost first.
     pub loops: Vec<Op>,
     /// Length per dimension.
-    pub lengths: Vec<Length>,
+    pub lengths: Vec<EarlyLength>,
     /// The array is allocated just before this op, which contains all of `loops`.
     pub anchor: Op,
     /// True if the array is allocated on the heap: the allocation runs at most once, or in iterations that
@@ -78,9 +78,9 @@ pub type Field = (Node, TypeId);
 
 /// The tape plan of a derivative.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct TapePlan {
     /// Save location per saved forward value.
-    pub homes: HashMap<Node, Home>,
+    pub locations: HashMap<Node, SaveLocation>,
     /// All arrays.
     pub arrays: Vec<TapeArray>,
     /// Arrays allocated before an op.
@@ -88,37 +88,37 @@ pub struct Plan {
     /// Snapshots taken before an op, by number in the facts.
     pub snapshots: HashMap<Op, Vec<usize>>,
     /// In-place snapshots per region.
-    pub worked_in: HashMap<Region, Vec<usize>>,
+    pub in_place_snapshots: HashMap<Region, Vec<usize>>,
     /// Fields of each iteration's frame, per `loop`.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
     /// Concurrent loops that push no frames. Each allocation in their iterations is a heap block, because
     /// concurrent iterations would contend for a stack.
-    pub in_blocks: HashSet<Op>,
+    pub heap_loops: HashSet<Op>,
     /// True if pushed memory lies on a stack of segments; otherwise each push is a heap block.
     segment_stack: bool,
     /// Forward value and type per slot.
     pub slots: Vec<Field>,
     /// Per forward value: loops in which only the first iteration saves the value, because all concurrent
     /// iterations have an equal value.
-    pub first_keeps: HashMap<Node, Vec<Op>>,
+    pub first_iteration_saves: HashMap<Node, Vec<Op>>,
     /// Saved forward values, in the order of discovery.
-    pub kept: Vec<Node>,
+    pub saved: Vec<Node>,
     /// Carried values that the reverse pass recomputes by inversion.
-    pub backwards: HashSet<Node>,
+    pub inverted: HashSet<Node>,
     /// Ops of the inverted steps, emitted without overflow and bounds flags.
-    pub wrapping: HashSet<Op>,
+    pub wrapping_ops: HashSet<Op>,
     /// Forward values that the reverse pass recomputes.
-    pub redone: HashSet<Node>,
+    pub recomputed: HashSet<Node>,
     /// All forward values that the reverse pass requires, directly or as an input of a recomputation.
-    pub asked: HashSet<Node>,
+    pub required: HashSet<Node>,
     /// Per recomputed loop: arrays allocated once before the loop, for all iterations.
     pub hoisted: HashMap<Op, Vec<usize>>,
     /// Recomputed loops that the forward pass omits, because no other code requires their results.
-    pub idle: HashSet<Op>,
+    pub skipped_loops: HashSet<Op>,
 }
 
-impl Plan {
+impl TapePlan {
     /// Returns true if the plan uses the tape stack.
     pub fn uses_stack(&self) -> bool {
         let pushes = !self.frames.is_empty()
@@ -127,21 +127,21 @@ impl Plan {
         self.segment_stack && pushes
     }
     /// Returns the forward values defined in a region that the reverse pass reads as SSA values, in order.
-    pub fn direct_in(&self, facts: &Facts<'_>, region: Region) -> Vec<Node> {
+    pub fn ssa_values_in(&self, facts: &BodyFacts<'_>, region: Region) -> Vec<Node> {
         let home = |node: &Node| match *node {
-            Node::Base(number) => facts.body.parent(self.arrays[number].anchor),
-            node => home_region(facts, node),
+            Node::ArrayBase(number) => facts.body.parent(self.arrays[number].anchor),
+            node => defining_region(facts, node),
         };
-        let here = |(node, at): (&Node, &Home)| {
-            (*at == Home::Direct && home(node) == Some(region)).then_some(*node)
+        let here = |(node, at): (&Node, &SaveLocation)| {
+            (*at == SaveLocation::SsaValue && home(node) == Some(region)).then_some(*node)
         };
-        let mut nodes: Vec<Node> = self.homes.iter().filter_map(here).collect();
+        let mut nodes: Vec<Node> = self.locations.iter().filter_map(here).collect();
         nodes.sort_unstable();
         nodes
     }
     /// Returns true if an array has a tail slot, which holds the array while it is short.
-    pub fn has_room(&self, array: usize) -> bool {
-        self.homes.contains_key(&Node::Room(array))
+    pub fn has_tail_slot(&self, array: usize) -> bool {
+        self.locations.contains_key(&Node::Room(array))
     }
     /// Returns the snapshots taken before an op.
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
@@ -149,14 +149,14 @@ impl Plan {
     }
     /// Returns true if a snapshot has its own heap block: it is taken at most once, or in concurrent
     /// iterations. Otherwise the snapshot lies on the tape stack or in an array.
-    pub fn snapshot_on_heap(&self, facts: &Facts<'_>, number: usize) -> bool {
+    pub fn snapshot_on_heap(&self, facts: &BodyFacts<'_>, number: usize) -> bool {
         let loops = facts.varying_loops(Node::Snapshot(number));
-        loops.is_empty() || loops.iter().any(|lp| self.in_blocks.contains(lp))
+        loops.is_empty() || loops.iter().any(|lp| self.heap_loops.contains(lp))
     }
     /// Returns the array that holds all copies of a snapshot.
     pub fn array_of(&self, snapshot: usize) -> Option<usize> {
-        match self.homes.get(&Node::Snapshot(snapshot)) {
-            Some(Home::Block(number)) => Some(*number),
+        match self.locations.get(&Node::Snapshot(snapshot)) {
+            Some(SaveLocation::BlockElement(number)) => Some(*number),
             _ => None,
         }
     }
@@ -168,7 +168,7 @@ const DIRECT_REGIONS_MAX: usize = 256;
 /// Returns true if the outermost values of a combined derivative should stay in SSA form. A body with very
 /// many regions should save them: the time of LLVM's register allocator grows with the product of live ranges
 /// and blocks, and the values are spilled in the end.
-pub fn is_direct(body: &Body) -> bool {
+pub fn fits_ssa_values(body: &Body) -> bool {
     let regions = body
         .ops
         .iter()
@@ -181,7 +181,7 @@ pub fn is_direct(body: &Body) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct PlanOptions {
     /// True if the reverse pass reads outermost values of the forward pass as SSA values.
-    pub direct: bool,
+    pub ssa_outermost: bool,
     /// Values per shadow.
     pub width: u32,
     /// True if the cost of a saved value counts the loops in which the value varies, not all enclosing loops.
@@ -199,38 +199,43 @@ pub struct PlanOptions {
 impl PlanOptions {
     /// Returns true if the reverse pass reads values of a region as SSA values: values of the outermost
     /// region in a combined derivative, and values of a recomputed iteration.
-    fn is_direct(&self, facts: &Facts<'_>, region: Region) -> bool {
+    fn is_ssa_region(&self, facts: &BodyFacts<'_>, region: Region) -> bool {
         match facts.body.owner(region) {
-            None => self.direct,
-            Some(op) => facts.replayed(op).is_some(),
+            None => self.ssa_outermost,
+            Some(op) => facts.recomputed_loop(op).is_some(),
         }
     }
     /// Returns true if a required forward value is saved without choice.
-    fn never_redone(&self, node: &Node) -> bool {
+    fn must_be_saved(&self, node: &Node) -> bool {
         !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
     }
     /// Returns true if a forward value exists in the reverse pass only.
-    fn never_kept(facts: &Facts<'_>, node: &Node) -> bool {
-        matches!(node, Node::Shadow(address) if facts.is_shadow_late(*address))
+    fn cannot_be_saved(facts: &BodyFacts<'_>, node: &Node) -> bool {
+        matches!(node, Node::Shadow(address) if facts.is_lazy_shadow(*address))
     }
 }
 
 /// Plans the tape of a reverse pass that requires `needed`.
-pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOptions) -> Plan {
+pub fn plan(
+    unit: &mut Unit,
+    facts: &BodyFacts<'_>,
+    needed: &[Node],
+    options: PlanOptions,
+) -> TapePlan {
     let graph = Graph::of(unit, facts, needed, options);
     let kept = graph.cut(unit, facts, needed, options);
     let mut planner = Planner {
         unit,
         facts,
         options,
-        plan: Plan {
+        plan: TapePlan {
             segment_stack: options.segment_stack,
-            ..Plan::default()
+            ..TapePlan::default()
         },
     };
-    planner.plan.asked = graph.index.keys().copied().collect();
-    for &node in &graph.direct {
-        planner.plan.homes.insert(node, Home::Direct);
+    planner.plan.required = graph.index.keys().copied().collect();
+    for &node in &graph.ssa_values {
+        planner.plan.locations.insert(node, SaveLocation::SsaValue);
     }
     let mut all = Vec::new();
     for node in kept {
@@ -242,8 +247,8 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
                 .entry(anchor)
                 .or_default()
                 .push(number);
-            if planner.place_side_by_side(number) {
-                planner.plan.kept.push(node);
+            if planner.place_snapshot_in_array(number) {
+                planner.plan.saved.push(node);
                 continue;
             }
             all.extend([node, Node::SnapshotBlock(number)]);
@@ -252,33 +257,33 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         }
     }
     for node in all {
-        planner.plan.kept.push(node);
+        planner.plan.saved.push(node);
         let loops = planner.varying_loops(node);
-        let region = home_region(facts, node).unwrap_or(facts.body.root());
-        let alone = planner.first_keeps(region, &loops);
+        let region = defining_region(facts, node).unwrap_or(facts.body.root());
+        let alone = planner.loops_with_equal_value(region, &loops);
         if !alone.is_empty() {
-            planner.plan.first_keeps.insert(node, alone);
+            planner.plan.first_iteration_saves.insert(node, alone);
         }
-        planner.place(node, region, loops);
+        planner.assign_location(node, region, loops);
     }
-    planner.make_rooms();
-    planner.keep_in_blocks();
-    planner.compute_again(needed);
+    planner.add_tail_slots();
+    planner.move_to_heap_blocks();
+    planner.record_recomputed(needed);
     planner.plan
 }
 
 struct Graph {
-    nodes: Vec<(Node, Source)>,
+    nodes: Vec<(Node, Availability)>,
     index: HashMap<Node, usize>,
-    direct: Vec<Node>,
+    ssa_values: Vec<Node>,
 }
 
 impl Graph {
-    fn of(unit: &Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOptions) -> Graph {
+    fn of(unit: &Unit, facts: &BodyFacts<'_>, needed: &[Node], options: PlanOptions) -> Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             index: HashMap::new(),
-            direct: Vec::new(),
+            ssa_values: Vec::new(),
         };
         let mut work: Vec<Node> = needed.iter().rev().copied().collect();
         while let Some(node) = work.pop() {
@@ -286,19 +291,20 @@ impl Graph {
                 continue;
             }
             let from = source(unit, facts, node);
-            if from == Source::AtHand {
+            if from == Availability::Available {
                 continue;
             }
             graph.index.insert(node, graph.nodes.len());
-            let direct = home_region(facts, node).is_some_and(|r| options.is_direct(facts, r));
+            let direct =
+                defining_region(facts, node).is_some_and(|r| options.is_ssa_region(facts, r));
             let made_here =
-                matches!(node, Node::Snapshot(_)) || PlanOptions::never_kept(facts, &node);
+                matches!(node, Node::Snapshot(_)) || PlanOptions::cannot_be_saved(facts, &node);
             if direct && !made_here {
-                graph.direct.push(node);
-                graph.nodes.push((node, Source::AtHand));
+                graph.ssa_values.push(node);
+                graph.nodes.push((node, Availability::Available));
                 continue;
             }
-            if let Source::Recompute { from, .. } = &from {
+            if let Availability::Recompute { from, .. } = &from {
                 work.extend(from.iter().rev());
             }
             graph.nodes.push((node, from));
@@ -310,7 +316,7 @@ impl Graph {
     fn cut(
         &self,
         unit: &Unit,
-        facts: &Facts<'_>,
+        facts: &BodyFacts<'_>,
         needed: &[Node],
         options: PlanOptions,
     ) -> Vec<Node> {
@@ -324,33 +330,33 @@ impl Graph {
         for (at, (node, from)) in self.nodes.iter().enumerate() {
             let (available, recomputed) = pairs[at];
             let redo = match from {
-                Source::AtHand => continue,
-                Source::KeepOnly => INFINITE,
-                Source::Recompute { .. }
-                    if options.never_redone(node)
+                Availability::Available => continue,
+                Availability::MustSave => INFINITE,
+                Availability::Recompute { .. }
+                    if options.must_be_saved(node)
                         && asked.contains(node)
-                        && !PlanOptions::never_kept(facts, node) =>
+                        && !PlanOptions::cannot_be_saved(facts, node) =>
                 {
                     INFINITE
                 }
-                Source::Recompute { cost, .. } => {
-                    weigh(*cost as f64 * facts.variations(unit, *node))
+                Availability::Recompute { cost, .. } => {
+                    weigh(*cost as f64 * facts.save_count(unit, *node))
                 }
             };
             let keep = match from {
-                _ if PlanOptions::never_kept(facts, node) => INFINITE,
-                Source::Recompute { .. }
+                _ if PlanOptions::cannot_be_saved(facts, node) => INFINITE,
+                Availability::Recompute { .. }
                     if options.recompute
                         && !options.conditions
                         && is_condition(unit, facts, *node) =>
                 {
                     INFINITE
                 }
-                _ => keep_cost(unit, facts, *node, options),
+                _ => saving_capacity(unit, facts, *node, options),
             };
             network.add_arc(available, recomputed, keep);
             network.add_arc(recomputed, SINK, redo);
-            if let Source::Recompute { from, .. } = from {
+            if let Availability::Recompute { from, .. } = from {
                 for dependency in from {
                     if let Some(&on) = self.index.get(dependency) {
                         network.add_arc(recomputed, pairs[on].0, INFINITE);
@@ -365,7 +371,7 @@ impl Graph {
         }
         let side = network.source_side();
         let kept = |at: usize| {
-            self.nodes[at].1 != Source::AtHand && side[pairs[at].0] && !side[pairs[at].1]
+            self.nodes[at].1 != Availability::Available && side[pairs[at].0] && !side[pairs[at].1]
         };
         (0..self.nodes.len())
             .filter(|&at| kept(at))
@@ -375,15 +381,15 @@ impl Graph {
 }
 
 /// Returns the cost of saving a forward value, in units of one addition.
-pub fn cost_of_keeping(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
+pub fn saving_cost(unit: &Unit, facts: &BodyFacts<'_>, node: Node, width: u32) -> f64 {
     if let Node::Snapshot(number) = node {
-        return SNAPSHOT_COST * facts.snapshot_numbers(unit, number);
+        return SNAPSHOT_COST * facts.snapshot_float_count(unit, number);
     }
-    per_value(unit, facts, node, width) * facts.variations(unit, node)
+    cost_per_save(unit, facts, node, width) * facts.save_count(unit, node)
 }
 
 /// Returns the cost of executing all iterations of a loop, in units of one addition.
-pub fn cost_of_running(unit: &Unit, facts: &Facts<'_>, lp: Op) -> f64 {
+pub fn execution_cost(unit: &Unit, facts: &BodyFacts<'_>, lp: Op) -> f64 {
     let body = facts.body;
     let inside = body.walk(body.op_regions(lp)[0]);
     inside
@@ -391,7 +397,7 @@ pub fn cost_of_running(unit: &Unit, facts: &Facts<'_>, lp: Op) -> f64 {
         .sum()
 }
 
-fn is_condition(unit: &Unit, facts: &Facts<'_>, node: Node) -> bool {
+fn is_condition(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> bool {
     match node {
         Node::Primal(value) => unit.types.int_bits(facts.body.ty(value)) == Some(1),
         _ => false,
@@ -406,20 +412,20 @@ fn weigh(cost: f64) -> u64 {
 const SNAPSHOT_COST: f64 = 9.0;
 
 /// Returns the capacity of a forward value's saving arc.
-fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -> u64 {
+fn saving_capacity(unit: &Unit, facts: &BodyFacts<'_>, node: Node, options: PlanOptions) -> u64 {
     if let Node::Snapshot(number) = node {
-        return weigh(SNAPSHOT_COST * facts.snapshot_numbers(unit, number)).max(1);
+        return weigh(SNAPSHOT_COST * facts.snapshot_float_count(unit, number)).max(1);
     }
     let times = match options.variance_cost {
-        true => facts.variations(unit, node),
-        false => facts.executions(unit, home_region(facts, node)),
+        true => facts.save_count(unit, node),
+        false => facts.executions(unit, defining_region(facts, node)),
     };
-    weigh(per_value(unit, facts, node, options.width) * times).max(1)
+    weigh(cost_per_save(unit, facts, node, options.width) * times).max(1)
 }
 
 /// Returns the cost of saving one value: memory traffic of write and read.
-fn per_value(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
-    2.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
+fn cost_per_save(unit: &Unit, facts: &BodyFacts<'_>, node: Node, width: u32) -> f64 {
+    2.5 * facts.saved_bytes(unit, node, width) as f64 + 2.0
 }
 
 /// A newly planned array.
@@ -433,46 +439,46 @@ struct NewArray {
 }
 
 /// Returns the loops that enclose an op, outermost first.
-fn around(facts: &Facts<'_>, op: Op) -> Vec<Op> {
+fn around(facts: &BodyFacts<'_>, op: Op) -> Vec<Op> {
     let region = facts.body.parent(op);
     region.map_or(Vec::new(), |region| facts.loops_around(region))
 }
 
 /// Determines the loops whose iterations allocate their own blocks.
-struct Apart {
-    framed: HashSet<Op>,
+struct PerIterationBlocks {
+    framed_loops: HashSet<Op>,
 }
 
-impl Apart {
+impl PerIterationBlocks {
     /// Returns the enclosing loops of an op that are concurrent and push no frames.
-    fn around(&self, facts: &Facts<'_>, op: Op) -> Vec<Op> {
-        let apart = |lp: &Op| is_independent(facts.body, *lp) && !self.framed.contains(lp);
+    fn around(&self, facts: &BodyFacts<'_>, op: Op) -> Vec<Op> {
+        let apart = |lp: &Op| is_independent(facts.body, *lp) && !self.framed_loops.contains(lp);
         around(facts, op).into_iter().filter(apart).collect()
     }
 }
 
 struct Planner<'a, 'f> {
     unit: &'a mut Unit,
-    facts: &'a Facts<'f>,
+    facts: &'a BodyFacts<'f>,
     options: PlanOptions,
-    plan: Plan,
+    plan: TapePlan,
 }
 
 impl Planner<'_, '_> {
     /// Moves allocations of concurrent iterations to heap blocks, and records whether the stack is still
     /// used. If the iterations push frames, for a `loop` inside, all allocations stay on the stack, and the
     /// iterations run serially.
-    fn keep_in_blocks(&mut self) {
+    fn move_to_heap_blocks(&mut self) {
         let apart = self.apart();
         let (facts, plan) = (self.facts, &mut self.plan);
         for array in &mut plan.arrays {
             let around = apart.around(facts, array.anchor);
             array.on_heap |= !around.is_empty();
-            plan.in_blocks.extend(around);
+            plan.heap_loops.extend(around);
         }
         for number in plan.snapshots.values().flatten() {
             let around = apart.around(facts, facts.snapshots[*number].anchor);
-            plan.in_blocks.extend(around);
+            plan.heap_loops.extend(around);
         }
         let stacked = |number: &usize| {
             plan.array_of(*number).is_none() && !plan.snapshot_on_heap(facts, *number)
@@ -481,62 +487,64 @@ impl Planner<'_, '_> {
     }
 
     /// Collects the concurrent loops that push no frames.
-    fn apart(&self) -> Apart {
+    fn apart(&self) -> PerIterationBlocks {
         let frames = self.plan.frames.keys();
-        Apart {
-            framed: frames.flat_map(|lp| around(self.facts, *lp)).collect(),
+        PerIterationBlocks {
+            framed_loops: frames.flat_map(|lp| around(self.facts, *lp)).collect(),
         }
     }
 
     /// Adds tail slots for arrays that concurrent iterations allocate. The tail slots lie parallel to the
     /// array that holds the addresses of the iterations' arrays.
-    fn make_rooms(&mut self) {
+    fn add_tail_slots(&mut self) {
         let apart = self.apart();
         for number in 0..self.plan.arrays.len() {
             let array = &self.plan.arrays[number];
-            let Some(Home::Array(outer)) = self.plan.homes.get(&Node::Base(number)) else {
+            let Some(SaveLocation::Array(outer)) =
+                self.plan.locations.get(&Node::ArrayBase(number))
+            else {
                 continue;
             };
-            let by_value = matches!(array.element, Element::Value(_));
+            let by_value = matches!(array.element, ArrayElement::Value(_));
             if !by_value || apart.around(self.facts, array.anchor).is_empty() {
                 continue;
             }
             let outer = &self.plan.arrays[*outer];
             let over = (outer.loops.clone(), outer.lengths.clone(), outer.anchor);
             let region = self.facts.body.parent(outer.anchor);
-            let scope = region.and_then(|region| self.facts.replayed_around(region));
-            let rooms = self.add_array(Node::Room(number), Element::Room, over, scope);
-            let home = Home::Block(rooms.number);
-            self.plan.homes.insert(Node::Room(number), home);
+            let scope = region.and_then(|region| self.facts.enclosing_recomputed_loop(region));
+            let rooms = self.add_array(Node::Room(number), ArrayElement::Room, over, scope);
+            let home = SaveLocation::BlockElement(rooms.number);
+            self.plan.locations.insert(Node::Room(number), home);
             if !rooms.hoisted {
-                self.place(Node::Base(rooms.number), rooms.region, rooms.varying);
+                self.assign_location(Node::ArrayBase(rooms.number), rooms.region, rooms.varying);
             }
         }
     }
 
     /// Records the recomputed forward values: required values and their inputs, up to saved values. Also
     /// records the carried values recomputed by inversion.
-    fn compute_again(&mut self, needed: &[Node]) {
+    fn record_recomputed(&mut self, needed: &[Node]) {
         let mut work = needed.to_vec();
         while let Some(node) = work.pop() {
-            if self.plan.homes.contains_key(&node) || !self.plan.redone.insert(node) {
+            if self.plan.locations.contains_key(&node) || !self.plan.recomputed.insert(node) {
                 continue;
             }
-            let Source::Recompute { from, .. } = source(self.unit, self.facts, node) else {
+            let Availability::Recompute { from, .. } = source(self.unit, self.facts, node) else {
                 continue;
             };
             work.extend(from);
-            if let Some(backwards) = self.facts.backwards(node) {
-                self.plan.backwards.insert(node);
+            if let Some(backwards) = self.facts.invertible_induction(node) {
+                self.plan.inverted.insert(node);
                 let ops = backwards.steps.iter().map(|step| step.op);
-                self.plan.wrapping.extend(ops);
+                self.plan.wrapping_ops.extend(ops);
             }
         }
     }
 
     /// Returns the loops in which a forward value is saved once per iteration.
     fn varying_loops(&self, node: Node) -> Vec<Op> {
-        let Some(region) = home_region(self.facts, node) else {
+        let Some(region) = defining_region(self.facts, node) else {
             return self.facts.varying_loops(node);
         };
         let mut loops =
@@ -546,39 +554,41 @@ impl Planner<'_, '_> {
             };
         if is_planted(Mutant::TapeIndexWithoutInnermost) {
             loops.pop();
-            return self.facts.within_replay(region, loops);
+            return self.facts.loops_within_recomputed(region, loops);
         }
-        loops = self.facts.kept_in(region, &loops);
-        self.facts.within_replay(region, loops)
+        loops = self.facts.saving_loops(region, &loops);
+        self.facts.loops_within_recomputed(region, loops)
     }
 
     /// Returns the concurrent loops in which a forward value of `region`, saved per iteration of `loops`, is
     /// equal in all iterations. The first iteration saves the value.
-    fn first_keeps(&self, region: Region, loops: &[Op]) -> Vec<Op> {
+    fn loops_with_equal_value(&self, region: Region, loops: &[Op]) -> Vec<Op> {
         let mut around = self.facts.loops_around(region);
         around.retain(|lp| is_independent(self.facts.body, *lp) && !loops.contains(lp));
-        self.facts.within_replay(region, around)
+        self.facts.loops_within_recomputed(region, around)
     }
 
     /// Assigns save locations to `node`, defined in `region` and varying in `varying`, and to the required
     /// arrays and frames.
-    fn place(&mut self, node: Node, region: Region, varying: Vec<Op>) {
+    fn assign_location(&mut self, node: Node, region: Region, varying: Vec<Op>) {
         let (mut node, mut region, mut varying) = (node, region, varying);
         loop {
-            let scope = self.facts.replayed_around(region);
+            let scope = self.facts.enclosing_recomputed_loop(region);
             let Some(&innermost) = varying.last() else {
-                let home = match self.options.is_direct(self.facts, region) {
-                    true => Home::Direct,
+                let home = match self.options.is_ssa_region(self.facts, region) {
+                    true => SaveLocation::SsaValue,
                     false => self.slot(node),
                 };
-                self.plan.homes.insert(node, home);
+                self.plan.locations.insert(node, home);
                 return;
             };
             if matches!(self.facts.body.kind(innermost), OpKind::Loop { .. }) {
                 let field = self.field(innermost, node);
-                self.plan.homes.insert(node, Home::Frame(innermost, field));
+                self.plan
+                    .locations
+                    .insert(node, SaveLocation::Frame(innermost, field));
                 let frame = Node::LastFrame(innermost);
-                if self.plan.homes.contains_key(&frame) {
+                if self.plan.locations.contains_key(&frame) {
                     return;
                 }
                 region = self
@@ -588,21 +598,24 @@ impl Planner<'_, '_> {
                     .unwrap_or(self.facts.body.root());
                 varying = self
                     .facts
-                    .within_replay(region, self.facts.loops_around(region));
+                    .loops_within_recomputed(region, self.facts.loops_around(region));
                 node = frame;
                 continue;
             }
-            let (loops, lengths, anchor) = self.indexable(&mut varying, scope);
-            let element = Element::Value(self.facts.kept_type(self.unit, node, self.options.width));
+            let (loops, lengths, anchor) = self.split_indexable_suffix(&mut varying, scope);
+            let element =
+                ArrayElement::Value(self.facts.saved_type(self.unit, node, self.options.width));
             let array = self.add_array(node, element, (loops, lengths, anchor), scope);
-            self.plan.homes.insert(node, Home::Array(array.number));
+            self.plan
+                .locations
+                .insert(node, SaveLocation::Array(array.number));
             if array.hoisted {
                 return;
             }
-            if let Some(loops) = self.plan.first_keeps.get_mut(&node) {
+            if let Some(loops) = self.plan.first_iteration_saves.get_mut(&node) {
                 loops.retain(|lp| !array.varying.contains(lp));
             }
-            (node, region, varying) = (Node::Base(array.number), array.region, array.varying);
+            (node, region, varying) = (Node::ArrayBase(array.number), array.region, array.varying);
         }
     }
 
@@ -611,8 +624,8 @@ impl Planner<'_, '_> {
     fn add_array(
         &mut self,
         node: Node,
-        element: Element,
-        (loops, lengths, anchor): (Vec<Op>, Vec<Length>, Op),
+        element: ArrayElement,
+        (loops, lengths, anchor): (Vec<Op>, Vec<EarlyLength>, Op),
         scope: Option<Op>,
     ) -> NewArray {
         let body = self.facts.body;
@@ -621,12 +634,12 @@ impl Planner<'_, '_> {
         let region = body.parent(anchor).unwrap_or(body.root());
         let varying = self
             .facts
-            .within_replay(region, self.facts.loops_around(region));
+            .loops_within_recomputed(region, self.facts.loops_around(region));
         let number = self.plan.arrays.len();
         let sized = |scope: &Op| {
             varying.is_empty()
-                && self.sized_before(*scope, &lengths)
-                && self.element_sized_before(element, *scope)
+                && self.are_trips_known_before(*scope, &lengths)
+                && self.is_element_size_known_before(element, *scope)
         };
         let hoisted = scope.filter(sized);
         let on_heap = varying.is_empty() && (scope.is_none() || hoisted.is_some());
@@ -635,7 +648,7 @@ impl Planner<'_, '_> {
             None => self.plan.anchored.entry(anchor).or_default().push(number),
         }
         self.plan.arrays.push(TapeArray {
-            node,
+            saved: node,
             element,
             loops,
             lengths,
@@ -652,34 +665,36 @@ impl Planner<'_, '_> {
 
     /// Places all copies of a snapshot in one array. Requires a block whose size is known before the
     /// enclosing loops, and that either all iterations of the loops or none take a copy.
-    fn place_side_by_side(&mut self, number: usize) -> bool {
+    fn place_snapshot_in_array(&mut self, number: usize) -> bool {
         let facts = self.facts;
         let (node, anchor) = (Node::Snapshot(number), facts.snapshots[number].anchor);
         let region = facts.body.parent(anchor).unwrap_or(facts.body.root());
-        let mut varying = facts.within_replay(region, facts.varying_loops(node));
+        let mut varying = facts.loops_within_recomputed(region, facts.varying_loops(node));
         let innermost = varying.last().copied();
         if !innermost.is_some_and(|lp| matches!(facts.body.kind(lp), OpKind::For { .. })) {
             return false;
         }
-        let scope = facts.replayed_around(region);
-        let over = self.indexable(&mut varying, scope);
-        if !self.is_sized(number, over.2) {
+        let scope = facts.enclosing_recomputed_loop(region);
+        let over = self.split_indexable_suffix(&mut varying, scope);
+        if !self.is_size_known_before(number, over.2) {
             return false;
         }
-        if facts.snapshots[number].worked_in {
-            (self.plan.worked_in.entry(region).or_default()).push(number);
+        if facts.snapshots[number].in_place {
+            (self.plan.in_place_snapshots.entry(region).or_default()).push(number);
         }
-        let array = self.add_array(node, Element::Snapshot(number), over, scope);
-        self.plan.homes.insert(node, Home::Block(array.number));
+        let array = self.add_array(node, ArrayElement::Snapshot(number), over, scope);
+        self.plan
+            .locations
+            .insert(node, SaveLocation::BlockElement(array.number));
         if !array.hoisted {
-            self.place(Node::Base(array.number), array.region, array.varying);
+            self.assign_location(Node::ArrayBase(array.number), array.region, array.varying);
         }
         true
     }
 
     /// Returns true if two facts are known before an enclosing op: the size of a snapshot, and whether all
     /// iterations of the loops inside the op take the snapshot or none does.
-    fn is_sized(&self, number: usize, before: Op) -> bool {
+    fn is_size_known_before(&self, number: usize, before: Op) -> bool {
         let (facts, body) = (self.facts, self.facts.body);
         let snapshot = &facts.snapshots[number];
         let home = body.parent(before);
@@ -688,11 +703,11 @@ impl Planner<'_, '_> {
             made.is_none_or(|made| home.is_some_and(|home| body.is_inside(home, made)))
         };
         let sized = match snapshot.extent {
-            Extent::Bytes(_) => true,
-            Extent::Block(size) => {
+            SnapshotExtent::Bytes(_) => true,
+            SnapshotExtent::Block(size) => {
                 visible(size) && facts.varying_loops(Node::Primal(size)).is_empty()
             }
-            Extent::Addresses(_) => false,
+            SnapshotExtent::Addresses(_) => false,
         };
         let mut at = snapshot.anchor;
         while at != before {
@@ -711,16 +726,16 @@ impl Planner<'_, '_> {
 
     /// Returns true if the size of an element, and the existence of elements, are known before a recomputed
     /// loop.
-    fn element_sized_before(&self, element: Element, replayed: Op) -> bool {
-        let Element::Snapshot(number) = element else {
+    fn is_element_size_known_before(&self, element: ArrayElement, replayed: Op) -> bool {
+        let ArrayElement::Snapshot(number) = element else {
             return true;
         };
-        self.is_sized(number, replayed)
+        self.is_size_known_before(number, replayed)
     }
 
     /// Returns true if the trip counts of loops in a recomputed loop come from outside. An array over them
     /// can then be allocated once for all iterations.
-    fn sized_before(&self, replayed: Op, lengths: &[Length]) -> bool {
+    fn are_trips_known_before(&self, replayed: Op, lengths: &[EarlyLength]) -> bool {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
         lengths.iter().all(|length| {
@@ -733,9 +748,13 @@ impl Planner<'_, '_> {
     /// an array over all of them. Returns the loops, their lengths, and the anchor of the allocation. Loops
     /// in between in which the value does not vary are skipped if possible, otherwise included. The result
     /// lies within `scope`.
-    fn indexable(&self, varying: &mut Vec<Op>, scope: Option<Op>) -> (Vec<Op>, Vec<Length>, Op) {
+    fn split_indexable_suffix(
+        &self,
+        varying: &mut Vec<Op>,
+        scope: Option<Op>,
+    ) -> (Vec<Op>, Vec<EarlyLength>, Op) {
         let mut loops: Vec<Op> = Vec::new();
-        let mut lengths: Vec<Length> = Vec::new();
+        let mut lengths: Vec<EarlyLength> = Vec::new();
         let mut anchor = None;
         while let Some(&next) = varying.last() {
             let outer = varying.len().checked_sub(2).map(|i| varying[i]).or(scope);
@@ -744,13 +763,13 @@ impl Planner<'_, '_> {
             all.push(next);
             let countable = matches!(self.facts.body.kind(next), OpKind::For { .. });
             let length = |lp: &Op| {
-                let length = self.facts.length_at(self.unit, *lp, passed)?;
+                let length = self.facts.length_bound_at(self.unit, *lp, passed)?;
                 // Rows of varying length keep their length, except if the loop that determines the length is
                 // skipped.
                 let passed_over = !varying.contains(&length.of) && !all.contains(&length.of);
                 (length.of == *lp || passed_over).then_some(length)
             };
-            let known: Option<Vec<Length>> = countable
+            let known: Option<Vec<EarlyLength>> = countable
                 .then(|| all.iter().map(length).collect())
                 .flatten();
             if let Some(known) = known {
@@ -758,7 +777,7 @@ impl Planner<'_, '_> {
                 lengths = known;
             } else if countable && loops.is_empty() {
                 anchor = Some(next);
-                lengths = vec![Length { of: next, more: 0 }];
+                lengths = vec![EarlyLength { of: next, plus: 0 }];
                 varying.pop();
                 loops.push(next);
                 varying.extend(self.facts.loops_between(next, outer));
@@ -775,14 +794,14 @@ impl Planner<'_, '_> {
         (loops, lengths, anchor)
     }
 
-    fn slot(&mut self, node: Node) -> Home {
-        let ty = self.facts.kept_type(self.unit, node, self.options.width);
+    fn slot(&mut self, node: Node) -> SaveLocation {
+        let ty = self.facts.saved_type(self.unit, node, self.options.width);
         self.plan.slots.push((node, ty));
-        Home::Slot(self.plan.slots.len() - 1)
+        SaveLocation::Slot(self.plan.slots.len() - 1)
     }
 
     fn field(&mut self, frame: Op, node: Node) -> usize {
-        let ty = self.facts.kept_type(self.unit, node, self.options.width);
+        let ty = self.facts.saved_type(self.unit, node, self.options.width);
         let fields = self.plan.frames.entry(frame).or_default();
         fields.push((node, ty));
         fields.len() - 1

@@ -3,7 +3,7 @@
 //! A [`Node`] is saved on the tape, recomputed from other forward values, or available anyway. [`source`]
 //! returns the possibilities; the tape plan chooses.
 
-use crate::analysis::body_facts::Facts;
+use crate::analysis::body_facts::BodyFacts;
 use gradus_ir::externals::{ExternalFn, MathFn, MultiResultMathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
@@ -16,11 +16,11 @@ pub enum Node {
     /// The shadow of a pointer.
     Shadow(Value),
     /// Trip count of a `loop`, a 64-bit integer.
-    Count(Op),
+    TripCount(Op),
     /// The tape that the callee of a call returned.
     CalleeTape(Op),
     /// Address of the first element of a tape array, by number in the plan.
-    Base(usize),
+    ArrayBase(usize),
     /// Tail slot of a tape array, by number in the plan: memory of a short array.
     Room(usize),
     /// The frame of a loop's last iteration.
@@ -34,11 +34,11 @@ pub enum Node {
 
 /// Availability of a forward value in the reverse pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Availability {
     /// Available without tape: a constant, a parameter, or the index of a reversed loop.
-    AtHand,
+    Available,
     /// Available only if saved.
-    KeepOnly,
+    MustSave,
     /// Recomputable; the cost is in units of one addition.
     Recompute {
         /// Inputs of the recomputation.
@@ -49,57 +49,59 @@ pub enum Source {
 }
 
 /// Returns the availability of `node` in the reverse pass.
-pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
+pub fn source(unit: &Unit, facts: &BodyFacts<'_>, node: Node) -> Availability {
     match node {
-        Node::Primal(value) => primal_source(unit, facts, value),
-        Node::Shadow(value) => shadow_source(unit, facts, value),
-        _ => Source::KeepOnly,
+        Node::Primal(value) => primal_availability(unit, facts, value),
+        Node::Shadow(value) => shadow_availability(unit, facts, value),
+        _ => Availability::MustSave,
     }
 }
 
 /// Returns the region in which a forward value is defined; `None` for constants.
-pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
+pub fn defining_region(facts: &BodyFacts<'_>, node: Node) -> Option<Region> {
     match node {
         Node::Primal(value) | Node::Shadow(value) => facts.body.region_of(value),
-        Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => facts.body.parent(op),
+        Node::TripCount(op) | Node::CalleeTape(op) | Node::LastFrame(op) => facts.body.parent(op),
         Node::Snapshot(number) | Node::SnapshotBlock(number) => {
             facts.body.parent(facts.snapshots[number].anchor)
         }
-        Node::Base(_) | Node::Room(_) => None,
+        Node::ArrayBase(_) | Node::Room(_) => None,
     }
 }
 
-fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+fn primal_availability(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Availability {
     let body = facts.body;
     match body.values[value].def {
-        Definition::Const(_) => Source::AtHand,
+        Definition::Const(_) => Availability::Available,
         Definition::Param(region, index) => match body.owner(region) {
-            None => Source::AtHand,
-            Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => Source::AtHand,
+            None => Availability::Available,
+            Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => {
+                Availability::Available
+            }
             Some(_) => facts
-                .carried_load_source(value)
-                .unwrap_or_else(|| facts.backwards_source(Node::Primal(value))),
+                .reload_availability(value)
+                .unwrap_or_else(|| facts.inversion_availability(Node::Primal(value))),
         },
         Definition::Result(op, index) => match body.kind(op) {
-            OpKind::If => merge_source(facts, op, index, Node::Primal),
+            OpKind::If => branch_choice_availability(facts, op, index, Node::Primal),
             OpKind::Load(access) if access.is_plain() && !facts.is_stable(op) => {
-                snapshot_source(facts, op)
+                snapshot_availability(facts, op)
             }
-            kind => match recompute_cost(unit, facts, op, kind) {
-                Some(cost) => Source::Recompute {
+            kind => match recomputation_cost(unit, facts, op, kind) {
+                Some(cost) => Availability::Recompute {
                     from: body.operands(op).map(Node::Primal).collect(),
                     cost,
                 },
-                None => Source::KeepOnly,
+                None => Availability::MustSave,
             },
         },
     }
 }
 
 /// Returns the availability of a load from memory that is overwritten later, by a snapshot.
-fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
+fn snapshot_availability(facts: &BodyFacts<'_>, load: Op) -> Availability {
     let Some(number) = facts.snapshot_of(load) else {
-        return Source::KeepOnly;
+        return Availability::MustSave;
     };
     let mut from: SmallVec<[Node; 4]> = smallvec![Node::Snapshot(number)];
     for op in address_chain(facts, load, number) {
@@ -109,11 +111,11 @@ fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
     let fixed = |size: &Value| facts.varying_loops(Node::Primal(*size)).is_empty();
     let size = facts.snapshots[number].size().filter(fixed);
     from.extend(size.map(Node::Primal));
-    Source::Recompute { from, cost: 3 }
+    Availability::Recompute { from, cost: 3 }
 }
 
 /// Returns the address computations from a snapshot's root to the address of a load, from the root outwards.
-pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
+pub fn address_chain(facts: &BodyFacts<'_>, load: Op, number: usize) -> Vec<Op> {
     let mut chain = Vec::new();
     let mut at = facts.body.operand(load, 0);
     while at != facts.snapshots[number].root
@@ -127,7 +129,7 @@ pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
 }
 
 /// Returns the cost of recomputing an op; `None` if a second execution may yield another result.
-fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
+fn recomputation_cost(unit: &Unit, facts: &BodyFacts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
     match kind {
         OpKind::Binary(BinaryOp::FDiv) => Some(8),
         OpKind::Binary(
@@ -148,12 +150,12 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
 }
 
 /// Returns the cost of an op in units of one addition.
-pub fn cost_of_op(unit: &Unit, facts: &Facts<'_>, op: Op) -> u64 {
+pub fn cost_of_op(unit: &Unit, facts: &BodyFacts<'_>, op: Op) -> u64 {
     let kind = facts.body.kind(op);
     match kind {
         OpKind::Load(_) | OpKind::Store(_) => 3,
-        OpKind::Call(_) => recompute_cost(unit, facts, op, kind).unwrap_or(40),
-        _ => recompute_cost(unit, facts, op, kind).unwrap_or(1),
+        OpKind::Call(_) => recomputation_cost(unit, facts, op, kind).unwrap_or(40),
+        _ => recomputation_cost(unit, facts, op, kind).unwrap_or(1),
     }
 }
 
@@ -168,18 +170,27 @@ fn math_cost(function: MathFn) -> u64 {
 }
 
 /// Returns the availability of a result of an `if` whose arms only choose among values defined outside.
-fn merge_source(facts: &Facts<'_>, op: Op, index: u32, node: fn(Value) -> Node) -> Source {
-    match merge_choices(facts, op, index) {
-        Some((condition, [yes, no])) => Source::Recompute {
+fn branch_choice_availability(
+    facts: &BodyFacts<'_>,
+    op: Op,
+    index: u32,
+    node: fn(Value) -> Node,
+) -> Availability {
+    match match_branch_choice(facts, op, index) {
+        Some((condition, [yes, no])) => Availability::Recompute {
             from: smallvec![Node::Primal(condition), node(yes), node(no)],
             cost: 1,
         },
-        None => Source::KeepOnly,
+        None => Availability::MustSave,
     }
 }
 
 /// Returns the condition and the two choices of such an `if`.
-pub fn merge_choices(facts: &Facts<'_>, op: Op, index: u32) -> Option<(Value, [Value; 2])> {
+pub fn match_branch_choice(
+    facts: &BodyFacts<'_>,
+    op: Op,
+    index: u32,
+) -> Option<(Value, [Value; 2])> {
     let body = facts.body;
     let around = body.parent(op)?;
     let mut choices = body.op_regions(op).iter().map(|&arm| {
@@ -195,15 +206,15 @@ pub fn merge_choices(facts: &Facts<'_>, op: Op, index: u32) -> Option<(Value, [V
     Some((body.operand(op, 0), [choices.next()??, choices.next()??]))
 }
 
-fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+fn shadow_availability(unit: &Unit, facts: &BodyFacts<'_>, value: Value) -> Availability {
     if !facts.has_shadow(value) {
-        return Source::Recompute {
+        return Availability::Recompute {
             from: smallvec![Node::Primal(value)],
             cost: 0,
         };
     }
-    if let Some(size) = facts.late_size(unit, value) {
-        return Source::Recompute {
+    if let Some(size) = facts.lazy_shadow_size(unit, value) {
+        return Availability::Recompute {
             from: size.into_iter().map(Node::Primal).collect(),
             cost: 1,
         };
@@ -211,16 +222,18 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
     let body = facts.body;
     match body.values[value].def {
         Definition::Const(id) => match unit.constant(id).kind {
-            ConstKind::Foreign(_) => Source::KeepOnly,
-            _ => Source::AtHand,
+            ConstKind::Foreign(_) => Availability::MustSave,
+            _ => Availability::Available,
         },
-        Definition::Param(region, _) if body.owner(region).is_none() => Source::AtHand,
-        Definition::Param(..) => facts.backwards_source(Node::Shadow(value)),
+        Definition::Param(region, _) if body.owner(region).is_none() => Availability::Available,
+        Definition::Param(..) => facts.inversion_availability(Node::Shadow(value)),
         Definition::Result(op, index) => match body.kind(op) {
-            OpKind::If => merge_source(facts, op, index, Node::Shadow),
-            OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => Source::KeepOnly,
-            kind => match shadow_operands(unit, body, op) {
-                Some(of_shadow) => Source::Recompute {
+            OpKind::If => branch_choice_availability(facts, op, index, Node::Shadow),
+            OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => {
+                Availability::MustSave
+            }
+            kind => match shadowed_operands(unit, body, op) {
+                Some(of_shadow) => Availability::Recompute {
                     from: shadow_inputs(body, op, of_shadow).collect(),
                     cost: match kind {
                         OpKind::Load(_) => 3,
@@ -228,7 +241,7 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
                         _ => 1,
                     },
                 },
-                None => Source::KeepOnly,
+                None => Availability::MustSave,
             },
         },
     }
@@ -236,7 +249,7 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
 
 /// Returns the operands whose shadows determine the shadow of an op's result by re-execution of the op;
 /// `None` if re-execution does not yield the shadow.
-pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
+pub(crate) fn shadowed_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
     use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
     match body.kind(op) {
         OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f)) {

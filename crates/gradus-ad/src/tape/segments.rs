@@ -10,7 +10,7 @@
 //! analyses treat the two functions like `malloc` and `free` ([`gradus_ir::externals::MemoryFn::is_tape`]). Each
 //! push is a separate allocation, which keeps derivatives differentiable.
 
-use crate::emit::builder::{Out, Space};
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use gradus_ir::externals::{TAPE_PUSH, TAPE_RELEASE};
 use gradus_ir::{
     AttrSet, Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
@@ -26,17 +26,17 @@ pub struct StackFunctions {
 }
 
 /// Name of the function that adds a segment.
-pub(super) const GROW: &str = "__gradus1_tape_grow";
+pub(super) const GROW_FUNCTION: &str = "__gradus1_tape_grow";
 
 const HEADER_BYTES: i64 = 32;
 /// Overhead of a block in the C library's allocator: adjacent segments have their size including the
 /// overhead.
-const BESIDE_BYTES: i64 = 16;
+const ALLOCATOR_OVERHEAD_BYTES: i64 = 16;
 /// Header field that holds the size of the next segment.
-const NEXT_SIZE: i64 = 3;
+const NEXT_SIZE_FIELD: i64 = 3;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
 /// Segment sizes double up to this limit, which bounds the unused end of a long tape.
-const LAST_SEGMENT_BYTES: i64 = 4 << 20;
+const SEGMENT_BYTES_MAX: i64 = 4 << 20;
 
 /// Returns the type of a stack's state.
 pub fn state_type(unit: &mut Unit) -> TypeId {
@@ -45,13 +45,13 @@ pub fn state_type(unit: &mut Unit) -> TypeId {
 }
 
 /// Emits the initialisation of an empty stack at `state`.
-pub fn initialise(out: &mut Out<'_>, state: Value) {
+pub fn initialise(out: &mut DerivativeBuilder<'_>, state: Value) {
     let ptr = out.unit.types.ptr();
     let null = out.build().zero(ptr);
     for word in 0..3 {
         let word = out.build().i64(word);
         let at = out.build().addr(ptr, state, word);
-        out.store(null, at, Space::Tape, None);
+        out.store(null, at, MemorySpace::Tape, None);
     }
 }
 
@@ -77,7 +77,7 @@ fn push_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![ptr, long]);
     let grow_ty = ty;
-    define(unit, GROW, grow_ty, build_grow);
+    define(unit, GROW_FUNCTION, grow_ty, build_grow);
     define(unit, TAPE_PUSH, ty, build_push)
 }
 
@@ -89,20 +89,20 @@ fn release_function(unit: &mut Unit) -> FuncId {
 }
 
 /// Emits the address of 8-byte field `number` after `base`.
-fn word(b: &mut Builder<'_>, base: Value, number: i64) -> Value {
+fn field_address(b: &mut Builder<'_>, base: Value, number: i64) -> Value {
     let ptr = b.unit.types.ptr();
     let number = b.i64(number);
     b.addr(ptr, base, number)
 }
 
-fn load_word(b: &mut Builder<'_>, base: Value, number: i64) -> Value {
+fn load_field(b: &mut Builder<'_>, base: Value, number: i64) -> Value {
     let ptr = b.unit.types.ptr();
-    let at = word(b, base, number);
+    let at = field_address(b, base, number);
     b.load(ptr, at)
 }
 
-fn store_word(b: &mut Builder<'_>, base: Value, number: i64, value: Value) {
-    let at = word(b, base, number);
+fn store_field(b: &mut Builder<'_>, base: Value, number: i64, value: Value) {
+    let at = field_address(b, base, number);
     b.store(value, at);
 }
 
@@ -137,8 +137,8 @@ fn build_push(b: &mut Builder<'_>) {
     let empty = b.icmp(IntPredicate::Eq, rounded, none);
     let least = b.i64(16);
     let rounded = b.select(empty, least, rounded);
-    let next = load_word(b, state, 0);
-    let end = load_word(b, state, 1);
+    let next = load_field(b, state, 0);
+    let end = load_field(b, state, 1);
     let start = b.cast(CastOp::PtrToInt, next, long);
     let stop = b.cast(CastOp::PtrToInt, end, long);
     let left = b.sub(stop, start);
@@ -147,10 +147,10 @@ fn build_push(b: &mut Builder<'_>) {
         if fits {
             let byte = b.unit.types.int(8);
             let after = b.addr(byte, next, rounded);
-            store_word(b, state, 0, after);
+            store_field(b, state, 0, after);
             return Some(next);
         }
-        let grow = b.unit.function(GROW)?;
+        let grow = b.unit.function(GROW_FUNCTION)?;
         let call = b.call(grow, &[state, rounded]);
         Some(b.body.result(call))
     });
@@ -166,14 +166,14 @@ fn build_grow(b: &mut Builder<'_>) {
     );
     let malloc_ty = b.unit.types.func(ptr, vec![long]);
     let malloc = b.unit.declare("malloc", malloc_ty, AttrSet::default());
-    let old = load_word(b, state, 2);
+    let old = load_field(b, state, 2);
     let null = b.zero(ptr);
     let first = b.icmp(IntPredicate::Eq, old, null);
     let usual = choose(b, first, &[long], |b, first| {
         Some(match first {
             true => b.i64(FIRST_SEGMENT_BYTES),
             false => {
-                let at = word(b, old, NEXT_SIZE);
+                let at = field_address(b, old, NEXT_SIZE_FIELD);
                 b.load(long, at)
             }
         })
@@ -184,11 +184,11 @@ fn build_grow(b: &mut Builder<'_>) {
     let two = b.i64(2);
     let quarter = b.binary(gradus_ir::BinaryOp::LShr, usual, two);
     let own = b.icmp(IntPredicate::Uge, bytes, quarter);
-    let beside = b.i64(HEADER_BYTES + BESIDE_BYTES);
+    let beside = b.i64(HEADER_BYTES + ALLOCATOR_OVERHEAD_BYTES);
     let room = b.sub(usual, beside);
     let size = b.select(own, bytes, room);
     let double = b.add(usual, usual);
-    let most = b.i64(LAST_SEGMENT_BYTES);
+    let most = b.i64(SEGMENT_BYTES_MAX);
     let small = b.icmp(IntPredicate::Ult, double, most);
     let grown = b.select(small, double, most);
     let then = b.select(own, usual, grown);
@@ -204,16 +204,16 @@ fn build_grow(b: &mut Builder<'_>) {
             return Some(null);
         }
         for number in 0..3 {
-            let value = load_word(b, state, number);
-            store_word(b, segment, number, value);
+            let value = load_field(b, state, number);
+            store_field(b, segment, number, value);
         }
-        store_word(b, segment, NEXT_SIZE, then);
+        store_field(b, segment, NEXT_SIZE_FIELD, then);
         let base = b.addr(byte, segment, header);
         let next = b.addr(byte, base, bytes);
         let end = b.addr(byte, segment, total);
-        store_word(b, state, 0, next);
-        store_word(b, state, 1, end);
-        store_word(b, state, 2, segment);
+        store_field(b, state, 0, next);
+        store_field(b, state, 1, end);
+        store_field(b, state, 2, segment);
         Some(base)
     });
     b.return_(base);
@@ -221,12 +221,12 @@ fn build_grow(b: &mut Builder<'_>) {
 
 fn build_release(b: &mut Builder<'_>) {
     let (state, address) = (b.body.params()[0], b.body.params()[1]);
-    let segment = load_word(b, state, 2);
-    let end = load_word(b, state, 1);
-    let inside = lies_inside(b, address, segment, end);
+    let segment = load_field(b, state, 2);
+    let end = load_field(b, state, 1);
+    let inside = is_in_segment(b, address, segment, end);
     choose(b, inside, &[], |b, inside| {
         if inside {
-            store_word(b, state, 0, address);
+            store_field(b, state, 0, address);
         } else if let Some(shrink) = b.unit.function("__gradus1_tape_shrink") {
             b.call(shrink, &[state, address]);
         }
@@ -236,7 +236,7 @@ fn build_release(b: &mut Builder<'_>) {
 }
 
 /// Emits the test that an address lies in a segment, after the start of the first allocation.
-fn lies_inside(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) -> Value {
+fn is_in_segment(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) -> Value {
     let (long, byte) = (b.unit.types.int(64), b.unit.types.int(8));
     let header = b.i64(HEADER_BYTES + 1);
     let second = b.addr(byte, segment, header);
@@ -255,18 +255,18 @@ fn build_shrink(b: &mut Builder<'_>) {
     let free = b.unit.declare("free", free_ty, AttrSet::default());
     let (_, region) = b.loop_(&[], &[]);
     let back = b.set_insertion_end(region);
-    let segment = load_word(b, state, 2);
+    let segment = load_field(b, state, 2);
     let header = b.i64(HEADER_BYTES);
     let first = b.addr(byte, segment, header);
     let last = b.icmp(IntPredicate::Eq, address, first);
     for number in 0..3 {
-        let value = load_word(b, segment, number);
-        store_word(b, state, number, value);
+        let value = load_field(b, segment, number);
+        store_field(b, state, number, value);
     }
     b.call(free, &[segment]);
-    let before = load_word(b, state, 2);
-    let end = load_word(b, state, 1);
-    let inside = lies_inside(b, address, before, end);
+    let before = load_field(b, state, 2);
+    let end = load_field(b, state, 1);
+    let inside = is_in_segment(b, address, before, end);
     let truth = b.unit.types.int(1);
     let again = choose(b, last, &[truth], |b, last| {
         if last {
@@ -274,7 +274,7 @@ fn build_shrink(b: &mut Builder<'_>) {
         }
         choose(b, inside, &[truth], |b, inside| {
             if inside {
-                store_word(b, state, 0, address);
+                store_field(b, state, 0, address);
             }
             Some(b.bool(!inside))
         })
@@ -294,7 +294,7 @@ mod tests {
     /// Blocks that share a segment, that end a segment, and that have a separate segment: the release of a
     /// block releases all younger blocks. No memory leaks or is used after its release.
     #[test]
-    fn giving_back_takes_all_that_is_younger() {
+    fn release_frees_younger_blocks() {
         let mut unit = Unit::default();
         functions(&mut unit);
         let sizes = [16, 60_000, 30_000, 24, 9_000_000, 8, 0, 5_000_000];
@@ -327,12 +327,12 @@ mod tests {
 
     /// A long block gets a segment of its length, and the segments of short blocks grow unaffected.
     #[test]
-    fn long_blocks_leave_nothing_unused() {
+    fn long_blocks_waste_no_memory() {
         let mut unit = Unit::default();
         functions(&mut unit);
         let mut machine = Machine::new(&unit);
         let state = machine.alloc_f64(&[0.0; 3]).expect("memory");
-        let beside = HEADER_BYTES.unsigned_abs() + BESIDE_BYTES.unsigned_abs();
+        let beside = HEADER_BYTES.unsigned_abs() + ALLOCATOR_OVERHEAD_BYTES.unsigned_abs();
         let segments = [
             (16, 65_536 - beside),
             (60_000, 65_536 - beside),

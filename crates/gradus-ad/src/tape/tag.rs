@@ -5,8 +5,8 @@
 //! into the block. The reverse pass compares the number and ends the program with a message on a mismatch: a
 //! tape of another function, of other activities, or an already consumed tape.
 
-use super::plan::Plan;
-use crate::emit::builder::{Out, Space};
+use super::plan::TapePlan;
+use crate::emit::builder::{DerivativeBuilder, MemorySpace};
 use crate::variant::{Mode, Variant};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol,
@@ -15,7 +15,7 @@ use gradus_ir::{
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The function that ends the program on a mismatched tape.
-const MISFIT: &str = "__gradus1_tape_misfit";
+const TAG_MISMATCH: &str = "__gradus1_tape_misfit";
 const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
                        the same activities, words and size, or was used before\n";
 /// File descriptor of standard error.
@@ -23,10 +23,10 @@ const STANDARD_ERROR: i64 = 2;
 
 /// Tag bit for strong products. A reverse pass without `enzyme_strong_zero` rejects such a tape; a reverse
 /// pass with the keyword accepts both kinds.
-const STRONG: i64 = 2;
+const STRONG_ZERO_BIT: i64 = 2;
 
 /// Returns the tag of a plan; never zero. An augmented primal with strong products sets [`STRONG`].
-pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
+pub fn tag_of(unit: &Unit, variant: &Variant, plan: &TapePlan) -> i64 {
     let mut hasher = DefaultHasher::new();
     let name = &unit.functions[variant.func].name;
     let asked = (variant.width, &variant.args, variant.result);
@@ -34,36 +34,36 @@ pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
     for (node, ty) in &plan.slots {
         (node, unit.layout.size_bytes(unit, *ty)).hash(&mut hasher);
     }
-    for node in &plan.kept {
-        format!("{node:?} {:?}", plan.homes.get(node)).hash(&mut hasher);
+    for node in &plan.saved {
+        format!("{node:?} {:?}", plan.locations.get(node)).hash(&mut hasher);
     }
-    let own = (hasher.finish() | 1) as i64 & !STRONG;
+    let own = (hasher.finish() | 1) as i64 & !STRONG_ZERO_BIT;
     let strong = variant.strong_zero && variant.mode == Mode::Augmented;
-    own | if strong { STRONG } else { 0 }
+    own | if strong { STRONG_ZERO_BIT } else { 0 }
 }
 
 /// Writes a tag.
-pub fn write(out: &mut Out<'_>, at: Value, mark: i64) {
+pub fn write(out: &mut DerivativeBuilder<'_>, at: Value, mark: i64) {
     let mark = out.build().i64(mark);
-    out.store(mark, at, Space::Tape, None);
+    out.store(mark, at, MemorySpace::Tape, None);
 }
 
 /// Ends the program if the tag differs from the expected tag of `variant`.
-pub fn check(out: &mut Out<'_>, variant: &Variant, at: Value, mark: i64) {
+pub fn check(out: &mut DerivativeBuilder<'_>, variant: &Variant, at: Value, mark: i64) {
     let long = out.unit.types.int(64);
-    let mut found = out.load(long, at, Space::Tape, None);
+    let mut found = out.load(long, at, MemorySpace::Tape, None);
     if variant.strong_zero {
-        let others = out.build().i64(!STRONG);
+        let others = out.build().i64(!STRONG_ZERO_BIT);
         found = out.build().binary(BinaryOp::And, found, others);
     }
     let mark = out.build().i64(mark);
     let wrong = out.build().icmp(IntPredicate::Ne, found, mark);
-    end_where(&mut out.build(), wrong);
+    stop_on_mismatch(&mut out.build(), wrong);
 }
 
 /// Ends the program with the message if `wrong` holds.
-pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
-    let misfit = misfit_function(b.unit);
+pub fn stop_on_mismatch(b: &mut Builder<'_>, wrong: Value) {
+    let misfit = mismatch_function(b.unit);
     let (_, yes, no) = b.if_(wrong, &[]);
     let back = b.set_insertion_end(yes);
     b.call(misfit, &[]);
@@ -73,19 +73,19 @@ pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
     b.restore_insertion_point(back);
 }
 
-fn misfit_function(unit: &mut Unit) -> FuncId {
-    if let Some(func) = unit.function(MISFIT) {
+fn mismatch_function(unit: &mut Unit) -> FuncId {
+    if let Some(func) = unit.function(TAG_MISMATCH) {
         return func;
     }
     let void = unit.types.void();
     let ty = unit.types.func(void, Vec::new());
     let mut body = Body::new(&[]);
-    build_misfit(&mut Builder::new(unit, &mut body));
-    unit.define(MISFIT.to_string(), ty, Linkage::LinkOnceOdr, body)
+    build_mismatch_body(&mut Builder::new(unit, &mut body));
+    unit.define(TAG_MISMATCH.to_string(), ty, Linkage::LinkOnceOdr, body)
 }
 
 /// Emits the message and the end of the program.
-fn build_misfit(b: &mut Builder<'_>) {
+fn build_mismatch_body(b: &mut Builder<'_>) {
     let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
     let (int, long) = (b.unit.types.int(32), b.unit.types.int(64));
     let write_ty = b.unit.types.func(long, vec![int, ptr, long]);
@@ -109,7 +109,7 @@ fn build_misfit(b: &mut Builder<'_>) {
 }
 
 fn message(unit: &mut Unit) -> gradus_ir::GlobalId {
-    let name = format!("{MISFIT}_text");
+    let name = format!("{TAG_MISMATCH}_text");
     if let Some(Symbol::Global(known)) = unit.symbol(&name) {
         return known;
     }

@@ -36,7 +36,7 @@ const RESTRICTIONS: &[&str] = &[
 ];
 
 /// String attributes that promise properties of primal floats only.
-const PROMISES: &[&str] = &[
+const FAST_MATH_PROMISES: &[&str] = &[
     "no-infs-fp-math",
     "no-nans-fp-math",
     "no-signed-zeros-fp-math",
@@ -59,7 +59,7 @@ pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {
     set.function = primal
         .function
         .iter()
-        .filter(|a| keeps_function(a))
+        .filter(|a| is_inherited(a))
         .cloned()
         .collect();
     set.function.push(Attr {
@@ -83,9 +83,9 @@ pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {
     unit.functions[func].attrs = attrs;
 }
 
-fn keeps_function(attr: &Attr) -> bool {
+fn is_inherited(attr: &Attr) -> bool {
     match attr.value {
-        AttrValue::Text(_) => !PROMISES.contains(&attr.name.as_str()),
+        AttrValue::Text(_) => !FAST_MATH_PROMISES.contains(&attr.name.as_str()),
         _ => RESTRICTIONS.contains(&attr.name.as_str()),
     }
 }

@@ -17,7 +17,7 @@ pub enum Mode {
     /// Augmented primal: the forward pass alone; returns a tape.
     Augmented,
     /// The reverse pass alone; receives the tape.
-    Return,
+    Reverse,
 }
 
 /// Activity of an argument.
@@ -28,7 +28,7 @@ pub enum ArgActivity {
     /// A pointer with a shadow.
     Dup,
     /// A pointer whose shadow may be the pointer itself, which then is inactive.
-    Maybe,
+    MaybeDup,
     /// A pointer with a shadow, whose primal contents are not read after the call.
     DupNoNeed,
     /// An active value: with a tangent in forward mode, with a returned adjoint in reverse mode.
@@ -60,7 +60,7 @@ impl ResultActivity {
 pub enum Versions {
     /// A run-time alias check chooses between the other two versions, if profitable.
     #[default]
-    Test,
+    RuntimeCheck,
     /// The pointers that the check compares point to disjoint memory.
     Disjoint,
     /// No assumption.
@@ -76,7 +76,7 @@ pub enum TapeOwner {
     /// The program: it receives the tape and passes it to the reverse pass.
     Program,
     /// The program, which also provides the memory of the first block.
-    ProgramsMemory,
+    UserMemory,
 }
 
 /// The key of a derivative.
@@ -181,22 +181,22 @@ impl Variant {
 
     /// Returns true if the derivative takes the primal's variadic arguments: if it has a forward pass.
     pub(crate) fn takes_further_args(&self, unit: &Unit) -> bool {
-        unit.types.is_variadic(unit.functions[self.func].ty) && self.mode != Mode::Return
+        unit.types.is_variadic(unit.functions[self.func].ty) && self.mode != Mode::Reverse
     }
 
     /// Returns true if the derivative may begin with a run-time check that chooses between two versions.
-    pub(crate) fn may_test(&self, unit: &Unit) -> bool {
+    pub(crate) fn may_have_runtime_check(&self, unit: &Unit) -> bool {
         match self.mode {
             _ if self.takes_further_args(unit) => false,
             Mode::Forward => false,
             Mode::Combined => true,
-            Mode::Augmented | Mode::Return => self.tape == TapeOwner::Derivative,
+            Mode::Augmented | Mode::Reverse => self.tape == TapeOwner::Derivative,
         }
     }
 
     /// Returns true for an augmented primal whose tape begins in memory that the program provides.
-    fn fills_given_memory(&self) -> bool {
-        self.mode == Mode::Augmented && self.tape == TapeOwner::ProgramsMemory
+    fn writes_to_user_tape(&self) -> bool {
+        self.mode == Mode::Augmented && self.tape == TapeOwner::UserMemory
     }
 
     fn params(
@@ -211,18 +211,18 @@ impl Variant {
             params.push((ParamRole::Primal(i), ty));
             let shadowed = match activity {
                 ArgActivity::Const => false,
-                ArgActivity::Dup | ArgActivity::Maybe | ArgActivity::DupNoNeed => true,
+                ArgActivity::Dup | ArgActivity::MaybeDup | ArgActivity::DupNoNeed => true,
                 ArgActivity::Active => self.mode == Mode::Forward,
             };
             if shadowed {
                 params.extend(lanes.clone().map(|lane| (ParamRole::Shadow(i, lane), ty)));
             }
         }
-        let returns = matches!(self.mode, Mode::Combined | Mode::Return);
+        let returns = matches!(self.mode, Mode::Combined | Mode::Reverse);
         if let (true, true, Some(ty)) = (returns, self.result.is_active(), primal_result) {
             params.extend(lanes.map(|lane| (ParamRole::Cotangent(lane), ty)));
         }
-        if self.mode == Mode::Return || self.fills_given_memory() {
+        if self.mode == Mode::Reverse || self.writes_to_user_tape() {
             params.push((ParamRole::Tape, unit.types.ptr()));
         }
         params
@@ -236,23 +236,23 @@ impl Variant {
     ) -> Vec<(ResultRole, TypeId)> {
         let lanes = 0..self.width;
         let mut results = Vec::new();
-        if self.mode == Mode::Augmented && !self.fills_given_memory() {
+        if self.mode == Mode::Augmented && !self.writes_to_user_tape() {
             results.push((ResultRole::Tape, unit.types.ptr()));
         }
         if let Some(ty) = primal_result {
-            if self.primal_result && self.mode != Mode::Return {
+            if self.primal_result && self.mode != Mode::Reverse {
                 results.push((ResultRole::Primal, ty));
             }
             let shadow = match self.result {
                 ResultActivity::Const => false,
                 ResultActivity::Active => self.mode == Mode::Forward,
-                ResultActivity::Dup | ResultActivity::Both => self.mode != Mode::Return,
+                ResultActivity::Dup | ResultActivity::Both => self.mode != Mode::Reverse,
             };
             if shadow {
                 results.extend(lanes.clone().map(|lane| (ResultRole::Shadow(lane), ty)));
             }
         }
-        if matches!(self.mode, Mode::Combined | Mode::Return) {
+        if matches!(self.mode, Mode::Combined | Mode::Reverse) {
             for (i, &ty) in primal_params.iter().enumerate() {
                 if self.args.get(i) == Some(&ArgActivity::Active) {
                     results.extend(lanes.clone().map(|lane| (ResultRole::Adjoint(i, lane), ty)));
@@ -268,7 +268,7 @@ impl Variant {
             Mode::Forward => "jvp",
             Mode::Combined => "vjp",
             Mode::Augmented => "aug",
-            Mode::Return => "ret",
+            Mode::Reverse => "ret",
         };
         let args: String = self.args.iter().map(|a| activity_letter(*a)).collect();
         let result = match self.result {
@@ -289,11 +289,11 @@ impl Variant {
         let tape = match self.tape {
             TapeOwner::Derivative => "",
             TapeOwner::Program => "t",
-            TapeOwner::ProgramsMemory => "g",
+            TapeOwner::UserMemory => "g",
         };
         let name = &unit.functions[self.func].name;
         let versions = match self.versions {
-            Versions::Test => "",
+            Versions::RuntimeCheck => "",
             Versions::Disjoint => "f",
             Versions::Plain => "s",
         };
@@ -333,7 +333,7 @@ impl Variant {
     fn param_names(&self, primal: &Function, signature: &Signature) -> Vec<Option<String>> {
         let beside = match self.mode {
             Mode::Forward => "_tan",
-            Mode::Combined | Mode::Return => "_adj",
+            Mode::Combined | Mode::Reverse => "_adj",
             Mode::Augmented => "_shadow",
         };
         let named = |number: usize| primal.param_names.get(number).cloned().flatten();
@@ -358,7 +358,7 @@ fn activity_letter(activity: ArgActivity) -> char {
     match activity {
         ArgActivity::Const => 'c',
         ArgActivity::Dup => 'd',
-        ArgActivity::Maybe => 'm',
+        ArgActivity::MaybeDup => 'm',
         ArgActivity::DupNoNeed => 'n',
         ArgActivity::Active => 'a',
     }

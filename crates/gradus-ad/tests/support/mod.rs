@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use gradus_ad::{
-    ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
+    ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
 use gradus_ir::{Diagnostic, FuncId, Unit};
 use gradus_llvm::host::jit::{Arg, Jit};
@@ -32,7 +32,7 @@ pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
 }
 
 /// Clang flags under which each source is tested.
-pub const ROUTES: &[&[&str]] = &[
+pub const CLANG_ROUTES: &[&[&str]] = &[
     &["-O0"],
     &[
         "-O2",
@@ -77,7 +77,7 @@ pub fn derive_with(
     let mut unit = host.import(&[name]).map_err(|d| vec![d])?.unit;
     for func in unit.functions.ids() {
         if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_ad::calculus::expand_outputs(&mut unit, &mut body);
+            gradus_ad::calculus::legalize_calls(&mut unit, &mut body);
             gradus_ad::expand_by_value(&mut unit, func, &mut body);
             gradus_edit::loops_to_fors(&mut unit, &mut body);
             gradus_edit::expose_exit_conditions(&mut unit, &mut body);
@@ -86,7 +86,7 @@ pub fn derive_with(
         }
     }
     let func = unit.function(name).expect("the function is imported");
-    let facts = ClosureFacts::of(
+    let facts = ProgramFacts::of(
         &unit,
         &Root {
             func,
@@ -110,7 +110,7 @@ pub fn derive_with(
     };
     let roots = [variant(Mode::Combined), variant(Mode::Forward)];
     let names: Vec<String> = roots.iter().map(|v| v.symbol(&unit)).collect();
-    let made = make_all(&mut unit, &facts, &roots, options)?;
+    let made = differentiate_all(&mut unit, &facts, &roots, options)?;
     for &func in &made {
         let findings = gradus_ir::verify_function(&unit, func);
         let text = gradus_ir::print_function(&unit, func);
@@ -144,9 +144,9 @@ pub fn derive_with(
 }
 
 /// Builds variants and all variants that they require. Returns the functions, with those of `roots` first.
-pub fn make_all(
+pub fn differentiate_all(
     unit: &mut Unit,
-    facts: &ClosureFacts,
+    facts: &ProgramFacts,
     roots: &[Variant],
     options: &Options,
 ) -> Result<Vec<FuncId>, Vec<Diagnostic>> {
@@ -157,7 +157,7 @@ pub fn make_all(
     while next < work.len() {
         let derived = differentiate(unit, facts, &work[next], options)?;
         made.push(derived.func);
-        for need in derived.needs {
+        for need in derived.required_variants {
             if seen.insert(need.clone()) {
                 work.push(need);
             }
@@ -169,8 +169,8 @@ pub fn make_all(
 
 /// Checks `double f(int n, double *x, double s)` three ways at one point: forward mode against reverse mode,
 /// and against central differences.
-pub fn check_standard(source: &str, n: usize) {
-    for flags in ROUTES {
+pub fn check_three_ways(source: &str, n: usize) {
+    for flags in CLANG_ROUTES {
         check_route(source, flags, n, &Options::default());
     }
 }
@@ -251,8 +251,8 @@ pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
 /// single precision, forward mode is compared with reverse mode (1e-5) and with the double-precision
 /// derivative (1e-4). Both tolerances are relative to the largest entry of the gradient, at least to 1,
 /// because rounding to 24 bits changes small entries by an amount proportional to the largest entries.
-pub fn check_floats(source: &str, n: usize) {
-    for flags in ROUTES {
+pub fn check_single_precision(source: &str, n: usize) {
+    for flags in CLANG_ROUTES {
         let of = |real| [flags, &[real][..]].concat();
         check_route(source, &of("-DREAL=double"), n, &Options::default());
         let wide = gradient_f64(source, &of("-DREAL=double"), n);

@@ -2,7 +2,7 @@
 
 use crate::requests::source_arguments;
 use crate::worklist::Made;
-use gradus_ad::{ArgActivity, Kept, Mode, ParallelLoop, ResultActivity, Versions};
+use gradus_ad::{ArgActivity, Mode, ParallelLoop, ResultActivity, SavedValue, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         Mode::Forward => "JVP",
         Mode::Combined => "VJP",
         Mode::Augmented => "forward sweep",
-        Mode::Return => "return sweep",
+        Mode::Reverse => "return sweep",
     };
     let place = function
         .span
@@ -37,7 +37,7 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     let indent = if callee { "  " } else { "" };
     let report = &made.report;
     let version = match made.variant.versions {
-        Versions::Test => "",
+        Versions::RuntimeCheck => "",
         Versions::Disjoint => ", if the arguments' memory does not overlap",
         Versions::Plain => ", if some of it does",
     };
@@ -65,11 +65,11 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
             ratio(own_runs, runs)
         );
     }
-    if report.asked_at_run_time > 0 {
+    if report.runtime_activity_tests > 0 {
         let _ = writeln!(
             text,
             "{indent}  decided at run time: whether {} active",
-            match report.asked_at_run_time {
+            match report.runtime_activity_tests {
                 1 => "1 pointer is".to_string(),
                 several => format!("{several} pointers are"),
             }
@@ -82,7 +82,7 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         };
         let _ = writeln!(text, "{indent}  gathered: {run} to each place once");
     }
-    for (span, idle) in &report.replayed {
+    for (span, idle) in &report.recomputed_loops {
         let line = span
             .as_ref()
             .map_or(String::new(), |span| format!(" of line {}", span.line));
@@ -99,14 +99,14 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         parallel(text, one, indent);
     }
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
-        tape(text, &report.kept, indent);
+        tape(text, &report.saved, indent);
     }
 }
 
 /// Appends a parallel loop of the reverse pass: parallel or serial execution, and the kind of adds to
 /// shared memory.
 fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
-    let what = match (&one.span, one.at_once) {
+    let what = match (&one.span, one.is_concurrent) {
         (None, _) => "called by iterations".to_string(),
         (Some(span), true) => format!(
             "parallel in the return sweep: the loop of line {}",
@@ -120,7 +120,7 @@ fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
         }
     };
     let mut adds: Vec<String> = Vec::new();
-    let lines = one.adds.iter().chain(&one.in_parts);
+    let lines = one.adds.iter().chain(&one.privatized_and_two_phase);
     let kinds = [
         "plain",
         "atomic",
@@ -138,8 +138,8 @@ fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
             ));
         }
     }
-    if one.sums > 0 {
-        adds.push(format!("{} by reduction", one.sums));
+    if one.reductions > 0 {
+        adds.push(format!("{} by reduction", one.reductions));
     }
     let adds = match adds.is_empty() {
         true => "none".to_string(),
@@ -157,7 +157,7 @@ fn arguments(unit: &Unit, made: &Made) -> String {
             let what = argument.params.map(|i| match variant.args[i] {
                 ArgActivity::Const => "inactive",
                 ArgActivity::Dup => "with shadow",
-                ArgActivity::Maybe => "with shadow if another is given",
+                ArgActivity::MaybeDup => "with shadow if another is given",
                 ArgActivity::DupNoNeed => "with shadow, not needed afterwards",
                 ArgActivity::Active => "active",
             });
@@ -207,27 +207,29 @@ fn short_bytes(number: f64) -> String {
 
 /// Appends the tape's contents by source line. The most expensive line comes first, and within a line the
 /// most expensive value.
-fn tape(text: &mut String, kept: &[Kept], indent: &str) {
+fn tape(text: &mut String, kept: &[SavedValue], indent: &str) {
     if kept.is_empty() {
         let _ = writeln!(text, "{indent}  tape: nothing is kept");
         return;
     }
-    let line = |kept: &Kept| kept.span.as_ref().map_or("no line".to_string(), place);
+    let line = |kept: &SavedValue| kept.span.as_ref().map_or("no line".to_string(), place);
     let mut totals: BTreeMap<String, f64> = BTreeMap::new();
     for one in kept {
         *totals.entry(line(one)).or_default() += one.total_bytes;
     }
-    let mut order: Vec<&Kept> = kept.iter().collect();
+    let mut order: Vec<&SavedValue> = kept.iter().collect();
     order.sort_by(|a, b| {
         let (at_a, at_b) = (line(a), line(b));
         let by_line = totals[&at_b].total_cmp(&totals[&at_a]);
         by_line
             .then_with(|| at_a.cmp(&at_b))
             .then_with(|| b.total_bytes.total_cmp(&a.total_bytes))
-            .then_with(|| (size(a), &a.what, &a.why).cmp(&(size(b), &b.what, &b.why)))
+            .then_with(|| {
+                (size(a), &a.description, &a.reason).cmp(&(size(b), &b.description, &b.reason))
+            })
     });
     let all: f64 = totals.values().sum();
-    let guessed = kept.iter().flat_map(|k| &k.times);
+    let guessed = kept.iter().flat_map(|k| &k.trip_counts);
     let guessed = guessed.filter(|t| t.parse::<u64>().is_err()).count();
     let about = match guessed {
         0 => "",
@@ -242,7 +244,7 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
             true => String::new(),
             false => format!("{at}: {}", short_bytes(totals[&at])),
         };
-        let row = [head, size(one), one.what.clone(), one.why.clone()];
+        let row = [head, size(one), one.description.clone(), one.reason.clone()];
         match rows.last_mut() {
             // Equal except for the index.
             Some((count, last)) if row[0].is_empty() && last[1..] == row[1..] => *count += 1,
@@ -268,20 +270,20 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
 
 /// Returns the most expensive entry of these roots' tapes, with the source line.
 pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
-    let kept = roots.iter().flatten().flat_map(|made| &made.report.kept);
+    let kept = roots.iter().flatten().flat_map(|made| &made.report.saved);
     let kept = kept.max_by(|a, b| {
         let bytes = a.total_bytes.total_cmp(&b.total_bytes);
-        bytes.then_with(|| (size(b), &b.what).cmp(&(size(a), &a.what)))
+        bytes.then_with(|| (size(b), &b.description).cmp(&(size(a), &a.description)))
     })?;
     let at = match &kept.span {
         Some(span) => format!("{}: ", place(span)),
         None => String::new(),
     };
-    Some(format!("{at}{}, {}", kept.what, size(kept)))
+    Some(format!("{at}{}, {}", kept.description, size(kept)))
 }
 
 /// Formats size, trip counts and location of a saved value.
-fn size(kept: &Kept) -> String {
-    let times: String = kept.times.iter().map(|t| format!(" × {t}")).collect();
+fn size(kept: &SavedValue) -> String {
+    let times: String = kept.trip_counts.iter().map(|t| format!(" × {t}")).collect();
     format!("{} bytes{times} ({})", kept.bytes, kept.place)
 }

@@ -59,7 +59,7 @@ impl Rules {
         let called = match (variant.mode, gradient, derivative) {
             (Mode::Forward, _, Some(derivative)) => *derivative,
             (Mode::Augmented, Some(gradient), _) => gradient.augmented,
-            (Mode::Return, Some(gradient), _) => gradient.reverse,
+            (Mode::Reverse, Some(gradient), _) => gradient.reverse,
             (Mode::Combined, Some(_), _) => return Some(Ok(both(unit, variant))),
             _ if self.opaque.contains(&variant.func) => {
                 let message =
@@ -99,7 +99,7 @@ fn both(unit: &mut Unit, variant: &Variant) -> Made {
         versions: Default::default(),
         ..variant.clone()
     };
-    let (forward, back) = (split(Mode::Augmented, true), split(Mode::Return, false));
+    let (forward, back) = (split(Mode::Augmented, true), split(Mode::Reverse, false));
     let signature = variant.signature(unit);
     let (mut body, mut parts) = derivative_thunks::begin(&signature);
     for sweep in [&forward, &back] {
@@ -125,7 +125,7 @@ impl Maker<'_> {
         if matches!(variant.result, ResultActivity::Dup | ResultActivity::Both) {
             return bad(unit, "a returned pointer has no shadow there");
         }
-        if variant.args.contains(&ArgActivity::Maybe) {
+        if variant.args.contains(&ArgActivity::MaybeDup) {
             return bad(
                 unit,
                 "whether a pointer is active is only known at run time",
@@ -177,7 +177,7 @@ impl Maker<'_> {
         let variant = self.variant;
         let forward = variant.mode == Mode::Forward;
         let asked = |i: usize, _: &Unit| match variant.args[i] {
-            ArgActivity::Const | ArgActivity::Maybe => false,
+            ArgActivity::Const | ArgActivity::MaybeDup => false,
             ArgActivity::Dup | ArgActivity::DupNoNeed => true,
             ArgActivity::Active => forward,
         };
@@ -198,7 +198,7 @@ impl Maker<'_> {
                     types.push(ty);
                 }
             }
-            if variant.mode == Mode::Return
+            if variant.mode == Mode::Reverse
                 && let Some(ty) = cotangent
             {
                 keys.push(Key::Cotangent(0));
@@ -208,7 +208,7 @@ impl Maker<'_> {
                 return Some(keys);
             }
             types.push(ptr);
-            if variant.mode == Mode::Return && types == taken {
+            if variant.mode == Mode::Reverse && types == taken {
                 keys.push(Key::Tape);
                 return Some(keys);
             }
@@ -238,7 +238,7 @@ impl Maker<'_> {
                 list.extend(numbers.then(Vec::new));
                 list
             }
-            Mode::Return | Mode::Combined => {
+            Mode::Reverse | Mode::Combined => {
                 let numbers = |i: &usize| carries_float(build.unit, params[*i]);
                 let active = |i: &usize| self.variant.args[*i] == ArgActivity::Active;
                 let list = |keep: &dyn Fn(&usize) -> bool| {

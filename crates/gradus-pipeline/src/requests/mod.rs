@@ -90,12 +90,12 @@ impl Roots {
             roots
                 .filter(move |root| root.variant.mode == mode && root.variant.strong_zero == strong)
         };
-        let weaker = of_mode(Mode::Return, false).filter(|root| {
+        let weaker = of_mode(Mode::Reverse, false).filter(|root| {
             let own = key(&root.variant);
             let pairs = |mode, strong| of_mode(mode, strong).any(|r| key(&r.variant) == own);
             pairs(Mode::Augmented, true)
                 && !pairs(Mode::Augmented, false)
-                && !pairs(Mode::Return, true)
+                && !pairs(Mode::Reverse, true)
         });
         let refuse = |root: &Root| {
             let function = &unit.functions[root.variant.func];

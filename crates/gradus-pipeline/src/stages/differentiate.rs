@@ -106,7 +106,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })?;
     rules.end(&mut imported.unit);
     if request.options.device.is_none() {
-        gradus_ad::advise(&mut imported.unit);
+        gradus_ad::advise_huge_pages(&mut imported.unit);
     }
     settle(run, &mut imported.unit, &requests, &made)?;
     gradus_par::call_projections(&mut imported.unit, &told, &requests.changed);
@@ -116,7 +116,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     }
     if request.options.device.is_none() {
         let row = derivative::largest(&made).unwrap_or_default();
-        gradus_ad::end_where_refused(&mut imported.unit, &mut functions, &row);
+        gradus_ad::check_private_allocations(&mut imported.unit, &mut functions, &row);
     }
     run.pass("cut", |run| {
         cut(run, &mut imported.unit, &mut functions);
@@ -245,12 +245,12 @@ fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
         let primal = &unit.functions[root.variant.func];
         let name = primal.source_name.as_ref().unwrap_or(&primal.name);
-        let (why, help) = if holds(root, made, |report| report.unseeded) {
+        let (why, help) = if holds(root, made, |report| report.lacks_cotangents) {
             (
                 "its outputs lie in blocks that it allocates, and such blocks have no cotangents",
                 OWN_OUTPUT,
             )
-        } else if !holds(root, made, |report| report.idle) {
+        } else if !holds(root, made, |report| report.is_zero) {
             return None;
         } else {
             (
@@ -444,8 +444,11 @@ fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Mad
         let mut roots = requests.roots.list.iter();
         let root = roots.find(|root| root.func == wrapped.root);
         Derivative {
-            is_zero: root
-                .is_some_and(|root| holds(root, made, |report| report.idle || report.unseeded)),
+            is_zero: root.is_some_and(|root| {
+                holds(root, made, |report| {
+                    report.is_zero || report.lacks_cotangents
+                })
+            }),
             ..wrapped.derivative.clone()
         }
     };

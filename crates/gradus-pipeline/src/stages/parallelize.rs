@@ -368,7 +368,7 @@ pub(crate) fn project(
 fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_ad::calculus::sum_up(unit, &mut body);
+            gradus_ad::calculus::recognize_atomic_add(unit, &mut body);
             unit.functions[func].body = Some(body);
         }
     }

@@ -18,14 +18,14 @@ pub(crate) fn primals(
     all: bool,
     kept: impl Fn(FuncId) -> bool,
 ) {
-    let rules = gradus_ad::calculus::addressed_rules(unit);
+    let rules = gradus_ad::calculus::address_taken_rules(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::normalize_invokes(unit, &mut body);
             gradus_edit::volatile_slots_to_plain(unit, &mut body);
             gradus_edit::memalign_to_aligned_alloc(unit, &mut body);
-            gradus_ad::calculus::call_by_name(unit, &mut body, &rules);
-            gradus_ad::calculus::expand_outputs(unit, &mut body);
+            gradus_ad::calculus::compare_with_library(unit, &mut body, &rules);
+            gradus_ad::calculus::legalize_calls(unit, &mut body);
             gradus_ad::expand_by_value(unit, func, &mut body);
             unit.functions[func].body = Some(body);
         }

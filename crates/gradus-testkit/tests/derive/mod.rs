@@ -1,7 +1,7 @@
 //! Derivatives of random programs, emitted and interpreted without LLVM.
 
 use gradus_ad::{
-    ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
+    ArgActivity, Mode, Options, ProgramFacts, ResultActivity, Root, Variant, differentiate,
 };
 use gradus_analysis::{AliasOptions, CallGraph};
 use gradus_interp::{Machine, Options as Limits, Value};
@@ -47,14 +47,14 @@ impl Choice {
             simplify: seed.is_multiple_of(2),
             options: Options {
                 recompute: !seed.is_multiple_of(5),
-                variance_cost: !seed.is_multiple_of(7),
-                redo_calls: !seed.is_multiple_of(3),
+                loop_variance_cost: !seed.is_multiple_of(7),
+                recompute_calls: !seed.is_multiple_of(3),
                 early_frees: !seed.is_multiple_of(5),
-                conditions: !seed.is_multiple_of(4),
+                save_conditions: !seed.is_multiple_of(4),
                 shadow_pointers: seed % 6 != 1,
-                segment_stack: seed % 4 != 3,
-                replay: seed % 8 != 5,
-                replay_cost: seed % 3 != 1,
+                segmented_tape: seed % 4 != 3,
+                recompute_loops: seed % 8 != 5,
+                recompute_loops_cost: seed % 3 != 1,
                 ..Options::default()
             },
             width: 1,
@@ -74,7 +74,7 @@ fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &Choice) {
     }
     for func in unit.functions.ids() {
         if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_ad::calculus::expand_outputs(unit, &mut body);
+            gradus_ad::calculus::legalize_calls(unit, &mut body);
             gradus_edit::loops_to_fors(unit, &mut body);
             unit.functions[func].body = Some(body);
         }
@@ -99,7 +99,7 @@ fn derive(
         args: args.to_vec(),
         result,
     };
-    let facts = ClosureFacts::of(unit, &root).map_err(refused)?;
+    let facts = ProgramFacts::of(unit, &root).map_err(refused)?;
     let variant = |mode: &Mode| Variant {
         func,
         mode: *mode,
@@ -125,7 +125,7 @@ fn derive(
         made.push(derived.func);
         work.extend(
             derived
-                .needs
+                .required_variants
                 .into_iter()
                 .filter(|need| seen.insert(need.clone())),
         );

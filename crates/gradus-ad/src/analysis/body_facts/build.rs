@@ -1,9 +1,9 @@
 //! Construction of the fact tables: runs the analyses once, and one walk over the body per table.
 
-use super::{Chosen, Facts, FloatLane};
+use super::{BodyFacts, FloatBitRange, PlanChoices};
 use crate::Options;
-use crate::analysis::program_facts::ClosureFacts;
-use crate::driver::versioning::Test;
+use crate::analysis::program_facts::ProgramFacts;
+use crate::driver::versioning::RuntimeAliasCheck;
 use crate::variant::{
     ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
 };
@@ -19,21 +19,21 @@ use gradus_ir::{
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Inputs of the tables.
-pub(crate) struct MakeFacts<'a> {
+pub(crate) struct FactsBuilder<'a> {
     pub unit: &'a Unit,
-    pub closure: &'a ClosureFacts,
+    pub closure: &'a ProgramFacts,
     pub variant: &'a Variant,
     pub options: &'a Options,
     /// Choices of an earlier plan.
-    pub chosen: Chosen,
+    pub choices: PlanChoices,
 }
 
-impl<'a> MakeFacts<'a> {
+impl<'a> FactsBuilder<'a> {
     /// Builds the tables.
     ///
     /// # Errors
     /// Diagnostics for a variant that cannot be differentiated.
-    pub fn make<'b>(&self, body: &'b Body) -> Result<Facts<'b>, Vec<Diagnostic>> {
+    pub fn build<'b>(&self, body: &'b Body) -> Result<BodyFacts<'b>, Vec<Diagnostic>> {
         let activity = self.activity();
         let errors: Vec<Diagnostic> = activity.findings().to_vec();
         if errors.iter().any(|f| f.severity == Severity::Error) {
@@ -42,7 +42,7 @@ impl<'a> MakeFacts<'a> {
         let options = self.alias_options(body);
         let alias = self.alias(body, &options);
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
-        let mut facts = Facts {
+        let mut facts = BodyFacts {
             body,
             func: self.variant.func,
             width: self.variant.width as usize,
@@ -52,75 +52,77 @@ impl<'a> MakeFacts<'a> {
                 .ids()
                 .map(|v| self.shadow(&activity, v))
                 .collect(),
-            lanes: HashMap::new(),
-            pointer_lanes: HashSet::new(),
-            shadowed: self.shadowed(body),
-            stable: HashSet::new(),
-            lost: HashMap::new(),
+            float_bit_ranges: HashMap::new(),
+            pointer_bit_ranges: HashSet::new(),
+            shadowed_globals: self.find_shadowed_globals(body),
+            stable_loads: HashSet::new(),
+            clobbered_loads: HashMap::new(),
             copies: HashMap::new(),
-            deferred: self.deferred(body, &alias),
-            of_numbers: HashMap::new(),
-            left: HashSet::new(),
-            on_heap: HashSet::new(),
-            late: HashSet::new(),
-            varying: HashMap::new(),
-            work: HashSet::new(),
+            deferred_frees: self.find_deferred_frees(body, &alias),
+            private_block_addresses: HashMap::new(),
+            outliving_blocks: HashSet::new(),
+            heap_allocas: HashSet::new(),
+            lazy_shadow_addresses: HashSet::new(),
+            varying_loops: HashMap::new(),
+            reversed_ops: HashSet::new(),
             outer: HashMap::new(),
             calls: HashMap::new(),
-            redone_calls: HashSet::new(),
-            reading_calls: HashSet::new(),
+            recomputed_calls: HashSet::new(),
+            read_only_calls: HashSet::new(),
             overwritten: HashMap::new(),
-            by_address: HashMap::new(),
+            pointer_targets: HashMap::new(),
             unhandled_calls: HashSet::new(),
-            never_made: HashSet::new(),
+            null_calls: HashSet::new(),
             dead_stores: HashSet::new(),
-            doomed: HashSet::new(),
-            torn: HashSet::new(),
-            own_adds: HashSet::new(),
-            from_globals: HashSet::new(),
+            noreturn_ops: HashSet::new(),
+            unwinds_after_write: HashSet::new(),
+            exclusive_adds: HashSet::new(),
+            tested_global_loads: HashSet::new(),
             snapshots: Vec::new(),
-            served: HashMap::new(),
-            backwards: HashMap::new(),
-            carried_loads: HashMap::new(),
-            repeatable: BTreeMap::new(),
-            replayed: self.chosen.replayed.clone(),
+            serving_snapshot: HashMap::new(),
+            invertible_inductions: HashMap::new(),
+            reloadable_carried: HashMap::new(),
+            recomputable_loops: BTreeMap::new(),
+            recomputed_loops: self.choices.recomputed_loops.clone(),
         };
         for op in body.walk(body.root()) {
             if alias.nest.enclosing_noreturn_region(op).is_some() {
-                facts.doomed.insert(op);
+                facts.noreturn_ops.insert(op);
             }
         }
-        facts.left = self.left(facts.body, &facts.deferred);
-        self.free_at_once(&mut facts);
-        self.on_heap(&mut facts);
+        facts.outliving_blocks = self.find_outliving_blocks(facts.body, &facts.deferred_frees);
+        self.drop_unneeded_deferrals(&mut facts);
+        self.find_heap_allocas(&mut facts);
         self.lanes(&mut facts);
-        self.from_globals(&mut facts);
-        self.memory_ops(&mut facts, &clobbers);
+        self.find_tested_global_loads(&mut facts);
+        self.collect_memory_ops(&mut facts, &clobbers);
         if self.options.snapshots {
             self.find_snapshots(&mut facts, &alias, &clobbers);
         }
-        self.dead_stores(&mut facts, &alias, &clobbers);
+        self.find_dead_stores(&mut facts, &alias, &clobbers);
         self.calls(&mut facts, &activity, &clobbers);
-        self.late_shadows(&mut facts);
-        self.blocks_of_numbers(&mut facts);
+        self.find_lazy_shadows(&mut facts);
+        self.find_private_blocks(&mut facts);
         // Runs after `calls`: derivatives of callees that read memory also accumulate into shadow memory.
-        self.own_adds(&mut facts, &alias);
-        if self.options.backwards {
-            facts.backwards =
-                crate::analysis::body_facts::invertible_inductions::find(self.unit, body);
-            facts.carried_loads =
-                crate::analysis::body_facts::reloadable_carried::find(self.unit, &facts);
+        self.find_exclusive_adds(&mut facts, &alias);
+        if self.options.invert_inductions {
+            facts.invertible_inductions =
+                crate::analysis::body_facts::invertible_inductions::find_invertible(
+                    self.unit, body,
+                );
+            facts.reloadable_carried =
+                crate::analysis::body_facts::reloadable_carried::find_reloadable(self.unit, &facts);
         }
-        self.varying(&mut facts, &clobbers);
+        self.collect_variance(&mut facts, &clobbers);
         let reverse = self.variant.mode != Mode::Forward;
-        if self.options.replay && reverse && self.chosen.replayed.is_empty() {
-            self.repeatable(&mut facts, &alias, &clobbers);
+        if self.options.recompute_loops && reverse && self.choices.recomputed_loops.is_empty() {
+            self.find_recomputable_loops(&mut facts, &alias, &clobbers);
         }
         if self.options.snapshots && reverse {
-            self.worked_in(&mut facts, &alias, &clobbers);
+            self.find_in_place_snapshots(&mut facts, &alias, &clobbers);
         }
-        self.work(&mut facts);
-        self.outer(&mut facts);
+        self.collect_reversed_ops(&mut facts);
+        self.collect_outer_active(&mut facts);
         Ok(facts)
     }
 
@@ -130,7 +132,7 @@ impl<'a> MakeFacts<'a> {
     }
 
     fn plain_options(&self, body: &Body) -> AliasOptions {
-        let ClosureFacts {
+        let ProgramFacts {
             memory, retyped, ..
         } = self.closure;
         AliasOptions {
@@ -159,12 +161,12 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Returns the run-time alias check that would make loads recomputable; `None` if no check is profitable.
-    pub fn test(&self, body: &Body) -> Option<Test> {
+    pub fn runtime_alias_check(&self, body: &Body) -> Option<RuntimeAliasCheck> {
         let alias = self.alias(body, &self.plain_options(body));
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
         let at = body.first(body.root())?;
         let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;
-        if self.variant.mode != Mode::Combined && !reads_again(&alias, &found) {
+        if self.variant.mode != Mode::Combined && !rereads_checked_memory(&alias, &found) {
             return None;
         }
         let known = Availability::new(&clobbers);
@@ -187,7 +189,7 @@ impl<'a> MakeFacts<'a> {
         }
         early.sort_unstable_by_key(|op| alias.nest.order(*op));
         early.dedup();
-        Some(Test {
+        Some(RuntimeAliasCheck {
             extents: found.extents,
             pairs: found.checked_pairs,
             early,
@@ -209,7 +211,7 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Returns the globals with shadows whose addresses are parts of a body's aggregate constants.
-    fn shadowed(&self, body: &Body) -> HashSet<GlobalId> {
+    fn find_shadowed_globals(&self, body: &Body) -> HashSet<GlobalId> {
         let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
         let aggregate =
             |id: &ConstId| matches!(self.unit.constant(*id).kind, ConstKind::Aggregate(_));
@@ -238,7 +240,7 @@ impl<'a> MakeFacts<'a> {
     fn after_end(&self) -> ExitClobbers {
         match self.variant.mode {
             Mode::Forward | Mode::Combined => ExitClobbers::default(),
-            Mode::Augmented | Mode::Return => ExitClobbers {
+            Mode::Augmented | Mode::Reverse => ExitClobbers {
                 params: self.variant.overwritten.clone(),
                 others: true,
                 frame: false,
@@ -251,43 +253,43 @@ impl<'a> MakeFacts<'a> {
             .callee(body, op)
             .and_then(|func| self.unit.known(func))
     }
-    fn lanes(&self, facts: &mut Facts<'_>) {
+    fn lanes(&self, facts: &mut BodyFacts<'_>) {
         for value in facts.body.values.ids() {
             if self.unit.types.int_bits(facts.body.ty(value)).is_none() {
                 continue;
             }
-            let lanes = self.closure.words.lanes(self.variant.func, value);
-            let floats: Vec<FloatLane> = lanes
+            let lanes = self.closure.memory_cells.lanes(self.variant.func, value);
+            let floats: Vec<FloatBitRange> = lanes
                 .iter()
                 .filter_map(|lane| match lane.kind {
-                    LaneKind::Float(kind) => Some(FloatLane {
-                        bit: lane.bit,
+                    LaneKind::Float(kind) => Some(FloatBitRange {
+                        start_bit: lane.bit,
                         kind,
                     }),
                     LaneKind::Pointer => None,
                 })
                 .collect();
             if lanes.iter().any(|lane| lane.kind == LaneKind::Pointer) {
-                facts.pointer_lanes.insert(value);
+                facts.pointer_bit_ranges.insert(value);
             }
             if !floats.is_empty() {
-                facts.lanes.insert(value, floats);
+                facts.float_bit_ranges.insert(value, floats);
             }
         }
     }
 
     /// Records recomputable loads, the clobber cause of all other loads, and the kinds of cells moved by
     /// copies.
-    fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+    fn collect_memory_ops(&self, facts: &mut BodyFacts<'_>, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             match facts.body.kind(op) {
-                OpKind::Load(_) => match self.lost(facts, clobbers, op) {
-                    None => _ = facts.stable.insert(op),
-                    Some(lost) => _ = facts.lost.insert(op, lost),
+                OpKind::Load(_) => match self.load_clobber(facts, clobbers, op) {
+                    None => _ = facts.stable_loads.insert(op),
+                    Some(lost) => _ = facts.clobbered_loads.insert(op, lost),
                 },
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(ExternalFn::Memory(_)) = self.known(facts.body, op) {
-                        let kind = self.closure.words.copy_kind(
+                        let kind = self.closure.memory_cells.copy_kind(
                             self.unit,
                             &self.closure.memory,
                             facts.body,
@@ -309,7 +311,7 @@ impl<'a> MakeFacts<'a> {
     /// alias set may outlive the call that allocates it. A free of such a block leaks the shadow, which is no
     /// longer required. Blocks that a requested derivative returns with their shadows also outlive the call:
     /// the caller frees both.
-    fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
+    fn find_outliving_blocks(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
         let classes = &self.closure.classes;
         let others = |site: &(FuncId, Op)| {
             site.0 == self.variant.func && deferred.values().any(|free| *free == site.1)
@@ -331,8 +333,13 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Records stores whose memory is never read: not by the function, and not by the caller, by `dupnoneed`.
-    fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
-        const MOST_QUESTIONS: usize = 1 << 20;
+    fn find_dead_stores(
+        &self,
+        facts: &mut BodyFacts<'_>,
+        alias: &Alias<'_>,
+        clobbers: &Clobbers<'_>,
+    ) {
+        const QUERIES_MAX: usize = 1 << 20;
         let body = facts.body;
         let unneeded = |argument: &ArgActivity| *argument == ArgActivity::DupNoNeed;
         if self.variant.mode == Mode::Forward || !self.variant.args.iter().any(unneeded) {
@@ -356,7 +363,7 @@ impl<'a> MakeFacts<'a> {
             .walk(body.root())
             .filter(|op| !clobbers.reads_of(*op).is_empty())
             .collect();
-        if stores.len() * reads.len() > MOST_QUESTIONS {
+        if stores.len() * reads.len() > QUERIES_MAX {
             return;
         }
         let effects = &self.closure.effects;
@@ -377,29 +384,36 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Finds the snapshots that could serve loads from overwritten memory.
-    fn find_snapshots(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
+    fn find_snapshots(
+        &self,
+        facts: &mut BodyFacts<'_>,
+        alias: &Alias<'_>,
+        clobbers: &Clobbers<'_>,
+    ) {
         let body = facts.body;
         let is_unstable = |op: &Op| match body.kind(*op) {
-            OpKind::Load(access) => access.is_plain() && !facts.stable.contains(op),
+            OpKind::Load(access) => access.is_plain() && !facts.stable_loads.contains(op),
             _ => false,
         };
         let unstable: Vec<Op> = body.walk(body.root()).filter(is_unstable).collect();
-        let finder = super::snapshots::Finder {
+        let finder = super::snapshots::SnapshotFinder {
             unit: self.unit,
             body,
             alias,
             clobbers,
         };
-        (facts.snapshots, facts.served) = finder.find(&unstable);
+        (facts.snapshots, facts.serving_snapshot) = finder.find(&unstable);
         // A load fills the snapshot in two cases only. In a recomputed loop, the iteration has just written
         // the memory, and the processor's cache still holds it. In a loop with a serial sum, the sum limits
         // the speed. Elsewhere a bulk copy is faster than single stores.
         for number in 0..facts.snapshots.len() {
             let anchor = facts.snapshots[number].anchor;
-            let replayed = |region| facts.replayed_around(region).is_some();
+            let replayed = |region| facts.enclosing_recomputed_loop(region).is_some();
             let near = body.parent(anchor).is_some_and(replayed);
             if !near
-                && !crate::analysis::body_facts::loop_info::waits_for_a_sum(self.unit, body, anchor)
+                && !crate::analysis::body_facts::loop_info::has_serial_reduction(
+                    self.unit, body, anchor,
+                )
             {
                 facts.snapshots[number].filler = None;
             }
@@ -408,10 +422,15 @@ impl<'a> MakeFacts<'a> {
 
     /// Returns, per argument of a call, whether the memory that the call reads behind the argument may change
     /// before the reverse pass. The entry of an argument without reads is true and without consequence.
-    fn overwritten(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Vec<bool> {
+    fn args_overwritten_after(
+        &self,
+        facts: &BodyFacts<'_>,
+        clobbers: &Clobbers<'_>,
+        op: Op,
+    ) -> Vec<bool> {
         let args = self.unit.call_args(facts.body, op);
         let region = facts.body.parent(op);
-        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let iteration = region.and_then(|region| facts.enclosing_recomputed_loop(region));
         let mut found = vec![true; args.len()];
         for (number, arg) in args.iter().enumerate() {
             let behind = |read: &&MemoryAccess| read.ptr() == Some(*arg);
@@ -419,14 +438,14 @@ impl<'a> MakeFacts<'a> {
             found[number] = reads.peek().is_none()
                 || !reads.all(|read| {
                     let fate = clobbers.fate_after_call(op, read, iteration);
-                    self.loss(facts, &fate).is_none()
+                    self.clobber_of_fate(facts, &fate).is_none()
                         || is_planted(Mutant::ClobberedAfterCallReread)
                 });
         }
         found
     }
 
-    fn calls(&self, facts: &mut Facts<'_>, activity: &BodyActivity, clobbers: &Clobbers<'_>) {
+    fn calls(&self, facts: &mut BodyFacts<'_>, activity: &BodyActivity, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             let Some(call) = activity.call(op).filter(|call| call.active) else {
                 continue;
@@ -447,28 +466,28 @@ impl<'a> MakeFacts<'a> {
                     op,
                 )
             {
-                facts.torn.insert(op);
+                facts.unwinds_after_write.insert(op);
             }
             let callee = self.unit.callee(facts.body, op);
-            if let Some(targets) = self.pointer_targets(facts.body, op) {
-                facts.by_address.insert(op, targets);
+            if let Some(targets) = self.find_pointer_targets(facts.body, op) {
+                facts.pointer_targets.insert(op, targets);
                 facts.calls.insert(op, call.clone());
                 continue;
             }
             if callee.is_none() && self.is_never_made(facts.body, op) {
-                facts.never_made.insert(op);
+                facts.null_calls.insert(op);
                 continue;
             }
             let opaque = |func: FuncId| {
                 self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
             };
             if callee.is_none_or(opaque) {
-                if !self.has_rule(facts.body, op) {
+                if !self.has_reverse_rule(facts.body, op) {
                     facts.unhandled_calls.insert(op);
                 }
                 continue;
             }
-            let overwritten = self.overwritten(facts, clobbers, op);
+            let overwritten = self.args_overwritten_after(facts, clobbers, op);
             facts.overwritten.insert(op, overwritten);
             let effects = self.closure.effects.of_call(self.unit, facts.body, op);
             let result_shadowed = call.result.shadow != ShadowState::None;
@@ -480,16 +499,16 @@ impl<'a> MakeFacts<'a> {
                 let ty = self.unit.functions[func].ty;
                 self.unit.types.is_variadic(ty)
             });
-            if self.options.redo_calls
+            if self.options.recompute_calls
                 && silent
                 && !further
                 && !result_shadowed
-                && (self.lost(facts, clobbers, op).is_none()
+                && (self.load_clobber(facts, clobbers, op).is_none()
                     || is_planted(Mutant::ClobberedCallRecomputed))
             {
-                facts.redone_calls.insert(op);
+                facts.recomputed_calls.insert(op);
                 if !effects.inaccessible.writes && !effects.calls_unknown {
-                    facts.reading_calls.insert(op);
+                    facts.read_only_calls.insert(op);
                 }
             }
             facts.calls.insert(op, call.clone());
@@ -505,10 +524,11 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Returns the possible callees of an indirect call, if the dispatch function supports the signature.
-    fn pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
+    fn find_pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
         let signature = body.kind(op).call_info()?.signature;
         let callees = self.closure.memory.callees(self.variant.func, op);
-        if callees.is_empty() || !crate::shadow::indirect_calls::fits(self.unit, signature) {
+        if callees.is_empty() || !crate::shadow::indirect_calls::can_dispatch(self.unit, signature)
+        {
             return None;
         }
         let active = |func: FuncId| {
@@ -519,7 +539,7 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Returns true if a call of a known external function has its own reverse rule.
-    fn has_rule(&self, body: &Body, op: Op) -> bool {
+    fn has_reverse_rule(&self, body: &Body, op: Op) -> bool {
         let by_kind = matches!(
             self.known(body, op),
             Some(
@@ -539,33 +559,36 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Records the loops in which each value varies.
-    fn varying(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+    fn collect_variance(&self, facts: &mut BodyFacts<'_>, clobbers: &Clobbers<'_>) {
         let variance = Variance::of(clobbers, &self.closure.effects);
         for value in facts.body.values.ids() {
             let loops = variance.loops(value);
             if !loops.is_empty() {
-                facts.varying.insert(value, loops);
+                facts.varying_loops.insert(value, loops);
             }
         }
     }
 
     /// Records the ops whose reversal emits code, and the region ops that enclose them.
-    fn work(&self, facts: &mut Facts<'_>) {
+    fn collect_reversed_ops(&self, facts: &mut BodyFacts<'_>) {
         let body = facts.body;
         for op in body.walk(body.root()) {
-            if facts.is_doomed(op) || never_returns(body, op) || !self.is_work(facts, op) {
+            if facts.is_on_noreturn_path(op)
+                || has_no_normal_path(body, op)
+                || !self.needs_reversal(facts, op)
+            {
                 continue;
             }
             let mut at = Some(op);
-            while let Some(op) = at.filter(|op| facts.work.insert(*op)) {
+            while let Some(op) = at.filter(|op| facts.reversed_ops.insert(*op)) {
                 at = body.parent(op).and_then(|region| body.owner(region));
             }
         }
     }
 
-    fn is_work(&self, facts: &Facts<'_>, op: Op) -> bool {
+    fn needs_reversal(&self, facts: &BodyFacts<'_>, op: Op) -> bool {
         let body = facts.body;
-        if body.results(op).iter().any(|v| facts.active(*v)) {
+        if body.results(op).iter().any(|v| facts.is_active(*v)) {
             return true;
         }
         match body.kind(op) {
@@ -583,7 +606,7 @@ impl<'a> MakeFacts<'a> {
                 Some(ExternalFn::Memory(_)) => {
                     let shadowed = |v: &Value| facts.has_shadow(*v);
                     self.known(body, op) == Some(ExternalFn::Memory(MemoryFn::TapePush))
-                        || facts.deferred.contains_key(&op)
+                        || facts.deferred_frees.contains_key(&op)
                         || body.results(op).iter().any(shadowed)
                         || body.operands(op).any(|v| shadowed(&v))
                 }
@@ -594,17 +617,17 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Records the active values that regions use from outside.
-    fn outer(&self, facts: &mut Facts<'_>) {
+    fn collect_outer_active(&self, facts: &mut BodyFacts<'_>) {
         let body = facts.body;
         let mut seen: HashSet<(Op, Value)> = HashSet::new();
-        let active: Vec<Value> = body.values.ids().filter(|v| facts.active(*v)).collect();
+        let active: Vec<Value> = body.values.ids().filter(|v| facts.is_active(*v)).collect();
         for value in active {
             let Some(home) = body.region_of(value) else {
                 continue;
             };
             let users: Vec<Op> = body.uses(value).map(|u| u.op).collect();
             for user in users.into_iter().rev() {
-                if !body.kind(user).is_terminator() && !facts.work.contains(&user) {
+                if !body.kind(user).is_terminator() && !facts.reversed_ops.contains(&user) {
                     continue;
                 }
                 let mut region = body.parent(user);
@@ -624,7 +647,7 @@ impl<'a> MakeFacts<'a> {
 }
 
 /// Returns true if an invoke has no normal path.
-fn never_returns(body: &Body, op: Op) -> bool {
+fn has_no_normal_path(body: &Body, op: Op) -> bool {
     let end = body.op_regions(op).first().and_then(|r| body.last(*r));
     matches!(body.kind(op), OpKind::Invoke(_))
         && end.is_some_and(|end| !matches!(body.kind(end), OpKind::Yield))
@@ -634,13 +657,13 @@ fn in_analysis(activity: ArgActivity) -> gradus_analysis::ArgActivity {
     let (active, shadow) = match activity {
         ArgActivity::Const => (false, ShadowState::None),
         ArgActivity::Dup | ArgActivity::DupNoNeed => (false, ShadowState::Real),
-        ArgActivity::Maybe => (false, ShadowState::Maybe),
+        ArgActivity::MaybeDup => (false, ShadowState::Maybe),
         ArgActivity::Active => (true, ShadowState::None),
     };
     gradus_analysis::ArgActivity { active, shadow }
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the variant of the callee that a call requires.
     pub fn call_variant(
         &self,
@@ -660,25 +683,25 @@ impl Facts<'_> {
         let args: Vec<ArgActivity> = (0..params)
             .map(|i| match (of_arg(i).shadow, of_arg(i).active) {
                 (ShadowState::Real, _) => ArgActivity::Dup,
-                (ShadowState::Maybe, _) => ArgActivity::Maybe,
+                (ShadowState::Maybe, _) => ArgActivity::MaybeDup,
                 (ShadowState::None, true) => ArgActivity::Active,
                 (ShadowState::None, false) => ArgActivity::Const,
             })
             .collect();
-        let result = self.given(op);
+        let result = self.call_result(op);
         let result = match result {
             Some(value) if self.has_shadow(value) => {
-                match self.active(value) && carries_float(unit, self.body.ty(value)) {
+                match self.is_active(value) && carries_float(unit, self.body.ty(value)) {
                     true => ResultActivity::Both,
                     false => ResultActivity::Dup,
                 }
             }
-            Some(value) if self.active(value) && carries_float_or_lanes(self, unit, value) => {
+            Some(value) if self.is_active(value) && holds_float(self, unit, value) => {
                 ResultActivity::Active
             }
             _ => ResultActivity::Const,
         };
-        let split = matches!(mode, Mode::Augmented | Mode::Return);
+        let split = matches!(mode, Mode::Augmented | Mode::Reverse);
         Variant {
             func: callee,
             mode,
@@ -696,7 +719,7 @@ impl Facts<'_> {
             result,
             primal_result: true,
             tape: TapeOwner::Derivative,
-            versions: Versions::Test,
+            versions: Versions::RuntimeCheck,
             strong_zero: caller.strong_zero,
             concurrent: false,
             outermost: false,
@@ -706,7 +729,7 @@ impl Facts<'_> {
 
 /// Returns true if nested loops load from memory that the run-time check compares. A snapshot is then shorter
 /// than the sequence of loaded values.
-fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
+fn rereads_checked_memory(alias: &Alias<'_>, found: &Disjointness) -> bool {
     let roots: Vec<BaseValue> = (found.checked_pairs.iter())
         .flat_map(|&(a, b)| [a, b])
         .map(|number| found.extents.roots[number].root)
@@ -723,6 +746,6 @@ fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
     })
 }
 
-fn carries_float_or_lanes(facts: &Facts<'_>, unit: &Unit, value: Value) -> bool {
-    carries_float(unit, facts.body.ty(value)) || facts.lanes(value).is_some()
+fn holds_float(facts: &BodyFacts<'_>, unit: &Unit, value: Value) -> bool {
+    carries_float(unit, facts.body.ty(value)) || facts.float_bit_ranges(value).is_some()
 }

@@ -5,19 +5,19 @@
 //! the block. The facts are then rebuilt with the block freed at the program's own `free`, and earlier loads
 //! from the block count as clobbered.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
-use crate::tape::plan::Plan;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
+use crate::tape::plan::TapePlan;
 use crate::tape::remat::Node;
 use gradus_analysis::Alias;
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Finds the allocations with exactly one `free` in the same region, mapped to the `free`. A `free` on
     /// another no-return path does not count.
-    pub(super) fn deferred(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
+    pub(super) fn find_deferred_frees(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
         let mut found = HashMap::new();
         for op in body.walk(body.root()) {
             let Some(ExternalFn::Memory(function)) = self.known(body, op) else {
@@ -58,55 +58,59 @@ impl MakeFacts<'_> {
     }
 
     /// Removes the deferrals that an earlier plan found unneeded.
-    pub(super) fn free_at_once(&self, facts: &mut Facts<'_>) {
-        let at_once = &self.chosen.freed_at_once;
-        facts.deferred.retain(|made, _| !at_once.contains(made));
+    pub(super) fn drop_unneeded_deferrals(&self, facts: &mut BodyFacts<'_>) {
+        let at_once = &self.choices.freed_early;
+        facts
+            .deferred_frees
+            .retain(|made, _| !at_once.contains(made));
     }
 
     /// Records the addresses within each private block that holds no pointers and whose `free` is deferred.
-    pub(super) fn blocks_of_numbers(&self, facts: &mut Facts<'_>) {
-        let waiting: Vec<Op> = facts.deferred.keys().copied().collect();
+    pub(super) fn find_private_blocks(&self, facts: &mut BodyFacts<'_>) {
+        let waiting: Vec<Op> = facts.deferred_frees.keys().copied().collect();
         for made in waiting {
             let addresses = facts
-                .given(made)
+                .call_result(made)
                 .and_then(|block| self.addresses_in(facts, block));
             if let Some(addresses) = addresses {
-                facts.of_numbers.insert(made, addresses);
+                facts.private_block_addresses.insert(made, addresses);
             }
         }
     }
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns true if a `free` is deferred to the reverse pass.
     pub fn is_deferred_free(&self, op: Op) -> bool {
-        self.deferred.values().any(|free| *free == op)
+        self.deferred_frees.values().any(|free| *free == op)
     }
     /// Returns the `free` that is deferred to the reversal of an allocation.
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
-        self.deferred.get(&allocation).copied()
+        self.deferred_frees.get(&allocation).copied()
     }
     /// Returns the allocations whose frees need no deferral: the reverse pass of `plan` reads nothing from
     /// the blocks.
-    pub fn needless_waits(&self, plan: &Plan) -> BTreeSet<Op> {
+    pub fn unneeded_deferrals(&self, plan: &TapePlan) -> BTreeSet<Op> {
         let needless = |addresses: &HashSet<Value>| {
             addresses.iter().all(|address| {
                 let mut uses = self.body.uses(*address);
                 !self.shadow_may_be_primal(*address)
-                    && uses.all(|at| !self.is_done_again(plan, at.op))
+                    && uses.all(|at| !self.is_recomputed(plan, at.op))
             })
         };
-        let blocks = self.of_numbers.iter();
+        let blocks = self.private_block_addresses.iter();
         blocks
             .filter(|(_, addresses)| needless(addresses))
             .map(|(made, _)| *made)
             .collect()
     }
     /// Returns true if the reverse pass of `plan` recomputes an op, or recomputes an enclosing loop.
-    fn is_done_again(&self, plan: &Plan, op: Op) -> bool {
-        let in_replay = |region| self.replayed_around(region).is_some();
+    fn is_recomputed(&self, plan: &TapePlan, op: Op) -> bool {
+        let in_replay = |region| self.enclosing_recomputed_loop(region).is_some();
         let loaded = match self.body.kind(op) {
-            OpKind::Load(_) => plan.redone.contains(&Node::Primal(self.body.result(op))),
+            OpKind::Load(_) => plan
+                .recomputed
+                .contains(&Node::Primal(self.body.result(op))),
             _ => false,
         };
         loaded || self.body.parent(op).is_some_and(in_replay)

@@ -2,38 +2,39 @@
 //!
 //! Tape arrays over a whole loop nest require the trip counts of inner loops at the allocation.
 
-use super::Facts;
+use super::BodyFacts;
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Limit on the number of ops in a chain that is computed early.
-const LONGEST: usize = 24;
+const CHAIN_OPS_MAX: usize = 24;
 
 /// The length of one dimension of a tape array: a loop's trip count plus a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length {
+pub struct EarlyLength {
     /// The loop.
     pub of: Op,
     /// The constant.
-    pub more: i64,
+    pub plus: i64,
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns an upper bound of a `for` loop's trip count, computable just before the enclosing op `anchor`.
     /// The bound is the trip count itself if available there. Otherwise a trip count of the form "index of an
     /// enclosing loop plus constant" is bounded by the maximum of that sum.
-    pub fn length_at(&self, unit: &Unit, op: Op, anchor: Op) -> Option<Length> {
+    pub fn length_bound_at(&self, unit: &Unit, op: Op, anchor: Op) -> Option<EarlyLength> {
         if self.trip_known_at(op, anchor) {
-            return Some(Length { of: op, more: 0 });
+            return Some(EarlyLength { of: op, plus: 0 });
         }
-        let (of, plus) = self.index_plus(unit, self.body.operand(op, 0))?;
+        let (of, plus) = self.match_index_plus_constant(unit, self.body.operand(op, 0))?;
         let around = self.loops_between(op, None);
         let more = (plus - 1).max(0);
-        (around.contains(&of) && self.trip_known_at(of, anchor)).then_some(Length { of, more })
+        (around.contains(&of) && self.trip_known_at(of, anchor))
+            .then_some(EarlyLength { of, plus: more })
     }
 
     /// Matches `value` as the index of a loop plus a non-negative constant.
-    fn index_plus(&self, unit: &Unit, value: Value) -> Option<(Op, i64)> {
+    fn match_index_plus_constant(&self, unit: &Unit, value: Value) -> Option<(Op, i64)> {
         let body = self.body;
         let number = |value: Value| {
             body.as_int(unit, value)
@@ -42,7 +43,7 @@ impl Facts<'_> {
         let add = |op: &Op| *body.kind(*op) == OpKind::Binary(BinaryOp::Add);
         match body.values[value].def {
             Definition::Result(op, _) if add(&op) => {
-                let (lp, plus) = self.index_plus(unit, body.operand(op, 0))?;
+                let (lp, plus) = self.match_index_plus_constant(unit, body.operand(op, 0))?;
                 Some((lp, plus + number(body.operand(op, 1))?))
             }
             Definition::Param(region, at) => {
@@ -71,7 +72,7 @@ impl Facts<'_> {
 
     /// Returns true if the trip count of a `for` loop can be computed just before the enclosing op `anchor`.
     pub fn trip_known_at(&self, op: Op, anchor: Op) -> bool {
-        is_known_before(self.body, self.body.operand(op, 0), anchor)
+        is_available_before(self.body, self.body.operand(op, 0), anchor)
     }
 
     /// Returns the branch conditions that enclose `op` within `anchor` and can be computed just before
@@ -86,7 +87,7 @@ impl Facts<'_> {
         {
             if matches!(self.body.kind(owner), OpKind::If) {
                 let condition = self.body.operand(owner, 0);
-                if is_known_before(self.body, condition, anchor) {
+                if is_available_before(self.body, condition, anchor) {
                     guards.push((condition, self.body.op_regions(owner)[0] == region));
                 }
             }
@@ -102,7 +103,7 @@ impl Facts<'_> {
 }
 
 /// Returns true if a value is visible just before `at`, or can be computed there from visible values.
-pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
+pub(super) fn is_available_before(body: &Body, value: Value, at: Op) -> bool {
     let Some(home) = body.parent(at) else {
         return false;
     };
@@ -114,7 +115,11 @@ pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
 }
 
 /// Returns true if a value can be computed from the values that satisfy `visible`.
-pub(super) fn is_known_where(body: &Body, value: Value, visible: &dyn Fn(Value) -> bool) -> bool {
+pub(super) fn is_computable_from(
+    body: &Body,
+    value: Value,
+    visible: &dyn Fn(Value) -> bool,
+) -> bool {
     chain(body, value, visible).is_some()
 }
 
@@ -134,7 +139,7 @@ fn chain(body: &Body, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<
         if !seen.insert(op) {
             continue;
         }
-        if !can_run_early(body, op) || seen.len() > LONGEST {
+        if !may_execute_early(body, op) || seen.len() > CHAIN_OPS_MAX {
             return None;
         }
         work.push((value, true));
@@ -143,7 +148,7 @@ fn chain(body: &Body, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<
     Some(order)
 }
 
-fn can_run_early(body: &Body, op: Op) -> bool {
+fn may_execute_early(body: &Body, op: Op) -> bool {
     use gradus_ir::BinaryOp::{SDiv, SRem, UDiv, URem};
     match body.kind(op) {
         OpKind::Binary(UDiv | SDiv | URem | SRem) => false,

@@ -15,8 +15,8 @@
 //! Shadows of different arguments may coincide (S2). All arguments and globals therefore count as one shadow
 //! object. Any other add is atomic.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
 use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, affine, trip_max};
 use gradus_ir::externals::ExternalFn;
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -25,26 +25,26 @@ use std::collections::HashSet;
 
 /// A set of shadow objects that is disjoint from all other sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ShadowObject {
     /// Arguments and globals.
-    Outside,
+    ArgumentsAndGlobals,
     /// One allocation of this function.
-    Own(Value),
+    Allocation(Value),
     /// Any memory.
     Unknown,
 }
 
 /// A load in a loop, with its address as an affine form in the loop's index.
-struct Load {
+struct SubscriptedLoad {
     op: Op,
-    class: Class,
+    class: ShadowObject,
     form: Option<Affine>,
     size_bytes: u64,
 }
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Collects the loads whose adjoint accumulations may be plain.
-    pub(super) fn own_adds(&self, facts: &mut Facts<'_>, alias: &Alias<'_>) {
+    pub(super) fn find_exclusive_adds(&self, facts: &mut BodyFacts<'_>, alias: &Alias<'_>) {
         let body = facts.body;
         let mut shared: HashSet<Op> = HashSet::new();
         let mut all: HashSet<Op> = HashSet::new();
@@ -53,45 +53,53 @@ impl MakeFacts<'_> {
             .filter(|op| is_independent(body, *op))
         {
             let loads = self.loads(facts, alias, lp);
-            let hidden = self.calls_read(facts, lp);
+            let hidden = self.callees_read_memory(facts, lp);
             for load in &loads {
                 all.insert(load.op);
                 let own = is_planted(Mutant::SharedAddPlain)
-                    || self.is_own(alias, lp, load, &loads, hidden);
+                    || self.is_exclusive_in_iteration(alias, lp, load, &loads, hidden);
                 if !own {
                     shared.insert(load.op);
                 }
             }
         }
         if self.variant.concurrent {
-            self.of_this_run(facts, &mut all, &mut shared);
+            self.collect_shared_in_run(facts, &mut all, &mut shared);
         }
-        facts.own_adds = all.difference(&shared).copied().collect();
+        facts.exclusive_adds = all.difference(&shared).copied().collect();
     }
 
     /// Records shared loads if several runs of the derivative may add concurrently: memory that is neither
     /// allocated nor always written by the run is shared.
-    fn of_this_run(&self, facts: &Facts<'_>, all: &mut HashSet<Op>, shared: &mut HashSet<Op>) {
+    fn collect_shared_in_run(
+        &self,
+        facts: &BodyFacts<'_>,
+        all: &mut HashSet<Op>,
+        shared: &mut HashSet<Op>,
+    ) {
         let body = facts.body;
-        for op in body.walk(body.root()).filter(|op| becomes_add(facts, *op)) {
+        for op in body
+            .walk(body.root())
+            .filter(|op| becomes_accumulation(facts, *op))
+        {
             all.insert(op);
             let start = BaseValue::Value(base(body, body.operand(op, 0)));
-            let own = matches!(self.class(body, start), Class::Own(_));
-            if !own && !is_written(body, body.root(), op) {
+            let own = matches!(self.class(body, start), ShadowObject::Allocation(_));
+            if !own && !is_always_written(body, body.root(), op) {
                 shared.insert(op);
             }
         }
     }
 
     /// Returns the loads of a loop that become adds.
-    fn loads(&self, facts: &Facts<'_>, alias: &Alias<'_>, lp: Op) -> Vec<Load> {
+    fn loads(&self, facts: &BodyFacts<'_>, alias: &Alias<'_>, lp: Op) -> Vec<SubscriptedLoad> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
         let load = |op: Op| {
             let form = affine(alias, body.operand(op, 0), Some(lp));
             let start = form.as_ref().and_then(|form| form.start);
             let start = start.unwrap_or(BaseValue::Value(base(body, body.operand(op, 0))));
-            Load {
+            SubscriptedLoad {
                 op,
                 class: self.class(body, start),
                 form,
@@ -101,13 +109,13 @@ impl MakeFacts<'_> {
                     .store_bytes(self.unit, body.ty(body.result(op))),
             }
         };
-        let adds = |op: &Op| becomes_add(facts, *op);
+        let adds = |op: &Op| becomes_accumulation(facts, *op);
         body.walk(region).filter(adds).map(load).collect()
     }
 
     /// Returns true if a loop calls functions of the program that read memory: the derivatives of such
     /// callees also add to shadow memory.
-    fn calls_read(&self, facts: &Facts<'_>, lp: Op) -> bool {
+    fn callees_read_memory(&self, facts: &BodyFacts<'_>, lp: Op) -> bool {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
         let reads = |op: Op| {
@@ -122,46 +130,50 @@ impl MakeFacts<'_> {
         body.walk(region).any(reads)
     }
 
-    fn class(&self, body: &Body, root: BaseValue) -> Class {
+    fn class(&self, body: &Body, root: BaseValue) -> ShadowObject {
         let BaseValue::Value(value) = root else {
-            return Class::Outside;
+            return ShadowObject::ArgumentsAndGlobals;
         };
         match body.values[value].def {
-            Definition::Param(region, _) if region == body.root() => Class::Outside,
-            Definition::Result(op, _) if is_allocation(self.unit, body, op) => Class::Own(value),
-            _ => Class::Unknown,
+            Definition::Param(region, _) if region == body.root() => {
+                ShadowObject::ArgumentsAndGlobals
+            }
+            Definition::Result(op, _) if is_allocation(self.unit, body, op) => {
+                ShadowObject::Allocation(value)
+            }
+            _ => ShadowObject::Unknown,
         }
     }
 
     /// Returns true if no other iteration of `lp` adds to the location of a load.
-    fn is_own(
+    fn is_exclusive_in_iteration(
         &self,
         alias: &Alias<'_>,
         lp: Op,
-        load: &Load,
-        all: &[Load],
+        load: &SubscriptedLoad,
+        all: &[SubscriptedLoad],
         calls_read: bool,
     ) -> bool {
-        if is_of_iteration(self.unit, alias.body, lp, alias.body.operand(load.op, 0)) {
+        if is_allocated_in_iteration(self.unit, alias.body, lp, alias.body.operand(load.op, 0)) {
             return true;
         }
         let shares = alias.body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
-        if !shares && is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
+        if !shares && is_always_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
             return true;
         }
         if calls_read {
             return false;
         }
-        let meets = |other: &&Load| {
-            other.class == load.class || [load.class, other.class].contains(&Class::Unknown)
+        let meets = |other: &&SubscriptedLoad| {
+            other.class == load.class || [load.class, other.class].contains(&ShadowObject::Unknown)
         };
-        let group: Vec<&Load> = all.iter().filter(meets).collect();
+        let group: Vec<&SubscriptedLoad> = all.iter().filter(meets).collect();
         self.has_one_subscript(alias, lp, &group)
     }
 
     /// Returns true if all loads of `group` start at one address and stay within one step of the index of
     /// `lp`.
-    fn has_one_subscript(&self, alias: &Alias<'_>, lp: Op, group: &[&Load]) -> bool {
+    fn has_one_subscript(&self, alias: &Alias<'_>, lp: Op, group: &[&SubscriptedLoad]) -> bool {
         let forms: Option<Vec<&Affine>> = group.iter().map(|load| load.form.as_ref()).collect();
         let Some((forms, first)) = forms.and_then(|f| f.first().copied().map(|first| (f, first)))
         else {
@@ -185,15 +197,20 @@ impl MakeFacts<'_> {
         // the part of each iteration starts at the end of the previous part: all parts lie in one object of
         // fewer than 2⁶³ bytes.
         let exact = forms.iter().all(|form| form.exact);
-        let gapless = exact || group.iter().all(|load| comes_by_always(alias, lp, load.op));
-        gapless && forms.iter().all(same) && steps_over(self, alias, lp, first, element, !exact)
+        let gapless = exact
+            || group
+                .iter()
+                .all(|load| is_executed_equally_often(alias, lp, load.op));
+        gapless
+            && forms.iter().all(same)
+            && step_exceeds_extent(self, alias, lp, first, element, !exact)
     }
 }
 
 /// Returns true if one step of the index of `lp` exceeds the bytes that an iteration touches: `element` bytes
 /// times the trip counts of the inner loops, from the innermost loop outwards.
-fn steps_over(
-    make: &MakeFacts<'_>,
+fn step_exceeds_extent(
+    make: &FactsBuilder<'_>,
     alias: &Alias<'_>,
     lp: Op,
     form: &Affine,
@@ -206,33 +223,34 @@ fn steps_over(
         return false;
     };
     inner.sort_by_key(|term| (term.factors.len(), term.coefficient));
-    let mut touched = Extent {
+    let mut touched = TouchedExtent {
         bytes: element,
         factors: Vec::new(),
         gapless,
     };
     for row in inner {
-        let Some(wider) = touched.times(make, alias, row) else {
+        let Some(wider) = touched.over_iterations(make, alias, row) else {
             return false;
         };
         touched = wider;
     }
-    touched.is_within(alias.body, own)
+    touched.is_within_step(alias.body, own)
 }
 
 /// A number of touched bytes: a constant times loop-invariant values. If `gapless`, a step must equal the
 /// extent.
-struct Extent {
+struct TouchedExtent {
     bytes: i64,
     factors: Vec<Value>,
     gapless: bool,
 }
 
-impl Extent {
+impl TouchedExtent {
     /// Returns true if one step of a loop's index is at least as long as the extent.
-    fn is_within(&self, body: &Body, term: &AffineTerm) -> bool {
+    fn is_within_step(&self, body: &Body, term: &AffineTerm) -> bool {
         let sorted = |factors: &[Value]| {
-            let mut factors: Vec<Value> = factors.iter().map(|v| stripped(body, *v)).collect();
+            let mut factors: Vec<Value> =
+                factors.iter().map(|v| strip_extensions(body, *v)).collect();
             factors.sort_unstable();
             factors
         };
@@ -246,8 +264,13 @@ impl Extent {
 
     /// Returns the union of the extents of all iterations of a loop, each one step further; `None` if the
     /// extents overlap or the step is negative.
-    fn times(&self, make: &MakeFacts<'_>, alias: &Alias<'_>, row: &AffineTerm) -> Option<Extent> {
-        if row.coefficient < 0 || !self.is_within(alias.body, row) {
+    fn over_iterations(
+        &self,
+        make: &FactsBuilder<'_>,
+        alias: &Alias<'_>,
+        row: &AffineTerm,
+    ) -> Option<TouchedExtent> {
+        if row.coefficient < 0 || !self.is_within_step(alias.body, row) {
             return None;
         }
         let trips = alias.body.operand(row.lp, 0);
@@ -257,15 +280,15 @@ impl Extent {
             known => known.and_then(|n| u64::try_from(n).ok()),
         };
         if let Some(trips) = most.and_then(|n| i64::try_from(n).ok()) {
-            return Some(Extent {
+            return Some(TouchedExtent {
                 bytes: row.coefficient.checked_mul(trips)?,
                 factors: row.factors.clone(),
                 gapless: self.gapless,
             });
         }
         let mut factors = row.factors.clone();
-        factors.push(most_trips(alias, trips));
-        Some(Extent {
+        factors.push(index_bound(alias, trips));
+        Some(TouchedExtent {
             bytes: row.coefficient,
             factors,
             gapless: self.gapless,
@@ -275,7 +298,7 @@ impl Extent {
 
 /// Returns an upper bound of the index of a loop that runs at all: for a trip count `0 if c else m`, the
 /// bound is `m`.
-fn most_trips(alias: &Alias<'_>, mut trips: Value) -> Value {
+fn index_bound(alias: &Alias<'_>, mut trips: Value) -> Value {
     let (unit, body) = (alias.unit, alias.body);
     let is_zero = |value: Value| body.as_int(unit, value) == Some(0);
     while let Some(op) = body.def_op(trips)
@@ -293,7 +316,7 @@ fn most_trips(alias: &Alias<'_>, mut trips: Value) -> Value {
 
 /// Returns true if all iterations of a loop execute a load equally often: only loops and branches enclose the
 /// load, with trip counts and conditions from before the loop.
-fn comes_by_always(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
+fn is_executed_equally_often(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
     let body = alias.body;
     let is_before = |value: Value| match body.values[value].def {
         Definition::Const(_) => true,
@@ -311,7 +334,7 @@ fn comes_by_always(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
 }
 
 /// Strips integer extensions.
-fn stripped(body: &Body, mut value: Value) -> Value {
+fn strip_extensions(body: &Body, mut value: Value) -> Value {
     while let Some(op) = body.def_op(value).filter(|op| {
         matches!(
             body.kind(*op),
@@ -339,7 +362,7 @@ fn base(body: &Body, mut pointer: Value) -> Value {
 }
 
 /// Returns true if an address points to memory that the current iteration of a loop allocated.
-pub(crate) fn is_of_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) -> bool {
+pub(crate) fn is_allocated_in_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) -> bool {
     let made = body.def_op(base(body, pointer));
     made.is_some_and(|made| {
         let inside = body
@@ -357,16 +380,16 @@ fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if the adjoint of a load is an add to shadow memory.
-fn becomes_add(facts: &Facts<'_>, op: Op) -> bool {
+fn becomes_accumulation(facts: &BodyFacts<'_>, op: Op) -> bool {
     let body = facts.body;
     matches!(body.kind(op), OpKind::Load(_))
-        && facts.active(body.result(op))
+        && facts.is_active(body.result(op))
         && facts.has_shadow(body.operand(op, 0))
 }
 
 /// Returns true if every execution of the region `inside` that reaches a load also writes the loaded address:
 /// by a plain store through the same pointer, in the load's region or in an enclosing region.
-fn is_written(body: &Body, inside: Region, load: Op) -> bool {
+fn is_always_written(body: &Body, inside: Region, load: Op) -> bool {
     let ptr = body.operand(load, 0);
     let loaded = body.ty(body.result(load));
     let surely = |region: Option<Region>| {

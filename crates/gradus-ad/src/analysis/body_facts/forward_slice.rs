@@ -7,7 +7,7 @@ use std::collections::HashSet;
 /// Returns the values that depend on `from`, including `from`; `None` if memory, a branch, a trip count or a
 /// call with effects depends on them. A return counts as an effect unless `may_return` is set. Values carried
 /// by the loop `around` are followed within that loop only.
-pub(crate) fn influence(
+pub(crate) fn forward_slice(
     unit: &Unit,
     body: &Body,
     from: &[Value],
@@ -20,9 +20,9 @@ pub(crate) fn influence(
         for at in body.uses(value) {
             let next = match body.kind(at.op) {
                 OpKind::Return if may_return => Vec::new(),
-                kind if kind.is_terminator() => handed_on(body, at, around)?,
-                OpKind::For { .. } | OpKind::Loop { .. } => entered(body, at)?,
-                _ if computes(unit, body, at.op) => body.results(at.op).to_vec(),
+                kind if kind.is_terminator() => terminator_operand_targets(body, at, around)?,
+                OpKind::For { .. } | OpKind::Loop { .. } => loop_operand_targets(body, at)?,
+                _ if has_only_results(unit, body, at.op) => body.results(at.op).to_vec(),
                 _ => return None,
             };
             work.extend(next.into_iter().filter(|v| found.insert(*v)));
@@ -32,7 +32,7 @@ pub(crate) fn influence(
 }
 
 /// Returns true if the only effect of an op is its results. `errno` is ignored.
-pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(super) fn has_only_results(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     let function = matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)));
     match body.kind(op) {
@@ -42,7 +42,7 @@ pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the values that an operand of a `for` or `loop` flows into.
-fn entered(body: &Body, at: Use) -> Option<Vec<Value>> {
+fn loop_operand_targets(body: &Body, at: Use) -> Option<Vec<Value>> {
     let counted = matches!(body.kind(at.op), OpKind::For { .. });
     let index = at.index as usize;
     let region = body.op_regions(at.op)[0];
@@ -56,7 +56,7 @@ fn entered(body: &Body, at: Use) -> Option<Vec<Value>> {
 }
 
 /// Returns the values that an operand of a terminator flows into.
-fn handed_on(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
+fn terminator_operand_targets(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
     let region = body.parent(at.op)?;
     let owner = body.owner(region)?;
     let index = at.index as usize;

@@ -3,26 +3,26 @@
 //! A pointer that the program stored outside of derivatives has no shadow. A derivative must not dereference
 //! the null shadow of a non-null pointer: it ends the program with a message.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
 use gradus_analysis::MemoryOrigin;
 use gradus_ir::{Op, OpKind, Value};
 use std::collections::HashSet;
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Collects the loads whose shadows the derivative tests.
-    pub(super) fn from_globals(&self, facts: &mut Facts<'_>) {
+    pub(super) fn find_tested_global_loads(&self, facts: &mut BodyFacts<'_>) {
         let body = facts.body;
         let is_tested = |op: &Op| {
             matches!(body.kind(*op), OpKind::Load(_))
-                && self.is_of_global(body.operand(*op, 0))
-                && self.is_followed(facts, body.result(*op))
+                && self.may_point_to_global(body.operand(*op, 0))
+                && self.shadow_is_dereferenced(facts, body.result(*op))
         };
-        facts.from_globals = body.walk(body.root()).filter(is_tested).collect();
+        facts.tested_global_loads = body.walk(body.root()).filter(is_tested).collect();
     }
 
     /// Returns true if an address may point to a global variable that is not constant.
-    fn is_of_global(&self, ptr: Value) -> bool {
+    fn may_point_to_global(&self, ptr: Value) -> bool {
         let memory = &self.closure.memory;
         let Some(class) = memory.alias_set(self.variant.func, ptr) else {
             return false;
@@ -35,7 +35,7 @@ impl MakeFacts<'_> {
     }
 
     /// Returns true if the shadow of `pointer`, or of a pointer computed from it, is accessed or escapes.
-    fn is_followed(&self, facts: &Facts<'_>, pointer: Value) -> bool {
+    fn shadow_is_dereferenced(&self, facts: &BodyFacts<'_>, pointer: Value) -> bool {
         let body = facts.body;
         if !self.unit.types.is_ptr(body.ty(pointer)) || !facts.has_shadow(pointer) {
             return false;
@@ -47,14 +47,17 @@ impl MakeFacts<'_> {
             }
             for user in body.uses(value) {
                 let results = body.results(user.op);
-                let carries = |value: &Value| facts.has_shadow(*value) || facts.active(*value);
+                let carries = |value: &Value| facts.has_shadow(*value) || facts.is_active(*value);
                 match body.kind(user.op) {
                     OpKind::Load(_) if results.iter().any(carries) => return true,
                     OpKind::Store(_) if user.index == 0 => return true,
                     OpKind::Store(_) => {
                         let stored = body.operand(user.op, 0);
                         let is_number = self.unit.types.int_bits(body.ty(stored)).is_some();
-                        if !is_number || carries(&stored) || facts.lanes(stored).is_some() {
+                        if !is_number
+                            || carries(&stored)
+                            || facts.float_bit_ranges(stored).is_some()
+                        {
                             return true;
                         }
                     }
@@ -72,10 +75,10 @@ impl MakeFacts<'_> {
     }
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns true if the derivative tests the shadow of `load`: a global variable may hold a pointer
     /// without a shadow.
     pub fn may_lack_shadow(&self, load: Op) -> bool {
-        self.from_globals.contains(&load)
+        self.tested_global_loads.contains(&load)
     }
 }

@@ -14,11 +14,11 @@
 //! the original object. A load that the reverse pass recomputes without the snapshot would also read the
 //! original object.
 
-use super::Facts;
-use super::snapshots::{Extent, Snapshot};
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use super::snapshots::{Snapshot, SnapshotExtent};
+use crate::analysis::body_facts::build::FactsBuilder;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
-use crate::analysis::body_facts::loop_scratch::{Accesses, Scratch};
+use crate::analysis::body_facts::loop_scratch::{ObjectAccesses, ScratchQuery};
 use gradus_analysis::{AccessKind, Alias, Clobbers, Object, ObjectId};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -28,16 +28,16 @@ use std::collections::{HashMap, HashSet};
 /// All accesses to an object.
 #[derive(Default)]
 struct AllAccesses {
-    accesses: Accesses,
+    accesses: ObjectAccesses,
     /// True if accesses other than plain loads and stores exist.
-    others: bool,
+    has_other_accesses: bool,
 }
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Marks the snapshots whose anchor region may work in place.
-    pub(super) fn worked_in(
+    pub(super) fn find_in_place_snapshots(
         &self,
-        facts: &mut Facts<'_>,
+        facts: &mut BodyFacts<'_>,
         alias: &Alias<'_>,
         clobbers: &Clobbers<'_>,
     ) {
@@ -45,8 +45,8 @@ impl MakeFacts<'_> {
             return;
         }
         let returned = alias.points_to.returned(facts.body);
-        let finder = WorkedIn {
-            scratch: Scratch {
+        let finder = InPlaceFinder {
+            scratch: ScratchQuery {
                 unit: self.unit,
                 facts,
                 alias,
@@ -56,24 +56,25 @@ impl MakeFacts<'_> {
             },
         };
         let accesses = finder.all_accesses();
-        let worked_in = |snapshot: &Snapshot| finder.is_worked_in(snapshot, &accesses).is_some();
+        let worked_in =
+            |snapshot: &Snapshot| finder.can_work_in_place(snapshot, &accesses).is_some();
         let found: Vec<bool> = facts.snapshots.iter().map(worked_in).collect();
         let mut taken = HashSet::new();
         for (snapshot, worked_in) in facts.snapshots.iter_mut().zip(found) {
             // If an iteration copies an object twice, only the first copy is used in place.
-            snapshot.worked_in = worked_in && taken.insert(snapshot.root);
-            if snapshot.worked_in {
+            snapshot.in_place = worked_in && taken.insert(snapshot.root);
+            if snapshot.in_place {
                 snapshot.filler = None;
             }
         }
     }
 }
 
-struct WorkedIn<'a> {
-    scratch: Scratch<'a>,
+struct InPlaceFinder<'a> {
+    scratch: ScratchQuery<'a>,
 }
 
-impl WorkedIn<'_> {
+impl InPlaceFinder<'_> {
     /// Returns the accesses to all objects of the body.
     fn all_accesses(&self) -> HashMap<ObjectId, AllAccesses> {
         let (unit, body) = (self.scratch.unit, self.scratch.facts.body);
@@ -88,7 +89,7 @@ impl WorkedIn<'_> {
                     match body.kind(op) {
                         OpKind::Load(access) if access.is_plain() => all.accesses.reads.push(op),
                         OpKind::Store(access) if access.is_plain() => all.accesses.writes.push(op),
-                        _ => all.others = true,
+                        _ => all.has_other_accesses = true,
                     }
                 }
             }
@@ -97,7 +98,7 @@ impl WorkedIn<'_> {
     }
 
     /// Returns `Some` if an iteration may work in the copy.
-    fn is_worked_in(
+    fn can_work_in_place(
         &self,
         snapshot: &Snapshot,
         accesses: &HashMap<ObjectId, AllAccesses>,
@@ -109,19 +110,19 @@ impl WorkedIn<'_> {
             lp = body.owner(body.parent(lp)?)?;
         }
         let counted = matches!(body.kind(lp), OpKind::For { .. });
-        let whole = !matches!(snapshot.extent, Extent::Addresses(_));
+        let whole = !matches!(snapshot.extent, SnapshotExtent::Addresses(_));
         if !counted || !whole || facts.shadow_may_be_primal(snapshot.root) {
             return None;
         }
         let made = body.def_op(snapshot.root)?;
-        if !self.is_of_one_thread(made, region) {
+        if !self.is_serial_up_to(made, region) {
             return None;
         }
         let (points_to, nest) = (&self.scratch.alias.points_to, &self.scratch.alias.nest);
         let object =
             (points_to.find(Object::Stack(made))).or_else(|| points_to.find(Object::Heap(made)))?;
         let all = accesses.get(&object)?;
-        let found = self.accesses_in(region, snapshot.root)?;
+        let found = self.local_accesses(region, snapshot.root)?;
         let in_time = |write: &Op| {
             let before = nest.branch_towards(*write, snapshot.anchor);
             before.is_some_and(|before| {
@@ -131,17 +132,17 @@ impl WorkedIn<'_> {
         };
         let served = |load: &Op| snapshot.loads.contains(load) || !facts.is_stable(*load);
         let (reads, writes) = (&all.accesses.reads, &all.accesses.writes);
-        let fits = !all.others
-            && self.scratch.made_before(lp, object) == Some(made)
+        let fits = !all.has_other_accesses
+            && self.scratch.private_allocation_before(lp, object) == Some(made)
             && reads.iter().chain(writes).all(|op| found.contains(op))
             && (writes.iter().all(in_time) || is_planted(Mutant::LateWriteToInPlaceTape))
             && reads.iter().all(served)
-            && self.scratch.is_written_anew(made, &all.accesses);
+            && self.scratch.never_reads_old_iterations(made, &all.accesses);
         fits.then_some(())
     }
 
     /// Returns true if all ops that enclose a region, up to the allocation of an object, run serially.
-    fn is_of_one_thread(&self, made: Op, region: Region) -> bool {
+    fn is_serial_up_to(&self, made: Op, region: Region) -> bool {
         let body = self.scratch.facts.body;
         let mut at = Some(region);
         while at != body.parent(made) {
@@ -163,7 +164,7 @@ impl WorkedIn<'_> {
 
     /// Returns the loads and stores in a region whose addresses are computed there from `root`; `None` if
     /// such an address has any other use.
-    fn accesses_in(&self, region: Region, root: Value) -> Option<HashSet<Op>> {
+    fn local_accesses(&self, region: Region, root: Value) -> Option<HashSet<Op>> {
         let (unit, body) = (self.scratch.unit, self.scratch.facts.body);
         let outside = |op: Op| (body.parent(op)).is_none_or(|at| !body.is_inside(at, region));
         let is_lifetime = |op: Op| {

@@ -6,18 +6,18 @@
 //! them without `nuw`, `nsw` and `inbounds`. The reverse pass starts from the value after the last iteration,
 //! which the primal may never use.
 
-use super::Facts;
+use super::BodyFacts;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
 use crate::reverse::structure::loop_parts;
-use crate::tape::remat::{Node, Source};
+use crate::tape::remat::{Availability, Node};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// Limit on the number of steps from a carried value to the next one.
-const STEPS: usize = 8;
+const STEPS_MAX: usize = 8;
 /// Limit on the number of ops visited while checking the inputs of an amount.
-const OPS: usize = 64;
+const OPS_MAX: usize = 64;
 
 /// One step from a carried value to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +25,20 @@ pub struct Step {
     /// The op that performs the step.
     pub op: Op,
     /// The amount: the other operand of an addition, subtraction or xor, or the index of an address.
-    pub by: Value,
+    pub amount: Value,
 }
 
 /// A carried value whose update can be inverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backwards {
+pub struct InvertibleInduction {
     /// Result of the loop that holds the value after the last iteration.
-    pub end: Value,
+    pub final_value: Value,
     /// Steps of an iteration, in execution order.
     pub steps: Vec<Step>,
 }
 
 /// Finds all invertible inductions of a body. Independent (parallel) loops are left out.
-pub(super) fn find(unit: &Unit, body: &Body) -> HashMap<Value, Backwards> {
+pub(super) fn find_invertible(unit: &Unit, body: &Body) -> HashMap<Value, InvertibleInduction> {
     let mut found = HashMap::new();
     for lp in body.walk(body.root()) {
         let counted = matches!(body.kind(lp), OpKind::For { .. });
@@ -55,7 +55,13 @@ pub(super) fn find(unit: &Unit, body: &Body) -> HashMap<Value, Backwards> {
                 && let Some(steps) = steps(unit, body, lp, param, next)
             {
                 let end = body.results(lp)[end];
-                found.insert(param, Backwards { end, steps });
+                found.insert(
+                    param,
+                    InvertibleInduction {
+                        final_value: end,
+                        steps,
+                    },
+                );
             }
         }
     }
@@ -72,10 +78,10 @@ fn steps(unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<
             .def_op(at)
             .filter(|op| body.parent(*op) == Some(region))?;
         let (from, by) = step(unit, body, op, param)?;
-        if steps.len() == STEPS || !is_known_alone(body, region, by) {
+        if steps.len() == STEPS_MAX || !is_independent_of_carried(body, region, by) {
             return None;
         }
-        steps.push(Step { op, by });
+        steps.push(Step { op, amount: by });
         at = from;
     }
     steps.reverse();
@@ -87,7 +93,7 @@ fn step(unit: &Unit, body: &Body, op: Op, param: Value) -> Option<(Value, Value)
     let operands: SmallVec<[Value; 4]> = body.operands(op).collect();
     match (body.kind(op), operands.as_slice()) {
         (OpKind::Binary(BinaryOp::Add | BinaryOp::Xor), &[a, b]) => {
-            match leads_to(body, b, param) {
+            match reaches_param(body, b, param) {
                 true => Some((b, a)),
                 false => Some((a, b)),
             }
@@ -102,9 +108,9 @@ fn step(unit: &Unit, body: &Body, op: Op, param: Value) -> Option<(Value, Value)
 }
 
 /// Returns true if `value` is the carried value `param`, or at most `STEPS` steps from `param`.
-fn leads_to(body: &Body, value: Value, param: Value) -> bool {
+fn reaches_param(body: &Body, value: Value, param: Value) -> bool {
     let mut at = value;
-    for _ in 0..STEPS {
+    for _ in 0..STEPS_MAX {
         if at == param {
             return true;
         }
@@ -120,7 +126,7 @@ fn leads_to(body: &Body, value: Value, param: Value) -> bool {
 
 /// Returns true if a value can be computed in the region of a loop without the carried values of the loop,
 /// from the index and from ops without regions.
-fn is_known_alone(body: &Body, region: Region, value: Value) -> bool {
+fn is_independent_of_carried(body: &Body, region: Region, value: Value) -> bool {
     let mut seen: HashSet<Op> = HashSet::new();
     let mut work = vec![value];
     let inside = |value: Value| {
@@ -143,7 +149,7 @@ fn is_known_alone(body: &Body, region: Region, value: Value) -> bool {
             }
             Definition::Result(op, _) => {
                 let own = body.parent(op) == Some(region) && body.op_regions(op).is_empty();
-                if !own || seen.len() == OPS {
+                if !own || seen.len() == OPS_MAX {
                     return false;
                 }
                 if seen.insert(op) {
@@ -156,30 +162,31 @@ fn is_known_alone(body: &Body, region: Region, value: Value) -> bool {
     true
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the inversion of a carried value or of its shadow. A shadow can be inverted if each step is an
     /// address computation.
-    pub fn backwards(&self, node: Node) -> Option<&Backwards> {
+    pub fn invertible_induction(&self, node: Node) -> Option<&InvertibleInduction> {
         match node {
-            Node::Primal(value) => self.backwards.get(&value),
-            Node::Shadow(value) => self.backwards.get(&value).filter(|backwards| {
+            Node::Primal(value) => self.invertible_inductions.get(&value),
+            Node::Shadow(value) => self.invertible_inductions.get(&value).filter(|backwards| {
                 let steps = backwards.steps.iter();
                 let mut kinds = steps.map(|step| self.body.kind(step.op));
-                self.has_shadow(backwards.end) && kinds.all(|k| matches!(k, OpKind::Addr { .. }))
+                self.has_shadow(backwards.final_value)
+                    && kinds.all(|k| matches!(k, OpKind::Addr { .. }))
             }),
             _ => None,
         }
     }
 
     /// Returns the availability of a carried value, or of its shadow, by inversion.
-    pub fn backwards_source(&self, node: Node) -> Source {
-        let Some(backwards) = self.backwards(node) else {
-            return Source::KeepOnly;
+    pub fn inversion_availability(&self, node: Node) -> Availability {
+        let Some(backwards) = self.invertible_induction(node) else {
+            return Availability::MustSave;
         };
         let mut from: SmallVec<[Node; 4]> = SmallVec::new();
-        from.push(end_of(node, backwards));
-        from.extend(backwards.steps.iter().map(|step| Node::Primal(step.by)));
-        Source::Recompute {
+        from.push(final_forward_value(node, backwards));
+        from.extend(backwards.steps.iter().map(|step| Node::Primal(step.amount)));
+        Availability::Recompute {
             from,
             cost: backwards.steps.len() as u64,
         }
@@ -187,9 +194,9 @@ impl Facts<'_> {
 }
 
 /// Returns the forward value that holds a carried value, or its shadow, after the last iteration.
-pub fn end_of(node: Node, backwards: &Backwards) -> Node {
+pub fn final_forward_value(node: Node, backwards: &InvertibleInduction) -> Node {
     match node {
-        Node::Shadow(_) => Node::Shadow(backwards.end),
-        _ => Node::Primal(backwards.end),
+        Node::Shadow(_) => Node::Shadow(backwards.final_value),
+        _ => Node::Primal(backwards.final_value),
     }
 }

@@ -8,8 +8,8 @@
 //! shadow is lazy if all uses of its block are accesses to non-pointers, copies of non-pointers, comparisons
 //! and frees.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
 use crate::emit::libc;
 use crate::variant::Mode;
 use gradus_analysis::CopyKind;
@@ -17,26 +17,26 @@ use gradus_ir::externals::{AllocationSize, ExternalFn, MemoryFn};
 use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Collects the blocks with lazy shadows and the addresses within them.
-    pub(super) fn late_shadows(&self, facts: &mut Facts<'_>) {
+    pub(super) fn find_lazy_shadows(&self, facts: &mut BodyFacts<'_>) {
         if self.variant.mode == Mode::Forward {
             return;
         }
         let body = facts.body;
         for op in body.walk(body.root()) {
-            let Some(block) = self.sized_block(facts, op) else {
+            let Some(block) = self.local_sized_block(facts, op) else {
                 continue;
             };
             if let Some(addresses) = self.addresses_in(facts, block) {
-                facts.late.extend(addresses);
+                facts.lazy_shadow_addresses.extend(addresses);
             }
         }
     }
 
     /// Returns the block of an allocation of known size, if the block has a shadow and does not outlive the
     /// call.
-    fn sized_block(&self, facts: &Facts<'_>, op: Op) -> Option<Value> {
+    fn local_sized_block(&self, facts: &BodyFacts<'_>, op: Op) -> Option<Value> {
         let Some(ExternalFn::Memory(function)) = self.known(facts.body, op) else {
             return None;
         };
@@ -45,14 +45,18 @@ impl MakeFacts<'_> {
         }
         let allocation = function.allocation()?;
         let sized = allocation.replaces.is_none() && allocation.size != AllocationSize::Unknown;
-        let block = facts.given(op)?;
-        let own = function != MemoryFn::TapePush && !facts.is_left(op);
+        let block = facts.call_result(op)?;
+        let own = function != MemoryFn::TapePush && !facts.outlives_call(op);
         (sized && own && facts.has_shadow(block)).then_some(block)
     }
 
     /// Returns a block and all addresses within; `None` if the forward pass requires a shadow of such an
     /// address.
-    pub(super) fn addresses_in(&self, facts: &Facts<'_>, block: Value) -> Option<HashSet<Value>> {
+    pub(super) fn addresses_in(
+        &self,
+        facts: &BodyFacts<'_>,
+        block: Value,
+    ) -> Option<HashSet<Value>> {
         let body = facts.body;
         let mut found = HashSet::from([block]);
         let mut work = vec![block];
@@ -65,7 +69,7 @@ impl MakeFacts<'_> {
                             work.push(result);
                         }
                     }
-                    _ if self.is_of_numbers(facts, at) => {}
+                    _ if self.needs_no_forward_shadow(facts, at) => {}
                     _ => return None,
                 }
             }
@@ -74,7 +78,7 @@ impl MakeFacts<'_> {
     }
 
     /// Returns true if a use of an address does not require the shadow in the forward pass.
-    fn is_of_numbers(&self, facts: &Facts<'_>, at: Use) -> bool {
+    fn needs_no_forward_shadow(&self, facts: &BodyFacts<'_>, at: Use) -> bool {
         let body: &Body = facts.body;
         let holds_pointer = |value: Value| facts.holds_pointer(self.unit, value);
         match body.kind(at.op) {
@@ -88,7 +92,7 @@ impl MakeFacts<'_> {
                     MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc,
                 )) => at.index == 1,
                 Some(ExternalFn::Memory(MemoryFn::MemsetIntrinsic)) => {
-                    !facts.fills_pointers(at.op)
+                    !facts.may_fill_pointers(at.op)
                         && !matches!(facts.copy_kind(at.op), CopyKind::Unknown)
                 }
                 Some(ExternalFn::Memory(
@@ -106,15 +110,15 @@ impl MakeFacts<'_> {
     }
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns true if the shadow of an address exists in the reverse pass only.
-    pub fn is_shadow_late(&self, address: Value) -> bool {
-        self.late.contains(&address)
+    pub fn is_lazy_shadow(&self, address: Value) -> bool {
+        self.lazy_shadow_addresses.contains(&address)
     }
     /// Returns the factors of the size of a block with a lazy shadow.
-    pub fn late_size(&self, unit: &Unit, block: Value) -> Option<Vec<Value>> {
+    pub fn lazy_shadow_size(&self, unit: &Unit, block: Value) -> Option<Vec<Value>> {
         let op = self.body.def_op(block)?;
-        if !self.is_shadow_late(block) || !matches!(self.body.kind(op), OpKind::Call(_)) {
+        if !self.is_lazy_shadow(block) || !matches!(self.body.kind(op), OpKind::Call(_)) {
             return None;
         }
         let callee = unit.callee(self.body, op).and_then(|f| unit.known(f));

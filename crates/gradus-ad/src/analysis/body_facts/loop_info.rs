@@ -1,14 +1,14 @@
 //! Loop information: enclosing loops, estimated trip counts, and the loops in which a value varies.
 
-use super::Facts;
-use super::snapshots::Extent;
+use super::BodyFacts;
+use super::snapshots::SnapshotExtent;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
-use crate::tape::remat::{Node, home_region};
+use crate::tape::remat::{Node, defining_region};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Assumed trip count of a loop without a known bound.
-const UNKNOWN_TRIPS: f64 = 1000.0;
+const TRIPS_DEFAULT: f64 = 1000.0;
 
 /// Returns true if an op is a loop.
 pub(crate) fn is_loop(kind: &OpKind) -> bool {
@@ -30,7 +30,7 @@ pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
 
 /// Returns true if a counted loop has a serial sum: a float addition to a carried value, without
 /// reassociation.
-pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
+pub(super) fn has_serial_reduction(unit: &Unit, body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let (OpKind::For { .. }, Some(end)) = (body.kind(lp), body.last(region)) else {
         return false;
@@ -49,7 +49,7 @@ pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
     params.iter().skip(1).zip(body.operands(end)).any(adds_to)
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the loops that enclose a region, outermost first.
     pub fn loops_around(&self, region: Region) -> Vec<Op> {
         loops_around(self.body, region)
@@ -58,9 +58,9 @@ impl Facts<'_> {
     pub fn varying_loops(&self, node: Node) -> Vec<Op> {
         match node {
             Node::Primal(value) | Node::Shadow(value) => {
-                self.varying.get(&value).cloned().unwrap_or_default()
+                self.varying_loops.get(&value).cloned().unwrap_or_default()
             }
-            Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => self
+            Node::TripCount(op) | Node::CalleeTape(op) | Node::LastFrame(op) => self
                 .body
                 .parent(op)
                 .map_or(Vec::new(), |region| self.loops_around(region)),
@@ -68,7 +68,7 @@ impl Facts<'_> {
                 let region = self.body.parent(self.snapshots[number].anchor);
                 region.map_or(Vec::new(), |region| self.loops_around(region))
             }
-            Node::Base(_) | Node::Room(_) => Vec::new(),
+            Node::ArrayBase(_) | Node::Room(_) => Vec::new(),
         }
     }
     /// Estimates the trip count of a loop.
@@ -76,10 +76,10 @@ impl Facts<'_> {
         trips(unit, self.body, op)
     }
     /// Estimates the number of saves of a forward value.
-    pub fn variations(&self, unit: &Unit, node: Node) -> f64 {
+    pub fn save_count(&self, unit: &Unit, node: Node) -> f64 {
         let varying = self.varying_loops(node);
-        let kept = match home_region(self, node) {
-            Some(region) => self.kept_in(region, &varying),
+        let kept = match defining_region(self, node) {
+            Some(region) => self.saving_loops(region, &varying),
             None => varying,
         };
         kept.iter().map(|l| self.trips(unit, *l)).product()
@@ -87,14 +87,15 @@ impl Facts<'_> {
     /// Returns the loops that contribute a dimension to the saves of a forward value defined in `region`.
     /// Such a loop varies the value, or is independent and does not reach `region` equally often in all
     /// iterations. If all iterations reach the region, one iteration can save the value for all.
-    pub fn kept_in(&self, region: Region, varying: &[Op]) -> Vec<Op> {
+    pub fn saving_loops(&self, region: Region, varying: &[Op]) -> Vec<Op> {
         let kept = |lp: &Op| {
-            varying.contains(lp) || is_independent(self.body, *lp) && !self.all_come(*lp, region)
+            varying.contains(lp)
+                || is_independent(self.body, *lp) && !self.all_iterations_reach(*lp, region)
         };
         self.loops_around(region).into_iter().filter(kept).collect()
     }
     /// Returns true if every iteration of a loop reaches an inner region equally often.
-    fn all_come(&self, lp: Op, mut region: Region) -> bool {
+    fn all_iterations_reach(&self, lp: Op, mut region: Region) -> bool {
         let body = self.body;
         while body.owner(region) != Some(lp) {
             let Some(owner) = body.owner(region) else {
@@ -116,7 +117,7 @@ impl Facts<'_> {
     }
     /// Estimates the number of floats in all copies of a snapshot. For a whole block, the load with the
     /// smallest estimate decides, because the other loads may visit elements repeatedly.
-    pub fn snapshot_numbers(&self, unit: &Unit, number: usize) -> f64 {
+    pub fn snapshot_float_count(&self, unit: &Unit, number: usize) -> f64 {
         let snapshot = &self.snapshots[number];
         let region = self.body.parent(snapshot.anchor);
         let inside = |load: &Op| -> f64 {
@@ -132,11 +133,11 @@ impl Facts<'_> {
         };
         let sizes = snapshot.loads.iter().map(inside);
         let size = match snapshot.extent {
-            Extent::Addresses(_) => sizes.fold(1.0, f64::max),
-            Extent::Bytes(bytes) => bytes as f64 / 8.0,
+            SnapshotExtent::Addresses(_) => sizes.fold(1.0, f64::max),
+            SnapshotExtent::Bytes(bytes) => bytes as f64 / 8.0,
             // A load from a single location does not indicate the size of the block.
-            Extent::Block(_) => match sizes.fold(f64::INFINITY, f64::min) {
-                size if size <= 1.0 => UNKNOWN_TRIPS,
+            SnapshotExtent::Block(_) => match sizes.fold(f64::INFINITY, f64::min) {
+                size if size <= 1.0 => TRIPS_DEFAULT,
                 size => size,
             },
         };
@@ -177,14 +178,14 @@ pub(crate) fn trips(unit: &Unit, body: &Body, op: Op) -> f64 {
             let known = body.as_int(unit, body.operand(op, 0));
             match (known, trip_max) {
                 (Some(n), _) => n.max(1) as f64,
-                (None, Some(max)) if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
-                _ => UNKNOWN_TRIPS,
+                (None, Some(max)) if (*max as f64) < TRIPS_DEFAULT => (*max).max(1) as f64,
+                _ => TRIPS_DEFAULT,
             }
         }
         OpKind::Loop {
             trip_max: Some(max),
-        } if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
-        OpKind::Loop { .. } => UNKNOWN_TRIPS,
+        } if (*max as f64) < TRIPS_DEFAULT => (*max).max(1) as f64,
+        OpKind::Loop { .. } => TRIPS_DEFAULT,
         _ => 1.0,
     }
 }

@@ -14,8 +14,8 @@
 //! written the location. The first of them follows a read of the location, which was uninitialised at that
 //! point.
 
-use super::Facts;
-use crate::analysis::body_facts::forward_slice::computes;
+use super::BodyFacts;
+use crate::analysis::body_facts::forward_slice::has_only_results;
 use gradus_analysis::{
     AccessKind, Alias, Clobbers, CopyKind, Effects, MemoryAccess, MemoryRegion, Object, ObjectId,
 };
@@ -26,15 +26,15 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The ops of a loop that write an object, and the ops that read it.
 #[derive(Default)]
-pub(super) struct Accesses {
+pub(super) struct ObjectAccesses {
     pub writes: Vec<Op>,
     pub reads: Vec<Op>,
 }
 
 /// Queries on the memory of one loop.
-pub(super) struct Scratch<'a> {
+pub(super) struct ScratchQuery<'a> {
     pub unit: &'a Unit,
-    pub facts: &'a Facts<'a>,
+    pub facts: &'a BodyFacts<'a>,
     pub alias: &'a Alias<'a>,
     pub clobbers: &'a Clobbers<'a>,
     pub effects: &'a Effects,
@@ -42,10 +42,10 @@ pub(super) struct Scratch<'a> {
     pub returned: &'a HashSet<ObjectId>,
 }
 
-impl Scratch<'_> {
+impl ScratchQuery<'_> {
     /// Returns true if a loop writes scratch memory only, and each read goes to scratch memory or to memory
     /// that is unchanged in the reverse pass.
-    pub fn suffices(&self, lp: Op) -> bool {
+    pub fn writes_only_scratch(&self, lp: Op) -> bool {
         let Some(objects) = self.accesses_in(lp) else {
             return false;
         };
@@ -76,14 +76,14 @@ impl Scratch<'_> {
     }
 
     /// Returns the accesses of a loop by object; `None` if the loop contains an unsupported op.
-    fn accesses_in(&self, lp: Op) -> Option<BTreeMap<ObjectId, Accesses>> {
+    fn accesses_in(&self, lp: Op) -> Option<BTreeMap<ObjectId, ObjectAccesses>> {
         let body = self.facts.body;
-        let mut found: BTreeMap<ObjectId, Accesses> = BTreeMap::new();
+        let mut found: BTreeMap<ObjectId, ObjectAccesses> = BTreeMap::new();
         for op in body.walk(body.op_regions(lp)[0]) {
-            if !self.is_understood(op) {
+            if !self.is_recomputable_op(op) {
                 return None;
             }
-            if computes(self.unit, body, op) {
+            if has_only_results(self.unit, body, op) {
                 continue;
             }
             for access in self.effects.of_op(self.unit, body, op) {
@@ -106,10 +106,10 @@ impl Scratch<'_> {
     }
 
     /// Returns true if the forward pass executes an op exactly as the primal does.
-    fn is_understood(&self, op: Op) -> bool {
+    fn is_recomputable_op(&self, op: Op) -> bool {
         let body = self.facts.body;
         let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
-        if self.facts.is_doomed(op) {
+        if self.facts.is_on_noreturn_path(op) {
             return false;
         }
         match body.kind(op) {
@@ -136,25 +136,25 @@ impl Scratch<'_> {
                 Some(ExternalFn::Marker(
                     CompilerIntrinsic::LifetimeStart | CompilerIntrinsic::LifetimeEnd,
                 )) => true,
-                _ => computes(self.unit, body, op),
+                _ => has_only_results(self.unit, body, op),
             },
-            _ => computes(self.unit, body, op),
+            _ => has_only_results(self.unit, body, op),
         }
     }
 
-    fn is_scratch(&self, lp: Op, object: ObjectId, accesses: &Accesses) -> bool {
-        let Some(made) = self.made_before(lp, object) else {
+    fn is_scratch(&self, lp: Op, object: ObjectId, accesses: &ObjectAccesses) -> bool {
+        let Some(made) = self.private_allocation_before(lp, object) else {
             return false;
         };
-        self.is_left_alone_outside(lp, object) && self.is_written_anew(made, accesses)
+        self.is_unaccessed_outside(lp, object) && self.never_reads_old_iterations(made, accesses)
     }
 
     /// Returns true if no iteration reads a value of an earlier iteration from the object that `made`
     /// allocates.
-    pub fn is_written_anew(&self, made: Op, accesses: &Accesses) -> bool {
+    pub fn never_reads_old_iterations(&self, made: Op, accesses: &ObjectAccesses) -> bool {
         accesses.writes.iter().all(|write| {
-            let comes_before = |read: &Op| self.is_written_before(made, *write, *read);
-            self.follows_a_read(*write)
+            let comes_before = |read: &Op| self.is_overwritten_before(made, *write, *read);
+            self.follows_load_of_location(*write)
                 || accesses.reads.iter().all(comes_before)
                 || is_planted(Mutant::CrossIterationScratchRecomputed)
         })
@@ -162,7 +162,7 @@ impl Scratch<'_> {
 
     /// Returns the op that allocates an object in this function before a loop, uninitialised and without
     /// escape.
-    pub fn made_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
+    pub fn private_allocation_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let op = match self.alias.points_to.object(object) {
             Object::Stack(op) => op,
@@ -187,7 +187,7 @@ impl Scratch<'_> {
 
     /// Returns true if nothing outside of a loop reads or writes an object, and the object lives on in the
     /// reverse pass.
-    fn is_left_alone_outside(&self, lp: Op, object: ObjectId) -> bool {
+    fn is_unaccessed_outside(&self, lp: Op, object: ObjectId) -> bool {
         let body = self.facts.body;
         let all = body.walk(body.root());
         let outside = all.filter(|op| !self.alias.nest.contains(lp, *op));
@@ -196,7 +196,8 @@ impl Scratch<'_> {
             let harmless = match access.kind {
                 AccessKind::Read | AccessKind::Write => false,
                 AccessKind::Free => {
-                    self.facts.is_deferred_free(access.op) || self.facts.is_doomed(access.op)
+                    self.facts.is_deferred_free(access.op)
+                        || self.facts.is_on_noreturn_path(access.op)
                 }
                 AccessKind::Lifetime => true,
             };
@@ -205,7 +206,7 @@ impl Scratch<'_> {
     }
 
     /// Returns true if a store follows a load of the same location with at least as many bytes.
-    fn follows_a_read(&self, write: Op) -> bool {
+    fn follows_load_of_location(&self, write: Op) -> bool {
         let body = self.facts.body;
         let OpKind::Store(_) = body.kind(write) else {
             return false;
@@ -228,7 +229,7 @@ impl Scratch<'_> {
 
     /// Returns true if a write precedes a read, and writes the same locations in every iteration of the
     /// common loops within the lifetime of the object that `made` allocates.
-    fn is_written_before(&self, made: Op, write: Op, read: Op) -> bool {
+    fn is_overwritten_before(&self, made: Op, write: Op, read: Op) -> bool {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let (Some(first), Some(then)) = (
             nest.branch_towards(write, read),
@@ -243,7 +244,7 @@ impl Scratch<'_> {
             .take_while(|at| !nest.contains(*at, made))
             .collect();
         let stays = |value: Value| {
-            let varying = self.facts.varying.get(&value);
+            let varying = self.facts.varying_loops.get(&value);
             varying.is_none_or(|loops| !loops.iter().any(|l| common.contains(l)))
         };
         let mut at = write;

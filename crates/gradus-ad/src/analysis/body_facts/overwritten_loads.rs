@@ -1,7 +1,7 @@
 //! Clobbered loads: decides whether memory is unchanged in the reverse pass, and records the cause otherwise.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
 use gradus_analysis::{ClobberState, Clobbers};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -9,37 +9,46 @@ use gradus_ir::{Op, Unit};
 
 /// The cause of a change of memory before the reverse pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum Clobber {
     /// An op may overwrite the memory.
     Overwritten(Op),
     /// An op may free the memory or end its lifetime.
     Freed(Op),
     /// The caller may change the memory between forward pass and reverse pass.
-    Returned,
+    CallerWrites,
 }
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Returns the cause for which a load cannot be recomputed in the reverse pass; `None` if the load is
     /// stable.
-    pub(super) fn lost(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Option<Lost> {
+    pub(super) fn load_clobber(
+        &self,
+        facts: &BodyFacts<'_>,
+        clobbers: &Clobbers<'_>,
+        op: Op,
+    ) -> Option<Clobber> {
         let region = facts.body.parent(op);
-        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let iteration = region.and_then(|region| facts.enclosing_recomputed_loop(region));
         let fate = clobbers.fate_within(op, iteration);
-        self.loss(facts, &fate)
+        self.clobber_of_fate(facts, &fate)
             .filter(|_| !is_planted(Mutant::ClobberedLoadRecomputed))
     }
 
     /// Returns the cause of a change of memory before the reverse pass; `None` if the memory is unchanged.
     /// Deferred frees, lifetime markers and stack restores do not count, because derivatives drop or defer
     /// them.
-    pub(super) fn loss(&self, facts: &Facts<'_>, fate: &ClobberState) -> Option<Lost> {
+    pub(super) fn clobber_of_fate(
+        &self,
+        facts: &BodyFacts<'_>,
+        fate: &ClobberState,
+    ) -> Option<Clobber> {
         let body = facts.body;
         let waits = |free: &Op| {
             facts.is_deferred_free(*free)
                 || self.known(body, *free)
                     == Some(ExternalFn::Marker(CompilerIntrinsic::StackRestore))
                 || self.known(body, *free) == Some(ExternalFn::Memory(MemoryFn::TapeRelease))
-                    && facts.stack_stays(self.unit.call_args(body, *free)[0])
+                    && facts.tape_stack_is_local(self.unit.call_args(body, *free)[0])
         };
         let left_out = |end: &Op| {
             matches!(
@@ -51,16 +60,16 @@ impl MakeFacts<'_> {
         };
         let freed = || fate.freed_by.iter().find(|free| !waits(free));
         let ended = || fate.ended_by.iter().find(|end| !left_out(end));
-        let written = fate.written_by.map(Lost::Overwritten);
+        let written = fate.written_by.map(Clobber::Overwritten);
         written
-            .or_else(|| freed().or_else(ended).map(|op| Lost::Freed(*op)))
-            .or(fate.after_end.then_some(Lost::Returned))
+            .or_else(|| freed().or_else(ended).map(|op| Clobber::Freed(*op)))
+            .or(fate.after_end.then_some(Clobber::CallerWrites))
     }
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the cause for which a load cannot be recomputed, as text.
-    pub fn loss_of(&self, unit: &Unit, load: Op) -> String {
+    pub fn describe_clobber(&self, unit: &Unit, load: Op) -> String {
         let file = |op: Op| unit.span(self.body.ops[op].loc).map(|span| span.file);
         let at = |op: Op| match unit.span(self.body.ops[op].loc) {
             Some(span) if file(load).as_ref() == Some(&span.file) => {
@@ -73,10 +82,10 @@ impl Facts<'_> {
             Some(f) => format!(" by `{}`", f.source_name.as_ref().unwrap_or(&f.name)),
             None => String::new(),
         };
-        match self.lost.get(&load) {
-            Some(Lost::Overwritten(op)) => format!("overwritten later{}{}", by(*op), at(*op)),
-            Some(Lost::Freed(op)) => format!("freed later{}", at(*op)),
-            Some(Lost::Returned) => "what calls this function may overwrite it".to_string(),
+        match self.clobbered_loads.get(&load) {
+            Some(Clobber::Overwritten(op)) => format!("overwritten later{}{}", by(*op), at(*op)),
+            Some(Clobber::Freed(op)) => format!("freed later{}", at(*op)),
+            Some(Clobber::CallerWrites) => "what calls this function may overwrite it".to_string(),
             None => "it may not be read twice".to_string(),
         }
     }

@@ -5,36 +5,36 @@
 //! ([`crate::analysis::body_facts::loop_scratch`]). Second, all other memory that the iteration reads is unchanged in the reverse pass.
 //! Third, no required value depends on the previous iteration.
 
-use super::Facts;
-use crate::analysis::body_facts::build::MakeFacts;
+use super::BodyFacts;
+use crate::analysis::body_facts::build::FactsBuilder;
 use crate::analysis::body_facts::exclusive_adds::is_independent;
-use crate::analysis::body_facts::forward_slice::influence;
-use crate::analysis::body_facts::loop_scratch::Scratch;
+use crate::analysis::body_facts::forward_slice::forward_slice;
+use crate::analysis::body_facts::loop_scratch::ScratchQuery;
 use gradus_analysis::{Alias, Clobbers};
 use gradus_ir::{Body, Op, OpKind, Region, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A loop whose iterations can be recomputed.
 #[derive(Clone, Debug, Default)]
-pub struct Repeatable {
+pub struct RecomputableLoop {
     /// Values defined outside and used by an iteration.
     pub inputs: Vec<Value>,
     /// Carried values that equal their initial value at every use, mapped to the initial value.
-    pub constant: HashMap<Value, Value>,
+    pub invariant_carried: HashMap<Value, Value>,
     /// Values that depend on any other carried value. The reverse pass must not require such a value.
-    pub unknown: HashSet<Value>,
+    pub unknown_values: HashSet<Value>,
 }
 
-impl MakeFacts<'_> {
+impl FactsBuilder<'_> {
     /// Collects the outermost recomputable loops.
-    pub(super) fn repeatable(
+    pub(super) fn find_recomputable_loops(
         &self,
-        facts: &mut Facts<'_>,
+        facts: &mut BodyFacts<'_>,
         alias: &Alias<'_>,
         clobbers: &Clobbers<'_>,
     ) {
         let body = facts.body;
-        let mut found: BTreeMap<Op, Repeatable> = BTreeMap::new();
+        let mut found: BTreeMap<Op, RecomputableLoop> = BTreeMap::new();
         let returned = alias.points_to.returned(body);
         for lp in body
             .walk(body.root())
@@ -48,7 +48,7 @@ impl MakeFacts<'_> {
                 let mut inside = body.walk(body.op_regions(lp)[0]);
                 inside.any(|op| is_independent(body, op))
             };
-            let scratch = Scratch {
+            let scratch = ScratchQuery {
                 unit: self.unit,
                 facts,
                 alias,
@@ -58,32 +58,32 @@ impl MakeFacts<'_> {
             };
             if !taken
                 && !parallel()
-                && scratch.suffices(lp)
-                && let Some(repeatable) = self.carried(facts, lp)
+                && scratch.writes_only_scratch(lp)
+                && let Some(repeatable) = self.classify_carried(facts, lp)
             {
                 found.insert(lp, repeatable);
             }
         }
-        facts.repeatable = found;
+        facts.recomputable_loops = found;
     }
 
     /// Classifies the carried values of a loop; `None` if memory or control flow of an iteration depends on a
     /// carried value.
-    fn carried(&self, facts: &Facts<'_>, lp: Op) -> Option<Repeatable> {
+    fn classify_carried(&self, facts: &BodyFacts<'_>, lp: Op) -> Option<RecomputableLoop> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
         let end = body.last(region);
         let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
-        let mut found = Repeatable {
+        let mut found = RecomputableLoop {
             inputs: inputs(body, lp),
-            ..Repeatable::default()
+            ..RecomputableLoop::default()
         };
         let mut unknown = Vec::new();
         for (number, &param) in body.region_params(region).iter().enumerate().skip(1) {
             let (initial, next) = (body.operand(lp, number), body.operand(end, number - 1));
-            match stays(facts, lp, param, next) {
+            match is_invariant_carried(facts, lp, param, next) {
                 true => {
-                    found.constant.insert(param, initial);
+                    found.invariant_carried.insert(param, initial);
                     found
                         .inputs
                         .extend(body.as_const(initial).is_none().then_some(initial));
@@ -91,14 +91,14 @@ impl MakeFacts<'_> {
                 false => unknown.push(param),
             }
         }
-        found.unknown = influence(self.unit, body, &unknown, Some(lp), false)?;
+        found.unknown_values = forward_slice(self.unit, body, &unknown, Some(lp), false)?;
         Some(found)
     }
 }
 
 /// Returns true if every use of a carried value sees the initial value: the value is yielded unchanged,
 /// always or in one arm of an `if` with a loop-invariant condition.
-fn stays(facts: &Facts<'_>, lp: Op, param: Value, next: Value) -> bool {
+fn is_invariant_carried(facts: &BodyFacts<'_>, lp: Op, param: Value, next: Value) -> bool {
     let body = facts.body;
     let Some(op) = body
         .def_op(next)
@@ -108,7 +108,7 @@ fn stays(facts: &Facts<'_>, lp: Op, param: Value, next: Value) -> bool {
     };
     let varies = |value: Value| {
         facts
-            .varying
+            .varying_loops
             .get(&value)
             .is_some_and(|loops| loops.contains(&lp))
     };
@@ -130,21 +130,21 @@ fn inputs(body: &Body, lp: Op) -> Vec<Value> {
     let mut seen = HashSet::new();
     let operands = body.walk(inside).flat_map(|op| body.operands(op));
     operands
-        .filter(|value| is_from_outside(body, lp, *value) && seen.insert(*value))
+        .filter(|value| is_defined_outside(body, lp, *value) && seen.insert(*value))
         .collect()
 }
 
 /// Returns true if a value is defined outside of a loop and is no constant.
-fn is_from_outside(body: &Body, lp: Op, value: Value) -> bool {
+fn is_defined_outside(body: &Body, lp: Op, value: Value) -> bool {
     let inside = body.op_regions(lp)[0];
     body.region_of(value)
         .is_some_and(|home| !body.is_inside(home, inside))
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the requirements of recomputing an iteration of `lp`, if the loop is recomputed.
-    pub fn replayed(&self, lp: Op) -> Option<&Repeatable> {
-        self.replayed.get(&lp)
+    pub fn recomputed_loop(&self, lp: Op) -> Option<&RecomputableLoop> {
+        self.recomputed_loops.get(&lp)
     }
     /// Returns the values, defined outside of a recomputed loop, that the snapshots in the loop require.
     pub fn snapshot_inputs(&self, lp: Op) -> Vec<Value> {
@@ -157,33 +157,33 @@ impl Facts<'_> {
         (self.snapshots.iter())
             .filter(|snapshot| made_inside(snapshot.anchor))
             .flat_map(|snapshot| snapshot.inputs(self.body))
-            .filter(|value| is_from_outside(self.body, lp, *value))
+            .filter(|value| is_defined_outside(self.body, lp, *value))
             .collect()
     }
     /// Returns the enclosing recomputed loop of a region.
-    pub fn replayed_around(&self, region: Region) -> Option<Op> {
-        if self.replayed.is_empty() {
+    pub fn enclosing_recomputed_loop(&self, region: Region) -> Option<Op> {
+        if self.recomputed_loops.is_empty() {
             return None;
         }
         let mut around = std::iter::successors(Some(region), |at| self.body.enclosing(*at));
         around.find_map(|at| {
             self.body
                 .owner(at)
-                .filter(|op| self.replayed.contains_key(op))
+                .filter(|op| self.recomputed_loops.contains_key(op))
         })
     }
     /// Returns all recomputed loops.
-    pub fn all_replayed(&self) -> &BTreeMap<Op, Repeatable> {
-        &self.replayed
+    pub fn recomputed_loops(&self) -> &BTreeMap<Op, RecomputableLoop> {
+        &self.recomputed_loops
     }
     /// Returns all recomputable loops.
-    pub fn all_repeatable(&self) -> &BTreeMap<Op, Repeatable> {
-        &self.repeatable
+    pub fn recomputable_loops(&self) -> &BTreeMap<Op, RecomputableLoop> {
+        &self.recomputable_loops
     }
     /// Filters the loops that enclose a region: retains the loops within one iteration of the enclosing
     /// recomputed loop.
-    pub fn within_replay(&self, region: Region, loops: Vec<Op>) -> Vec<Op> {
-        let Some(around) = self.replayed_around(region) else {
+    pub fn loops_within_recomputed(&self, region: Region, loops: Vec<Op>) -> Vec<Op> {
+        let Some(around) = self.enclosing_recomputed_loop(region) else {
             return loops;
         };
         let inside = self.body.op_regions(around)[0];

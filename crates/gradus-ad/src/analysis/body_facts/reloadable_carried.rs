@@ -5,8 +5,8 @@
 //! from `p` before the loop; the value of each later iteration was loaded by the previous iteration from
 //! `p[i]`. Both loads must be recomputable.
 
-use super::Facts;
-use crate::tape::remat::{Node, Source};
+use super::BodyFacts;
+use crate::tape::remat::{Availability, Node};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use smallvec::smallvec;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 /// A carried value that memory still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CarriedLoad {
+pub struct ReloadableCarried {
     /// The load by which an iteration reads the value of the next iteration.
     pub load: Op,
     /// The address computation of the load.
@@ -26,7 +26,10 @@ pub struct CarriedLoad {
 }
 
 /// Finds all reloadable carried values of a body. The table of stable loads must be complete.
-pub(super) fn find(unit: &Unit, facts: &Facts<'_>) -> HashMap<Value, CarriedLoad> {
+pub(super) fn find_reloadable(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+) -> HashMap<Value, ReloadableCarried> {
     let body = facts.body;
     let fors = body.walk(body.root());
     let fors = fors.filter(|op| matches!(body.kind(*op), OpKind::For { .. }));
@@ -40,16 +43,21 @@ pub(super) fn find(unit: &Unit, facts: &Facts<'_>) -> HashMap<Value, CarriedLoad
     fors.flat_map(of_loop).collect()
 }
 
-fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option<CarriedLoad> {
+fn carried_load(
+    unit: &Unit,
+    facts: &BodyFacts<'_>,
+    lp: Op,
+    number: usize,
+) -> Option<ReloadableCarried> {
     let body = facts.body;
     let region = body.op_regions(lp)[0];
-    if facts.replayed_around(region).is_some() {
+    if facts.enclosing_recomputed_loop(region).is_some() {
         return None;
     }
     let end = body.last(region);
     let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
-    let load = again(facts, body.operand(end, number - 1))?;
-    let first = again(facts, body.operand(lp, number))?;
+    let load = recomputable_load(facts, body.operand(end, number - 1))?;
+    let first = recomputable_load(facts, body.operand(lp, number))?;
     let same_type = body.ty(body.result(load)) == body.ty(body.result(first));
     if body.parent(load) != Some(region) || !same_type {
         return None;
@@ -61,9 +69,9 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
     };
     let index = body.region_params(region)[0];
     let fits = base == body.operand(first, 0)
-        && is_outside(body, region, base)
+        && is_defined_outside(body, region, base)
         && is_one_more(unit, body, next, index);
-    fits.then_some(CarriedLoad {
+    fits.then_some(ReloadableCarried {
         load,
         addr,
         base,
@@ -72,14 +80,14 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
 }
 
 /// Returns the plain, recomputable load that defines a value.
-fn again(facts: &Facts<'_>, value: Value) -> Option<Op> {
+fn recomputable_load(facts: &BodyFacts<'_>, value: Value) -> Option<Op> {
     let op = facts.body.def_op(value)?;
     let plain = matches!(facts.body.kind(op), OpKind::Load(access) if access.is_plain());
     let stable = facts.is_stable(op) || is_planted(Mutant::ClobberedCarriedReloaded);
     (plain && stable).then_some(op)
 }
 
-fn is_outside(body: &Body, region: Region, value: Value) -> bool {
+fn is_defined_outside(body: &Body, region: Region, value: Value) -> bool {
     let home = body.region_of(value);
     !home.is_some_and(|home| body.is_inside(home, region))
 }
@@ -92,15 +100,15 @@ fn is_one_more(unit: &Unit, body: &Body, value: Value, index: Value) -> bool {
     sum && body.operand(op, 0) == index && body.as_int(unit, body.operand(op, 1)) == Some(1)
 }
 
-impl Facts<'_> {
+impl BodyFacts<'_> {
     /// Returns the location of a reloadable carried value.
-    pub fn carried_load(&self, value: Value) -> Option<&CarriedLoad> {
-        self.carried_loads.get(&value)
+    pub fn reloadable_carried(&self, value: Value) -> Option<&ReloadableCarried> {
+        self.reloadable_carried.get(&value)
     }
     /// Returns the availability of a carried value by reloading.
-    pub fn carried_load_source(&self, value: Value) -> Option<Source> {
-        let found = self.carried_load(value)?;
-        Some(Source::Recompute {
+    pub fn reload_availability(&self, value: Value) -> Option<Availability> {
+        let found = self.reloadable_carried(value)?;
+        Some(Availability::Recompute {
             from: smallvec![Node::Primal(found.base), Node::Primal(found.index)],
             cost: 3,
         })

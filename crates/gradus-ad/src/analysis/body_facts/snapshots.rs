@@ -11,7 +11,7 @@
 //! If the first loop reads each of the loaded locations exactly once, the loop itself may fill the copy: the
 //! load stores each loaded value (the *filler*).
 
-use crate::analysis::body_facts::early_availability::{is_known_before, is_known_where};
+use crate::analysis::body_facts::early_availability::{is_available_before, is_computable_from};
 use crate::analysis::body_facts::loop_info::is_loop;
 use gradus_analysis::{Affine, Alias, Availability, BaseValue, Clobbers, MemoryAccess, affine};
 use gradus_ir::externals::{AllocationSize, ExternalFn};
@@ -21,18 +21,18 @@ use std::collections::HashMap;
 
 /// The extent of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum SnapshotExtent {
     /// The whole block: this number of bytes from the root.
     Block(Value),
     /// A constant number of bytes from the root.
     Bytes(u64),
     /// The locations of these loads.
-    Addresses(Vec<Touched>),
+    Addresses(Vec<TouchedRange>),
 }
 
 /// The locations of a load, or of loads at constant distances, over all iterations of the enclosing loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedRange {
     /// Address of the first load as an affine form in the loops' indices.
     pub form: Affine,
     /// Bytes from that address to the end of the last load.
@@ -42,7 +42,7 @@ pub struct Touched {
     pub loops: Vec<Op>,
 }
 
-impl Touched {
+impl TouchedRange {
     fn factors(&self) -> impl Iterator<Item = &Value> {
         let products = self.form.invariant.iter().flat_map(|(product, _)| product);
         products.chain(self.form.terms.iter().flat_map(|term| &term.factors))
@@ -53,14 +53,14 @@ impl Touched {
 
     /// Extends the range by `other` if both lie at a constant distance in all iterations. Returns false
     /// otherwise.
-    fn takes_in(&mut self, other: &Touched) -> bool {
+    fn extend_to(&mut self, other: &TouchedRange) -> bool {
         let (own, of_other) = (&self.form, &other.form);
         let alike = self.loops == other.loops
             && own.start == of_other.start
             && own.invariant == of_other.invariant
             && own.terms == of_other.terms;
         let hull = || {
-            let end = |touched: &Touched| {
+            let end = |touched: &TouchedRange| {
                 (touched.form.constant).checked_add(i64::try_from(touched.bytes).ok()?)
             };
             let (first, last) = (
@@ -88,22 +88,22 @@ pub struct Snapshot {
     /// Loads that the snapshot serves.
     pub loads: Vec<Op>,
     /// Extent of the copy.
-    pub extent: Extent,
+    pub extent: SnapshotExtent,
     /// The load that fills the copy with the loaded values, in place of a bulk copy.
     pub filler: Option<Op>,
     /// True if only the anchor loop reads the copy, and does not overwrite the copied memory.
     pub serves_one_loop: bool,
     /// True if the region of the anchor may use the tape memory in place of the object, and nothing is copied
     /// ([`crate::analysis::body_facts::in_place_snapshots`]).
-    pub worked_in: bool,
+    pub in_place: bool,
 }
 
 impl Snapshot {
     /// Returns the size of the block if a whole block of variable size is copied.
     pub fn size(&self) -> Option<Value> {
         match self.extent {
-            Extent::Block(size) => Some(size),
-            Extent::Bytes(_) | Extent::Addresses(_) => None,
+            SnapshotExtent::Block(size) => Some(size),
+            SnapshotExtent::Bytes(_) | SnapshotExtent::Addresses(_) => None,
         }
     }
 
@@ -111,9 +111,9 @@ impl Snapshot {
     pub fn inputs(&self, body: &Body) -> Vec<Value> {
         let mut found = vec![self.root];
         match &self.extent {
-            Extent::Block(size) => found.push(*size),
-            Extent::Bytes(_) => {}
-            Extent::Addresses(all) => {
+            SnapshotExtent::Block(size) => found.push(*size),
+            SnapshotExtent::Bytes(_) => {}
+            SnapshotExtent::Addresses(all) => {
                 for touched in all {
                     found.extend(touched.factors());
                     found.extend(touched.trips(body));
@@ -126,7 +126,7 @@ impl Snapshot {
 
 /// The progression of a load over one loop: trip count, and step in bytes from a start.
 #[derive(PartialEq)]
-struct Run {
+struct AccessProgression {
     root: Value,
     constant: i64,
     invariant: Vec<(SmallVec<[Value; 2]>, i64)>,
@@ -136,21 +136,21 @@ struct Run {
 }
 
 /// Finds snapshots that serve unstable loads.
-pub(super) struct Finder<'a> {
+pub(super) struct SnapshotFinder<'a> {
     pub unit: &'a Unit,
     pub body: &'a Body,
     pub alias: &'a Alias<'a>,
     pub clobbers: &'a Clobbers<'a>,
 }
 
-impl Finder<'_> {
+impl SnapshotFinder<'_> {
     /// Returns all snapshots, and the snapshot that serves each load.
     pub fn find(&self, unstable: &[Op]) -> (Vec<Snapshot>, HashMap<Op, usize>) {
         let mut found: Vec<Snapshot> = Vec::new();
         let mut open: HashMap<(Region, Value), usize> = HashMap::new();
         let mut latest: HashMap<Value, usize> = HashMap::new();
         for &load in unstable {
-            let Some((at, root, in_place)) = self.place(load) else {
+            let Some((at, root, in_place)) = self.stable_loop(load) else {
                 continue;
             };
             let Some(region) = self.body.parent(at) else {
@@ -171,11 +171,11 @@ impl Finder<'_> {
                     snapshot.serves_one_loop &= at == snapshot.anchor && !in_place;
                     snapshot.anchor = anchor;
                     open.insert((region, root), number);
-                    if let (Extent::Addresses(all), Extent::Addresses(more)) =
+                    if let (SnapshotExtent::Addresses(all), SnapshotExtent::Addresses(more)) =
                         (&mut snapshot.extent, extent)
                     {
                         for touched in more {
-                            if !all.iter_mut().any(|known| known.takes_in(&touched)) {
+                            if !all.iter_mut().any(|known| known.extend_to(&touched)) {
                                 all.push(touched);
                             }
                         }
@@ -193,7 +193,7 @@ impl Finder<'_> {
                         extent,
                         filler: None,
                         serves_one_loop: true,
-                        worked_in: false,
+                        in_place: false,
                     });
                 }
             }
@@ -210,27 +210,33 @@ impl Finder<'_> {
 
     /// Returns the anchor of a snapshot that also serves a load in the loop `at`; `None` if sharing is
     /// impossible.
-    fn shared_anchor(&self, snapshot: &Snapshot, load: Op, at: Op, extent: &Extent) -> Option<Op> {
-        let anchor = self.around(snapshot.anchor, self.body.parent(at)?)?;
+    fn shared_anchor(
+        &self,
+        snapshot: &Snapshot,
+        load: Op,
+        at: Op,
+        extent: &SnapshotExtent,
+    ) -> Option<Op> {
+        let anchor = self.enclosing_in_region(snapshot.anchor, self.body.parent(at)?)?;
         let raised = anchor != snapshot.anchor;
         let before = raised.then_some(&snapshot.loads).into_iter().flatten();
-        let unwritten = |load: &Op| self.unwritten_until(*load, anchor, at);
+        let unwritten = |load: &Op| self.is_unwritten_between(*load, anchor, at);
         let movable = || {
-            let whole = !matches!(extent, Extent::Addresses(_));
+            let whole = !matches!(extent, SnapshotExtent::Addresses(_));
             let inputs = snapshot.inputs(self.body);
             whole
                 && inputs.iter().all(|value| self.visible(*value, anchor))
                 && self.clobbers.always_reaches(anchor, at)
         };
         let shared = before.chain([&load]).all(unwritten)
-            && same_sort(&snapshot.extent, extent)
-            && self.can_be_read_at(extent, anchor, at)
+            && is_same_kind(&snapshot.extent, extent)
+            && self.is_readable_at(extent, anchor, at)
             && (!raised || movable());
         shared.then_some(anchor)
     }
 
     /// Returns `op`, or the enclosing branch of `op` that lies in `region`.
-    fn around(&self, op: Op, region: Region) -> Option<Op> {
+    fn enclosing_in_region(&self, op: Op, region: Region) -> Option<Op> {
         let mut at = op;
         while self.body.parent(at)? != region {
             at = self.body.owner(self.body.parent(at)?)?;
@@ -251,14 +257,14 @@ impl Finder<'_> {
         }
         let own = |load: &&Op| self.body.parent(**load) == Some(inside);
         let filler = *snapshot.loads.iter().find(own)?;
-        let run = self.run(filler, region)?;
-        let same = |load: &Op| self.run(*load, region).as_ref() == Some(&run);
+        let run = self.progression(filler, region)?;
+        let same = |load: &Op| self.progression(*load, region).as_ref() == Some(&run);
         (run.root == snapshot.root && snapshot.loads.iter().all(same)).then_some(filler)
     }
 
     /// Returns the progression of a load over one loop, known before the enclosing op in `region`, if no
     /// location is read twice.
-    fn run(&self, load: Op, region: Region) -> Option<Run> {
+    fn progression(&self, load: Op, region: Region) -> Option<AccessProgression> {
         let mut top = load;
         while self.body.parent(top)? != region {
             top = self.body.owner(self.body.parent(top)?)?;
@@ -271,7 +277,7 @@ impl Finder<'_> {
         let far = term.coefficient.unsigned_abs() >= bytes;
         let simple = form.exact && far && term.dim == 0 && term.factors.is_empty();
         let counted = matches!(self.body.kind(term.lp), OpKind::For { .. });
-        (simple && counted).then(|| Run {
+        (simple && counted).then(|| AccessProgression {
             root,
             constant: form.constant,
             invariant: form.invariant.clone(),
@@ -288,14 +294,14 @@ impl Finder<'_> {
 
     /// Returns true if the copied bytes for the loop `at` can be addressed and read at the earlier `anchor`:
     /// all inputs of the extent are available there, and control surely reaches the loop.
-    fn can_be_read_at(&self, extent: &Extent, anchor: Op, at: Op) -> bool {
-        let Extent::Addresses(all) = extent else {
+    fn is_readable_at(&self, extent: &SnapshotExtent, anchor: Op, at: Op) -> bool {
+        let SnapshotExtent::Addresses(all) = extent else {
             return true;
         };
         let known = Availability::new(self.clobbers);
         let visible = |value: Value| known.is_visible_before(value, anchor);
         let all_known = all.iter().all(|touched| {
-            let early = |trips| is_known_where(self.body, trips, &visible);
+            let early = |trips| is_computable_from(self.body, trips, &visible);
             touched.factors().all(|v| visible(*v)) && touched.trips(self.body).all(early)
         });
         all_known && self.clobbers.always_reaches(anchor, at)
@@ -309,7 +315,7 @@ impl Finder<'_> {
     /// load's address. The address must be a chain of address computations from a pointer that is available
     /// before the loop. Otherwise returns the enclosing loop if the loop overwrites each location only after
     /// the load; the flag is then true.
-    fn place(&self, load: Op) -> Option<(Op, Value, bool)> {
+    fn stable_loop(&self, load: Op) -> Option<(Op, Value, bool)> {
         let access = self.read(load)?;
         let root = self.chain_root(self.body.operand(load, 0))?;
         let mut best = None;
@@ -319,7 +325,7 @@ impl Finder<'_> {
                 break;
             }
             if self.clobbers.clobbered_in(access, at) {
-                let first = best.is_none() && self.overwritten_in_place(load, access, at);
+                let first = best.is_none() && self.is_overwritten_after_load(load, access, at);
                 return first.then_some((at, root, true)).or(best);
             }
             best = Some((at, root, false));
@@ -329,7 +335,7 @@ impl Finder<'_> {
 
     /// Returns true if a loop overwrites loaded locations only after the load: by stores to the load's
     /// address, which differs in each iteration.
-    fn overwritten_in_place(&self, load: Op, access: &MemoryAccess, at: Op) -> bool {
+    fn is_overwritten_after_load(&self, load: Op, access: &MemoryAccess, at: Op) -> bool {
         let region = self.body.op_regions(at)[0];
         let (ptr, bytes) = (
             self.body.operand(load, 0),
@@ -377,7 +383,7 @@ impl Finder<'_> {
     }
 
     /// Returns true if no op from `from` up to `to`, both in one region, writes the location of `load`.
-    fn unwritten_until(&self, load: Op, from: Op, to: Op) -> bool {
+    fn is_unwritten_between(&self, load: Op, from: Op, to: Op) -> bool {
         let Some(access) = self.read(load) else {
             return false;
         };
@@ -394,18 +400,20 @@ impl Finder<'_> {
         true
     }
 
-    fn extent(&self, load: Op, at: Op, root: Value) -> Option<Extent> {
+    fn extent(&self, load: Op, at: Op, root: Value) -> Option<SnapshotExtent> {
         self.block(root).or_else(|| self.addresses(load, at, root))
     }
 
     /// Returns the size of the allocation that a pointer is the start of.
-    fn block(&self, root: Value) -> Option<Extent> {
+    fn block(&self, root: Value) -> Option<SnapshotExtent> {
         let op = self.body.def_op(root)?;
         match self.body.kind(op) {
             OpKind::Alloca(info) => {
                 let count = self.body.as_int(self.unit, self.body.operand(op, 0))?;
                 let size = self.unit.layout.size_bytes(self.unit, info.ty);
-                Some(Extent::Bytes(size.checked_mul(u64::try_from(count).ok()?)?))
+                Some(SnapshotExtent::Bytes(
+                    size.checked_mul(u64::try_from(count).ok()?)?,
+                ))
             }
             OpKind::Call(_) => {
                 let callee = self.unit.callee(self.body, op)?;
@@ -417,14 +425,14 @@ impl Finder<'_> {
                     return None;
                 };
                 let args = self.unit.call_args(self.body, op);
-                Some(Extent::Block(args[usize::from(number)]))
+                Some(SnapshotExtent::Block(args[usize::from(number)]))
             }
             _ => None,
         }
     }
 
     /// Returns the address as an affine form in the loops within `at`, if every iteration executes the load.
-    fn addresses(&self, load: Op, at: Op, root: Value) -> Option<Extent> {
+    fn addresses(&self, load: Op, at: Op, root: Value) -> Option<SnapshotExtent> {
         let mut inner = load;
         while inner != at {
             inner = self.alias.nest.parent(inner)?;
@@ -440,7 +448,7 @@ impl Finder<'_> {
         let starts_there = form.start == Some(BaseValue::Value(root));
         let own_indices = form.terms.iter().all(|t| t.dim == 0);
         let inner = self.alias.nest.loops_of(load).take_while(|l| *l != at);
-        let touched = Touched {
+        let touched = TouchedRange {
             bytes: self.bytes(self.body.result(load)),
             loops: inner.chain([at]).collect(),
             form,
@@ -448,15 +456,15 @@ impl Finder<'_> {
         let known = touched.factors().all(|v| self.visible(*v, at))
             && touched
                 .trips(self.body)
-                .all(|trips| is_known_before(self.body, trips, at));
+                .all(|trips| is_available_before(self.body, trips, at));
         (touched.form.exact && starts_there && own_indices && known)
-            .then(|| Extent::Addresses(vec![touched]))
+            .then(|| SnapshotExtent::Addresses(vec![touched]))
     }
 }
 
-fn same_sort(a: &Extent, b: &Extent) -> bool {
+fn is_same_kind(a: &SnapshotExtent, b: &SnapshotExtent) -> bool {
     match (a, b) {
-        (Extent::Addresses(_), Extent::Addresses(_)) => true,
+        (SnapshotExtent::Addresses(_), SnapshotExtent::Addresses(_)) => true,
         _ => a == b,
     }
 }

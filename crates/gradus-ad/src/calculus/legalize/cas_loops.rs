@@ -13,40 +13,40 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// A loop that adds.
-struct Sum {
+struct CasLoopSum {
     at: Op,
     access: Access,
     place: Value,
     /// Type of the number in memory.
     ty: TypeId,
-    added: Added,
+    added: Addend,
     /// Ops of the loop that do not depend on memory, in order.
-    apart: Vec<Op>,
+    loop_independent: Vec<Op>,
     /// The initial load from the same location, if it has no other use.
     first: Option<Op>,
 }
 
 /// The addend.
-enum Added {
+enum Addend {
     Number(Value),
     Negative(Value),
     Product(Value, Value),
 }
 
 /// Rewrites all such loops of a body. Returns the number of loops.
-pub fn sum_up(unit: &mut Unit, body: &mut Body) -> usize {
-    let found: Vec<Sum> = body
+pub fn recognize_atomic_add(unit: &mut Unit, body: &mut Body) -> usize {
+    let found: Vec<CasLoopSum> = body
         .walk(body.root())
-        .filter_map(|op| sum(unit, body, op))
+        .filter_map(|op| match_cas_loop(unit, body, op))
         .collect();
     for sum in &found {
-        rewrite(unit, body, sum);
+        rewrite_as_atomic_sum(unit, body, sum);
     }
     found.len()
 }
 
-fn rewrite(unit: &mut Unit, body: &mut Body, sum: &Sum) {
-    for &op in &sum.apart {
+fn rewrite_as_atomic_sum(unit: &mut Unit, body: &mut Body, sum: &CasLoopSum) {
+    for &op in &sum.loop_independent {
         body.detach(op);
         body.insert_before(sum.at, op);
     }
@@ -54,9 +54,9 @@ fn rewrite(unit: &mut Unit, body: &mut Body, sum: &Sum) {
     b.loc = b.body.ops[sum.at].loc;
     b.set_insertion_before(sum.at);
     let added = match sum.added {
-        Added::Number(x) => x,
-        Added::Negative(x) => b.fneg(x),
-        Added::Product(x, y) => b.fmul(x, y),
+        Addend::Number(x) => x,
+        Addend::Negative(x) => b.fneg(x),
+        Addend::Product(x, y) => b.fmul(x, y),
     };
     let added = match b.body.ty(added) == sum.ty {
         true => added,
@@ -70,7 +70,7 @@ fn rewrite(unit: &mut Unit, body: &mut Body, sum: &Sum) {
     }
 }
 
-fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
+fn match_cas_loop(unit: &Unit, body: &Body, at: Op) -> Option<CasLoopSum> {
     let OpKind::Loop { .. } = body.kind(at) else {
         return None;
     };
@@ -87,11 +87,11 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     let exchange = *inner.iter().find(|op| is_exchange(op))?;
     let others = inner.iter().filter(|op| **op != exchange);
     if !others.clone().all(|op| is_pure(unit, body, *op))
-        || !repeats(unit, body, *end, exchange, old)
+        || !loops_until_exchanged(unit, body, *end, exchange, old)
     {
         return None;
     }
-    let depends = dependent(body, inner, old);
+    let depends = memory_dependent_values(body, inner, old);
     let place = body.operand(exchange, 0);
     let OpKind::CmpXchg { access, .. } = *body.kind(exchange) else {
         return None;
@@ -99,26 +99,26 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     if access.volatile || depends.contains(&place) || body.operand(exchange, 1) != old {
         return None;
     }
-    let new = as_float(body, body.operand(exchange, 2))?;
-    let added = added(unit, body, new, old, &depends)?;
+    let new = bitcast_source(body, body.operand(exchange, 2))?;
+    let added = match_addend(unit, body, new, old, &depends)?;
     let first = body.def_op(body.operand(at, 0));
     let first = first.filter(|op| {
         matches!(body.kind(*op), OpKind::Load(a) if !a.volatile) && body.operand(*op, 0) == place
     });
     let apart = others.filter(|op| !body.results(**op).iter().any(|r| depends.contains(r)));
-    Some(Sum {
+    Some(CasLoopSum {
         at,
         access,
         place,
         ty: body.ty(new),
         added,
-        apart: apart.copied().collect(),
+        loop_independent: apart.copied().collect(),
         first: first.filter(|op| body.uses(body.result(*op)).count() == 1),
     })
 }
 
 /// Returns the values of a loop's region that depend on the contents of memory.
-fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
+fn memory_dependent_values(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
     let mut found = HashSet::from([old]);
     for &op in ops {
         let in_memory = matches!(body.kind(op), OpKind::CmpXchg { .. });
@@ -131,7 +131,7 @@ fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
 
 /// Returns true if a loop ends after a successful exchange, and otherwise continues with the value found in
 /// memory.
-fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool {
+fn loops_until_exchanged(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool {
     if !matches!(body.kind(end), OpKind::Repeat) || body.operand_count(end) < 2 {
         return false;
     }
@@ -160,34 +160,34 @@ fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool 
 }
 
 /// Returns the float that an integer is a bitcast of.
-fn as_float(body: &Body, bits: Value) -> Option<Value> {
+fn bitcast_source(body: &Body, bits: Value) -> Option<Value> {
     let cast = body.def_op(bits)?;
     matches!(body.kind(cast), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(cast, 0))
 }
 
 /// Matches `new` as the sum of the number in memory and an addend.
-fn added(
+fn match_addend(
     unit: &Unit,
     body: &Body,
     new: Value,
     old: Value,
     depends: &HashSet<Value>,
-) -> Option<Added> {
+) -> Option<Addend> {
     let through = |value: Value, cast: CastOp| {
         let made = body.def_op(value);
         let made = made.filter(|op| matches!(body.kind(*op), OpKind::Cast(c) if *c == cast));
         made.map_or(value, |op| body.operand(op, 0))
     };
-    let is_old = |value: Value| as_float(body, through(value, CastOp::FPExt)) == Some(old);
+    let is_old = |value: Value| bitcast_source(body, through(value, CastOp::FPExt)) == Some(old);
     let apart = |value: Value| !depends.contains(&value);
     let sum = body.def_op(through(new, CastOp::FPTrunc))?;
     let operand = |i: usize| body.operand(sum, i);
     match body.kind(sum) {
         OpKind::Binary(BinaryOp::FAdd) => [(0, 1), (1, 0)].into_iter().find_map(|(old, x)| {
-            (is_old(operand(old)) && apart(operand(x))).then(|| Added::Number(operand(x)))
+            (is_old(operand(old)) && apart(operand(x))).then(|| Addend::Number(operand(x)))
         }),
         OpKind::Binary(BinaryOp::FSub) => {
-            (is_old(operand(0)) && apart(operand(1))).then(|| Added::Negative(operand(1)))
+            (is_old(operand(0)) && apart(operand(1))).then(|| Addend::Negative(operand(1)))
         }
         OpKind::Call(_) => {
             let known = unit.callee(body, sum).and_then(|func| unit.known(func));
@@ -196,7 +196,7 @@ fn added(
                 (Some(ExternalFn::Math(MathFn::Fma | MathFn::Fmuladd)), &[x, y, z])
                     if is_old(z) && apart(x) && apart(y) =>
                 {
-                    Some(Added::Product(x, y))
+                    Some(Addend::Product(x, y))
                 }
                 _ => None,
             }

@@ -17,7 +17,7 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// Limit on the number of callees.
-const MOST: usize = 16;
+const TARGETS_MAX: usize = 16;
 
 /// Returns the possible callees of an indirect call, without duplicates; `None` if the list is unknown, or if
 /// the call has operand bundles.
@@ -32,13 +32,13 @@ pub(crate) fn targets(unit: &Unit, body: &Body, op: Op) -> Option<Vec<FuncId>> {
     let (mut found, mut pending, mut steps) = (Vec::new(), vec![callee], 0);
     while let Some(value) = pending.pop() {
         steps += 1;
-        if steps > 4 * MOST {
+        if steps > 4 * TARGETS_MAX {
             return None;
         }
         match body.as_const(value).map(|id| &unit.constant(id).kind) {
             Some(ConstKind::Func(func)) => found.push(*func),
             Some(_) => return None,
-            None => of_value(
+            None => collect_targets(
                 unit,
                 body,
                 (value, info.signature),
@@ -50,11 +50,11 @@ pub(crate) fn targets(unit: &Unit, body: &Body, op: Op) -> Option<Vec<FuncId>> {
     found.sort_unstable();
     found.dedup();
     let fits = |func: &FuncId| unit.functions[*func].ty == info.signature;
-    (!found.is_empty() && found.len() <= MOST && found.iter().all(fits)).then_some(found)
+    (!found.is_empty() && found.len() <= TARGETS_MAX && found.iter().all(fits)).then_some(found)
 }
 
 /// Adds the possible values of `value`: functions, or further values to visit.
-fn of_value(
+fn collect_targets(
     unit: &Unit,
     body: &Body,
     (value, signature): (Value, TypeId),
@@ -74,7 +74,7 @@ fn of_value(
             }
         }
         OpKind::Load(access) if access.is_plain() => {
-            let table = table(unit, body, body.operand(op, 0))?;
+            let table = constant_table(unit, body, body.operand(op, 0))?;
             let init = unit.globals[table].init.as_ref()?;
             let functions = init.relocations.iter().filter_map(|r| match r.target {
                 Symbol::Func(func) if r.addend == 0 => Some(func),
@@ -89,7 +89,7 @@ fn of_value(
 }
 
 /// Returns the constant table that an address lies in.
-fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
+fn constant_table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
     let mut base = address;
     while let Some(op) = body.def_op(base) {
         let OpKind::Addr { .. } = body.kind(op) else {
@@ -104,7 +104,7 @@ fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
 }
 
 /// Returns the library functions with a rule whose addresses a unit takes, by type.
-pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
+pub fn address_taken_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found = gradus_analysis::address_taken_functions(unit);
     for functions in found.values_mut() {
         functions.retain(|func| unit.known(*func).is_some_and(ExternalFn::needs_direct_call));
@@ -115,7 +115,7 @@ pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
 
 /// Makes indirect calls compare the address with such functions and call them by name. Returns the number of
 /// calls.
-pub fn call_by_name(
+pub fn compare_with_library(
     unit: &mut Unit,
     body: &mut Body,
     rules: &HashMap<TypeId, Vec<FuncId>>,
@@ -133,7 +133,7 @@ pub fn call_by_name(
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[*op].loc;
         b.set_insertion_before(*op);
-        if let Some(new) = choose(b, *op, functions, None, &args) {
+        if let Some(new) = emit_target_selection(b, *op, functions, None, &args) {
             let old = body.result(*op);
             body.replace_uses(old, new);
         }
@@ -143,19 +143,19 @@ pub fn call_by_name(
 }
 
 /// Emits direct calls of all possible callees, selected by the pointer. Returns the result.
-pub(crate) fn direct(
+pub(crate) fn emit_direct_calls(
     b: &mut Builder<'_>,
     op: Op,
     targets: &[FuncId],
     args: &[Value],
 ) -> Option<Value> {
     let (last, others) = targets.split_last()?;
-    choose(b, op, others, Some(*last), args)
+    emit_target_selection(b, op, others, Some(*last), args)
 }
 
 /// Emits direct calls selected by the pointer. If no function matches, calls `last`, or the pointer itself
 /// without `last`.
-fn choose(
+fn emit_target_selection(
     b: &mut Builder<'_>,
     op: Op,
     others: &[FuncId],

@@ -23,13 +23,13 @@ use gradus_ir::{
 };
 
 /// Rewrites all such calls of a body. Returns the number of rewritten calls.
-pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
+pub fn legalize_calls(unit: &mut Unit, body: &mut Body) -> usize {
     let known = |op: Op| {
         let plain = matches!(body.kind(op), OpKind::Call(_));
         Some((op, unit.known(unit.callee(body, op).filter(|_| plain)?)?))
     };
     let calls: Vec<(Op, ExternalFn)> = body.walk(body.root()).filter_map(known).collect();
-    let mut count = call_directly(unit, body);
+    let mut count = devirtualize_calls(unit, body);
     for (op, f) in calls {
         if !matches!(
             f,
@@ -49,12 +49,12 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         b.set_insertion_before(op);
         b.fast_math = b.body.ops[op].flags;
         let result = match f {
-            ExternalFn::MathOut(f) => expand(b, op, f, &args),
+            ExternalFn::MathOut(f) => expand_out_parameters(b, op, f, &args),
             ExternalFn::System(f) => qsort::call(b, f, &args),
             ExternalFn::Complex(ComplexFn::Arg) => argument(b, &args).map(Some),
-            ExternalFn::Complex(f) => in_doubles(b, f, op, &args).map(Some),
-            ExternalFn::Reduce(f) => reduce(b, f, &args).map(Some),
-            ExternalFn::Masked(f) => masked_memory::take_apart(b, f, &args, meta),
+            ExternalFn::Complex(f) => in_double_precision(b, f, op, &args).map(Some),
+            ExternalFn::Reduce(f) => scalarize_reduction(b, f, &args).map(Some),
+            ExternalFn::Masked(f) => masked_memory::scalarize(b, f, &args, meta),
             ExternalFn::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
             ExternalFn::Memory(MemoryFn::RustRealloc) => reallocate_rust(b, op, &args).map(Some),
             _ => None,
@@ -69,11 +69,11 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         body.erase(op);
         count += 1;
     }
-    count + sincos::pair(unit, body) + cas_loops::sum_up(unit, body)
+    count + sincos::fuse_sincos(unit, body) + cas_loops::recognize_atomic_add(unit, body)
 }
 
 /// Devirtualises indirect calls with a short list of possible callees. Returns the number of calls.
-fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
+fn devirtualize_calls(unit: &mut Unit, body: &mut Body) -> usize {
     let listed = |op: Op| Some((op, devirtualize::targets(unit, body, op)?));
     let calls: Vec<(Op, Vec<FuncId>)> = body.walk(body.root()).filter_map(listed).collect();
     for (op, list) in &calls {
@@ -81,7 +81,7 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[*op].loc;
         b.set_insertion_before(*op);
-        if let Some(new) = devirtualize::direct(b, *op, list, &args) {
+        if let Some(new) = devirtualize::emit_direct_calls(b, *op, list, &args) {
             let old = body.result(*op);
             body.replace_uses(old, new);
         }
@@ -92,7 +92,7 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
 
 /// Expands a math function with an out-parameter. Returns the result of the call, if it has one; `None` if
 /// the call remains.
-fn expand(
+fn expand_out_parameters(
     b: &mut Builder<'_>,
     op: Op,
     f: MultiResultMathFn,
@@ -120,8 +120,8 @@ fn expand(
             let pair = pair_call(b, &format!("llvm.frexp.{suffix}.i32"), args[0], int);
             Some(Some(store_second(b, pair, args[1])))
         }
-        MultiResultMathFn::LgammaR => beside(b, op, MathFn::Lgamma, &args[..1]),
-        MultiResultMathFn::Remquo => beside(b, op, MathFn::Remainder, &args[..2]),
+        MultiResultMathFn::LgammaR => split_float_result(b, op, MathFn::Lgamma, &args[..1]),
+        MultiResultMathFn::Remquo => split_float_result(b, op, MathFn::Remainder, &args[..2]),
         MultiResultMathFn::SincosPair
         | MultiResultMathFn::SincospiPair
         | MultiResultMathFn::ModfPair
@@ -131,7 +131,12 @@ fn expand(
 
 /// Emits a call of a function that returns only the float. The original call remains for the integer behind
 /// its pointer.
-fn beside(b: &mut Builder<'_>, op: Op, f: MathFn, args: &[Value]) -> Option<Option<Value>> {
+fn split_float_result(
+    b: &mut Builder<'_>,
+    op: Op,
+    f: MathFn,
+    args: &[Value],
+) -> Option<Option<Value>> {
     if !b.body.has_uses(b.body.result(op)) {
         return None;
     }
@@ -156,7 +161,7 @@ fn argument(b: &mut Builder<'_>, args: &[Value]) -> Option<Value> {
 
 /// Emits a single-precision complex function as the double-precision function with rounding. A complex number
 /// is a vector of two floats, except that the factors of products and quotients are passed as scalars.
-fn in_doubles(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Option<Value> {
+fn in_double_precision(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Option<Value> {
     let ty = b.body.ty(b.body.result(op));
     let Type::Vector { len: 2, .. } = b.unit.types.get(ty) else {
         return None;
@@ -205,7 +210,7 @@ fn lane(b: &mut Builder<'_>, vector: Value, number: i64) -> Option<Value> {
 
 /// Emits a sequential reduction over the lanes of a vector. Returns `None` for a reduction that has a
 /// derivative, or has no floats.
-fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
+fn scalarize_reduction(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
     let combine = match f {
         ReduceFn::Fmul => None,
         ReduceFn::Fmin => Some(MathFn::Minnum),

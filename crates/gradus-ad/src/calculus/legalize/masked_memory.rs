@@ -14,7 +14,7 @@ struct Lanes {
 
 /// Returns the result of a gather, or nothing for a scatter; `None` for other functions, and for scalable
 /// vectors. `args` is `ptrs, [align,] mask, passthru` or `value, ptrs, [align,] mask`.
-pub(crate) fn take_apart(
+pub(crate) fn scalarize(
     b: &mut Builder<'_>,
     f: MaskedFn,
     args: &[Value],

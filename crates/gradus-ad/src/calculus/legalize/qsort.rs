@@ -18,13 +18,13 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Limit on the element size; the C library handles larger elements.
-const MOST_BYTES: i64 = 1 << 12;
+const ELEMENT_BYTES_MAX: i64 = 1 << 12;
 
 /// Emits the call that replaces a call of `qsort` or `bsearch`, and returns its result (`None` for `qsort`).
 /// Returns `None` if the original call remains.
 pub(crate) fn call(b: &mut Builder<'_>, f: SystemFn, args: &[Value]) -> Option<Option<Value>> {
     let (func, rest) = match (f, args) {
-        (SystemFn::Qsort, [_, _, size, compare]) if only_compares(b, *compare) => {
+        (SystemFn::Qsort, [_, _, size, compare]) if comparison_has_no_effects(b, *compare) => {
             (sort(b, *size)?, vec![0, 1, 3])
         }
         (SystemFn::Bsearch, [_, _, _, size, _]) => (search(b, *size)?, vec![0, 1, 2, 4]),
@@ -45,12 +45,12 @@ struct Maker<'a> {
 
 fn element_bytes(b: &Builder<'_>, size: Value) -> Option<i64> {
     let bytes = b.body.as_int(b.unit, size)?;
-    (1..=MOST_BYTES).contains(&bytes).then_some(bytes)
+    (1..=ELEMENT_BYTES_MAX).contains(&bytes).then_some(bytes)
 }
 
 /// Returns true if a comparison function has no effect except its result. If the function is not a constant,
 /// all functions of the signature of a comparison are checked.
-fn only_compares(b: &Builder<'_>, compare: Value) -> bool {
+fn comparison_has_no_effects(b: &Builder<'_>, compare: Value) -> bool {
     let unit = &*b.unit;
     let named = b.body.as_const(compare).map(|id| &unit.constant(id).kind);
     let mut work: Vec<FuncId> = match named {
@@ -74,10 +74,10 @@ fn only_compares(b: &Builder<'_>, compare: Value) -> bool {
                         }
                         true
                     }
-                    Some(callee) => writes_only_own(unit, body, op, callee),
+                    Some(callee) => writes_only_local_memory(unit, body, op, callee),
                     None => false,
                 },
-                EffectClass::Writes => is_own(body, body.operand(op, 1)),
+                EffectClass::Writes => is_local_memory(body, body.operand(op, 1)),
                 EffectClass::ReadsWrites | EffectClass::Unknown => false,
                 _ => true,
             };
@@ -98,17 +98,19 @@ fn is_comparison(unit: &Unit, ty: TypeId) -> bool {
 
 /// Returns true if an external function, called by a comparison, writes at most to local memory of the
 /// comparison.
-fn writes_only_own(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
+fn writes_only_local_memory(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
     let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
     let args = unit.call_args(body, op);
     let is_kept = |(i, arg): (usize, &Value)| {
-        !effects.writes.argument(i) || body.as_int(unit, *arg).is_some() || is_own(body, *arg)
+        !effects.writes.argument(i)
+            || body.as_int(unit, *arg).is_some()
+            || is_local_memory(body, *arg)
     };
     !effects.writes.any && !effects.has_callbacks && args.iter().enumerate().all(is_kept)
 }
 
 /// Returns true if an address lies in an alloca of the body.
-fn is_own(body: &Body, ptr: Value) -> bool {
+fn is_local_memory(body: &Body, ptr: Value) -> bool {
     let mut base = ptr;
     while let Some(def) = body.def_op(base) {
         match body.kind(def) {
@@ -198,7 +200,7 @@ impl Maker<'_> {
         let place = self.b.set_insertion_end(yes);
         let size = self.b.i64(self.size_bytes);
         let bytes = self.b.mul(count, size);
-        let other = crate::emit::libc::block(&mut self.b, bytes);
+        let other = crate::emit::libc::private_block(&mut self.b, bytes);
         let one = self.b.i64(1);
         let (_, pass) = self.b.loop_(&[one], &[]);
         let behind = self.b.set_insertion_end(pass);

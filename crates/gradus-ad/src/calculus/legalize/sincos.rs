@@ -12,11 +12,13 @@ use std::collections::HashMap;
 type Calls = Vec<(usize, Op)>;
 
 /// Fuses sines and cosines of one angle in one region. Returns the number of pairs.
-pub(crate) fn pair(unit: &mut Unit, body: &mut Body) -> usize {
+pub(crate) fn fuse_sincos(unit: &mut Unit, body: &mut Body) -> usize {
     let mut places: HashMap<(Region, Value), usize> = HashMap::new();
     let mut angles: Vec<Calls> = Vec::new();
     for op in body.walk(body.root()) {
-        let (Some((member, angle)), Some(region)) = (angle(unit, body, op), body.parent(op)) else {
+        let (Some((member, angle)), Some(region)) =
+            (match_sin_or_cos(unit, body, op), body.parent(op))
+        else {
             continue;
         };
         let number = *places.entry((region, angle)).or_insert(angles.len());
@@ -28,13 +30,13 @@ pub(crate) fn pair(unit: &mut Unit, body: &mut Body) -> usize {
     let both = |calls: &Calls| [0, 1].iter().all(|m| calls.iter().any(|(n, _)| n == m));
     angles.retain(both);
     for calls in &angles {
-        make_one(unit, body, calls);
+        replace_by_pair(unit, body, calls);
     }
     angles.len()
 }
 
 /// Matches a call of sine (0) or cosine (1), and returns the angle.
-fn angle(unit: &Unit, body: &Body, op: Op) -> Option<(usize, Value)> {
+fn match_sin_or_cos(unit: &Unit, body: &Body, op: Op) -> Option<(usize, Value)> {
     if !matches!(body.kind(op), OpKind::Call(_)) {
         return None;
     }
@@ -58,7 +60,7 @@ fn suffix(unit: &Unit, ty: TypeId) -> Option<&'static str> {
 }
 
 /// Replaces the calls of an angle by members of one pair, at the first call.
-fn make_one(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+fn replace_by_pair(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let (_, first) = calls[0];
     let angle = unit.call_args(body, first)[0];
     let ty = body.ty(angle);
@@ -83,7 +85,7 @@ mod tests {
     use crate::calculus::math_call;
 
     #[test]
-    fn a_sine_beside_a_cosine_is_a_pair() {
+    fn sine_and_cosine_are_fused() {
         let mut unit = Unit::default();
         let (double, bit) = (unit.types.f64(), unit.types.int(1));
         let mut body = Body::new(&[double, double, bit]);
@@ -105,7 +107,7 @@ mod tests {
             .into_iter()
             .fold(cosine, |sum, part| b.fadd(sum, part));
         b.return_(Some(sum));
-        assert_eq!(pair(&mut unit, &mut body), 1);
+        assert_eq!(fuse_sincos(&mut unit, &mut body), 1);
         let names = body.walk(body.root()).filter_map(|op| {
             let callee = unit.callee(&body, op)?;
             Some(unit.functions[callee].name.clone())

@@ -225,7 +225,7 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
         EntryMode::Forward => return asks(Mode::Forward, false),
         EntryMode::AugmentedForward => return asks(Mode::Augmented, false),
         EntryMode::TapeSize => return asks(Mode::Augmented, true),
-        EntryMode::ReverseSplit => return asks(Mode::Return, false),
+        EntryMode::ReverseSplit => return asks(Mode::Reverse, false),
         EntryMode::ForwardSplit => {
             let message = format!("`{}`: a tape holds no tangents", entry.name);
             let help = "ask for the tangent with `__enzyme_fwddiff`, which runs the function again";

@@ -362,7 +362,7 @@ impl<'a> Parser<'a> {
                     self.by_reference =
                         Some(bytes.ok_or_else(|| self.bad("`byref` takes a constant"))?);
                 }
-                Marker::NoFree if self.asks.mode == Mode::Return => {
+                Marker::NoFree if self.asks.mode == Mode::Reverse => {
                     let message =
                         "a return sweep uses its tape up: `nofree` is not supported there";
                     let help =

@@ -5,7 +5,7 @@
 use super::parse::{Call, Parsed};
 use super::rewrite::{self, Wanted};
 use super::{Roots, result_misfit};
-use gradus_ad::{Mode, ResultRole, Signature, end_where};
+use gradus_ad::{Mode, ResultRole, Signature, stop_on_mismatch};
 use gradus_ir::{
     AttrSet, Body, Builder, CastOp, Code, Diagnostic, FuncId, IntPredicate, Linkage, Op,
     SourceSpan, TypeId, Unit,
@@ -90,7 +90,7 @@ pub(super) fn check(
     roots: &mut Roots,
     root: FuncId,
 ) {
-    let takes = matches!(parsed.variant.mode, Mode::Augmented | Mode::Return);
+    let takes = matches!(parsed.variant.mode, Mode::Augmented | Mode::Reverse);
     let Some(allocated) = parsed.allocated.filter(|_| takes) else {
         // Not an error: the call passes no memory for a tape.
         return;
@@ -114,7 +114,7 @@ pub(super) fn check(
     let needed = build.body.result(call);
     let given = build.cast(CastOp::ZExt, allocated, long);
     let wrong = build.icmp(IntPredicate::Ult, given, needed);
-    end_where(&mut build, wrong);
+    stop_on_mismatch(&mut build, wrong);
 }
 
 /// Emits the bodies of the size functions, once all derivatives are emitted. `bytes_of` returns the size of

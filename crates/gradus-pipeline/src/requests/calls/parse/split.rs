@@ -57,7 +57,7 @@ impl Parser<'_> {
         match self.asks.mode {
             Mode::Forward | Mode::Combined => self.variant.overwritten.clear(),
             Mode::Augmented => {}
-            Mode::Return => self.cotangents_and_tape()?,
+            Mode::Reverse => self.cotangents_and_tape()?,
         }
         self.split()?;
         let left = self.tokens.len() - self.next;
@@ -109,7 +109,7 @@ impl Parser<'_> {
 
     /// Checks the split interface's arguments, which other modes refuse.
     fn split(&mut self) -> Result<(), Diagnostic> {
-        let split = matches!(self.asks.mode, Mode::Augmented | Mode::Return);
+        let split = matches!(self.asks.mode, Mode::Augmented | Mode::Reverse);
         let given = self.tape.is_some() || self.allocated.is_some();
         if !split && given {
             let message = "`tape` and `allocated` belong to the split interface";
@@ -127,7 +127,7 @@ impl Parser<'_> {
             ));
         }
         self.variant.tape = match self.allocated.is_some() || self.asks.size_only {
-            true => TapeOwner::ProgramsMemory,
+            true => TapeOwner::UserMemory,
             false => TapeOwner::Program,
         };
         Ok(())
