@@ -18,22 +18,24 @@ mod memory;
 mod parallel;
 mod scalar;
 
-pub use crate::derivative::accumulation::{PARTS_PAY, ROUNDS_PAY, private_sums, rounds, sums_up};
-pub use crate::derivative::argminmax::{has_winners, winners};
-pub use crate::derivative::index_array_copies::{has_lists, lists};
-pub use crate::derivative::scatter_to_gather::{gather, scatters};
-pub use crate::loops::short_trip_versioning::{short_rows, updates_rows};
-pub use crate::loops::unroll_and_jam::{jam, waits};
+pub use crate::derivative::accumulation::{
+    PHASES_ADDS_MIN, PRIVATIZE_ADDS_MIN, has_atomic_adds, privatize_adds, schedule_in_phases,
+};
+pub use crate::derivative::argminmax::{has_argminmax, recompute_argminmax};
+pub use crate::derivative::index_array_copies::{copy_index_arrays, has_indirect_loads};
+pub use crate::derivative::scatter_to_gather::{has_scatter_loops, scatter_to_gather};
+pub use crate::loops::short_trip_versioning::{has_update_loops, version_short_loops};
+pub use crate::loops::unroll_and_jam::{has_serial_reduction_nest, unroll_and_jam};
 pub use crate::loops::unswitch::unswitch_all;
-pub use crate::memory::dead_memory::{makes_memory, unread};
-pub use crate::memory::stagger_allocations::{allocates, stagger};
+pub use crate::memory::dead_memory::{allocates_memory, remove_dead_memory};
+pub use crate::memory::stagger_allocations::{has_large_zeroed_allocations, stagger_allocations};
 
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
 /// Pass context: facts beyond the body, computed before and preserved by simplifications.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct PassContext<'a> {
     /// Function of the body, if the body belongs to a function of the unit.
     pub function: Option<FuncId>,
     /// Effects of other functions.
@@ -50,7 +52,7 @@ pub struct Pass {
     /// Description in one sentence.
     pub about: &'static str,
     /// Runs the pass; returns whether the body changed.
-    pub run: fn(&mut Unit, &mut Body, &Facts) -> bool,
+    pub run: fn(&mut Unit, &mut Body, &PassContext) -> bool,
 }
 
 /// All passes.
@@ -148,7 +150,7 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "winners",
         about: "what a loop's least or greatest number is made of is computed of the iteration that gave it",
-        run: |unit, body, facts| winners(unit, body, facts) > 0,
+        run: |unit, body, facts| recompute_argminmax(unit, body, facts) > 0,
     },
     Pass {
         name: "private-sums",
@@ -216,10 +218,10 @@ pub const ORDER: &[&str] = &[
 /// - `steps` emits more ops to expose reductions.
 /// - `repeats` would shorten a program that repeats work deliberately.
 /// - `join` duplicates code without benefit for execution.
-const FOR_DERIVATIVES: &[&str] = &["steps", "repeats", "join"];
+const FOR_DIFFERENTIATION: &[&str] = &["steps", "repeats", "join"];
 
 /// Maximum number of repetitions of the order.
-const ROUNDS: usize = 3;
+const REPETITIONS_MAX: usize = 3;
 
 /// Returns the pass named `name`.
 pub fn pass(name: &str) -> Option<&'static Pass> {
@@ -227,23 +229,30 @@ pub fn pass(name: &str) -> Option<&'static Pass> {
 }
 
 /// Runs all passes on a body until no pass changes the body; returns whether any pass did.
-pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    in_order(unit, body, facts, |_| true)
+pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    run_order(unit, body, facts, |_| true)
 }
 
 /// Like [`simplify`], for a body that is executed and not differentiated.
-pub fn simplify_to_run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    in_order(unit, body, facts, |name| !FOR_DERIVATIVES.contains(&name))
+pub fn simplify_for_execution(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    run_order(unit, body, facts, |name| {
+        !FOR_DIFFERENTIATION.contains(&name)
+    })
 }
 
-fn in_order(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> bool) -> bool {
+fn run_order(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &PassContext,
+    takes: fn(&str) -> bool,
+) -> bool {
     let passes: Vec<&Pass> = ORDER
         .iter()
         .filter(|name| takes(name))
         .filter_map(|name| pass(name))
         .collect();
     let mut any = false;
-    for _ in 0..ROUNDS {
+    for _ in 0..REPETITIONS_MAX {
         let mut changed = false;
         for pass in &passes {
             changed |= (pass.run)(unit, body, facts);
@@ -263,7 +272,7 @@ pub fn simplify_closure(unit: &mut Unit, closure: &CallGraph, alias: &AliasOptio
         let Some(mut body) = unit.functions[function].body.take() else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(function),
             effects: &effects,
             alias,
@@ -274,24 +283,24 @@ pub fn simplify_closure(unit: &mut Unit, closure: &CallGraph, alias: &AliasOptio
 }
 
 /// Limits for unrolling: trip count, and ops of all copies together.
-const UNROLLED_RUNS: u64 = 8;
-const UNROLLED_OPS: usize = 256;
+const UNROLLED_TRIPS_MAX: u64 = 8;
+const UNROLLED_OPS_MAX: usize = 256;
 
-fn unroll(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+fn unroll(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut ops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::For { .. }))
         .collect();
     ops.reverse();
-    ops.retain(|&op| gradus_edit::unroll_for(unit, body, op, UNROLLED_RUNS, UNROLLED_OPS));
+    ops.retain(|&op| gradus_edit::unroll_for(unit, body, op, UNROLLED_TRIPS_MAX, UNROLLED_OPS_MAX));
     !ops.is_empty()
 }
 
-fn promote(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+fn promote(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let split = gradus_edit::split_allocas(unit, body);
     split + gradus_edit::promote_slots(unit, body) > 0
 }
 
-fn loops(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+fn loops(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     gradus_edit::loops_to_fors(unit, body) > 0
 }

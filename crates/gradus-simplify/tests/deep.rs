@@ -3,7 +3,7 @@
 use gradus_analysis::{AliasOptions, Effects};
 use gradus_edit::promote_slots;
 use gradus_ir::{Body, Builder, IntPredicate, Unit};
-use gradus_simplify::{Facts, PASSES, simplify};
+use gradus_simplify::{PASSES, PassContext, simplify};
 
 /// Builds branches and loops in alternation, nested `levels` deep, with a slot that the innermost level
 /// stores to.
@@ -46,7 +46,7 @@ fn nest(levels: usize) -> (Unit, Body) {
 }
 
 /// Builds a sequence of branches that each store to a slot.
-fn row(length: usize) -> (Unit, Body) {
+fn branch_sequence(length: usize) -> (Unit, Body) {
     let mut unit = Unit::default();
     let (i64, f64) = (unit.types.int(64), unit.types.f64());
     let ptr = unit.types.ptr();
@@ -75,10 +75,13 @@ fn row(length: usize) -> (Unit, Body) {
     (unit, body)
 }
 
-fn on(make: impl Fn() -> (Unit, Body), run: impl Fn(&mut Unit, &mut Body, &Facts)) {
+fn run_on_program(
+    make: impl Fn() -> (Unit, Body),
+    run: impl Fn(&mut Unit, &mut Body, &PassContext),
+) {
     let (mut unit, mut body) = make();
     let (effects, alias) = (Effects::default(), AliasOptions::default());
-    let facts = Facts {
+    let facts = PassContext {
         function: None,
         effects: &effects,
         alias: &alias,
@@ -89,14 +92,14 @@ fn on(make: impl Fn() -> (Unit, Body), run: impl Fn(&mut Unit, &mut Body, &Facts
 #[test]
 fn deep_nests_do_not_overflow() {
     for pass in PASSES {
-        on(
+        run_on_program(
             || nest(10_000),
             |unit, body, facts| {
                 (pass.run)(unit, body, facts);
             },
         );
     }
-    on(
+    run_on_program(
         || nest(10_000),
         |unit, body, facts| {
             promote_slots(unit, body);
@@ -107,9 +110,9 @@ fn deep_nests_do_not_overflow() {
 
 /// Benchmarks measure the growth of time with length; the test only checks completion.
 #[test]
-fn long_programs_are_done() {
-    on(
-        || row(8_000),
+fn long_programs_complete() {
+    run_on_program(
+        || branch_sequence(8_000),
         |unit, body, facts| {
             promote_slots(unit, body);
             simplify(unit, body, facts);

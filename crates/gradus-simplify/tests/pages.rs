@@ -2,12 +2,12 @@
 
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Diagnostic, FuncId, Unit};
-use gradus_simplify::{Facts, PASSES, simplify};
+use gradus_simplify::{PASSES, PassContext, simplify};
 use gradus_testkit::{Pass, check_pages};
 
-type Run = fn(&mut Unit, &mut gradus_ir::Body, &Facts) -> bool;
+type Run = fn(&mut Unit, &mut gradus_ir::Body, &PassContext) -> bool;
 
-fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
+fn for_each_body(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
     let ids: Vec<FuncId> = unit.functions.ids().collect();
     let with_body = ids
         .iter()
@@ -21,7 +21,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
         let Some(mut body) = unit.functions[id].body.take() else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(id),
             effects: &effects,
             alias: &alias,
@@ -33,12 +33,12 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
 }
 
 #[test]
-fn pages() {
+fn case_pages() {
     let mut passes: Vec<Pass> = PASSES
         .iter()
-        .map(|pass| Pass::same(pass.name, |unit, _| each(unit, pass.run)))
+        .map(|pass| Pass::same(pass.name, |unit, _| for_each_body(unit, pass.run)))
         .collect();
-    passes.push(Pass::same("all", |unit, _| each(unit, simplify)));
+    passes.push(Pass::same("all", |unit, _| for_each_body(unit, simplify)));
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
     let mut wrong = Vec::new();
     for folder in PASSES.iter().map(|p| p.name).chain(["all"]) {

@@ -2,10 +2,10 @@
 
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Unit, parse, print_function, verify_function};
-use gradus_simplify::{Facts, pass};
+use gradus_simplify::{PassContext, pass};
 
 /// Runs passes on the first function of a text and returns the printed result.
-fn after(passes: &str, text: &str) -> String {
+fn after_passes(passes: &str, text: &str) -> String {
     let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
     let func = unit
         .functions
@@ -15,7 +15,7 @@ fn after(passes: &str, text: &str) -> String {
     let closure = CallGraph::of(&unit, &[func]);
     let effects = Effects::of(&unit, &closure);
     let alias = AliasOptions::default();
-    let facts = Facts {
+    let facts = PassContext {
         function: Some(func),
         effects: &effects,
         alias: &alias,
@@ -35,14 +35,14 @@ fn after(passes: &str, text: &str) -> String {
 }
 
 /// Returns the lines between the first and the last, without indentation.
-fn lines(text: &str) -> Vec<&str> {
+fn inner_lines(text: &str) -> Vec<&str> {
     let all: Vec<&str> = text.trim().lines().map(str::trim).collect();
     all[1..all.len() - 1].to_vec()
 }
 
-fn gives(passes: &str, text: &str, expected: &[&str]) {
-    let text = after(passes, text);
-    assert_eq!(lines(&text), expected, "{text}");
+fn expect_result(passes: &str, text: &str, expected: &[&str]) {
+    let text = after_passes(passes, text);
+    assert_eq!(inner_lines(&text), expected, "{text}");
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn exact_identities_are_folded() {
     ] {
         let text =
             format!("func @f(%x: f64, %y: f64, %c: i1) -> f64 {{\n  %r = {op}\n  return %r\n}}\n");
-        gives("fold", &text, &[&format!("return {value}")]);
+        expect_result("fold", &text, &[&format!("return {value}")]);
     }
 }
 
 #[test]
-fn identities_that_hold_nearly_always_are_left_alone() {
+fn inexact_identities_are_not_folded() {
     for op in [
         "fadd %x, 0.0",
         "fsub %x, -0.0",
@@ -74,13 +74,13 @@ fn identities_that_hold_nearly_always_are_left_alone() {
         "fmul 1e-300, 1e-300",
     ] {
         let text = format!("func @f(%x: f64) -> f64 {{\n  %r = {op}\n  return %r\n}}\n");
-        let result = after("fold", &text);
-        let kept = lines(&result).len() == 2;
+        let result = after_passes("fold", &text);
+        let kept = inner_lines(&result).len() == 2;
         assert!(kept || op.starts_with("fmul 1e-300"), "{op}: {result}");
     }
     // The sign of a zero sum, which `nsz` ignores.
     let text = "func @f(%x: f64) -> f64 {\n  %r = fadd nsz %x, 0.0\n  return %r\n}\n";
-    gives("fold", text, &["return %x"]);
+    expect_result("fold", text, &["return %x"]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn negations_move_into_sums() {
         %d = fneg %c
         return %d
     }";
-    gives("fold", text, &["%0 = fsub %y, %x", "return %0"]);
+    expect_result("fold", text, &["%0 = fsub %y, %x", "return %0"]);
 }
 
 #[test]
@@ -109,39 +109,39 @@ fn integers_are_folded() {
         ("sdiv -7, 2", "-3"),
     ] {
         let text = format!("func @f(%n: i64) -> i64 {{\n  %r = {op}\n  return %r\n}}\n");
-        gives("fold", &text, &[&format!("return {value}")]);
+        expect_result("fold", &text, &[&format!("return {value}")]);
     }
     for op in ["udiv 1, 0", "sdiv %n, 0", "shl 1, 64", "udiv %n, %n"] {
         let text = format!("func @f(%n: i64) -> i64 {{\n  %r = {op}\n  return %r\n}}\n");
-        assert_eq!(lines(&after("fold", &text)).len(), 2, "{op}");
+        assert_eq!(inner_lines(&after_passes("fold", &text)).len(), 2, "{op}");
     }
 }
 
 #[test]
-fn an_index_cut_and_extended_is_itself() {
+fn truncated_and_extended_index_folds() {
     let text = "func @f(%n: i64) -> i64 {
         %a = trunc nsw %n -> i32
         %b = sext %a -> i64
         return %b
     }";
-    gives("fold", text, &["return %n"]);
+    expect_result("fold", text, &["return %n"]);
     let text = "func @f(%n: i64) -> i64 {
         %a = trunc %n -> i32
         %b = sext %a -> i64
         return %b
     }";
-    assert_eq!(lines(&after("fold", text)).len(), 3);
+    assert_eq!(inner_lines(&after_passes("fold", text)).len(), 3);
 }
 
 #[test]
-fn signs_by_masks_are_signs() {
+fn sign_masks_become_float_ops() {
     let text = "func @f(%x: f64) -> f64 {
         %a = bitcast %x -> i64
         %b = and %a, 9223372036854775807
         %c = bitcast %b -> f64
         return %c
     }";
-    gives(
+    expect_result(
         "canonical",
         text,
         &["%0 = call @llvm.fabs.f64(%x)", "return %0"],
@@ -152,7 +152,7 @@ fn signs_by_masks_are_signs() {
         %c = bitcast %b -> f64
         return %c
     }";
-    gives("canonical", text, &["%0 = fneg %x", "return %0"]);
+    expect_result("canonical", text, &["%0 = fneg %x", "return %0"]);
     let text = "func @f(%x: f64, %y: f64) -> f64 {
         %a = bitcast %x -> i64
         %b = and %a, 9223372036854775807
@@ -162,7 +162,7 @@ fn signs_by_masks_are_signs() {
         %f = bitcast %e -> f64
         return %f
     }";
-    gives(
+    expect_result(
         "canonical",
         text,
         &["%0 = call @llvm.copysign.f64(%x, %y)", "return %0"],
@@ -174,8 +174,8 @@ fn signs_by_masks_are_signs() {
         %c = bitcast %b -> <2 x f32>
         return %c
     }";
-    let printed = after("canonical", text);
-    let said = lines(&printed);
+    let printed = after_passes("canonical", text);
+    let said = inner_lines(&printed);
     assert!(
         said[0].contains("fneg") && said[1].contains("shuffle"),
         "{said:?}"
@@ -187,11 +187,11 @@ fn signs_by_masks_are_signs() {
         %c = bitcast %b -> f64
         return %c
     }";
-    assert_eq!(lines(&after("canonical", text)).len(), 4);
+    assert_eq!(inner_lines(&after_passes("canonical", text)).len(), 4);
 }
 
 #[test]
-fn bits_of_a_number_are_loaded_and_stored_as_the_number() {
+fn float_bits_use_float_accesses() {
     let text = "func @f(%p: ptr, %q: ptr) -> f64 {
         %a = load align 8 %p -> i64
         %x = bitcast %a -> f64
@@ -199,7 +199,7 @@ fn bits_of_a_number_are_loaded_and_stored_as_the_number() {
         store align 8 %b, %q
         return %x
     }";
-    gives(
+    expect_result(
         "canonical",
         text,
         &["%0 = load %p -> f64", "store %0, %q", "return %0"],
@@ -207,7 +207,7 @@ fn bits_of_a_number_are_loaded_and_stored_as_the_number() {
 }
 
 #[test]
-fn a_branch_on_a_constant_is_its_arm() {
+fn branch_on_constant_becomes_its_arm() {
     let text = "func @f(%x: f64) -> f64 {
         %r = if false -> f64 {
             yield %x
@@ -217,11 +217,11 @@ fn a_branch_on_a_constant_is_its_arm() {
         }
         return %r
     }";
-    gives("structure", text, &["%y = fadd %x, %x", "return %y"]);
+    expect_result("structure", text, &["%y = fadd %x, %x", "return %y"]);
 }
 
 #[test]
-fn a_branch_without_contents_is_a_select() {
+fn empty_branch_becomes_select() {
     let text = "func @f(%c: i1, %x: f64, %y: f64) -> f64 {
         %r, %s = if %c -> f64, f64 {
             yield %x, %y
@@ -231,7 +231,7 @@ fn a_branch_without_contents_is_a_select() {
         %t = fadd %r, %s
         return %t
     }";
-    gives(
+    expect_result(
         "structure",
         text,
         &["%0 = select %c, %x, %y", "%t = fadd %0, %y", "return %t"],
@@ -239,7 +239,7 @@ fn a_branch_without_contents_is_a_select() {
 }
 
 #[test]
-fn loops_of_no_run_or_one_are_unfolded() {
+fn short_trip_loops_are_unfolded() {
     let text = "func @f(%x: f64) -> f64 {
         %r = for %i < 1 iter(%a = %x) {
             %b = fmul %a, 2.0
@@ -250,7 +250,7 @@ fn loops_of_no_run_or_one_are_unfolded() {
         }
         return %s
     }";
-    gives("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+    expect_result("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
     let text = "func @f(%x: f64) -> f64 {
         %r = loop iter(%a = %x) -> f64 {
             %b = fmul %a, 2.0
@@ -258,11 +258,11 @@ fn loops_of_no_run_or_one_are_unfolded() {
         }
         return %r
     }";
-    gives("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+    expect_result("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
 }
 
 #[test]
-fn a_carried_value_that_never_changes_is_the_initial_one() {
+fn constant_carried_value_is_replaced() {
     let text = "func @f(%n: i64, %c: i1, %x: f64, %p: ptr) -> f64 {
         %r, %s = for %i < %n iter(%a = %x, %b = 0.0) {
             %m = if %c -> f64 {
@@ -277,16 +277,16 @@ fn a_carried_value_that_never_changes_is_the_initial_one() {
         %t = fadd %r, %s
         return %t
     }";
-    let result = after("carried dce", text);
+    let result = after_passes("carried dce", text);
     assert!(result.contains("for %i < %n iter(%b = 0.0)"), "{result}");
     assert!(result.contains("%t = fadd %x, %r"), "{result}");
     // A value changed in one arm is not constant.
     let changing = text.replace("yield %x\n", "yield 2.0\n");
-    assert!(after("carried dce", &changing).contains("%a = %x"));
+    assert!(after_passes("carried dce", &changing).contains("%a = %x"));
 }
 
 #[test]
-fn a_sum_of_squares_in_a_loop_that_runs_begins_with_minus_zero() {
+fn square_sums_start_with_minus_zero() {
     let text = "func @f(%n: i64, %x: f64, %y: f64) -> f64 {
         %r = for %i < 3 iter(%a = 0.0) {
             %s = fmul %x, %x
@@ -296,7 +296,7 @@ fn a_sum_of_squares_in_a_loop_that_runs_begins_with_minus_zero() {
         return %r
     }";
     let begins = |text: &str| {
-        let after = after("carried", text);
+        let after = after_passes("carried", text);
         let minus = after.contains("(%a = -0.0)");
         assert!(minus || after.contains("(%a = 0.0)"), "{after}");
         minus
@@ -314,7 +314,7 @@ fn a_sum_of_squares_in_a_loop_that_runs_begins_with_minus_zero() {
 }
 
 #[test]
-fn equal_ops_are_merged_where_the_first_is_visible() {
+fn available_equal_ops_are_merged() {
     let text = "func @f(%c: i1, %x: f64, %y: f64) -> f64 {
         %a = fmul nnan %x, %y
         %r = if %c -> f64 {
@@ -329,7 +329,7 @@ fn equal_ops_are_merged_where_the_first_is_visible() {
         %t = fadd %s, %e
         return %t
     }";
-    let result = after("cse", text);
+    let result = after_passes("cse", text);
     assert!(
         result.contains("yield %a") && !result.contains("nnan"),
         "{result}"
@@ -338,7 +338,7 @@ fn equal_ops_are_merged_where_the_first_is_visible() {
 }
 
 #[test]
-fn loads_are_forwarded_up_to_a_write_that_may_hit() {
+fn loads_are_forwarded_until_clobber() {
     let text = "func @f(%p: ptr, %q: ptr, %x: f64) -> f64 {
         %a = alloca f64, 1
         store %x, %a
@@ -352,7 +352,7 @@ fn loads_are_forwarded_up_to_a_write_that_may_hit() {
         %u = fadd %t, %k
         return %u
     }";
-    let result = after("forward", text);
+    let result = after_passes("forward", text);
     assert_eq!(result.matches("load").count(), 2, "{result}");
     assert!(
         result.contains("fadd %s, %x") && result.contains("fadd %t, %m"),
@@ -361,7 +361,7 @@ fn loads_are_forwarded_up_to_a_write_that_may_hit() {
 }
 
 #[test]
-fn what_varies_stays_in_its_loop() {
+fn variant_ops_stay_in_loops() {
     let text = "func @f(%n: i64, %p: ptr, %x: f64, %y: f64) -> f64 {
         %r = for %i < %n iter(%a = 0.0) {
             %k = mul %n, 3
@@ -376,7 +376,7 @@ fn what_varies_stays_in_its_loop() {
         }
         return %r
     }";
-    let result = after("hoist", text);
+    let result = after_passes("hoist", text);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(before_loop.contains("mul %n, 3"), "{result}");
     // The loop may not execute: a division by zero has an infinite derivative, a load may fault.
@@ -386,7 +386,7 @@ fn what_varies_stays_in_its_loop() {
     );
     // With at least one iteration, both ops are hoisted.
     let sure = text.replace("for %i < %n", "for %i < 7");
-    let result = after("hoist", &sure);
+    let result = after_passes("hoist", &sure);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(
         before_loop.contains("fdiv") && before_loop.contains("load"),
@@ -394,14 +394,14 @@ fn what_varies_stays_in_its_loop() {
     );
     // A load from memory that the loop writes is not hoisted.
     let writing = sure.replace("%s = fadd %a, %q", "store %a, %p\n %s = fadd %a, %q");
-    let result = after("hoist", &writing);
+    let result = after_passes("hoist", &writing);
     let before_loop = result.split("for %i").next().unwrap_or_default();
     assert!(!before_loop.contains("load"), "{result}");
 }
 
 /// `if (n > 0) do { … } while (++i < *bound)`, with float stores between the loads of the bound.
 #[test]
-fn a_bound_in_memory_is_read_once() {
+fn loop_bound_load_is_hoisted() {
     let text = "tbaa 0 = \"root\" ()
 tbaa 1 = \"char\" (0: 0)
 tbaa 2 = \"double\" (0: 1)
@@ -424,7 +424,7 @@ func @f(%bound: ptr, %p: ptr) -> void {
         }
         return
     }";
-    let result = after("forward loops fold dce", text);
+    let result = after_passes("forward loops fold dce", text);
     assert!(
         !result.contains("loop") && !result.contains("if "),
         "{result}"
@@ -433,7 +433,7 @@ func @f(%bound: ptr, %p: ptr) -> void {
 }
 
 #[test]
-fn dead_structure_and_dead_carried_values_go() {
+fn dead_structure_is_removed() {
     let text = "func @f(%n: i64, %c: i1, %x: f64) -> f64 {
         %r, %s = for %i < %n iter(%a = %x, %b = 0.0) {
             %d = fadd %a, 1.0
@@ -448,7 +448,7 @@ fn dead_structure_and_dead_carried_values_go() {
         }
         return %r
     }";
-    gives(
+    expect_result(
         "dce",
         text,
         &[
@@ -462,7 +462,7 @@ fn dead_structure_and_dead_carried_values_go() {
 }
 
 #[test]
-fn what_acts_or_may_not_end_stays() {
+fn live_ops_are_kept() {
     let text = "func @f(%c: i1, %p: ptr) -> void {
         loop {
             repeat %c
@@ -475,7 +475,7 @@ fn what_acts_or_may_not_end_stays() {
         }
         return
     }";
-    let result = after("dce", text);
+    let result = after_passes("dce", text);
     assert!(
         result.contains("loop") && result.contains("store"),
         "{result}"
@@ -484,16 +484,16 @@ fn what_acts_or_may_not_end_stays() {
 
 /// An executed body keeps a conditional step: a sum with a selected amount is slower.
 #[test]
-fn only_what_is_differentiated_steps_always() {
+fn steps_run_only_for_differentiation() {
     let text = "func @f(%n: i64, %c: i1, %p: ptr) -> void {
         %q = if %c -> ptr { store 1.0, %p %next = addr f64, %p, %n yield %next } else { yield %p }
         store 5.0, %q
         return }";
-    let chooses = |run: fn(&mut Unit, &mut gradus_ir::Body, &Facts) -> bool| {
+    let chooses = |run: fn(&mut Unit, &mut gradus_ir::Body, &PassContext) -> bool| {
         let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
         let func = unit.function("f").expect("it is there");
         let effects = Effects::of(&unit, &CallGraph::of(&unit, &[func]));
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &AliasOptions::default(),
@@ -504,5 +504,5 @@ fn only_what_is_differentiated_steps_always() {
         print_function(&unit, func).contains("select")
     };
     assert!(chooses(gradus_simplify::simplify));
-    assert!(!chooses(gradus_simplify::simplify_to_run));
+    assert!(!chooses(gradus_simplify::simplify_for_execution));
 }

@@ -10,7 +10,7 @@ use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, Flags, FloatPredicate, FuncId, Function, IntPredicate,
     Linkage, OpKind, Region, TypeId, Unit, Value, print_function, verify_function,
 };
-use gradus_simplify::{Facts, PASSES, simplify};
+use gradus_simplify::{PASSES, PassContext, simplify};
 
 /// Pseudo-random number generator (xorshift).
 struct Dice(u64);
@@ -35,7 +35,7 @@ struct Scope {
     truths: Vec<Value>,
 }
 
-struct Maker<'a, 'b> {
+struct ProgramBuilder<'a, 'b> {
     b: &'a mut Builder<'b>,
     dice: Dice,
     i64: TypeId,
@@ -46,7 +46,7 @@ struct Maker<'a, 'b> {
     left: usize,
 }
 
-impl Maker<'_, '_> {
+impl ProgramBuilder<'_, '_> {
     fn block(&mut self, scope: &mut Scope, depth: usize) {
         for _ in 0..2 + self.dice.roll(6) {
             if self.left == 0 {
@@ -57,12 +57,12 @@ impl Maker<'_, '_> {
                 0..4 => self.int_op(scope),
                 4..8 => self.float_op(scope),
                 8 => self.compare(scope),
-                9 => self.choose(scope),
+                9 => self.select(scope),
                 10..14 => self.memory(scope),
                 14 | 15 if depth < 4 => self.branch(scope, depth),
                 16 if depth < 4 => self.switch(scope, depth),
                 17 if depth < 4 => self.counted_for(scope, depth),
-                18 | 19 if depth < 4 => self.rotated(scope, depth),
+                18 | 19 if depth < 4 => self.rotated_loop(scope, depth),
                 _ => self.int_op(scope),
             }
         }
@@ -150,14 +150,14 @@ impl Maker<'_, '_> {
         scope.truths.push(r);
     }
 
-    fn choose(&mut self, scope: &mut Scope) {
+    fn select(&mut self, scope: &mut Scope) {
         let c = self.dice.pick(&scope.truths);
         let (x, y) = (self.float(scope), self.float(scope));
         let r = self.b.select(c, x, y);
         scope.floats.push(r);
     }
 
-    fn place(&mut self, scope: &Scope) -> Value {
+    fn address(&mut self, scope: &Scope) -> Value {
         if self.dice.roll(3) == 0 {
             return self.dice.pick(&self.slots);
         }
@@ -169,7 +169,7 @@ impl Maker<'_, '_> {
     }
 
     fn memory(&mut self, scope: &mut Scope) {
-        let p = self.place(scope);
+        let p = self.address(scope);
         if self.dice.roll(2) == 0 {
             let x = self.float(scope);
             self.b.store(x, p);
@@ -188,7 +188,7 @@ impl Maker<'_, '_> {
         self.b.restore_insertion_point(place);
     }
 
-    fn keep(&mut self, scope: &mut Scope, op: gradus_ir::Op) {
+    fn publish_results(&mut self, scope: &mut Scope, op: gradus_ir::Op) {
         let results = self.b.body.results(op).to_vec();
         scope.ints.push(results[0]);
         scope.floats.push(results[1]);
@@ -199,7 +199,7 @@ impl Maker<'_, '_> {
         let (op, yes, no) = self.b.if_(c, &[self.i64, self.f64]);
         self.arm(scope, yes, depth);
         self.arm(scope, no, depth);
-        self.keep(scope, op);
+        self.publish_results(scope, op);
     }
 
     fn switch(&mut self, scope: &mut Scope, depth: usize) {
@@ -211,17 +211,17 @@ impl Maker<'_, '_> {
         for region in self.b.body.op_regions(op).to_vec() {
             self.arm(scope, region, depth);
         }
-        self.keep(scope, op);
+        self.publish_results(scope, op);
     }
 
-    fn few(&mut self, scope: &Scope) -> Value {
+    fn small_trip_count(&mut self, scope: &Scope) -> Value {
         let n = self.int(scope);
         let low = self.b.i64(3);
         self.b.binary(BinaryOp::And, n, low)
     }
 
     fn counted_for(&mut self, scope: &mut Scope, depth: usize) {
-        let n = self.few(scope);
+        let n = self.small_trip_count(scope);
         let (k, x) = (self.int(scope), self.float(scope));
         let (op, region) = self.b.for_(n, &[k, x]);
         let params = self.b.body.region_params(region).to_vec();
@@ -229,14 +229,14 @@ impl Maker<'_, '_> {
         inner.ints.extend(&params[..2]);
         inner.floats.push(params[2]);
         self.arm(&inner, region, depth);
-        self.keep(scope, op);
+        self.publish_results(scope, op);
     }
 
     /// Builds a rotated loop as LLVM's optimiser emits it, with or without a guard and an additional exit.
-    fn rotated(&mut self, scope: &mut Scope, depth: usize) {
+    fn rotated_loop(&mut self, scope: &mut Scope, depth: usize) {
         let start = self.dice.roll(3) as i64;
         let start = self.b.i64(start);
-        let bound = self.few(scope);
+        let bound = self.small_trip_count(scope);
         let (k, x) = (self.int(scope), self.float(scope));
         if self.dice.roll(2) == 0 {
             let c = self.b.icmp(IntPredicate::Slt, start, bound);
@@ -244,18 +244,18 @@ impl Maker<'_, '_> {
             let place = self.b.set_insertion_end(no);
             self.b.yield_(&[k, x]);
             self.b.set_insertion_end(yes);
-            let inner = self.looping(scope, depth, (start, bound), (k, x));
+            let inner = self.repeating_loop(scope, depth, (start, bound), (k, x));
             let results = self.b.body.results(inner).to_vec();
             self.b.yield_(&results);
             self.b.restore_insertion_point(place);
-            self.keep(scope, op);
+            self.publish_results(scope, op);
         } else {
-            let op = self.looping(scope, depth, (start, bound), (k, x));
-            self.keep(scope, op);
+            let op = self.repeating_loop(scope, depth, (start, bound), (k, x));
+            self.publish_results(scope, op);
         }
     }
 
-    fn looping(
+    fn repeating_loop(
         &mut self,
         scope: &Scope,
         depth: usize,
@@ -316,7 +316,7 @@ fn program(seed: u64) -> (Unit, FuncId) {
         floats: vec![params[1]],
         truths: vec![positive],
     };
-    let mut maker = Maker {
+    let mut maker = ProgramBuilder {
         b: &mut b,
         dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
         i64,
@@ -350,7 +350,7 @@ fn program(seed: u64) -> (Unit, FuncId) {
 }
 
 /// Returns the function's result and final array contents; `None` if the program has an error.
-fn outcome(unit: &Unit, n: i64, x: f64) -> Option<Vec<u64>> {
+fn observable_result(unit: &Unit, n: i64, x: f64) -> Option<Vec<u64>> {
     let mut machine = Machine::new(unit);
     let p = machine
         .alloc_f64(&[1.0, -2.0, 0.5, 3.0, 0.0, -0.0, 7.0, 1e3])
@@ -383,7 +383,7 @@ const INPUTS: &[(i64, f64)] = &[
     (-1, 2.0),
 ];
 
-fn check(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &Facts)) -> usize {
+fn check_pass(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &PassContext)) -> usize {
     let (before, func) = program(seed);
     let broken = verify_function(&before, func);
     assert!(broken.is_empty(), "seed {seed}: {broken:?}");
@@ -391,7 +391,7 @@ fn check(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &Facts)) -> u
     let closure = CallGraph::of(&after, &[func]);
     let effects = Effects::of(&after, &closure);
     let alias = AliasOptions::default();
-    let facts = Facts {
+    let facts = PassContext {
         function: Some(func),
         effects: &effects,
         alias: &alias,
@@ -414,11 +414,11 @@ fn check(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &Facts)) -> u
     );
     let mut compared = 0;
     for &(n, x) in INPUTS {
-        let Some(was) = outcome(&before, n, x) else {
+        let Some(was) = observable_result(&before, n, x) else {
             continue;
         };
         compared += 1;
-        let is = outcome(&after, n, x);
+        let is = observable_result(&after, n, x);
         assert_eq!(
             Some(was),
             is,
@@ -432,11 +432,11 @@ fn check(seed: u64, what: &str, run: impl Fn(&mut Unit, &mut Body, &Facts)) -> u
 const PROGRAMS: u64 = 300;
 
 #[test]
-fn every_pass_keeps_the_meaning() {
+fn each_pass_preserves_meaning() {
     let mut compared = 0;
     for seed in 0..PROGRAMS {
         let pass = &PASSES[seed as usize % PASSES.len()];
-        compared += check(seed, pass.name, |unit, body, facts| {
+        compared += check_pass(seed, pass.name, |unit, body, facts| {
             (pass.run)(unit, body, facts);
         });
     }
@@ -447,18 +447,18 @@ fn every_pass_keeps_the_meaning() {
 }
 
 #[test]
-fn all_passes_together_keep_the_meaning() {
+fn all_passes_preserve_meaning() {
     for seed in 0..PROGRAMS {
-        check(1000 + seed, "all", |unit, body, facts| {
+        check_pass(1000 + seed, "all", |unit, body, facts| {
             simplify(unit, body, facts);
         });
     }
 }
 
 #[test]
-fn slots_as_values_keep_the_meaning() {
+fn promotion_preserves_meaning() {
     for seed in 0..PROGRAMS {
-        check(2000 + seed, "promotion", |unit, body, facts| {
+        check_pass(2000 + seed, "promotion", |unit, body, facts| {
             assert_eq!(split_allocas(unit, body), 1);
             assert_eq!(promote_slots(unit, body), 5);
             simplify(unit, body, facts);

@@ -9,7 +9,7 @@ mod derive;
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::Options;
 use gradus_ir::{Unit, parse, print, verify};
-use gradus_simplify::{Facts, PASSES, Pass};
+use gradus_simplify::{PASSES, Pass, PassContext};
 use gradus_testkit::{Call, Style, program, reduce, run_call, same_outcome};
 use std::panic::catch_unwind;
 
@@ -41,7 +41,7 @@ fn simplified(unit: &mut Unit, pass: &Pass) {
         let closure = CallGraph::of(unit, &[func]);
         let effects = Effects::of(unit, &closure);
         let alias = AliasOptions::default();
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,

@@ -5,7 +5,7 @@ use crate::inlining::policy;
 use crate::reports::parallel_loops::{Before, Move};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
-use gradus_simplify::Facts;
+use gradus_simplify::PassContext;
 use std::collections::HashSet;
 
 /// Normalises the primals of a closure for differentiation: invokes are separated, math functions with output
@@ -39,7 +39,7 @@ pub(crate) fn primals(
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,
@@ -104,12 +104,12 @@ impl Short {
                 continue;
             };
             let before = self.moves.is_some().then(|| Before::of(unit, &body));
-            let facts = Facts {
+            let facts = PassContext {
                 function: Some(func),
                 effects: &effects,
                 alias: &self.alias,
             };
-            gradus_simplify::simplify_to_run(unit, &mut body, &facts);
+            gradus_simplify::simplify_for_execution(unit, &mut body, &facts);
             if let (Some(moves), Some(before)) = (&mut self.moves, before) {
                 moves.extend(before.since(&body));
             }
@@ -132,8 +132,8 @@ pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     loops_of(
         unit,
         functions,
-        gradus_simplify::makes_memory,
-        gradus_simplify::unread,
+        gradus_simplify::allocates_memory,
+        gradus_simplify::remove_dead_memory,
     );
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
     let effects = Effects::of(unit, &CallGraph::of(unit, &[func]));
     let alias = AliasOptions::default();
     edit(unit, func, |unit, body| {
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,
@@ -164,7 +164,7 @@ pub(crate) fn lists(
     closure: &CallGraph,
     combined: Option<FuncId>,
 ) -> Vec<(FuncId, Box<Body>)> {
-    let has_lists = |(_, body): &(FuncId, &Body)| gradus_simplify::has_lists(unit, body);
+    let has_lists = |(_, body): &(FuncId, &Body)| gradus_simplify::has_indirect_loads(unit, body);
     let mut found: Vec<FuncId> = closure
         .bodies(unit)
         .filter(has_lists)
@@ -175,17 +175,17 @@ pub(crate) fn lists(
         found.retain(|func| !at_once.contains(func));
     }
     for_derivatives(unit, closure, found, |unit, body, facts| {
-        gradus_simplify::lists(unit, body, facts, combined != facts.function)
+        gradus_simplify::copy_index_arrays(unit, body, facts, combined != facts.function)
     })
 }
 
 /// Recomputes the results of min/max reductions in loops of a closure by the selected iteration
 /// (argmin/argmax). Returns the original bodies.
 pub(crate) fn winners(unit: &mut Unit, closure: &CallGraph) -> Vec<(FuncId, Box<Body>)> {
-    let has_winners = |(_, body): &(FuncId, &Body)| gradus_simplify::has_winners(unit, body);
+    let has_winners = |(_, body): &(FuncId, &Body)| gradus_simplify::has_argminmax(unit, body);
     let found = closure.bodies(unit).filter(has_winners);
     let found = found.map(|(func, _)| func).collect();
-    for_derivatives(unit, closure, found, gradus_simplify::winners)
+    for_derivatives(unit, closure, found, gradus_simplify::recompute_argminmax)
 }
 
 /// Edits functions for differentiation only. Returns the changed functions' original bodies.
@@ -193,7 +193,7 @@ fn for_derivatives(
     unit: &mut Unit,
     closure: &CallGraph,
     functions: Vec<FuncId>,
-    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
+    run: impl Fn(&mut Unit, &mut Body, &PassContext<'_>) -> usize,
 ) -> Vec<(FuncId, Box<Body>)> {
     if functions.is_empty() {
         return Vec::new();
@@ -205,7 +205,7 @@ fn for_derivatives(
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,
@@ -265,8 +265,8 @@ pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
         functions,
-        gradus_simplify::scatters,
-        gradus_simplify::gather,
+        gradus_simplify::has_scatter_loops,
+        gradus_simplify::scatter_to_gather,
     )
 }
 
@@ -276,18 +276,26 @@ pub(crate) type Places = Vec<Option<LocId>>;
 /// Privatises atomic adds of parallel loops per chunk. Returns the adds' source locations for each
 /// function.
 pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
-    let least = if few { 1 } else { gradus_simplify::PARTS_PAY };
+    let least = if few {
+        1
+    } else {
+        gradus_simplify::PRIVATIZE_ADDS_MIN
+    };
     places_of(unit, functions, |unit, body, _| {
-        gradus_simplify::private_sums(unit, body, least)
+        gradus_simplify::privatize_adds(unit, body, least)
     })
 }
 
 /// Turns parallel loops with conflicts between neighbouring iterations into two-phase schedules. Returns
 /// the adds' source locations for each function.
 pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
-    let least = if few { 1 } else { gradus_simplify::ROUNDS_PAY };
+    let least = if few {
+        1
+    } else {
+        gradus_simplify::PHASES_ADDS_MIN
+    };
     places_of(unit, functions, |unit, body, facts| {
-        gradus_simplify::rounds(unit, body, facts, least)
+        gradus_simplify::schedule_in_phases(unit, body, facts, least)
     })
 }
 
@@ -296,9 +304,9 @@ pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Pl
 fn places_of(
     unit: &mut Unit,
     functions: &[FuncId],
-    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> Places,
+    run: impl Fn(&mut Unit, &mut Body, &PassContext<'_>) -> Places,
 ) -> Vec<Places> {
-    let sums_up = |_: &Unit, body: &Body| gradus_simplify::sums_up(body);
+    let sums_up = |_: &Unit, body: &Body| gradus_simplify::has_atomic_adds(body);
     edited(unit, functions, sums_up, run, Places::len)
 }
 
@@ -307,8 +315,8 @@ pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
         functions,
-        gradus_simplify::waits,
-        gradus_simplify::jam,
+        gradus_simplify::has_serial_reduction_nest,
+        gradus_simplify::unroll_and_jam,
     )
 }
 
@@ -318,8 +326,8 @@ pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
         functions,
-        gradus_simplify::updates_rows,
-        gradus_simplify::short_rows,
+        gradus_simplify::has_update_loops,
+        gradus_simplify::version_short_loops,
     )
 }
 
@@ -329,8 +337,8 @@ pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     loops_of(
         unit,
         functions,
-        gradus_simplify::allocates,
-        gradus_simplify::stagger,
+        gradus_simplify::has_large_zeroed_allocations,
+        gradus_simplify::stagger_allocations,
     )
 }
 
@@ -339,7 +347,7 @@ fn loops_of(
     unit: &mut Unit,
     functions: &[FuncId],
     has: fn(&Unit, &Body) -> bool,
-    run: fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
+    run: fn(&mut Unit, &mut Body, &PassContext<'_>) -> usize,
 ) -> Vec<usize> {
     edited(unit, functions, has, run, |loops| *loops)
 }
@@ -350,7 +358,7 @@ fn edited<R: Clone + Default>(
     unit: &mut Unit,
     functions: &[FuncId],
     has: impl Fn(&Unit, &Body) -> bool,
-    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> R,
+    run: impl Fn(&mut Unit, &mut Body, &PassContext<'_>) -> R,
     count: impl Fn(&R) -> usize,
 ) -> Vec<R> {
     let has_some = |&func: &FuncId| {
@@ -363,7 +371,7 @@ fn edited<R: Clone + Default>(
     let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let alias = AliasOptions::default();
     let edits = functions.iter().map(|&func| {
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,

@@ -3,15 +3,15 @@
 //! `if c { yield p + n } else { yield p }` becomes `p + (c ? n : 0)`, which reduction analysis recognises as
 //! a sum. Handles integers and addresses only: adding zero may change a float.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of ops that compute the amount; these ops become unconditional.
-const OPS: usize = 4;
+const AMOUNT_OPS_MAX: usize = 4;
 
 /// Branch result that is a step in one arm.
-struct Found {
+struct ConditionalStep {
     /// Result of the branch.
     result: Value,
     /// Op that makes the step, and the index of its amount operand.
@@ -24,7 +24,7 @@ struct Found {
 }
 
 /// Visits all branches of a body, inner ones first.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut branches: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::If))
@@ -33,8 +33,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut changed = false;
     for branch in branches {
         for number in 0..body.results(branch).len() {
-            if let Some(found) = find(unit, body, branch, number) {
-                apply(unit, body, branch, &found);
+            if let Some(found) = match_step(unit, body, branch, number) {
+                rewrite_step(unit, body, branch, &found);
                 changed = true;
             }
         }
@@ -42,7 +42,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-fn find(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<Found> {
+fn match_step(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<ConditionalStep> {
     let result = body.results(branch)[number];
     if !body.has_uses(result) {
         return None;
@@ -56,12 +56,12 @@ fn find(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<Found> {
     [0, 1].into_iter().find_map(|arm| {
         let (moved, stays) = (values[arm], values[1 - arm]);
         let step = body.def_op(moved)?;
-        if body.parent(step) != Some(arms[arm]) || !is_outside(body, branch, stays) {
+        if body.parent(step) != Some(arms[arm]) || !is_defined_before(body, branch, stays) {
             return None;
         }
-        let amount = amount(body, step, stays)?;
-        let ops = slice(unit, body, arms[arm], body.operand(step, amount))?;
-        Some(Found {
+        let amount = amount_operand(body, step, stays)?;
+        let ops = amount_slice(unit, body, arms[arm], body.operand(step, amount))?;
+        Some(ConditionalStep {
             result,
             step,
             amount,
@@ -72,7 +72,7 @@ fn find(unit: &Unit, body: &Body, branch: Op, number: usize) -> Option<Found> {
 }
 
 /// Returns whether a value is defined before a branch.
-fn is_outside(body: &Body, branch: Op, value: Value) -> bool {
+fn is_defined_before(body: &Body, branch: Op, value: Value) -> bool {
     let home = body.region_of(value);
     home.is_none_or(|home| {
         body.parent(branch)
@@ -81,7 +81,7 @@ fn is_outside(body: &Body, branch: Op, value: Value) -> bool {
 }
 
 /// Returns the index of the operand that an op adds to or subtracts from `from`.
-fn amount(body: &Body, op: Op, from: Value) -> Option<usize> {
+fn amount_operand(body: &Body, op: Op, from: Value) -> Option<usize> {
     match body.kind(op) {
         OpKind::Binary(BinaryOp::Add) if body.operand(op, 1) == from => Some(0),
         OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if body.operand(op, 0) == from => Some(1),
@@ -93,7 +93,7 @@ fn amount(body: &Body, op: Op, from: Value) -> Option<usize> {
 }
 
 /// Returns the ops of an arm that compute a value, in order, if they are few and speculatable.
-fn slice(unit: &Unit, body: &Body, arm: Region, value: Value) -> Option<Vec<Op>> {
+fn amount_slice(unit: &Unit, body: &Body, arm: Region, value: Value) -> Option<Vec<Op>> {
     let mut found: Vec<Op> = Vec::new();
     let mut work = vec![value];
     while let Some(value) = work.pop() {
@@ -112,14 +112,14 @@ fn slice(unit: &Unit, body: &Body, arm: Region, value: Value) -> Option<Vec<Op>>
             found.push(op);
             work.extend(body.operands(op));
         }
-        if found.len() > OPS {
+        if found.len() > AMOUNT_OPS_MAX {
             return None;
         }
     }
     Some(body.ops_in(arm).filter(|op| found.contains(op)).collect())
 }
 
-fn apply(unit: &mut Unit, body: &mut Body, branch: Op, found: &Found) {
+fn rewrite_step(unit: &mut Unit, body: &mut Body, branch: Op, found: &ConditionalStep) {
     for &op in &found.ops {
         body.detach(op);
         body.insert_before(branch, op);

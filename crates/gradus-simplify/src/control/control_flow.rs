@@ -1,13 +1,13 @@
 //! Simplifies structured control flow: branches on constants, empty branches, merges of equal values, loops
 //! with zero or one iteration.
 
-use crate::Facts;
-use crate::scalar::constants::{integer, is_poison};
+use crate::PassContext;
+use crate::scalar::constants::{integer_splat, is_poison};
 use gradus_edit::{is_speculatable, remove_dead_defs};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Simplifies all structured ops of a body, inner ones first.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut ops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| !body.op_regions(op).is_empty())
@@ -17,13 +17,13 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     for op in ops {
         changed |= match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
-                take_known_arm(unit, body, op)
-                    || flatten(unit, body, op)
-                    || merge_equal(unit, body, op)
-                    || merge_alike(unit, body, op)
+                replace_by_known_arm(unit, body, op)
+                    || branch_to_selects(unit, body, op)
+                    || merge_equal_results(unit, body, op)
+                    || hoist_common_ops(unit, body, op)
             }
-            OpKind::For { .. } => few_runs(unit, body, op),
-            OpKind::Loop { .. } => one_run(unit, body, op),
+            OpKind::For { .. } => simplify_short_for(unit, body, op),
+            OpKind::Loop { .. } => simplify_single_loop(unit, body, op),
             _ => false,
         };
     }
@@ -37,7 +37,7 @@ fn yields(body: &Body, region: Region) -> Option<Vec<Value>> {
 }
 
 /// Moves the ops of a region, except its terminator, before `op`.
-fn unfold(body: &mut Body, region: Region, op: Op) {
+fn splice_before(body: &mut Body, region: Region, op: Op) {
     while let Some(first) = body
         .first(region)
         .filter(|&o| !body.kind(o).is_terminator())
@@ -54,9 +54,9 @@ fn replace_results(body: &mut Body, op: Op, values: &[Value]) {
 }
 
 /// Replaces a branch on a constant by the taken arm.
-pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
+pub(crate) fn replace_by_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let condition = body.operand(op, 0);
-    let Some((n, _)) = integer(unit, body, condition) else {
+    let Some((n, _)) = integer_splat(unit, body, condition) else {
         return false;
     };
     let arm = match body.kind(op) {
@@ -68,14 +68,14 @@ pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let Some(values) = yields(body, region) else {
         return false;
     };
-    unfold(body, region, op);
+    splice_before(body, region, op);
     replace_results(body, op, &values);
     body.erase(op);
     true
 }
 
 /// Replaces a branch with empty arms by selects.
-fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn branch_to_selects(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let empty = arms.iter().all(|&r| body.first(r) == body.last(r));
     if !matches!(body.kind(op), OpKind::If) || !empty {
@@ -101,7 +101,7 @@ fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Replaces a result that is equal in all arms, or equal to another result.
-fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
+fn merge_equal_results(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let all: Vec<Vec<Value>> = arms.iter().filter_map(|&r| yields(body, r)).collect();
     let mut seen: std::collections::HashMap<Vec<Value>, Value> = std::collections::HashMap::new();
@@ -131,7 +131,7 @@ fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Hoists a result that every arm computes by the same op from operands defined before the branch.
-fn merge_alike(unit: &Unit, body: &mut Body, op: Op) -> bool {
+fn hoist_common_ops(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let arms = body.op_regions(op).to_vec();
     let all: Option<Vec<Vec<Value>>> = arms.iter().map(|&r| yields(body, r)).collect();
     let Some(all) = all else {
@@ -172,9 +172,9 @@ fn merge_alike(unit: &Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Replaces a `for` with a constant trip count of zero or one.
-fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn simplify_short_for(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let runs = body.operand(op, 0);
-    let Some((n, _)) = integer(unit, body, runs).filter(|c| c.0 <= 1) else {
+    let Some((n, _)) = integer_splat(unit, body, runs).filter(|c| c.0 <= 1) else {
         return false;
     };
     let initial: Vec<Value> = body.operands(op).skip(1).collect();
@@ -195,7 +195,7 @@ fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         let Some(values) = yields(body, region) else {
             unreachable!("the region ends as it did before");
         };
-        unfold(body, region, op);
+        splice_before(body, region, op);
         replace_results(body, op, &values);
     }
     body.erase(op);
@@ -203,7 +203,7 @@ fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Replaces a `loop` whose condition is constant false.
-fn one_run(unit: &Unit, body: &mut Body, op: Op) -> bool {
+fn simplify_single_loop(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let region = body.op_regions(op)[0];
     let Some(end) = body
         .last(region)
@@ -211,7 +211,7 @@ fn one_run(unit: &Unit, body: &mut Body, op: Op) -> bool {
     else {
         return false;
     };
-    if !integer(unit, body, body.operand(end, 0)).is_some_and(|c| c.0 == 0) {
+    if !integer_splat(unit, body, body.operand(end, 0)).is_some_and(|c| c.0 == 0) {
         return false;
     }
     let initial: Vec<Value> = body.operands(op).collect();
@@ -220,7 +220,7 @@ fn one_run(unit: &Unit, body: &mut Body, op: Op) -> bool {
         body.replace_uses(param, value);
     }
     let values: Vec<Value> = body.operands(end).skip(1 + initial.len()).collect();
-    unfold(body, region, op);
+    splice_before(body, region, op);
     replace_results(body, op, &values);
     body.erase(op);
     true

@@ -6,18 +6,18 @@
 //! pass. The pass clones the ops between both branches into the arms of a single branch. Most of these ops
 //! test the same condition, hence each copy retains one arm.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Limits: ops duplicated in both arms, and ops inspected.
-const MOST_TWICE: usize = 200;
-const MOST_OPS: usize = 8000;
+const DUPLICATED_OPS_MAX: usize = 200;
+const OPS_MAX: usize = 8000;
 
 /// Merges all such branches of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let is_branch = |op: &Op| matches!(body.kind(*op), OpKind::If);
     let branches: Vec<Op> = body.walk(body.root()).filter(is_branch).collect();
     let mut changed = false;
@@ -26,8 +26,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         if body.parent(first).is_none() {
             continue;
         }
-        if let Some(all) = row(unit, body, first) {
-            join(unit, body, &all);
+        if let Some(all) = mergeable_ops(unit, body, first) {
+            merge_branches(unit, body, &all);
             changed = true;
         }
     }
@@ -36,10 +36,10 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 
 /// Returns `first`, the last branch on the same condition that frees an allocation of `first`, and all ops in
 /// between.
-fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
+fn mergeable_ops(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     let condition = body.operand(first, 0);
     body.as_const(condition).is_none().then_some(())?;
-    let blocks = made(unit, body, first);
+    let blocks = allocated_results(unit, body, first);
     let same = |op: Op| matches!(body.kind(op), OpKind::If) && body.operand(op, 0) == condition;
     let home = body.parent(first)?;
     let frees = blocks
@@ -57,7 +57,7 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
     }
     ends.retain(|op| same(*op));
     let after = std::iter::successors(Some(first), |op| body.next(*op));
-    let mut all: Vec<Op> = after.take(MOST_OPS).collect();
+    let mut all: Vec<Op> = after.take(OPS_MAX).collect();
     let end = all.iter().rposition(|op| ends.contains(op))?;
     all.truncate(end + 1);
     // Both branches must yield in each arm.
@@ -65,11 +65,11 @@ fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
         |arm: &Region| (body.last(*arm)).is_some_and(|end| matches!(body.kind(end), OpKind::Yield));
     let complete = |op: Op| body.op_regions(op).iter().all(gives);
     (complete(first) && complete(all[end])).then_some(())?;
-    (may_stand_twice(body, condition, &all)).then_some(all)
+    (can_duplicate(body, condition, &all)).then_some(all)
 }
 
 /// Returns the results of a branch that its first arm allocates.
-fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
+fn allocated_results(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
     let yes = body.op_regions(branch)[0];
     let Some(end) = body.last(yes) else {
         return Vec::new();
@@ -88,7 +88,7 @@ fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
 
 /// Returns whether the ops may be cloned, and whether few ops remain in both arms after folding the known
 /// condition.
-fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
+fn can_duplicate(body: &Body, condition: Value, all: &[Op]) -> bool {
     let (mut twice, mut seen) = (0, 0);
     let mut work: Vec<(Op, bool)> = all.iter().map(|op| (*op, true)).collect();
     while let Some((op, in_both)) = work.pop() {
@@ -99,7 +99,7 @@ fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
             kind,
             OpKind::Alloca(_) | OpKind::Foreign(_) | OpKind::Invoke(_)
         );
-        if fixed || kind.is_parallel() || twice > MOST_TWICE || seen > MOST_OPS {
+        if fixed || kind.is_parallel() || twice > DUPLICATED_OPS_MAX || seen > OPS_MAX {
             return false;
         }
         let asks = matches!(kind, OpKind::If) && body.operand(op, 0) == condition;
@@ -112,7 +112,7 @@ fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
 
 /// Moves a sequence of ops, whose first and last are branches on one condition, into the arms of a single
 /// branch.
-fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
+fn merge_branches(unit: &mut Unit, body: &mut Body, all: &[Op]) {
     let (first, last) = (all[0], all[all.len() - 1]);
     let condition = body.operand(first, 0);
     let inside: HashSet<Op> = all.iter().copied().collect();
@@ -137,7 +137,7 @@ fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
         let mut map = ValueMap::new();
         for &op in all {
             if op == first || op == last {
-                take_arm(&mut b, op, arm, &mut map);
+                clone_arm(&mut b, op, arm, &mut map);
             } else {
                 clone_op_within(op, &mut b, &mut map);
             }
@@ -156,7 +156,7 @@ fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
 }
 
 /// Clones an arm of a branch and maps the branch's results to the yielded values.
-fn take_arm(b: &mut Builder<'_>, branch: Op, arm: usize, map: &mut ValueMap) {
+fn clone_arm(b: &mut Builder<'_>, branch: Op, arm: usize, map: &mut ValueMap) {
     let region = b.body.op_regions(branch)[arm];
     clone_ops_within(region, b, map);
     let results = b.body.results(branch).to_vec();

@@ -1,16 +1,16 @@
 //! Read-only structured ops and calls, which LICM may move as a whole.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::{AccessKind, MemoryAccess, MemoryRegion};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Maximum number of ops in a read-only structured op.
-const OPS: usize = 400;
+const OPS_MAX: usize = 400;
 
 /// Returns an op and all nested ops.
-pub(crate) fn all_in(body: &Body, op: Op) -> Vec<Op> {
+pub(crate) fn with_nested_ops(body: &Body, op: Op) -> Vec<Op> {
     let mut all = vec![op];
     for &region in body.op_regions(op) {
         all.extend(body.walk(region));
@@ -32,14 +32,14 @@ pub(crate) fn only_reads(accesses: &[MemoryAccess]) -> bool {
 
 /// Returns whether a call only computes values from its arguments and from memory, without side effects, and
 /// always returns.
-pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+pub(crate) fn is_read_only_call(unit: &Unit, body: &Body, facts: &PassContext, op: Op) -> bool {
     let plain = matches!(body.kind(op), OpKind::Call(info) if info.bundles.is_empty());
     if !plain || body.results(op).is_empty() {
         return false;
     }
     let effects = facts.effects.of_call(unit, body, op);
     let accesses = facts.effects.of_op(unit, body, op);
-    let reads = match is_declared(unit, body, op) {
+    let reads = match has_declared_effects(unit, body, op) {
         true => accesses.iter().all(|a| a.kind == AccessKind::Read),
         false => !effects.calls_unknown && only_reads(&accesses),
     };
@@ -49,14 +49,14 @@ pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -
 /// Returns whether a call's callee has no body and is not a known external, hence its declaration determines
 /// the effects. A `pure` declaration is trusted: the result depends on arguments and memory only, not on
 /// state such as the thread number.
-fn is_declared(unit: &Unit, body: &Body, op: Op) -> bool {
+fn has_declared_effects(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|f| unit.functions[f].body.is_none() && unit.known(f).is_none())
 }
 
 /// Returns whether a structured op only computes values and terminates: all nested ops are pure or satisfy
 /// `reads`.
-pub(crate) fn is_quiet(unit: &Unit, body: &Body, op: Op, reads: impl Fn(Op) -> bool) -> bool {
+pub(crate) fn is_read_only(unit: &Unit, body: &Body, op: Op, reads: impl Fn(Op) -> bool) -> bool {
     let mut seen = 0;
     body.op_regions(op).iter().all(|&region| {
         body.walk(region).all(|inner| {
@@ -67,20 +67,20 @@ pub(crate) fn is_quiet(unit: &Unit, body: &Body, op: Op, reads: impl Fn(Op) -> b
                 OpKind::Call(info) => info.bundles.is_empty() && reads(inner),
                 _ => is_pure(unit, body, inner),
             };
-            plain && seen <= OPS
+            plain && seen <= OPS_MAX
         })
     })
 }
 
 /// Returns the non-constant outside values that an op and its regions use.
-pub(crate) fn used(body: &Body, op: Op) -> Vec<Value> {
+pub(crate) fn outside_values(body: &Body, op: Op) -> Vec<Value> {
     if body.op_regions(op).is_empty() {
         return body
             .operands(op)
             .filter(|&v| body.as_const(v).is_none())
             .collect();
     }
-    let all = all_in(body, op);
+    let all = with_nested_ops(body, op);
     let inside: HashSet<Region> = all
         .iter()
         .flat_map(|&o| body.op_regions(o))

@@ -21,7 +21,7 @@
 //!
 //! Runs in the simplification of bodies to differentiate; the primal program is unchanged.
 
-use crate::Facts;
+use crate::PassContext;
 use crate::scalar::dce;
 use gradus_analysis::{Alias, Clobbers, ExitClobbers};
 use gradus_edit::{
@@ -35,49 +35,49 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Maximum number of ops to recompute a value.
-const MOST_OPS: usize = 1000;
+const OPS_MAX: usize = 1000;
 /// Maximum nesting depth of such loops.
-const DEEPEST: usize = 4;
+const DEPTH_MAX: usize = 4;
 /// Sentinel iteration number: no iteration is selected.
-const NONE: i64 = -1;
+const NO_ITERATION: i64 = -1;
 
 /// Carried value that a single iteration determines.
-struct Winner {
+struct SelectedIteration {
     lp: Op,
     /// Index among the carried values.
     index: usize,
     /// Value that an iteration contributes.
-    given: Value,
+    contribution: Value,
     /// Ops of the loop's region that compute the contribution, in order.
     ops: Vec<Op>,
-    by: By,
+    selected_by: SelectedBy,
 }
 
 /// Selection of the iteration.
 #[derive(Clone, Copy)]
-enum By {
+enum SelectedBy {
     /// First or last iteration with the minimum or maximum.
-    Comparison { first: bool, greatest: bool },
+    Extremum { first: bool, greatest: bool },
     /// Iteration with the given number, if the trip count exceeds the number.
-    Number(Value),
+    Index(Value),
 }
 
 /// Returns whether a body may have such loops.
-pub fn has_winners(unit: &Unit, body: &Body) -> bool {
+pub fn has_argminmax(unit: &Unit, body: &Body) -> bool {
     !candidates(unit, body).is_empty()
 }
 
 /// Rewrites min/max results to the recomputed value of the selected iteration; returns the number of
 /// rewritten results.
-pub fn winners(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
+pub fn recompute_argminmax(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
     let mut count = 0;
-    for _ in 0..DEEPEST {
-        let found = innermost(unit, body, facts);
+    for _ in 0..DEPTH_MAX {
+        let found = innermost_candidates(unit, body, facts);
         if found.is_empty() {
             break;
         }
         for one in &found {
-            rebuild(unit, body, one);
+            rewrite_result(unit, body, one);
         }
         count += found.len();
     }
@@ -89,7 +89,7 @@ pub fn winners(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
 }
 
 /// Returns the recomputable carried values, excluding loops that contain other such loops.
-fn innermost(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Winner> {
+fn innermost_candidates(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<SelectedIteration> {
     let mut found = candidates(unit, body);
     if found.is_empty() {
         return found;
@@ -97,7 +97,7 @@ fn innermost(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Winner> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     found.retain(|one| {
-        let all = one.ops.iter().flat_map(|op| with_inner(body, *op));
+        let all = one.ops.iter().flat_map(|op| with_nested_ops(body, *op));
         let mut reads = all.flat_map(|op| clobbers.reads_of(op));
         reads.all(|read| !clobbers.clobbered_in(read, one.lp))
     });
@@ -109,18 +109,18 @@ fn innermost(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Winner> {
     found
 }
 
-fn candidates(unit: &Unit, body: &Body) -> Vec<Winner> {
+fn candidates(unit: &Unit, body: &Body) -> Vec<SelectedIteration> {
     let loops = body.walk(body.root()).filter(|op| {
         matches!(body.kind(*op), OpKind::For { .. }) && body.ops[*op].flags.has(Flags::INDEPENDENT)
     });
     let all = loops.flat_map(|lp| {
         let carried = 0..body.operand_count(lp) - 1;
-        carried.filter_map(move |index| winner(unit, body, lp, index))
+        carried.filter_map(move |index| match_candidate(unit, body, lp, index))
     });
     all.collect()
 }
 
-fn winner(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Winner> {
+fn match_candidate(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<SelectedIteration> {
     let result = body.results(lp)[index];
     let kind = unit.types.get(body.ty(result));
     let is_float = matches!(kind, Type::Float(FloatKind::F32 | FloatKind::F64));
@@ -139,21 +139,28 @@ fn winner(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Winner> {
     let next = body.operand(end, index);
     let (given, by) = match carried_value(unit, body, lp, index) {
         Some(CarriedValue::Constant) => return None,
-        Some(CarriedValue::Reduced(combines)) => combined(unit, body, combines, carried, next)?,
-        None => set_once(body, region, carried, next)?,
+        Some(CarriedValue::Reduced(combines)) => {
+            match_min_max(unit, body, combines, carried, next)?
+        }
+        None => match_single_assignment(body, region, carried, next)?,
     };
-    let ops = again(unit, body, region, given)?;
-    Some(Winner {
+    let ops = recomputable_ops(unit, body, region, given)?;
+    Some(SelectedIteration {
         lp,
         index,
-        given,
+        contribution: given,
         ops,
-        by,
+        selected_by: by,
     })
 }
 
 /// Matches `i == n ? given : carried` as the next value, if the carried value has no other use.
-fn set_once(body: &Body, region: Region, carried: Value, next: Value) -> Option<(Value, By)> {
+fn match_single_assignment(
+    body: &Body,
+    region: Region,
+    carried: Value,
+    next: Value,
+) -> Option<(Value, SelectedBy)> {
     let select = body.def_op(next)?;
     let is_here = |op: Op| body.parent(op) == Some(region);
     let is_alone = body.uses(carried).all(|used| used.op == select);
@@ -174,17 +181,17 @@ fn set_once(body: &Body, region: Region, carried: Value, next: Value) -> Option<
         .region_of(at)
         .is_some_and(|r| body.is_inside(r, region));
     (!inside && body.operand(select, kept) == carried)
-        .then(|| (body.operand(select, set), By::Number(at)))
+        .then(|| (body.operand(select, set), SelectedBy::Index(at)))
 }
 
 /// Returns the value combined with the carried value, and which of equal values is selected.
-fn combined(
+fn match_min_max(
     unit: &Unit,
     body: &Body,
     combines: ReductionKind,
     carried: Value,
     next: Value,
-) -> Option<(Value, By)> {
+) -> Option<(Value, SelectedBy)> {
     use FloatPredicate::{Oge, Ogt, Olt};
     let greatest = match combines {
         ReductionKind::By(ReduceOp::FMax) => true,
@@ -211,12 +218,12 @@ fn combined(
     };
     let given = both[usize::from(both[0] == carried)];
     both.contains(&carried).then_some(())?;
-    Some((given, By::Comparison { first, greatest }))
+    Some((given, SelectedBy::Extremum { first, greatest }))
 }
 
 /// Returns the ops of a loop's region that compute a value from the index, in order, if all can be
 /// recomputed.
-fn again(unit: &Unit, body: &Body, region: Region, value: Value) -> Option<Vec<Op>> {
+fn recomputable_ops(unit: &Unit, body: &Body, region: Region, value: Value) -> Option<Vec<Op>> {
     let params = body.region_params(region);
     let (mut open, mut wanted) = (vec![value], HashSet::new());
     while let Some(value) = open.pop() {
@@ -229,8 +236,8 @@ fn again(unit: &Unit, body: &Body, region: Region, value: Value) -> Option<Vec<O
         if body.parent(op) != Some(region) || !wanted.insert(op) {
             continue;
         }
-        for inner in with_inner(body, op) {
-            if wanted.len() > MOST_OPS || !may_be_repeated(unit, body, inner) {
+        for inner in with_nested_ops(body, op) {
+            if wanted.len() > OPS_MAX || !can_recompute(unit, body, inner) {
                 return None;
             }
             open.extend(body.operands(inner));
@@ -240,12 +247,12 @@ fn again(unit: &Unit, body: &Body, region: Region, value: Value) -> Option<Vec<O
     Some(ops.collect())
 }
 
-fn with_inner(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
+fn with_nested_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
     let inner = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
     std::iter::once(op).chain(inner)
 }
 
-fn may_be_repeated(unit: &Unit, body: &Body, op: Op) -> bool {
+fn can_recompute(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) => access.is_plain(),
         OpKind::Alloca(_) => false,
@@ -261,7 +268,7 @@ fn may_be_repeated(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// After the loop, finds the selected iteration, recomputes its value and replaces the uses of the loop's
 /// result.
-fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
+fn rewrite_result(unit: &mut Unit, body: &mut Body, found: &SelectedIteration) {
     let lp = found.lp;
     let Some(after) = body.next(lp) else {
         unreachable!("a terminator stands behind a loop");
@@ -272,8 +279,8 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(after);
-    let (nobody, which, bits) = match found.by {
-        By::Number(at) => {
+    let (nobody, which, bits) = match found.selected_by {
+        SelectedBy::Index(at) => {
             let trips = b.body.operand(lp, 0);
             // A loop without iterations has no selected iteration.
             let ty = b.body.ty(at);
@@ -281,8 +288,8 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
             let nobody = b.icmp(IntPredicate::Uge, at, trips);
             (nobody, at, None)
         }
-        By::Comparison { first, greatest } => {
-            let (nobody, which, bits) = compared(&mut b, found, [first, greatest]);
+        SelectedBy::Extremum { first, greatest } => {
+            let (nobody, which, bits) = emit_selection(&mut b, found, [first, greatest]);
             (nobody, which, b.body.def_op(bits))
         }
     };
@@ -290,7 +297,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let back = b.set_insertion_end(yes);
     b.yield_(&[initial]);
     b.set_insertion_end(no);
-    let given = once_more(&mut b, found, which);
+    let given = recompute_iteration(&mut b, found, which);
     b.yield_(&[given]);
     b.restore_insertion_point(back);
     let winner = b.body.result(choice);
@@ -302,9 +309,9 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
 
 /// Returns whether the initial value is selected, otherwise the number of the selected iteration, and the
 /// bits of the result.
-fn compared(
+fn emit_selection(
     b: &mut Builder<'_>,
-    found: &Winner,
+    found: &SelectedIteration,
     [first, greatest]: [bool; 2],
 ) -> (Value, Value, Value) {
     let result = b.body.results(found.lp)[found.index];
@@ -312,8 +319,8 @@ fn compared(
     let kind = b.unit.types.float_kind(b.body.ty(result));
     let width = b.unit.types.int(kind.map_or(64, FloatKind::bits));
     let bits = b.value(OpKind::Cast(CastOp::BitCast), &[result], width);
-    let seen = search(b, found, bits, first);
-    let none = b.i64(NONE);
+    let seen = emit_search(b, found, bits, first);
+    let none = b.i64(NO_ITERATION);
     let begin = b.cast(CastOp::BitCast, initial, width);
     let kept = b.icmp(IntPredicate::Eq, begin, bits);
     let unseen = b.icmp(IntPredicate::Eq, seen, none);
@@ -322,7 +329,7 @@ fn compared(
     let long = b.body.ty(seen);
     let (choice, yes, no) = b.if_(lost, &[long]);
     let back = b.set_insertion_end(yes);
-    let which = in_order(b, found, [first, greatest]);
+    let which = emit_serial_search(b, found, [first, greatest]);
     b.yield_(&[which]);
     b.set_insertion_end(no);
     b.yield_(&[seen]);
@@ -336,13 +343,20 @@ fn compared(
 }
 
 /// Emits a serial loop that recomputes all values and returns the selected iteration.
-fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -> Value {
+fn emit_serial_search(
+    b: &mut Builder<'_>,
+    found: &SelectedIteration,
+    [first, greatest]: [bool; 2],
+) -> Value {
     let trips = b.body.operand(found.lp, 0);
-    let (initial, none) = (b.body.operand(found.lp, 1 + found.index), b.i64(NONE));
+    let (initial, none) = (
+        b.body.operand(found.lp, 1 + found.index),
+        b.i64(NO_ITERATION),
+    );
     let (lp, region) = b.for_(trips, &[none, initial]);
     let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
-    let given = once_more(b, found, params[0]);
+    let given = recompute_iteration(b, found, params[0]);
     let predicate = match (greatest, first) {
         (true, true) => FloatPredicate::Ogt,
         (true, false) => FloatPredicate::Oge,
@@ -350,7 +364,7 @@ fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -
         (false, false) => FloatPredicate::Ole,
     };
     let better = b.fcmp(predicate, given, params[2]);
-    let number = number_of(b, params[0]);
+    let number = index_as_i64(b, params[0]);
     let next = b.select(better, number, params[1]);
     let best = b.select(better, given, params[2]);
     b.yield_(&[next, best]);
@@ -359,7 +373,7 @@ fn in_order(b: &mut Builder<'_>, found: &Winner, [first, greatest]: [bool; 2]) -
 }
 
 /// Returns a loop index as a 64-bit integer.
-fn number_of(b: &mut Builder<'_>, index: Value) -> Value {
+fn index_as_i64(b: &mut Builder<'_>, index: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(index) == long {
         true => index,
@@ -368,18 +382,23 @@ fn number_of(b: &mut Builder<'_>, index: Value) -> Value {
 }
 
 /// Returns the first or last iteration whose value has the given bits; [`NONE`] if there is none.
-fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Value {
+fn emit_search(
+    b: &mut Builder<'_>,
+    found: &SelectedIteration,
+    sought: Value,
+    first: bool,
+) -> Value {
     let trips = b.body.operand(found.lp, 0);
-    let none = b.i64(NONE);
+    let none = b.i64(NO_ITERATION);
     let (lp, region) = b.for_(trips, &[none]);
     b.body.ops[lp].flags = Flags::INDEPENDENT;
     let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
     let bits = b.body.ty(sought);
-    let given = once_more(b, found, params[0]);
+    let given = recompute_iteration(b, found, params[0]);
     let given = b.cast(CastOp::BitCast, given, bits);
     let same = b.icmp(IntPredicate::Eq, given, sought);
-    let number = number_of(b, params[0]);
+    let number = index_as_i64(b, params[0]);
     let here = b.select(same, number, none);
     let earlier = match first {
         true => IntPredicate::Ult,
@@ -393,7 +412,7 @@ fn search(b: &mut Builder<'_>, found: &Winner, sought: Value, first: bool) -> Va
 }
 
 /// Recomputes the contribution of iteration `index` at the builder's insertion point.
-fn once_more(b: &mut Builder<'_>, found: &Winner, index: Value) -> Value {
+fn recompute_iteration(b: &mut Builder<'_>, found: &SelectedIteration, index: Value) -> Value {
     let old = b.body.region_params(b.body.op_regions(found.lp)[0])[0];
     let ty = b.body.ty(old);
     let index = match b.body.ty(index) == ty {
@@ -404,5 +423,5 @@ fn once_more(b: &mut Builder<'_>, found: &Winner, index: Value) -> Value {
     for &op in &found.ops {
         clone_op_within(op, b, &mut map);
     }
-    map.get_or_same(found.given)
+    map.get_or_same(found.contribution)
 }

@@ -22,8 +22,8 @@
 //!
 //! Runs before reverse-mode differentiation, on bodies without other users.
 
-use crate::Facts;
-use crate::loops::unswitch::second_form;
+use crate::PassContext;
+use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -34,56 +34,61 @@ use gradus_ir::{
 use std::collections::{BTreeSet, HashSet};
 
 /// Minimum number of indices per iteration; with fewer, the copy is hardly shorter than the loaded values.
-const LEAST_INDICES: usize = 4;
+const INDICES_MIN: usize = 4;
 /// Limits: ops in the loop, and ops from an index array load to an index.
-const MOST_OPS: usize = 4000;
-const MOST_STEPS: usize = 16;
+const OPS_MAX: usize = 4000;
+const SLICE_OPS_MAX: usize = 16;
 /// Maximum absolute value of an index, to exclude address overflow.
-pub(crate) const FARTHEST: i64 = 1 << 40;
+pub(crate) const INDEX_ABS_MAX: i64 = 1 << 40;
 
 /// Copies arrays for loops; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    lists(unit, body, facts, true) > 0
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    copy_index_arrays(unit, body, facts, true) > 0
 }
 
 /// Runs the pass; returns the number of changed loops. `others` states whether external code may overwrite
 /// memory after the body's end while the reverse pass still requires the contents.
-pub fn lists(unit: &mut Unit, body: &mut Body, facts: &Facts, others: bool) -> usize {
+pub fn copy_index_arrays(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &PassContext,
+    others: bool,
+) -> usize {
     let loops: Vec<Op> = {
         let all = body.walk(body.root());
-        all.filter(|op| reads_through_lists(unit, body, *op))
+        all.filter(|op| is_candidate_loop(unit, body, *op))
             .collect()
     };
     let mut changed = 0;
     for lp in loops {
-        let Some(plan) = plan(unit, body, facts, lp, others) else {
+        let Some(plan) = plan_copies(unit, body, facts, lp, others) else {
             continue;
         };
-        copy(unit, body, lp, &plan);
+        version_with_copies(unit, body, lp, &plan);
         changed += 1;
     }
     changed
 }
 
 /// Returns whether a body has a loop that may read copies.
-pub fn has_lists(unit: &Unit, body: &Body) -> bool {
+pub fn has_indirect_loads(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root())
-        .any(|op| reads_through_lists(unit, body, op))
+        .any(|op| is_candidate_loop(unit, body, op))
 }
 
 /// Returns whether a loop loads floats at enough distinct loaded indices; [`plan`] checks the remaining
 /// conditions.
-fn reads_through_lists(unit: &Unit, body: &Body, lp: Op) -> bool {
+fn is_candidate_loop(unit: &Unit, body: &Body, lp: Op) -> bool {
     if !matches!(body.kind(lp), OpKind::For { .. }) {
         return false;
     }
     let inside = body.op_regions(lp)[0];
-    let fits = body.walk(inside).nth(MOST_OPS).is_none();
-    fits && !groups(unit, body, lp).is_empty()
+    let fits = body.walk(inside).nth(OPS_MAX).is_none();
+    fits && !read_groups(unit, body, lp).is_empty()
 }
 
 /// Indirect access at `base + scale · index + offset`, with a loop-invariant base.
-pub(crate) struct Spot {
+pub(crate) struct IndirectAccess {
     pub(crate) base: Value,
     pub(crate) index: Value,
     pub(crate) scale: i64,
@@ -92,7 +97,7 @@ pub(crate) struct Spot {
 }
 
 /// Accesses to one array through a set of indices.
-struct Group {
+struct AccessGroup {
     base: Value,
     scale: i64,
     indices: BTreeSet<Value>,
@@ -103,14 +108,14 @@ struct Group {
     ops: Vec<(Op, i64)>,
 }
 
-impl Group {
+impl AccessGroup {
     fn ops(&self) -> impl Iterator<Item = Op> {
         self.ops.iter().map(|(op, _)| *op)
     }
 
     /// Adds an access to its group.
-    fn file(groups: &mut Vec<Group>, spot: &Spot, op: Op) {
-        let same = |g: &&mut Group| g.base == spot.base && g.scale == spot.scale;
+    fn add_access(groups: &mut Vec<AccessGroup>, spot: &IndirectAccess, op: Op) {
+        let same = |g: &&mut AccessGroup| g.base == spot.base && g.scale == spot.scale;
         let end = spot.offset + spot.bytes;
         match groups.iter_mut().find(same) {
             Some(group) => {
@@ -119,7 +124,7 @@ impl Group {
                 group.high = group.high.max(end);
                 group.ops.push((op, spot.offset));
             }
-            None => groups.push(Group {
+            None => groups.push(AccessGroup {
                 base: spot.base,
                 scale: spot.scale,
                 indices: BTreeSet::from([spot.index]),
@@ -132,15 +137,15 @@ impl Group {
 }
 
 /// Transformation of a loop: copied groups and stored groups.
-struct Plan {
-    reads: Vec<Group>,
-    writes: Vec<Group>,
+struct CopyPlan {
+    reads: Vec<AccessGroup>,
+    writes: Vec<AccessGroup>,
 }
 
 /// Returns the arrays that each iteration reads indirectly.
-fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
+fn read_groups(unit: &Unit, body: &Body, lp: Op) -> Vec<AccessGroup> {
     let inside = body.op_regions(lp)[0];
-    let mut found: Vec<Group> = Vec::new();
+    let mut found: Vec<AccessGroup> = Vec::new();
     for op in body.ops_in(inside) {
         let OpKind::Load(access) = body.kind(op) else {
             continue;
@@ -149,23 +154,23 @@ fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
         if !access.is_plain() || !matches!(unit.types.get(ty), Type::Float(_)) {
             continue;
         }
-        if let Some(spot) = spot(unit, body, lp, body.operand(op, 0), ty) {
-            Group::file(&mut found, &spot, op);
+        if let Some(spot) = indirect_access(unit, body, lp, body.operand(op, 0), ty) {
+            AccessGroup::add_access(&mut found, &spot, op);
         }
     }
     let listed = |index: &Value| {
-        slice(unit, body, lp, *index).is_some_and(|ops| {
+        index_slice(unit, body, lp, *index).is_some_and(|ops| {
             let is_load = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
             ops.iter().any(is_load)
         })
     };
     found.retain(|group| {
-        group.indices.len() >= LEAST_INDICES
+        group.indices.len() >= INDICES_MIN
             && group.indices.iter().all(listed)
-            && is_all_numbers(unit, body, group)
-            && all_needed(body, std::slice::from_ref(group)) > 0
+            && covers_elements_as_floats(unit, body, group)
+            && required_value_count(body, std::slice::from_ref(group)) > 0
     });
-    if !pays(body, &found) {
+    if !saves_enough_values(body, &found) {
         found.clear();
     }
     found
@@ -173,7 +178,7 @@ fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
 
 /// Returns whether each element is read completely as floats of one format. Unread bytes may be pointers or
 /// integers, and copied bytes must have one type.
-fn is_all_numbers(unit: &Unit, body: &Body, group: &Group) -> bool {
+fn covers_elements_as_floats(unit: &Unit, body: &Body, group: &AccessGroup) -> bool {
     let mut types = group.ops().map(|op| body.ty(body.result(op)));
     let Some(ty) = types.next().filter(|ty| types.all(|other| other == *ty)) else {
         return false;
@@ -213,17 +218,17 @@ fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
 }
 
 /// Returns how many values the adjoint of an iteration may require from the loads of the groups.
-fn all_needed(body: &Body, groups: &[Group]) -> usize {
+fn required_value_count(body: &Body, groups: &[AccessGroup]) -> usize {
     let mut found = HashSet::new();
-    for load in groups.iter().flat_map(Group::ops) {
+    for load in groups.iter().flat_map(AccessGroup::ops) {
         needed(body, load, &mut found);
     }
     found.len()
 }
 
 /// Returns whether the adjoint would save more than half as many values as the groups load.
-fn pays(body: &Body, groups: &[Group]) -> bool {
-    2 * all_needed(body, groups) > groups.iter().flat_map(Group::ops).count()
+fn saves_enough_values(body: &Body, groups: &[AccessGroup]) -> bool {
+    2 * required_value_count(body, groups) > groups.iter().flat_map(AccessGroup::ops).count()
 }
 
 fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
@@ -233,7 +238,13 @@ fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
 }
 
 /// Decomposes the address of an access of type `ty` into an indirect access, if possible.
-pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId) -> Option<Spot> {
+pub(crate) fn indirect_access(
+    unit: &Unit,
+    body: &Body,
+    lp: Op,
+    pointer: Value,
+    ty: TypeId,
+) -> Option<IndirectAccess> {
     let bytes = i64::try_from(unit.layout.store_bytes(unit, ty)).ok()?;
     let (mut at, mut offset) = (pointer, 0i64);
     loop {
@@ -255,8 +266,8 @@ pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId)
             }
             None => {
                 let narrow = unit.types.int_bits(body.ty(index))? <= 64;
-                let near = offset.abs() < FARTHEST && scale < 1 << 16;
-                return (narrow && near && !is_inside(body, lp, base)).then_some(Spot {
+                let near = offset.abs() < INDEX_ABS_MAX && scale < 1 << 16;
+                return (narrow && near && !is_inside(body, lp, base)).then_some(IndirectAccess {
                     base,
                     index,
                     scale,
@@ -270,7 +281,7 @@ pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId)
 
 /// Returns the ops of a loop that compute an integer of an iteration, in order: arithmetic, and integer loads
 /// of the loop's own region. `None` if other ops are necessary.
-fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
+fn index_slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
     let inside = body.op_regions(lp)[0];
     let index = body.region_params(inside)[0];
     let (mut order, mut seen) = (Vec::new(), HashSet::new());
@@ -287,7 +298,7 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
         if !seen.insert(op) {
             continue;
         }
-        if seen.len() > MOST_STEPS || !may_be_done_before(unit, body, lp, op) {
+        if seen.len() > SLICE_OPS_MAX || !can_precompute(unit, body, lp, op) {
             return None;
         }
         work.push((value, true));
@@ -296,7 +307,7 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
     Some(order)
 }
 
-fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
+fn can_precompute(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
     use BinaryOp::{AShr, LShr, Shl};
     match body.kind(op) {
         OpKind::Load(access) => {
@@ -315,7 +326,13 @@ fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
 }
 
 /// Decides which arrays to copy for a loop, and which stores must be disjoint from the copies.
-fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option<Plan> {
+fn plan_copies(
+    unit: &Unit,
+    body: &Body,
+    facts: &PassContext,
+    lp: Op,
+    others: bool,
+) -> Option<CopyPlan> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let after = ExitClobbers {
         params: vec![others; body.params().len()],
@@ -332,22 +349,22 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     let first = body.first(body.op_regions(lp)[0])?;
     let is_reached = |op: Op| !stops || clobbers.always_reaches(first, op);
     let steady = |value: &Value| {
-        let ops = slice(unit, body, lp, *value).unwrap_or_default();
+        let ops = index_slice(unit, body, lp, *value).unwrap_or_default();
         let mut loads = (ops.into_iter()).filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
-        loads.all(is_reached) && is_steady(unit, body, &clobbers, lp, *value)
+        loads.all(is_reached) && is_same_before_loop(unit, body, &clobbers, lp, *value)
     };
-    let mut reads = groups(unit, body, lp);
+    let mut reads = read_groups(unit, body, lp);
     reads.retain(|group| {
         let kept = |op: Op| clobbers.fate(op).written_by.is_some() || clobbers.fate(op).after_end;
         let reached = group.ops().all(is_reached);
         reached && group.indices.iter().all(steady) && group.ops().any(kept)
     });
-    let mut writes: Vec<Group> = Vec::new();
+    let mut writes: Vec<AccessGroup> = Vec::new();
     for op in body.walk(body.op_regions(lp)[0]) {
         let destroyed: Vec<MemoryAccess> = (facts.effects.of_op(unit, body, op).into_iter())
             .filter(MemoryAccess::is_clobber)
             .collect();
-        let meets = |group: &Group| {
+        let meets = |group: &AccessGroup| {
             let reads = group.ops().flat_map(|load| clobbers.reads_of(load));
             let mut pairs = reads.flat_map(|read| destroyed.iter().map(move |w| (read, w)));
             pairs.any(|(read, write)| alias.may_alias_any_iteration(read, write))
@@ -355,30 +372,36 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
         if destroyed.is_empty() || !reads.iter().any(meets) {
             continue;
         }
-        match store_spot(unit, body, lp, op).filter(|spot| steady(&spot.index)) {
+        match indirect_store(unit, body, lp, op).filter(|spot| steady(&spot.index)) {
             Some(spot) => {
                 reads.retain(|group| group.base != spot.base || !meets(group));
-                Group::file(&mut writes, &spot, op);
+                AccessGroup::add_access(&mut writes, &spot, op);
             }
             None => reads.retain(|group| !meets(group)),
         }
     }
-    (!reads.is_empty()).then_some(Plan { reads, writes })
+    (!reads.is_empty()).then_some(CopyPlan { reads, writes })
 }
 
-fn store_spot(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Spot> {
+fn indirect_store(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<IndirectAccess> {
     match body.kind(op) {
         OpKind::Store(access) if access.is_plain() => {
             let (value, pointer) = (body.operand(op, 0), body.operand(op, 1));
-            spot(unit, body, lp, pointer, body.ty(value))
+            indirect_access(unit, body, lp, pointer, body.ty(value))
         }
         _ => None,
     }
 }
 
 /// Returns whether an integer of an iteration has the same value if computed before the loop.
-fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value) -> bool {
-    let Some(ops) = slice(unit, body, lp, value) else {
+fn is_same_before_loop(
+    unit: &Unit,
+    body: &Body,
+    clobbers: &Clobbers,
+    lp: Op,
+    value: Value,
+) -> bool {
+    let Some(ops) = index_slice(unit, body, lp, value) else {
         return false;
     };
     let mut reads = ops.iter().flat_map(|op| clobbers.reads_of(*op));
@@ -388,32 +411,32 @@ fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value
 }
 
 /// Minimum and maximum of a set of indices over all iterations.
-struct Ends {
+struct IndexRange {
     indices: BTreeSet<Value>,
     low: Value,
     high: Value,
 }
 
 /// Versions a loop: a copy of the loop reads array copies if no store of the loop overlaps the copied ranges.
-fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
+fn version_with_copies(unit: &mut Unit, body: &mut Body, lp: Op, plan: &CopyPlan) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);
-    let ends = pass_over(&mut b, lp, plan);
-    let ok = may_copy(&mut b, lp, plan, &ends);
+    let ends = emit_index_ranges(&mut b, lp, plan);
+    let ok = emit_copy_test(&mut b, lp, plan, &ends);
     let inside = b.body.op_regions(lp)[0];
     let old: Vec<Op> = b.body.walk(inside).collect();
-    let copied = second_form(&mut b, lp, ok);
+    let copied = version_loop(&mut b, lp, ok);
     let inside = b.body.op_regions(copied)[0];
     let new: Vec<Op> = b.body.walk(inside).collect();
     b.set_insertion_before(copied);
     let mut blocks = Vec::new();
     for group in &plan.reads {
-        let (block, root) = block_of(&mut b, group, ends_of(&ends, group));
+        let (block, root) = emit_copy(&mut b, group, range_of(&ends, group));
         let place = b.set_insertion_before(copied);
         for (op, load) in std::iter::zip(&old, &new) {
             if let Some((_, offset)) = group.ops.iter().find(|(read, _)| read == op) {
-                read_from(&mut b, *load, *offset, group, root);
+                redirect_load(&mut b, *load, *offset, group, root);
             }
         }
         b.restore_insertion_point(place);
@@ -422,14 +445,14 @@ fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     if let Some(next) = b.body.next(copied) {
         b.set_insertion_before(next);
     }
-    let free = function(b.unit, "free");
+    let free = declare_libc_function(b.unit, "free");
     for block in blocks {
         b.call(free, &[block]);
     }
 }
 
 /// Emits a loop that finds the minimum and maximum of all index sets.
-fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
+fn emit_index_ranges(b: &mut Builder<'_>, lp: Op, plan: &CopyPlan) -> Vec<IndexRange> {
     let mut sets: Vec<&BTreeSet<Value>> = Vec::new();
     for group in plan.reads.iter().chain(&plan.writes) {
         if !sets.contains(&&group.indices) {
@@ -449,7 +472,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let mut loaded: HashSet<Value> = HashSet::new();
     for set in &sets {
         for value in *set {
-            let Some(ops) = slice(b.unit, b.body, lp, *value) else {
+            let Some(ops) = index_slice(b.unit, b.body, lp, *value) else {
                 unreachable!("the plan has only indices that can be computed before the loop");
             };
             for op in ops {
@@ -468,7 +491,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
         let (mut low, mut high) = (params[1 + 2 * number], params[2 + 2 * number]);
         let stored = plan.writes.iter().any(|group| &group.indices == *set);
         for &index in *set {
-            let mut value = wide(b, map.get_or_same(index));
+            let mut value = sext_to_i64(b, map.get_or_same(index));
             if stored && loaded.contains(&index) {
                 // The index of an unreached store may be poison; `freeze` fixes one value.
                 let ty = b.body.ty(value);
@@ -485,7 +508,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     b.restore_insertion_point(place);
     let found = b.body.results(pass).to_vec();
     let ends = sets.into_iter().zip(found.chunks(2));
-    ends.map(|(indices, ends)| Ends {
+    ends.map(|(indices, ends)| IndexRange {
         indices: indices.clone(),
         low: ends[0],
         high: ends[1],
@@ -494,7 +517,7 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
 }
 
 /// Returns an index sign-extended to 64 bits, as in address computations.
-fn wide(b: &mut Builder<'_>, value: Value) -> Value {
+fn sext_to_i64(b: &mut Builder<'_>, value: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(value) == long {
         true => value,
@@ -502,14 +525,14 @@ fn wide(b: &mut Builder<'_>, value: Value) -> Value {
     }
 }
 
-fn ends_of<'e>(ends: &'e [Ends], group: &Group) -> &'e Ends {
-    let same = |e: &&Ends| e.indices == group.indices;
+fn range_of<'e>(ends: &'e [IndexRange], group: &AccessGroup) -> &'e IndexRange {
+    let same = |e: &&IndexRange| e.indices == group.indices;
     ends.iter().find(same).unwrap_or(&ends[0])
 }
 
 /// Emits the run-time test: the loop may read copies, and copying is profitable.
-fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Value {
-    let (least, most) = (b.i64(-FARTHEST), b.i64(FARTHEST));
+fn emit_copy_test(b: &mut Builder<'_>, lp: Op, plan: &CopyPlan, all_ends: &[IndexRange]) -> Value {
+    let (least, most) = (b.i64(-INDEX_ABS_MAX), b.i64(INDEX_ABS_MAX));
     let mut all = Vec::new();
     for one in all_ends {
         let low = b.icmp(IntPredicate::Sge, one.low, least);
@@ -523,18 +546,18 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
         false => b.cast(CastOp::ZExt, trips, long),
     };
     for group in &plan.reads {
-        let ends = ends_of(all_ends, group);
+        let ends = range_of(all_ends, group);
         let span = b.sub(ends.high, ends.low);
         let twice = b.add(span, span);
         let each = b.i64(group.indices.len() as i64);
         let reads = b.mul(trips, each);
         all.push(b.icmp(IntPredicate::Ult, twice, reads));
-        let read = stretch(b, group, ends);
+        let read = emit_touched_range(b, group, ends);
         for write in &plan.writes {
             if is_planted(Mutant::IndexCopyClobberUnchecked) {
                 continue;
             }
-            let written = stretch(b, write, ends_of(all_ends, write));
+            let written = emit_touched_range(b, write, range_of(all_ends, write));
             let before = b.icmp(IntPredicate::Ule, read.1, written.0);
             let behind = b.icmp(IntPredicate::Ule, written.1, read.0);
             all.push(b.binary(BinaryOp::Or, before, behind));
@@ -552,7 +575,7 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
 }
 
 /// Emits the offsets from the base to the first byte and to the end of a group.
-fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
+fn emit_byte_range(b: &mut Builder<'_>, group: &AccessGroup, ends: &IndexRange) -> (Value, Value) {
     let scale = b.i64(group.scale);
     let end = match is_planted(Mutant::IndirectCopyTooShort) {
         true => group.low,
@@ -565,13 +588,20 @@ fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
 }
 
 /// Emits the addresses of the first byte and of the end of a group.
-fn stretch(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
-    let (first, last) = offsets(b, group, ends);
-    (far(b, group.base, first), far(b, group.base, last))
+fn emit_touched_range(
+    b: &mut Builder<'_>,
+    group: &AccessGroup,
+    ends: &IndexRange,
+) -> (Value, Value) {
+    let (first, last) = emit_byte_range(b, group, ends);
+    (
+        address_outside_object(b, group.base, first),
+        address_outside_object(b, group.base, last),
+    )
 }
 
 /// Emits an address without `inbounds`, which may lie outside the object.
-fn far(b: &mut Builder<'_>, base: Value, bytes: Value) -> Value {
+fn address_outside_object(b: &mut Builder<'_>, base: Value, bytes: Value) -> Value {
     let address = b.byte_addr(base, bytes);
     b.set_flags(address, Flags::NONE);
     address
@@ -579,23 +609,23 @@ fn far(b: &mut Builder<'_>, base: Value, bytes: Value) -> Value {
 
 /// Emits a copy of a group's range; returns the block and the address in the block that corresponds to the
 /// base.
-fn block_of(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
-    let (first, last) = offsets(b, group, ends);
-    let from = far(b, group.base, first);
+fn emit_copy(b: &mut Builder<'_>, group: &AccessGroup, ends: &IndexRange) -> (Value, Value) {
+    let (first, last) = emit_byte_range(b, group, ends);
+    let from = address_outside_object(b, group.base, first);
     let bytes = b.sub(last, first);
-    let malloc = function(b.unit, "malloc");
+    let malloc = declare_libc_function(b.unit, "malloc");
     let call = b.call(malloc, &[bytes]);
     let block = b.body.result(call);
-    let memcpy = function(b.unit, "llvm.memcpy.p0.p0.i64");
+    let memcpy = declare_libc_function(b.unit, "llvm.memcpy.p0.p0.i64");
     let no = b.bool(false);
     b.call(memcpy, &[block, from, bytes, no]);
     let zero = b.i64(0);
     let back = b.sub(zero, first);
-    (block, far(b, block, back))
+    (block, address_outside_object(b, block, back))
 }
 
 /// Redirects a load of a group, at an offset from the address of its index, to the copy.
-fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Value) {
+fn redirect_load(b: &mut Builder<'_>, load: Op, offset: i64, group: &AccessGroup, root: Value) {
     let mut chain = Vec::new();
     let mut at = b.body.operand(load, 0);
     while at != group.base
@@ -621,7 +651,7 @@ fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Va
 }
 
 /// Declares a C library function.
-fn function(unit: &mut Unit, name: &str) -> FuncId {
+fn declare_libc_function(unit: &mut Unit, name: &str) -> FuncId {
     let (ptr, long, bit) = (unit.types.ptr(), unit.types.int(64), unit.types.int(1));
     let void = unit.types.void();
     let (result, params) = match name {

@@ -3,13 +3,13 @@
 //! Results of the ops become results of the `if`, and zero if the loop does not execute. The zeros have no
 //! effective uses and, unlike poison, are legal operands.
 
-use crate::control::read_only_regions::all_in;
+use crate::control::read_only_regions::with_nested_ops;
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Moves each op before its `for`, guarded by a nonzero trip count. `moves` lists pairs of op and `for` in
 /// program order.
-pub(crate) fn apply(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
+pub(crate) fn move_under_entry_guard(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
     let mut groups: HashMap<Op, Vec<Op>> = HashMap::new();
     let mut order = Vec::new();
     for (op, around) in moves {
@@ -20,11 +20,11 @@ pub(crate) fn apply(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
         group.push(op);
     }
     for around in order {
-        guard(unit, body, around, &groups[&around]);
+        emit_entry_guard(unit, body, around, &groups[&around]);
     }
 }
 
-fn guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
+fn emit_entry_guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[around].loc;
     b.set_insertion_before(around);
@@ -37,7 +37,7 @@ fn guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
     for &moved in group {
         b.body.detach(moved);
         b.body.append(yes, moved);
-        inside.extend(all_in(b.body, moved));
+        inside.extend(with_nested_ops(b.body, moved));
     }
     let mut given: Vec<Value> = Vec::new();
     for &moved in group {

@@ -18,7 +18,7 @@
 //!
 //! Runs only on bodies to differentiate; an executed program keeps its execution time.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, Object};
 use gradus_edit::is_pure;
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
@@ -28,28 +28,28 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// Maximum number of ops in the loop.
-const MOST_OPS: usize = 4000;
+const OPS_MAX: usize = 4000;
 /// Maximum number of ops compared for an address.
-const MOST_STEPS: usize = 64;
+const COMPARED_OPS_MAX: usize = 64;
 
 /// Reduces such loops to one iteration; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
     let mut loops: Vec<Op> = body.walk(body.root()).collect();
-    loops.retain(|lp| may_repeat(unit, body, *lp));
+    loops.retain(|lp| may_be_idempotent(unit, body, *lp));
     if loops.is_empty() {
         return false;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
-    loops.retain(|lp| begins_anew(unit, body, facts, &clobbers, *lp));
+    loops.retain(|lp| is_idempotent(unit, body, facts, &clobbers, *lp));
     for &lp in &loops {
-        once(unit, body, lp);
+        reduce_to_one_iteration(unit, body, lp);
     }
     !loops.is_empty()
 }
 
 /// Returns whether a loop has no carried values, does not use its index, and contains only supported ops.
-fn may_repeat(unit: &Unit, body: &Body, lp: Op) -> bool {
+fn may_be_idempotent(unit: &Unit, body: &Body, lp: Op) -> bool {
     if !matches!(body.kind(lp), OpKind::For { .. }) || body.ops[lp].flags.has(Flags::INDEPENDENT) {
         return false;
     }
@@ -58,11 +58,11 @@ fn may_repeat(unit: &Unit, body: &Body, lp: Op) -> bool {
     let several = body.as_int(unit, body.operand(lp, 0)).is_none_or(|n| n > 1);
     alone
         && several
-        && body.walk(inside).nth(MOST_OPS).is_none()
-        && body.walk(inside).all(|op| is_followed(unit, body, op))
+        && body.walk(inside).nth(OPS_MAX).is_none()
+        && body.walk(inside).all(|op| is_supported(unit, body, op))
 }
 
-fn is_followed(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_supported(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
@@ -96,7 +96,13 @@ fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
 }
 
 /// Returns whether no data flows between iterations through memory.
-fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp: Op) -> bool {
+fn is_idempotent(
+    unit: &Unit,
+    body: &Body,
+    facts: &PassContext,
+    clobbers: &Clobbers,
+    lp: Op,
+) -> bool {
     let (alias, inside) = (clobbers.alias, body.op_regions(lp)[0]);
     let own = |id| match alias.points_to.object(id) {
         Object::Stack(op) | Object::Heap(op) => alias.nest.contains(lp, op),
@@ -105,14 +111,15 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
     !clobbers.may_exit_in(lp)
         && body.walk(inside).all(|op| {
             let mut accesses = facts.effects.of_op(unit, body, op).into_iter();
-            is_number(unit, body, op)
+            is_arithmetic_call(unit, body, op)
                 || accesses.all(|access| match access.kind {
                     AccessKind::Write => true,
                     // Allocators read which blocks are allocated.
                     AccessKind::Read => {
                         access.ptr().is_none() && !matches!(body.kind(op), OpKind::Load(_))
                             || !clobbers.clobbered_in(&access, lp)
-                            || Reader::of(unit, body, lp, op).is_some_and(|r| r.is_written(lp))
+                            || LoopLoad::of(unit, body, lp, op)
+                                .is_some_and(|r| r.is_written_before(lp))
                     }
                     AccessKind::Free | AccessKind::Lifetime => {
                         let objects = alias.objects(&access).unwrap_or_default();
@@ -124,13 +131,13 @@ fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp:
 }
 
 /// Returns whether an op only computes a number; a possible write of `errno` is ignored.
-fn is_number(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_arithmetic_call(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(known, Some(ExternalFn::Math(_) | ExternalFn::Integer(_)))
 }
 
 /// Load in a loop iteration, with the conditions that hold at the load.
-struct Reader<'a> {
+struct LoopLoad<'a> {
     unit: &'a Unit,
     body: &'a Body,
     load: Op,
@@ -141,16 +148,16 @@ struct Reader<'a> {
 }
 
 /// Pairs of loop indices: index of a writing loop, index of the reading loop of equal trip count.
-type Pairs = Vec<(Value, Value)>;
+type IndexPairs = Vec<(Value, Value)>;
 
-impl<'a> Reader<'a> {
-    fn of(unit: &'a Unit, body: &'a Body, lp: Op, load: Op) -> Option<Reader<'a>> {
+impl<'a> LoopLoad<'a> {
+    fn of(unit: &'a Unit, body: &'a Body, lp: Op, load: Op) -> Option<LoopLoad<'a>> {
         if !matches!(body.kind(load), OpKind::Load(_)) {
             return None;
         }
         let owner = |op: &Op| body.owner(body.parent(*op)?);
         let around = std::iter::successors(owner(&load), owner).take_while(|op| *op != lp);
-        let mut reader = Reader {
+        let mut reader = LoopLoad {
             unit,
             body,
             load,
@@ -164,7 +171,7 @@ impl<'a> Reader<'a> {
                     let taken = body.parent(at) == Some(body.op_regions(op)[0]);
                     reader.known.insert(body.operand(op, 0), taken);
                 }
-                OpKind::For { .. } => reader.learn(body.operand(op, 0)),
+                OpKind::For { .. } => reader.learn_from_trip_count(body.operand(op, 0)),
                 _ => {}
             }
             at = op;
@@ -173,8 +180,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Derives conditions from an enclosing loop that executes, hence has a nonzero trip count.
-    fn learn(&mut self, mut trips: Value) {
-        while let Some((condition, [yes, no])) = self.choice(trips) {
+    fn learn_from_trip_count(&mut self, mut trips: Value) {
+        while let Some((condition, [yes, no])) = self.as_select(trips) {
             let none = |value: Value| self.body.as_int(self.unit, value) == Some(0);
             let taken = match (self.known.get(&condition), none(yes), none(no)) {
                 (Some(known), ..) => *known,
@@ -187,7 +194,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn choice(&self, value: Value) -> Option<(Value, [Value; 2])> {
+    fn as_select(&self, value: Value) -> Option<(Value, [Value; 2])> {
         let op = self.body.def_op(value)?;
         let operand = |number| self.body.operand(op, number);
         let chooses = matches!(self.body.kind(op), OpKind::Select);
@@ -195,8 +202,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a trip count with selects resolved by the conditions known at the load.
-    fn settled(&self, mut value: Value) -> Value {
-        while let Some((condition, [yes, no])) = self.choice(value) {
+    fn resolve_selects(&self, mut value: Value) -> Value {
+        while let Some((condition, [yes, no])) = self.as_select(value) {
             match self.known.get(&condition) {
                 Some(true) => value = yes,
                 Some(false) => value = no,
@@ -207,7 +214,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns whether the iteration of `lp` that contains the load certainly writes the location before.
-    fn is_written(&self, lp: Op) -> bool {
+    fn is_written_before(&self, lp: Op) -> bool {
         let inside = self.body.op_regions(lp)[0];
         let mut fors: Vec<Op> = Vec::new();
         let mut at = self.load;
@@ -217,8 +224,11 @@ impl<'a> Reader<'a> {
             };
             let before = self.body.ops_in(region).take_while(|op| *op != at);
             let before: Vec<Op> = before.collect();
-            let mut pairs = Pairs::new();
-            if before.iter().any(|op| self.writes(*op, &fors, &mut pairs)) {
+            let mut pairs = IndexPairs::new();
+            if before
+                .iter()
+                .any(|op| self.must_write(*op, &fors, &mut pairs))
+            {
                 return true;
             }
             if region == inside {
@@ -234,30 +244,32 @@ impl<'a> Reader<'a> {
 
     /// Returns whether `op` certainly writes the location that the load reads. `fors` are the loops that
     /// enclose the load but not `op`, the outermost first.
-    fn writes(&self, op: Op, fors: &[Op], pairs: &mut Pairs) -> bool {
+    fn must_write(&self, op: Op, fors: &[Op], pairs: &mut IndexPairs) -> bool {
         let body = self.body;
         let regions = body.op_regions(op);
         match body.kind(op) {
             OpKind::Store(_) => {
                 let bytes = |value| self.unit.layout.store_bytes(self.unit, body.ty(value));
                 bytes(body.operand(op, 0)) >= bytes(body.result(self.load))
-                    && self.is_same(body.operand(op, 1), body.operand(self.load, 0), pairs)
+                    && self.are_equal(body.operand(op, 1), body.operand(self.load, 0), pairs)
             }
             OpKind::If => match self.known.get(&body.operand(op, 0)) {
-                Some(taken) => self.any_writes(regions[usize::from(!taken)], fors, pairs),
-                None => regions.iter().all(|arm| self.any_writes(*arm, fors, pairs)),
+                Some(taken) => self.any_must_write(regions[usize::from(!taken)], fors, pairs),
+                None => regions
+                    .iter()
+                    .all(|arm| self.any_must_write(*arm, fors, pairs)),
             },
             OpKind::For { .. } => {
                 let Some((&other, inner)) = fors.split_first() else {
                     return false;
                 };
-                let trips = [op, other].map(|lp| self.settled(body.operand(lp, 0)));
+                let trips = [op, other].map(|lp| self.resolve_selects(body.operand(lp, 0)));
                 let index = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
-                if !self.is_same(trips[0], trips[1], pairs) {
+                if !self.are_equal(trips[0], trips[1], pairs) {
                     return false;
                 }
                 pairs.push((index(op), index(other)));
-                let found = self.any_writes(regions[0], inner, pairs);
+                let found = self.any_must_write(regions[0], inner, pairs);
                 pairs.pop();
                 found
             }
@@ -265,17 +277,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn any_writes(&self, region: Region, fors: &[Op], pairs: &mut Pairs) -> bool {
+    fn any_must_write(&self, region: Region, fors: &[Op], pairs: &mut IndexPairs) -> bool {
         let mut ops = self.body.ops_in(region);
-        ops.any(|op| self.writes(op, fors, pairs))
+        ops.any(|op| self.must_write(op, fors, pairs))
     }
 
     /// Returns whether two values are equal within an iteration, assuming equality of paired indices. A value
     /// used by both sides is equal, because its definition lies only in loops that enclose both uses.
-    fn is_same(&self, one: Value, other: Value, pairs: &Pairs) -> bool {
+    fn are_equal(&self, one: Value, other: Value, pairs: &IndexPairs) -> bool {
         let body = self.body;
         let mut work = vec![(one, other)];
-        for _ in 0..MOST_STEPS {
+        for _ in 0..COMPARED_OPS_MAX {
             let Some(pair) = work.pop() else {
                 return true;
             };
@@ -308,7 +320,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Replaces a loop by one iteration, guarded by a nonzero trip count.
-fn once(unit: &mut Unit, body: &mut Body, lp: Op) {
+fn reduce_to_one_iteration(unit: &mut Unit, body: &mut Body, lp: Op) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);

@@ -19,11 +19,11 @@
 //!
 //! All decisions refer to the unchanged body; a table records the future position of each moved op.
 
-use crate::Facts;
+use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::loops::entry_guard;
 use crate::memory::errno;
-use crate::memory::errno::{Errno, is_within};
+use crate::memory::errno::{Errno, any_position_within};
 use gradus_analysis::{AccessKind, Alias, Clobbers, ExitClobbers, MemoryAccess, MemoryRegion};
 use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
 use gradus_ir::externals::{ExternalFn, MathFn};
@@ -34,35 +34,37 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// Maximum number of loop levels that an op moves.
-const LEVELS: usize = 64;
+const LEVELS_MAX: usize = 64;
 
 /// Hoists invariant ops out of loops.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    let some_loop = body.walk(body.root()).any(|op| is_left(body.kind(op)));
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    let some_loop = body
+        .walk(body.root())
+        .any(|op| is_hoistable_from(body.kind(op)));
     if !some_loop {
         return false;
     }
-    let zeros = zeros(unit, body);
+    let zeros = trip_count_zeros(unit, body);
     let (plain, guarded) = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
-        let mut plan = Plan {
+        let mut plan = LicmPlan {
             unit,
             body,
             facts,
             clobbers: &clobbers,
             zeros,
-            sure: sure(unit, body, facts),
+            always_executes: always_executing_ops(unit, body, facts),
             errno: Errno::of(unit, body, facts, &alias),
-            writes: writes(unit, body, facts, &alias),
+            writes: write_positions(unit, body, facts, &alias),
             alias: &alias,
             moves: HashMap::new(),
             plain: Vec::new(),
             guarded: Vec::new(),
-            moved_until: 0,
+            moved_end: 0,
         };
         for op in body.walk(body.root()) {
-            plan.visit(op);
+            plan.visit_op(op);
         }
         (plan.plain, plan.guarded)
     };
@@ -71,12 +73,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         body.detach(op);
         body.insert_before(before, op);
     }
-    entry_guard::apply(unit, body, guarded);
+    entry_guard::move_under_entry_guard(unit, body, guarded);
     changed
 }
 
 /// Returns whether ops may leave loops of the kind, including parallel loops.
-fn is_left(kind: &OpKind) -> bool {
+fn is_hoistable_from(kind: &OpKind) -> bool {
     use OpKind::{For, Loop, ParFor, ShareFor};
     matches!(
         kind,
@@ -85,10 +87,12 @@ fn is_left(kind: &OpKind) -> bool {
 }
 
 /// Returns a zero of the trip count's type for every counted loop.
-fn zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
+fn trip_count_zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
     let fors: Vec<Op> = body
         .walk(body.root())
-        .filter(|&op| is_left(body.kind(op)) && !matches!(body.kind(op), OpKind::Loop { .. }))
+        .filter(|&op| {
+            is_hoistable_from(body.kind(op)) && !matches!(body.kind(op), OpKind::Loop { .. })
+        })
         .collect();
     let mut b = Builder::new(unit, body);
     let zero = |op: Op| {
@@ -98,57 +102,57 @@ fn zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
     fors.into_iter().map(zero).collect()
 }
 
-struct Plan<'a> {
+struct LicmPlan<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     clobbers: &'a Clobbers<'a>,
     alias: &'a Alias<'a>,
     zeros: HashMap<Op, Value>,
     /// For each op, whether every execution of its region reaches the op.
-    sure: Vec<bool>,
+    always_executes: Vec<bool>,
     errno: Errno,
     /// Positions of the ops that write memory, sorted.
     writes: Vec<u32>,
     /// For each moved op, the loop before which the op will stand.
-    moves: HashMap<Op, Move>,
+    moves: HashMap<Op, Destination>,
     plain: Vec<(Op, Op)>,
     guarded: Vec<(Op, Op)>,
     /// End position of the last structured op moved as a whole; nested ops stay inside.
-    moved_until: u32,
+    moved_end: u32,
 }
 
 /// Destination of a moved op.
 #[derive(Clone, Copy)]
-struct Move {
+struct Destination {
     before: Op,
     guarded: bool,
 }
 
 /// Condition for an op to leave a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Need {
+enum HoistCondition {
     /// No condition: speculatable.
-    Nothing,
+    Always,
     /// The loop must reach the op in every execution.
-    Surely,
+    MustExecute,
     /// The loop must reach the op and must not clobber the memory that the op reads.
-    Unchanged,
+    MustExecuteUnclobbered,
     /// The loop must not clobber the memory that the op reads.
-    OnlyUnchanged,
+    Unclobbered,
 }
 
-impl Plan<'_> {
-    fn visit(&mut self, op: Op) {
+impl LicmPlan<'_> {
+    fn visit_op(&mut self, op: Op) {
         let (first, last) = self.alias.nest.span(op);
-        if first <= self.moved_until {
+        if first <= self.moved_end {
             return;
         }
-        let Some(need) = self.need(op) else {
+        let Some(need) = self.hoist_condition(op) else {
             // Not an error: the op may not leave its loop.
             return;
         };
-        let used = read_only_regions::used(self.body, op);
+        let used = read_only_regions::outside_values(self.body, op);
         if let Some(to) = self.destination(op, need, &used) {
             self.moves.insert(op, to);
             match to.guarded {
@@ -156,33 +160,35 @@ impl Plan<'_> {
                 false => self.plain.push((op, to.before)),
             }
             if !self.body.op_regions(op).is_empty() {
-                self.moved_until = last;
+                self.moved_end = last;
             }
         }
     }
 
     /// Returns the outermost loop that the op may leave, if any.
-    fn destination(&self, op: Op, need: Need, used: &[Value]) -> Option<Move> {
+    fn destination(&self, op: Op, need: HoistCondition, used: &[Value]) -> Option<Destination> {
         let mut region = self.body.parent(op)?;
-        let mut sure = self.sure[op.index()];
+        let mut sure = self.always_executes[op.index()];
         let mut found = None;
-        for _ in 0..LEVELS {
-            let varies = used.iter().any(|&v| self.region_of(v) == Some(region));
+        for _ in 0..LEVELS_MAX {
+            let varies = used
+                .iter()
+                .any(|&v| self.future_region_of(v) == Some(region));
             let Some(around) = self.body.owner(region).filter(|_| !varies) else {
                 break;
             };
             match self.body.kind(around) {
-                kind if is_left(kind) => {
-                    let runs = self.runs(around);
+                kind if is_hoistable_from(kind) => {
+                    let runs = self.has_iterations(around);
                     let follows = used.iter().any(|v| self.is_guarded_at(*v, around));
-                    let plainly = !follows && self.may_leave_loop(op, need, sure && runs, around);
+                    let plainly = !follows && self.can_leave_loop(op, need, sure && runs, around);
                     if !plainly {
                         let guarded = (follows || self.is_costly(op, around))
                             && !runs
                             && !matches!(kind, OpKind::ParFor { dims: 2.., .. })
-                            && self.may_leave_loop(op, need, sure, around);
+                            && self.can_leave_loop(op, need, sure, around);
                         return match guarded {
-                            true => Some(Move {
+                            true => Some(Destination {
                                 before: around,
                                 guarded,
                             }),
@@ -190,19 +196,19 @@ impl Plan<'_> {
                         };
                     }
                     sure = sure && runs;
-                    found = Some(Move {
+                    found = Some(Destination {
                         before: around,
                         guarded: false,
                     });
                 }
                 OpKind::If | OpKind::Switch(_)
-                    if matches!(need, Need::Nothing | Need::OnlyUnchanged) =>
+                    if matches!(need, HoistCondition::Always | HoistCondition::Unclobbered) =>
                 {
                     sure = false;
                 }
                 _ => break,
             }
-            sure = sure && self.sure[around.index()];
+            sure = sure && self.always_executes[around.index()];
             match self.body.parent(around) {
                 Some(outer) => region = outer,
                 None => break,
@@ -218,7 +224,7 @@ impl Plan<'_> {
     }
 
     /// Returns the region that will define a value after all moves.
-    fn region_of(&self, value: Value) -> Option<Region> {
+    fn future_region_of(&self, value: Value) -> Option<Region> {
         let moved = self.body.def_op(value).and_then(|op| self.moves.get(&op));
         match moved {
             Some(to) => self.body.parent(to.before),
@@ -230,7 +236,7 @@ impl Plan<'_> {
     /// without writes.
     fn is_costly(&self, op: Op, around: Op) -> bool {
         match self.body.kind(op) {
-            OpKind::Load(_) => is_within(&self.writes, self.alias, around),
+            OpKind::Load(_) => any_position_within(&self.writes, self.alias, around),
             OpKind::Call(_) => {
                 let func = self.unit.callee(self.body, op);
                 match func.and_then(|func| self.unit.known(func)) {
@@ -246,30 +252,36 @@ impl Plan<'_> {
     }
 
     /// Returns the condition for the op to leave a loop; `None` if the op may never leave.
-    fn need(&self, op: Op) -> Option<Need> {
+    fn hoist_condition(&self, op: Op) -> Option<HoistCondition> {
         let kind = self.body.kind(op);
         if is_pure(self.unit, self.body, op) {
-            let free = is_speculatable(self.unit, self.body, op) && self.is_tame(op);
-            return Some(if free { Need::Nothing } else { Need::Surely });
+            let free =
+                is_speculatable(self.unit, self.body, op) && self.has_bounded_derivatives(op);
+            return Some(if free {
+                HoistCondition::Always
+            } else {
+                HoistCondition::MustExecute
+            });
         }
         match kind {
             OpKind::Load(access) if access.is_plain() => Some(
                 if is_dereferenceable(self.unit, self.facts.function, self.body, op) {
-                    Need::OnlyUnchanged
+                    HoistCondition::Unclobbered
                 } else {
-                    Need::Unchanged
+                    HoistCondition::MustExecuteUnclobbered
                 },
             ),
             OpKind::Call(_) => {
                 let quiet =
-                    read_only_regions::is_reading_call(self.unit, self.body, self.facts, op);
-                quiet.then_some(Need::Unchanged)
+                    read_only_regions::is_read_only_call(self.unit, self.body, self.facts, op);
+                quiet.then_some(HoistCondition::MustExecuteUnclobbered)
             }
             OpKind::For { .. } => {
-                let quiet = read_only_regions::is_quiet(self.unit, self.body, op, |inner| {
-                    self.only_reads(inner)
+                let quiet = read_only_regions::is_read_only(self.unit, self.body, op, |inner| {
+                    self.is_read_only_op(inner)
                 });
-                (quiet && !self.body.results(op).is_empty()).then_some(Need::Unchanged)
+                (quiet && !self.body.results(op).is_empty())
+                    .then_some(HoistCondition::MustExecuteUnclobbered)
             }
             _ => None,
         }
@@ -280,7 +292,7 @@ impl Plan<'_> {
     }
 
     /// Returns whether an op nested in a moved structured op only reads memory and always returns.
-    fn only_reads(&self, op: Op) -> bool {
+    fn is_read_only_op(&self, op: Op) -> bool {
         let comes_back = || {
             let effects = self.facts.effects.of_call(self.unit, self.body, op);
             !effects.may_throw && !effects.may_not_return && !effects.returns_fresh
@@ -289,22 +301,22 @@ impl Plan<'_> {
         (!call || comes_back()) && read_only_regions::only_reads(&self.accesses(op))
     }
 
-    fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {
+    fn can_leave_loop(&self, op: Op, need: HoistCondition, sure: bool, around: Op) -> bool {
         let unchanged = || {
-            read_only_regions::all_in(self.body, op)
+            read_only_regions::with_nested_ops(self.body, op)
                 .into_iter()
                 .all(|inner| {
                     (self.clobbers.invariant_in(inner, around)
-                        || sure && self.is_undisturbed(inner, around))
+                        || sure && self.is_unchanged_by_race_freedom(inner, around))
                         && (!errno::is_set_by(self.unit, self.body, self.facts, inner)
-                            || !self.errno.is_used_in(self.alias, around))
+                            || !self.errno.is_accessed_in(self.alias, around))
                 })
         };
         match need {
-            Need::Nothing => true,
-            Need::Surely => sure,
-            Need::Unchanged => sure && unchanged(),
-            Need::OnlyUnchanged => unchanged() || is_planted(Mutant::HoistedPastStores),
+            HoistCondition::Always => true,
+            HoistCondition::MustExecute => sure,
+            HoistCondition::MustExecuteUnclobbered => sure && unchanged(),
+            HoistCondition::Unclobbered => unchanged() || is_planted(Mutant::HoistedPastStores),
         }
     }
 
@@ -314,7 +326,7 @@ impl Plan<'_> {
     /// iteration has not written the location yet. Inaccessible memory may be protected by internal locks and
     /// must not be clobbered. Addresses that the loop stores to are excluded: the program has a race with two or
     /// more threads, but a defined result with one thread.
-    fn is_undisturbed(&self, op: Op, around: Op) -> bool {
+    fn is_unchanged_by_race_freedom(&self, op: Op, around: Op) -> bool {
         let stays = |access: &MemoryAccess| match access.place {
             // An `errno` value that the op only writes is no input.
             MemoryRegion::Errno if access.kind == AccessKind::Write => true,
@@ -344,7 +356,7 @@ impl Plan<'_> {
     }
 
     /// Returns whether a loop has at least one iteration.
-    fn runs(&self, op: Op) -> bool {
+    fn has_iterations(&self, op: Op) -> bool {
         match (
             self.body.kind(op),
             self.zeros.get(&op),
@@ -352,7 +364,7 @@ impl Plan<'_> {
         ) {
             (OpKind::Loop { .. }, ..) => true,
             (OpKind::ParFor { dims: 2.., .. }, ..) => false,
-            (kind, Some(&zero), Some(region)) if is_left(kind) => {
+            (kind, Some(&zero), Some(region)) if is_hoistable_from(kind) => {
                 let trips = self.body.operand(op, 0);
                 holds_at(self.unit, self.body, region, IntPredicate::Ne, trips, zero)
             }
@@ -361,7 +373,7 @@ impl Plan<'_> {
     }
 
     /// Returns whether all partial derivatives of a pure op are bounded.
-    fn is_tame(&self, op: Op) -> bool {
+    fn has_bounded_derivatives(&self, op: Op) -> bool {
         use BinaryOp::{FAdd, FSub};
         let float = |v: &Value| self.unit.types.float_kind(self.body.ty(*v)).is_some();
         match self.body.kind(op) {
@@ -406,7 +418,7 @@ fn is_cheap(math: MathFn) -> bool {
 
 /// Returns for every op whether each execution of its region reaches the op: no earlier op of the region may
 /// exit, throw or loop forever.
-fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
+fn always_executing_ops(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<bool> {
     let ops: Vec<Op> = body.walk(body.root()).collect();
     let mut leaves = vec![false; body.ops.len()];
     for &op in ops.iter().rev() {
@@ -436,18 +448,18 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
 }
 
 /// Returns the sorted positions of the ops that write program-visible memory.
-fn writes(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
-    places(unit, body, facts, alias, |a| {
+fn write_positions(unit: &Unit, body: &Body, facts: &PassContext, alias: &Alias) -> Vec<u32> {
+    access_positions(unit, body, facts, alias, |a| {
         a.kind == AccessKind::Write
             && !matches!(a.place, MemoryRegion::Errno | MemoryRegion::Inaccessible)
     })
 }
 
 /// Returns the sorted positions of the ops with a matching access.
-fn places(
+fn access_positions(
     unit: &Unit,
     body: &Body,
-    facts: &Facts,
+    facts: &PassContext,
     alias: &Alias,
     wanted: impl Fn(&MemoryAccess) -> bool,
 ) -> Vec<u32> {

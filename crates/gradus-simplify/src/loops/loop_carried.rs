@@ -7,15 +7,15 @@
 //! The initial value of a sum of squares changes from 0 to −0. A square is never −0, hence the first sum is
 //! unchanged. LLVM removes an addition of −0 after unrolling, but not an addition of 0.
 
-use crate::Facts;
-use crate::scalar::constants::{float_bits, integer, is_poison, number};
+use crate::PassContext;
+use crate::scalar::constants::{float_constant, float_splat, integer_splat, is_poison};
 use gradus_edit::is_always_one_of;
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
 /// Simplifies the carried values of all loops of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut ops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }))
@@ -23,26 +23,33 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     ops.reverse();
     let mut changed = false;
     for op in ops {
-        let Some(parts) = Parts::of(body, op) else {
+        let Some(parts) = CarriedLayout::of(body, op) else {
             continue;
         };
-        changed |= unchanging(body, op, &parts);
-        changed |= twins(unit, body, op, &parts);
-        changed |= results_from_outside(body, op, &parts);
-        changed |= squares(unit, body, op, &parts);
+        changed |= replace_constant_carried(body, op, &parts);
+        changed |= merge_twins(unit, body, op, &parts);
+        changed |= replace_outside_results(body, op, &parts);
+        changed |= negate_zero_of_square_sums(unit, body, op, &parts);
     }
     changed
 }
 
 /// Changes the initial value of sums of squares to −0 in loops with at least one iteration.
-fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
-    let runs = parts.gives_carried
-        && integer(unit, body, body.operand(op, 0)).is_some_and(|(trips, _)| trips > 0);
+fn negate_zero_of_square_sums(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    parts: &CarriedLayout,
+) -> bool {
+    let runs = parts.results_are_carried
+        && integer_splat(unit, body, body.operand(op, 0)).is_some_and(|(trips, _)| trips > 0);
     let mut changed = false;
     for k in 0..parts.count {
         let initial = parts.initial(body, op, k);
-        let is_zero = number(unit, body, initial).is_some_and(|n| n.to_bits() == 0);
-        if !runs || !is_zero || !adds_square(unit, body, parts.param(body, k), parts.next(body, k))
+        let is_zero = float_splat(unit, body, initial).is_some_and(|n| n.to_bits() == 0);
+        if !runs
+            || !is_zero
+            || !adds_square_to(unit, body, parts.param(body, k), parts.next(body, k))
         {
             continue;
         }
@@ -54,7 +61,7 @@ fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
         };
         let b = &mut Builder::new(unit, body);
         b.set_insertion_before(op);
-        if let Some(begin) = float_bits(b, ty, sign) {
+        if let Some(begin) = float_constant(b, ty, sign) {
             b.body.set_operand(op, parts.first_operand + k, begin);
             changed = true;
         }
@@ -63,7 +70,7 @@ fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
 }
 
 /// Returns whether `next` adds a square to `sum`, and `sum` has no other use.
-fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
+fn adds_square_to(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     let Some(op) = body.def_op(next) else {
         return false;
     };
@@ -90,7 +97,7 @@ fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
 }
 
 /// Positions of a loop's carried values among its operands, region parameters and terminator operands.
-struct Parts {
+struct CarriedLayout {
     region: Region,
     end: Op,
     count: usize,
@@ -98,32 +105,32 @@ struct Parts {
     first_param: usize,
     first_next: usize,
     /// True if the loop's results are the final carried values.
-    gives_carried: bool,
+    results_are_carried: bool,
 }
 
-impl Parts {
-    fn of(body: &Body, op: Op) -> Option<Parts> {
+impl CarriedLayout {
+    fn of(body: &Body, op: Op) -> Option<CarriedLayout> {
         let region = body.op_regions(op)[0];
         let end = body.last(region)?;
         let operands = body.operand_count(op);
         match (body.kind(op), body.kind(end)) {
-            (OpKind::For { .. }, OpKind::Yield) => Some(Parts {
+            (OpKind::For { .. }, OpKind::Yield) => Some(CarriedLayout {
                 region,
                 end,
                 count: operands - 1,
                 first_operand: 1,
                 first_param: 1,
                 first_next: 0,
-                gives_carried: true,
+                results_are_carried: true,
             }),
-            (OpKind::Loop { .. }, OpKind::Repeat) => Some(Parts {
+            (OpKind::Loop { .. }, OpKind::Repeat) => Some(CarriedLayout {
                 region,
                 end,
                 count: operands,
                 first_operand: 0,
                 first_param: 0,
                 first_next: 1,
-                gives_carried: false,
+                results_are_carried: false,
             }),
             _ => None,
         }
@@ -139,19 +146,19 @@ impl Parts {
     }
 }
 
-fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
+fn replace_constant_carried(body: &mut Body, op: Op, parts: &CarriedLayout) -> bool {
     let mut changed = false;
     for k in 0..parts.count {
         let (initial, param) = (parts.initial(body, op, k), parts.param(body, k));
-        let used =
-            body.has_uses(param) || (parts.gives_carried && body.has_uses(body.results(op)[k]));
+        let used = body.has_uses(param)
+            || (parts.results_are_carried && body.has_uses(body.results(op)[k]));
         let next = parts.next(body, k);
         let trivial = next == param && !used;
         if trivial || !used || !is_always_one_of(body, next, vec![initial, param]) {
             continue;
         }
         body.replace_uses(param, initial);
-        if parts.gives_carried {
+        if parts.results_are_carried {
             let result = body.results(op)[k];
             body.replace_uses(result, initial);
         }
@@ -161,7 +168,7 @@ fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
 }
 
 /// Merges carried values with equal next values and equal initial values; a poison initial value matches any.
-fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
+fn merge_twins(unit: &Unit, body: &mut Body, op: Op, parts: &CarriedLayout) -> bool {
     let mut seen: HashMap<Value, Vec<usize>> = HashMap::new();
     let mut changed = false;
     for k in 0..parts.count {
@@ -186,7 +193,7 @@ fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
         let (old, new) = (parts.param(body, gone), parts.param(body, kept));
         changed |= body.has_uses(old);
         body.replace_uses(old, new);
-        if parts.gives_carried {
+        if parts.results_are_carried {
             let (old, new) = (body.results(op)[gone], body.results(op)[kept]);
             changed |= body.has_uses(old);
             body.replace_uses(old, new);
@@ -196,8 +203,8 @@ fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
 }
 
 /// Replaces results of a `loop` that are outside values or duplicates.
-fn results_from_outside(body: &mut Body, op: Op, parts: &Parts) -> bool {
-    if parts.gives_carried {
+fn replace_outside_results(body: &mut Body, op: Op, parts: &CarriedLayout) -> bool {
+    if parts.results_are_carried {
         return false;
     }
     let mut seen: HashMap<Value, Value> = HashMap::new();

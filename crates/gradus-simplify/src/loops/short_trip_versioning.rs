@@ -13,77 +13,82 @@
 //!
 //! Runs after differentiation and after loop reversal.
 
-use crate::Facts;
-use crate::loops::unswitch::second_form;
+use crate::PassContext;
+use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, affine};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{Body, Builder, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 
 /// Trip counts below the limit are short: both versions break even at 16 to 24.
-const SHORT: i64 = 16;
+const TRIPS_SHORT: i64 = 16;
 /// Size of the shortest vectors.
 const VECTOR_BYTES: i64 = 16;
 /// Maximum number of ops in the loop.
-const OPS: usize = 32;
+const OPS_MAX: usize = 32;
 
 /// Versions such loops of a body; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    short_rows(unit, body, facts) > 0
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    version_short_loops(unit, body, facts) > 0
 }
 
 /// Runs the pass; returns the number of versioned loops.
-pub fn short_rows(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
-    let mut rows = updates(unit, body);
+pub fn version_short_loops(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
+    let mut rows = update_loops(unit, body);
     if rows.is_empty() {
         return 0;
     }
     {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        rows.retain(|row| meets_next(&alias, row));
+        rows.retain(|row| overlaps_next_iteration(&alias, row));
     }
     for row in &rows {
-        choose(unit, body, row.inner);
+        emit_version(unit, body, row.inner);
     }
     rows.len()
 }
 
 /// Returns whether a body has a loop that updates floats in memory.
-pub fn updates_rows(unit: &Unit, body: &Body) -> bool {
-    !updates(unit, body).is_empty()
+pub fn has_update_loops(unit: &Unit, body: &Body) -> bool {
+    !update_loops(unit, body).is_empty()
 }
 
 /// Loop that updates floats in memory.
-struct Row {
+struct UpdateLoop {
     inner: Op,
     /// Updated addresses, each with the element size in bytes.
-    places: Vec<(Value, i64)>,
+    addresses: Vec<(Value, i64)>,
 }
 
-fn updates(unit: &Unit, body: &Body) -> Vec<Row> {
+fn update_loops(unit: &Unit, body: &Body) -> Vec<UpdateLoop> {
     let loops = body.walk(body.root());
-    loops.filter_map(|op| row(unit, body, op)).collect()
+    loops
+        .filter_map(|op| match_update_loop(unit, body, op))
+        .collect()
 }
 
-fn row(unit: &Unit, body: &Body, inner: Op) -> Option<Row> {
+fn match_update_loop(unit: &Unit, body: &Body, inner: Op) -> Option<UpdateLoop> {
     if !matches!(body.kind(inner), OpKind::For { trip_max: None }) {
         return None;
     }
     let trips = body.operand(inner, 0);
     let flags = body.ops[inner].flags;
     let settled = flags.has(Flags::INDEPENDENT) || flags.has(Flags::NO_VECTORIZE);
-    let wide = unit.types.int_bits(body.ty(trips))? > SHORT.ilog2();
+    let wide = unit.types.int_bits(body.ty(trips))? > TRIPS_SHORT.ilog2();
     let carries = !body.results(inner).is_empty();
     if settled || carries || !wide || body.as_int(unit, trips).is_some() {
         return None;
     }
     let region = body.op_regions(inner)[0];
     let mut ops = body.ops_in(region).enumerate();
-    let plain = ops.all(|(number, op)| number < OPS && may_be_a_vector(unit, body, op));
-    let places = plain.then(|| places(unit, body, region))?;
-    (!places.is_empty()).then_some(Row { inner, places })
+    let plain = ops.all(|(number, op)| number < OPS_MAX && is_vectorizable(unit, body, op));
+    let places = plain.then(|| updated_addresses(unit, body, region))?;
+    (!places.is_empty()).then_some(UpdateLoop {
+        inner,
+        addresses: places,
+    })
 }
 
-fn may_be_a_vector(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_vectorizable(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::Yield => true,
@@ -96,7 +101,7 @@ fn may_be_a_vector(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the addresses that a region both loads and stores as floats, with the element size in bytes.
-fn places(unit: &Unit, body: &Body, region: Region) -> Vec<(Value, i64)> {
+fn updated_addresses(unit: &Unit, body: &Body, region: Region) -> Vec<(Value, i64)> {
     let loads = |ptr: Value| {
         let mut ops = body.ops_in(region);
         ops.any(|op| matches!(body.kind(op), OpKind::Load(_)) && body.operand(op, 0) == ptr)
@@ -115,33 +120,33 @@ fn places(unit: &Unit, body: &Body, region: Region) -> Vec<(Value, i64)> {
 
 /// Returns whether the next iteration of the enclosing loop updates overlapping elements at a different
 /// vector offset.
-fn meets_next(alias: &Alias<'_>, row: &Row) -> bool {
+fn overlaps_next_iteration(alias: &Alias<'_>, row: &UpdateLoop) -> bool {
     let Some(outer) = alias.nest.enclosing_loop(row.inner) else {
         return false;
     };
-    row.places.iter().any(|&(ptr, bytes)| {
+    row.addresses.iter().any(|&(ptr, bytes)| {
         let form = affine(alias, ptr, Some(outer));
         let steps = form.and_then(|form| {
             let step = form.constant_step(row.inner)?;
             Some((step, form.constant_step(outer)?))
         });
         steps.is_some_and(|(step, shift)| {
-            let overlap = shift.abs() < SHORT * bytes;
+            let overlap = shift.abs() < TRIPS_SHORT * bytes;
             step.abs() == bytes && overlap && shift % VECTOR_BYTES != 0
         })
     })
 }
 
 /// Versions a loop: a copy marked as scalar runs if the trip count is small.
-fn choose(unit: &mut Unit, body: &mut Body, inner: Op) {
+fn emit_version(unit: &mut Unit, body: &mut Body, inner: Op) {
     let trips = body.operand(inner, 0);
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[inner].loc;
     b.set_insertion_before(inner);
     let ty = b.body.ty(trips);
-    let short = b.int(ty, i128::from(SHORT));
+    let short = b.int(ty, i128::from(TRIPS_SHORT));
     let few = b.icmp(IntPredicate::Ult, trips, short);
-    let copy = second_form(&mut b, inner, few);
+    let copy = version_loop(&mut b, inner, few);
     let flags = body.ops[copy].flags;
     body.ops[copy].flags = flags.with(Flags::NO_VECTORIZE);
 }

@@ -14,37 +14,37 @@
 //! Source: unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted
 //! variables*, 1990), restricted to sums.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::Alias;
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Log2 of the number of interleaved iterations.
-const LOG_SIDE: u32 = 2;
-const SIDE: u32 = 1 << LOG_SIDE;
+const INTERLEAVED_LOG2: u32 = 2;
+const INTERLEAVED: u32 = 1 << INTERLEAVED_LOG2;
 /// Limits: sums and ops of an inner loop, and ops of the outer loop. Registers and code size are bounded.
-const SUMS: usize = 2;
-const INNER_OPS: usize = 16;
-const OUTER_OPS: usize = 40;
+const SUMS_MAX: usize = 2;
+const INNER_OPS_MAX: usize = 16;
+const OUTER_OPS_MAX: usize = 40;
 /// Loops with a trip count known not to exceed the limit are unchanged.
-const RUNS: u64 = 2 * SIDE as u64;
+const SHORT_TRIPS_MAX: u64 = 2 * INTERLEAVED as u64;
 
 /// Interleaves loops if profitable; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    jam(unit, body, facts) > 0
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    unroll_and_jam(unit, body, facts) > 0
 }
 
 /// Interleaves loops if profitable; returns their number.
-pub fn jam(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
-    let nests = waiting_sums(unit, body);
+pub fn unroll_and_jam(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
+    let nests = serial_reduction_nests(unit, body);
     if nests.is_empty() {
         return 0;
     }
     let nests: Vec<Nest> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let mut nests = nests;
-        nests.retain(|nest| may_be_interleaved(&alias, facts, nest));
+        nests.retain(|nest| may_interleave(&alias, facts, nest));
         nests
     };
     for nest in &nests {
@@ -54,8 +54,8 @@ pub fn jam(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
 }
 
 /// Returns whether a body has a candidate nest.
-pub fn waits(unit: &Unit, body: &Body) -> bool {
-    !waiting_sums(unit, body).is_empty()
+pub fn has_serial_reduction_nest(unit: &Unit, body: &Body) -> bool {
+    !serial_reduction_nests(unit, body).is_empty()
 }
 
 /// Outer loop with its single inner loop.
@@ -65,15 +65,16 @@ struct Nest {
 }
 
 /// Returns the candidate nests.
-fn waiting_sums(unit: &Unit, body: &Body) -> Vec<Nest> {
+fn serial_reduction_nests(unit: &Unit, body: &Body) -> Vec<Nest> {
     let loops = body.walk(body.root());
-    loops.filter_map(|op| nest(unit, body, op)).collect()
+    loops.filter_map(|op| match_nest(unit, body, op)).collect()
 }
 
-fn nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
-    let region = long_for(unit, body, outer)?;
+fn match_nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
+    let region = long_for_region(unit, body, outer)?;
     let independent = body.ops[outer].flags.has(Flags::INDEPENDENT);
-    if independent || !body.results(outer).is_empty() || body.ops_in(region).count() > OUTER_OPS {
+    if independent || !body.results(outer).is_empty() || body.ops_in(region).count() > OUTER_OPS_MAX
+    {
         return None;
     }
     let mut inner = None;
@@ -89,26 +90,26 @@ fn nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
     let inner = inner?;
     let trips = body.operand(inner, 0);
     let varies = |v: Value| (body.region_of(v)).is_some_and(|home| body.is_inside(home, region));
-    (sums_wait(unit, body, inner)? && !varies(trips)).then_some(Nest { outer, inner })
+    (has_only_serial_sums(unit, body, inner)? && !varies(trips)).then_some(Nest { outer, inner })
 }
 
 /// Returns the region of a `for` that may have many iterations.
-fn long_for(unit: &Unit, body: &Body, op: Op) -> Option<Region> {
+fn long_for_region(unit: &Unit, body: &Body, op: Op) -> Option<Region> {
     let OpKind::For { trip_max } = body.kind(op) else {
         return None;
     };
     let trips = body.operand(op, 0);
     let known = body.as_int(unit, trips).map(|n| n as u64);
-    let wide = unit.types.int_bits(body.ty(trips))? > LOG_SIDE;
-    let few = (*trip_max).or(known).is_some_and(|n| n <= RUNS);
+    let wide = unit.types.int_bits(body.ty(trips))? > INTERLEAVED_LOG2;
+    let few = (*trip_max).or(known).is_some_and(|n| n <= SHORT_TRIPS_MAX);
     (wide && !few).then(|| body.op_regions(op)[0])
 }
 
 /// Returns whether a loop contains only serial floating-point sums.
-fn sums_wait(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
-    let region = long_for(unit, body, inner)?;
+fn has_only_serial_sums(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
+    let region = long_for_region(unit, body, inner)?;
     let sums = &body.region_params(region)[1..];
-    if sums.is_empty() || sums.len() > SUMS || body.ops_in(region).count() > INNER_OPS {
+    if sums.is_empty() || sums.len() > SUMS_MAX || body.ops_in(region).count() > INNER_OPS_MAX {
         return None;
     }
     let plain = body.ops_in(region).all(|op| match body.kind(op) {
@@ -117,12 +118,12 @@ fn sums_wait(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
         _ => gradus_edit::is_pure(unit, body, op),
     });
     let next: Vec<Value> = body.operands(body.last(region)?).collect();
-    let waits = |(sum, next): (&Value, &Value)| is_sum(unit, body, *sum, *next);
+    let waits = |(sum, next): (&Value, &Value)| is_serial_sum(unit, body, *sum, *next);
     Some(plain && sums.iter().zip(&next).all(waits))
 }
 
 /// Returns whether a carried value is a sum in program order.
-fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
+fn is_serial_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
     let Some(op) = body.def_op(next) else {
         return false;
     };
@@ -140,7 +141,7 @@ fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
 }
 
 /// Returns whether no write after the inner loop aliases an earlier read of any iteration.
-fn may_be_interleaved(alias: &Alias<'_>, facts: &Facts, nest: &Nest) -> bool {
+fn may_interleave(alias: &Alias<'_>, facts: &PassContext, nest: &Nest) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let frame = alias.nest.enclosing_loop(nest.outer);
     let region = body.op_regions(nest.outer)[0];
@@ -170,11 +171,11 @@ fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     b.set_insertion_before(outer);
     let trips = b.body.operand(outer, 0);
     let ty = b.body.ty(trips);
-    let shift = b.int(ty, i128::from(LOG_SIDE));
+    let shift = b.int(ty, i128::from(INTERLEAVED_LOG2));
     let blocks = b.binary(BinaryOp::LShr, trips, shift);
     let (_, block) = b.for_(blocks, &[]);
     let before = b.set_insertion_end(block);
-    block_of_iterations(&mut b, block, outer, inner);
+    emit_block(&mut b, block, outer, inner);
     b.yield_(&[]);
     b.restore_insertion_point(before);
     let done = b.binary(BinaryOp::Shl, blocks, shift);
@@ -191,22 +192,22 @@ fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     }
     b.body.set_operand(outer, 0, rest);
     b.body.ops[outer].kind = OpKind::For {
-        trip_max: Some(u64::from(SIDE) - 1),
+        trip_max: Some(u64::from(INTERLEAVED) - 1),
     };
 }
 
 /// Emits one block: the ops before the sums for each iteration, the jammed inner loop, the ops after the
 /// sums.
-fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op) {
+fn emit_block(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op) {
     let region = b.body.op_regions(outer)[0];
     let index = b.body.region_params(region)[0];
     let ops: Vec<Op> = b.body.ops_in(region).collect();
     let at = ops.iter().position(|op| *op == inner).unwrap_or(ops.len());
     let (number, ty) = (b.body.region_params(block)[0], b.body.ty(index));
-    let shift = b.int(ty, i128::from(LOG_SIDE));
+    let shift = b.int(ty, i128::from(INTERLEAVED_LOG2));
     let first = b.binary(BinaryOp::Shl, number, shift);
     let mut maps: Vec<ValueMap> = Vec::new();
-    for k in 0..SIDE {
+    for k in 0..INTERLEAVED {
         let k = b.int(ty, i128::from(k));
         let own = b.add(first, k);
         let mut map = ValueMap::zip(&[index], &[own]);
@@ -215,7 +216,7 @@ fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op)
         }
         maps.push(map);
     }
-    sums_side_by_side(b, inner, &mut maps);
+    emit_jammed_loop(b, inner, &mut maps);
     for map in &mut maps {
         for &op in ops[at..].iter().skip(1) {
             if !b.body.kind(op).is_terminator() {
@@ -226,7 +227,7 @@ fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op)
 }
 
 /// Emits one inner loop for the sums of all iterations and maps the old results in `maps`.
-fn sums_side_by_side(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
+fn emit_jammed_loop(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
     let region = b.body.op_regions(inner)[0];
     let params = b.body.region_params(region).to_vec();
     let trips = b.body.operand(inner, 0);

@@ -5,22 +5,22 @@
 //! original loop. The loop without comparisons can be vectorised and converted by scatter-to-gather. One
 //! condition covers all comparisons of a loop, hence the code size only doubles.
 
-use crate::Facts;
-use crate::control::control_flow::take_known_arm;
+use crate::PassContext;
+use crate::control::control_flow::replace_by_known_arm;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind, Unit, Value};
 
 /// Maximum number of ops in the loop.
-const MOST_OPS: usize = 400;
+const OPS_MAX: usize = 400;
 
 /// Unswitches all such loops of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     unswitch_all(unit, body) > 0
 }
 
 /// Runs the pass; returns the number of unswitched loops.
 pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
-    let is_short = |body: &Body, op: Op| all_in(body, op).nth(MOST_OPS).is_none();
+    let is_short = |body: &Body, op: Op| nested_ops(body, op).nth(OPS_MAX).is_none();
     let mut independent: Vec<Op> = Vec::new();
     for op in body.walk(body.root()) {
         let inside = |around: &Op| is_within(body, *around, op);
@@ -28,15 +28,19 @@ pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
             independent.push(op);
         }
     }
-    independent.retain(|op| unswitch(unit, body, *op));
+    independent.retain(|op| unswitch_loop(unit, body, *op));
     let is_innermost = |op: &Op| {
         is_loop(body, *op)
-            && !all_in(body, *op).take(MOST_OPS).any(|op| is_loop(body, op))
+            && !nested_ops(body, *op)
+                .take(OPS_MAX)
+                .any(|op| is_loop(body, op))
             && is_short(body, *op)
             && !independent.iter().any(|done| is_within(body, *done, *op))
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(is_innermost).collect();
-    let chosen = loops.into_iter().filter(|op| unswitch(unit, body, *op));
+    let chosen = loops
+        .into_iter()
+        .filter(|op| unswitch_loop(unit, body, *op));
     independent.len() + chosen.count()
 }
 
@@ -55,14 +59,14 @@ fn is_within(body: &Body, around: Op, op: Op) -> bool {
 }
 
 /// Returns the ops nested in an op's regions.
-fn all_in(body: &Body, op: Op) -> impl Iterator<Item = Op> {
+fn nested_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> {
     let regions = body.op_regions(op).iter();
     regions.flat_map(|region| body.walk(*region))
 }
 
 /// Returns the pointers that an `if` in a loop compares, if both are defined before the loop and the arm for
 /// equality is empty.
-fn asked(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value, Value)> {
+fn compared_pointers(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value, Value)> {
     if !matches!(body.kind(op), OpKind::If) {
         return None;
     }
@@ -82,15 +86,15 @@ fn asked(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value, Value)> {
     (idle && pointers && before(pair.0) && before(pair.1)).then_some(pair)
 }
 
-fn questions(unit: &Unit, body: &Body, lp: Op) -> Vec<(Op, (Value, Value))> {
-    all_in(body, lp)
-        .filter_map(|op| Some((op, asked(unit, body, lp, op)?)))
+fn pointer_comparisons(unit: &Unit, body: &Body, lp: Op) -> Vec<(Op, (Value, Value))> {
+    nested_ops(body, lp)
+        .filter_map(|op| Some((op, compared_pointers(unit, body, lp, op)?)))
         .collect()
 }
 
-fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
+fn unswitch_loop(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
     let mut pairs: Vec<(Value, Value)> = Vec::new();
-    for (_, pair) in questions(unit, body, lp) {
+    for (_, pair) in pointer_comparisons(unit, body, lp) {
         if !pairs.contains(&pair) {
             pairs.push(pair);
         }
@@ -106,18 +110,18 @@ fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
         let differ = builder.icmp(IntPredicate::Ne, a, b);
         none = builder.binary(BinaryOp::And, none, differ);
     }
-    let plain = second_form(&mut builder, lp, none);
-    for (op, _) in questions(unit, body, plain) {
+    let plain = version_loop(&mut builder, lp, none);
+    for (op, _) in pointer_comparisons(unit, body, plain) {
         let truth = Builder::new(unit, body).bool(true);
         body.set_operand(op, 0, truth);
-        take_known_arm(unit, body, op);
+        replace_by_known_arm(unit, body, op);
     }
     true
 }
 
 /// Versions a loop at the builder's insertion point: emits an `if` on `condition` with a copy of the loop in
 /// the true arm and the loop in the false arm. Returns the copy.
-pub(crate) fn second_form(b: &mut Builder<'_>, lp: Op, condition: Value) -> Op {
+pub(crate) fn version_loop(b: &mut Builder<'_>, lp: Op, condition: Value) -> Op {
     let results = b.body.results(lp).to_vec();
     let types: Vec<_> = results.iter().map(|v| b.body.ty(*v)).collect();
     let (choice, yes, no) = b.if_(condition, &types);

@@ -6,7 +6,7 @@
 //! be compared with null, because an unused allocation may be assumed to succeed. A parallel loop with no
 //! other stores becomes empty, hence dead.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_edit::{is_removable, remove_dead_defs};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -14,18 +14,18 @@ use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, V
 use std::collections::HashSet;
 
 /// Maximum number of values inspected to follow loaded values.
-const OPS: usize = 4096;
+const VALUES_MAX: usize = 4096;
 
 /// Erases memory that no op reads, and its stores.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let made: Vec<Op> = body
         .walk(body.root())
-        .filter(|&op| is_made(unit, body, op))
+        .filter(|&op| is_removable_allocation(unit, body, op))
         .collect();
     let mut changed = false;
     // Reverse order, because values stored to one block may be the only uses of an earlier block.
     for op in made.into_iter().rev() {
-        if let Some(users) = Users::of(unit, body, op) {
+        if let Some(users) = MemoryUsers::of(unit, body, op) {
             users.remove(unit, body);
             if !is_planted(Mutant::UpdatedReadElsewhere) {
                 body.erase(op);
@@ -37,12 +37,13 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 }
 
 /// Returns whether a body allocates memory that may be unread.
-pub fn makes_memory(unit: &Unit, body: &Body) -> bool {
-    body.walk(body.root()).any(|op| is_made(unit, body, op))
+pub fn allocates_memory(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root())
+        .any(|op| is_removable_allocation(unit, body, op))
 }
 
 /// Erases unread memory after dead-code elimination; returns the number of passes that changed the body.
-pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
+pub fn remove_dead_memory(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
     let dead = crate::scalar::dce::run(unit, body, facts);
     let unread = run(unit, body, facts);
     let more = unread && crate::scalar::dce::run(unit, body, facts);
@@ -52,7 +53,7 @@ pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
         .count()
 }
 
-fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_removable_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => !info.inalloca,
         OpKind::Call(_) => match known(unit, body, op) {
@@ -75,7 +76,7 @@ fn known(unit: &Unit, body: &Body, op: Op) -> Option<ExternalFn> {
 
 /// All uses of unread memory.
 #[derive(Default)]
-struct Users {
+struct MemoryUsers {
     /// Ops that write or free the memory, or mark its lifetime.
     writers: Vec<Op>,
     /// Addresses into the memory, and values loaded and computed only for the writers.
@@ -84,12 +85,12 @@ struct Users {
     tests: Vec<Op>,
 }
 
-impl Users {
+impl MemoryUsers {
     /// Collects the uses of the memory allocated by `op`. Returns `None` if a use may read the memory for
     /// another purpose or lets the address escape.
-    fn of(unit: &Unit, body: &Body, op: Op) -> Option<Users> {
+    fn of(unit: &Unit, body: &Body, op: Op) -> Option<MemoryUsers> {
         let start = body.result(op);
-        let (mut users, mut seen) = (Users::default(), HashSet::from([op]));
+        let (mut users, mut seen) = (MemoryUsers::default(), HashSet::from([op]));
         let (mut addresses, mut read) = (vec![start], Vec::new());
         while let Some(address) = addresses.pop() {
             for used in body.uses(address) {
@@ -101,7 +102,7 @@ impl Users {
                         users.writers.extend(is_new.then_some(used.op));
                     }
                     OpKind::Call(info) if info.bundles.is_empty() => {
-                        let own = fills_or_ends(unit, body, used);
+                        let own = fills_or_frees(unit, body, used);
                         own.then(|| users.writers.extend(is_new.then_some(used.op)))?;
                     }
                     OpKind::ICmp(IntPredicate::Eq | IntPredicate::Ne) if address == start => {
@@ -113,12 +114,17 @@ impl Users {
                 users.values.extend(body.results(used.op));
             }
         }
-        users.only_for_writers(unit, body, read)?;
+        users.flow_only_to_writers(unit, body, read)?;
         Some(users)
     }
 
     /// Follows loaded values; all results must flow into stores to the same memory.
-    fn only_for_writers(&mut self, unit: &Unit, body: &Body, mut open: Vec<Value>) -> Option<()> {
+    fn flow_only_to_writers(
+        &mut self,
+        unit: &Unit,
+        body: &Body,
+        mut open: Vec<Value>,
+    ) -> Option<()> {
         let writers: HashSet<Op> = self.writers.iter().copied().collect();
         let mut seen: HashSet<Value> = open.iter().copied().collect();
         while let Some(value) = open.pop() {
@@ -139,7 +145,7 @@ impl Users {
                     }
                 }
             }
-            (seen.len() <= OPS).then_some(())?;
+            (seen.len() <= VALUES_MAX).then_some(())?;
         }
         self.values.extend(seen);
         Some(())
@@ -167,7 +173,7 @@ fn is_null(unit: &Unit, value: Value, body: &Body) -> bool {
 
 /// Returns whether a call with the address as the given operand fills or frees the memory or marks its
 /// lifetime.
-fn fills_or_ends(unit: &Unit, body: &Body, used: Use) -> bool {
+fn fills_or_frees(unit: &Unit, body: &Body, used: Use) -> bool {
     let unused = body.results(used.op).iter().all(|v| !body.has_uses(*v));
     let own = match known(unit, body, used.op) {
         Some(ExternalFn::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => used.index == 1,

@@ -4,7 +4,7 @@
 //! call with equal arguments if no store to `errno` lies in between (`errno = 0`). If the body reads `errno`,
 //! no other call in between may set `errno` either.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::{AccessKind, Alias, MemoryRegion};
 use gradus_ir::{Body, Op, OpKind, Unit};
 
@@ -18,7 +18,7 @@ pub(crate) struct Errno {
 }
 
 impl Errno {
-    pub(crate) fn of(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Errno {
+    pub(crate) fn of(unit: &Unit, body: &Body, facts: &PassContext, alias: &Alias) -> Errno {
         let (mut reads, mut sets, mut stores) = (Vec::new(), Vec::new(), Vec::new());
         for op in body.walk(body.root()) {
             for access in facts.effects.of_op(unit, body, op) {
@@ -49,24 +49,25 @@ impl Errno {
     }
 
     /// Returns whether an op or its nested ops read `errno` or store to it.
-    pub(crate) fn is_used_in(&self, alias: &Alias, op: Op) -> bool {
-        is_within(&self.reads, alias, op) || is_within(&self.stores, alias, op)
+    pub(crate) fn is_accessed_in(&self, alias: &Alias, op: Op) -> bool {
+        any_position_within(&self.reads, alias, op) || any_position_within(&self.stores, alias, op)
     }
 
     /// Returns whether an op may change `errno` such that an earlier call cannot replace a later one.
-    pub(crate) fn is_changed_in(&self, alias: &Alias, op: Op) -> bool {
-        is_within(&self.stores, alias, op) || self.is_read() && is_within(&self.sets, alias, op)
+    pub(crate) fn is_clobbered_in(&self, alias: &Alias, op: Op) -> bool {
+        any_position_within(&self.stores, alias, op)
+            || self.is_read() && any_position_within(&self.sets, alias, op)
     }
 }
 
 /// Returns whether a position in the sorted list `places` lies within an op.
-pub(crate) fn is_within(places: &[u32], alias: &Alias, op: Op) -> bool {
+pub(crate) fn any_position_within(places: &[u32], alias: &Alias, op: Op) -> bool {
     let (first, last) = alias.nest.span(op);
     let at = places.partition_point(|&n| n < first);
     places.get(at).is_some_and(|&n| n <= last)
 }
 
 /// Returns whether an op is a call that may set `errno`.
-pub(crate) fn is_set_by(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+pub(crate) fn is_set_by(unit: &Unit, body: &Body, facts: &PassContext, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Call(_)) && facts.effects.of_call(unit, body, op).errno.writes
 }

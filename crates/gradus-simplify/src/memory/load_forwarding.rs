@@ -8,7 +8,7 @@
 //! conflict, hence the memory that a task may change counts as clobbered at its spawn, and a sync clobbers
 //! nothing more.
 
-use crate::Facts;
+use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
@@ -18,10 +18,10 @@ use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 
 /// Maximum number of known entries.
-const ENTRIES: usize = 48;
+const ENTRIES_MAX: usize = 48;
 
 /// Replaces loads and calls with known results.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
     let found = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
@@ -64,7 +64,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
 
 /// Known result of an op.
 #[derive(Clone)]
-struct Entry {
+struct KnownValue {
     source: Source,
     value: Value,
     /// Memory that the op would read.
@@ -77,7 +77,7 @@ struct Entry {
 #[derive(Clone, PartialEq, Eq)]
 enum Source {
     /// Load from the address.
-    At(Value),
+    Load(Value),
     /// Call of a function (operand 0) with arguments.
     Call(Vec<Value>),
 }
@@ -85,7 +85,7 @@ enum Source {
 struct Walk<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     alias: &'a Alias<'a>,
     errno: Errno,
     clobbers: &'a Clobbers<'a>,
@@ -93,14 +93,14 @@ struct Walk<'a> {
 }
 
 /// Region on the walk's stack: the next op, and the entries known before.
-struct Open {
+struct OpenRegion {
     next: Option<Op>,
-    known: Vec<Entry>,
+    known: Vec<KnownValue>,
 }
 
 impl Walk<'_> {
     fn run(&mut self) {
-        let mut open = vec![Open {
+        let mut open = vec![OpenRegion {
             next: self.body.first(self.body.root()),
             known: Vec::new(),
         }];
@@ -112,28 +112,28 @@ impl Walk<'_> {
             top.next = self.body.next(op);
             let regions = self.body.op_regions(op);
             if regions.is_empty() {
-                self.plain(op, &mut top.known);
+                self.visit_op(op, &mut top.known);
                 continue;
             }
             let kind = self.body.kind(op);
-            let opaque = kind.is_parallel() && !self.is_projected(kind);
-            let inside: Vec<Entry> = if opaque {
+            let opaque = kind.is_parallel() && !self.uses_serial_projection(kind);
+            let inside: Vec<KnownValue> = if opaque {
                 Vec::new()
             } else if is_loop(kind) {
-                self.kept(&top.known, op)
+                self.unclobbered(&top.known, op)
             } else {
                 top.known.clone()
             };
             top.known = if opaque {
                 Vec::new()
             } else {
-                self.kept(&top.known, op)
+                self.unclobbered(&top.known, op)
             };
             let invoke = matches!(kind, OpKind::Invoke(_));
             for &region in regions.iter().rev() {
                 // The call of an invoke executes before its regions.
                 let known = if invoke { Vec::new() } else { inside.clone() };
-                open.push(Open {
+                open.push(OpenRegion {
                     next: self.body.first(region),
                     known,
                 });
@@ -142,94 +142,96 @@ impl Walk<'_> {
     }
 
     /// Returns whether the walk treats a parallel op as its serial projection.
-    fn is_projected(&self, kind: &OpKind) -> bool {
+    fn uses_serial_projection(&self, kind: &OpKind) -> bool {
         use OpKind::{ParFor, Scope, Spawn, Sync};
         self.facts.alias.race_free && matches!(kind, ParFor { .. } | Scope | Spawn { .. } | Sync)
     }
 
     /// Returns the entries of `known` that `op` and its nested ops cannot clobber.
-    fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
+    fn unclobbered(&self, known: &[KnownValue], op: Op) -> Vec<KnownValue> {
         let past = is_planted(Mutant::ForwardedPastStores);
         let stays = |read: &MemoryAccess| past || !self.clobbers.clobbered_in(read, op);
-        let errno_stays = !self.errno.is_changed_in(self.alias, op);
-        let stays = |e: &&Entry| e.reads.iter().all(stays) && (errno_stays || !e.sets_errno);
+        let errno_stays = !self.errno.is_clobbered_in(self.alias, op);
+        let stays = |e: &&KnownValue| e.reads.iter().all(stays) && (errno_stays || !e.sets_errno);
         known.iter().filter(stays).cloned().collect()
     }
 
-    fn plain(&mut self, op: Op, known: &mut Vec<Entry>) {
+    fn visit_op(&mut self, op: Op, known: &mut Vec<KnownValue>) {
         match self.body.kind(op) {
-            OpKind::Load(access) if access.is_plain() => self.load(op, known),
+            OpKind::Load(access) if access.is_plain() => self.visit_load(op, known),
             OpKind::Store(access) => {
                 let plain = access.is_plain();
-                *known = self.kept(known, op);
+                *known = self.unclobbered(known, op);
                 if plain {
                     let (value, ptr) = (self.body.operand(op, 0), self.body.operand(op, 1));
-                    self.learn(op, ptr, value, known);
+                    self.record_access(op, ptr, value, known);
                 }
             }
-            kind if kind.is_parallel() && !self.is_projected(kind) => known.clear(),
+            kind if kind.is_parallel() && !self.uses_serial_projection(kind) => known.clear(),
             OpKind::Call(_)
-                if read_only_regions::is_reading_call(self.unit, self.body, self.facts, op) =>
+                if read_only_regions::is_read_only_call(self.unit, self.body, self.facts, op) =>
             {
-                self.call(op, known);
+                self.visit_call(op, known);
             }
             OpKind::Load(_)
             | OpKind::AtomicRmw(..)
             | OpKind::CmpXchg { .. }
             | OpKind::Fence { .. }
             | OpKind::Call(_)
-            | OpKind::Foreign(_) => *known = self.kept(known, op),
+            | OpKind::Foreign(_) => *known = self.unclobbered(known, op),
             _ => {}
         }
     }
 
-    fn load(&mut self, op: Op, known: &mut Vec<Entry>) {
+    fn visit_load(&mut self, op: Op, known: &mut Vec<KnownValue>) {
         let (ptr, result) = (self.body.operand(op, 0), self.body.result(op));
         let ty = self.body.ty(result);
-        let fits =
-            |e: &&Entry| e.source == Source::At(ptr) && self.same_bits(self.body.ty(e.value), ty);
+        let fits = |e: &&KnownValue| {
+            e.source == Source::Load(ptr) && self.is_bitcastable(self.body.ty(e.value), ty)
+        };
         if let Some(entry) = known.iter().rev().find(fits) {
             self.found.push((op, entry.value));
         } else {
-            self.learn(op, ptr, result, known);
+            self.record_access(op, ptr, result, known);
         }
     }
 
-    fn call(&mut self, op: Op, known: &mut Vec<Entry>) {
+    fn visit_call(&mut self, op: Op, known: &mut Vec<KnownValue>) {
         let source = Source::Call(self.body.operands(op).collect());
         let result = self.body.result(op);
-        let same = |e: &&Entry| e.source == source && self.body.ty(e.value) == self.body.ty(result);
+        let same =
+            |e: &&KnownValue| e.source == source && self.body.ty(e.value) == self.body.ty(result);
         if let Some(entry) = known.iter().rev().find(same) {
             self.found.push((op, entry.value));
             return;
         }
         // The call writes no memory except `errno`.
-        *known = self.kept(known, op);
+        *known = self.unclobbered(known, op);
         let mut reads = self.facts.effects.of_op(self.unit, self.body, op);
         reads.retain(|access| access.kind == AccessKind::Read);
         let sets_errno = errno::is_set_by(self.unit, self.body, self.facts, op);
-        self.add(known, source, result, reads, sets_errno);
+        self.push_entry(known, source, result, reads, sets_errno);
     }
 
-    fn learn(&self, op: Op, ptr: Value, value: Value, known: &mut Vec<Entry>) {
+    fn record_access(&self, op: Op, ptr: Value, value: Value, known: &mut Vec<KnownValue>) {
         let accesses = self.facts.effects.of_op(self.unit, self.body, op);
         if let Some(&access) = accesses.iter().find(|a| a.ptr() == Some(ptr)) {
-            self.add(known, Source::At(ptr), value, vec![access], false);
+            self.push_entry(known, Source::Load(ptr), value, vec![access], false);
         }
     }
 
-    fn add(
+    fn push_entry(
         &self,
-        known: &mut Vec<Entry>,
+        known: &mut Vec<KnownValue>,
         source: Source,
         value: Value,
         reads: Vec<MemoryAccess>,
         sets_errno: bool,
     ) {
-        if known.len() == ENTRIES {
+        if known.len() == ENTRIES_MAX {
             known.remove(0);
         }
-        known.push(Entry {
+        known.push(KnownValue {
             source,
             value,
             reads,
@@ -238,7 +240,7 @@ impl Walk<'_> {
     }
 
     /// Returns whether a bitcast converts between the types: equal types, or scalars of equal width.
-    fn same_bits(&self, a: TypeId, b: TypeId) -> bool {
+    fn is_bitcastable(&self, a: TypeId, b: TypeId) -> bool {
         let bits = |ty: TypeId| match self.unit.types.get(ty) {
             Type::Int(bits) if bits % 8 == 0 => Some(*bits),
             Type::Float(kind) if kind.bits() <= 64 => Some(kind.bits()),

@@ -10,7 +10,7 @@
 //!
 //! Runs last, after differentiation.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::{AccessKind, Alias, Object, ObjectId};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
@@ -22,25 +22,25 @@ const STEP_BYTES: i64 = 576;
 const STEPS: usize = 4;
 
 /// Staggers large shadow allocations; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    stagger(unit, body, facts) > 0
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    stagger_allocations(unit, body, facts) > 0
 }
 
 /// Runs the pass; returns the number of staggered allocations.
-pub fn stagger(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
-    if !allocates(unit, body) {
+pub fn stagger_allocations(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
+    if !has_large_zeroed_allocations(unit, body) {
         return 0;
     }
-    let blocks = blocks(unit, body, facts);
+    let blocks = staggerable_allocations(unit, body, facts);
     for (number, &block) in blocks.iter().enumerate() {
         let bytes = STEP_BYTES * (1 + number % STEPS) as i64;
-        move_on(unit, body, block, bytes);
+        offset_allocation(unit, body, block, bytes);
     }
     blocks.len()
 }
 
 /// Returns whether a body calls an allocator for zeroed memory.
-pub fn allocates(unit: &Unit, body: &Body) -> bool {
+pub fn has_large_zeroed_allocations(unit: &Unit, body: &Body) -> bool {
     body.walk(body.root())
         .any(|op| is_zeroed_block(unit, body, op))
 }
@@ -56,7 +56,7 @@ fn is_zeroed_block(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the allocation calls that may be staggered.
-fn blocks(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Op> {
+fn staggerable_allocations(unit: &Unit, body: &Body, facts: &PassContext) -> Vec<Op> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let points_to = &alias.points_to;
     let object = |op: Op| points_to.find(Object::Heap(op));
@@ -95,7 +95,7 @@ fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Offsets the block of an allocation call by `bytes`, if the block is large and the allocation succeeds.
-fn move_on(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
+fn offset_allocation(unit: &mut Unit, body: &mut Body, call: Op, bytes: i64) {
     // Operand 0 of a call is its callee.
     let index = 2;
     let size = body.operand(call, index);

@@ -4,7 +4,7 @@
 //! concurrently; a race-free program therefore does not write the memory that the call reads. A single call
 //! is less work than two concurrent calls.
 
-use crate::Facts;
+use crate::PassContext;
 use crate::control::read_only_regions;
 use crate::memory::errno;
 use crate::memory::errno::Errno;
@@ -15,10 +15,10 @@ use gradus_ir::{Body, Flags, Op, OpKind, Unit};
 use std::collections::HashSet;
 
 /// Maximum number of ops inspected after a spawn.
-const AHEAD: usize = 200;
+const OPS_MAX: usize = 200;
 
 /// Hoists such calls above their spawns.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
     let spawns: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::Spawn { .. }))
@@ -26,7 +26,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     if spawns.is_empty() || !facts.alias.race_free {
         return false;
     }
-    let mut found: Vec<Found> = {
+    let mut found: Vec<RepeatedCall> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
         let search = Search {
@@ -36,49 +36,52 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             clobbers: &clobbers,
             errno: Errno::of(unit, body, facts, &alias),
         };
-        spawns.iter().flat_map(|&spawn| search.of(spawn)).collect()
+        spawns
+            .iter()
+            .flat_map(|&spawn| search.repeated_calls(spawn))
+            .collect()
     };
     let mut gone = HashSet::new();
-    found.retain(|one| gone.insert(one.again) && !gone.contains(&one.call));
+    found.retain(|one| gone.insert(one.twin) && !gone.contains(&one.call));
     for one in &found {
         // Metadata of one call may not hold for the other.
-        if body.ops[one.call].meta != body.ops[one.again].meta {
+        if body.ops[one.call].meta != body.ops[one.twin].meta {
             body.ops[one.call].meta = None;
         }
         body.detach(one.call);
         body.insert_before(one.spawn, one.call);
-        let (old, new) = (body.result(one.again), body.result(one.call));
+        let (old, new) = (body.result(one.twin), body.result(one.call));
         body.replace_uses(old, new);
-        body.erase(one.again);
+        body.erase(one.twin);
     }
     !found.is_empty()
 }
 
 /// Call in a task, the task's spawn, and the equal call after the spawn.
-struct Found {
+struct RepeatedCall {
     call: Op,
     spawn: Op,
-    again: Op,
+    twin: Op,
 }
 
 struct Search<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    facts: &'a Facts<'a>,
+    facts: &'a PassContext<'a>,
     clobbers: &'a Clobbers<'a>,
     errno: Errno,
 }
 
 impl Search<'_> {
     /// Returns the read-only calls of a task that only harmless ops precede.
-    fn first_calls(&self, spawn: Op) -> Vec<Op> {
+    fn leading_read_only_calls(&self, spawn: Op) -> Vec<Op> {
         let body = self.body;
         let region = body.op_regions(spawn)[0];
         let mut calls = Vec::new();
         for op in body.ops_in(region) {
             let looked_at =
                 self.errno.is_read() && errno::is_set_by(self.unit, body, self.facts, op);
-            if !looked_at && read_only_regions::is_reading_call(self.unit, body, self.facts, op) {
+            if !looked_at && read_only_regions::is_read_only_call(self.unit, body, self.facts, op) {
                 let outside = |v| !body.region_of(v).is_some_and(|r| body.is_inside(r, region));
                 if body.operands(op).all(outside) {
                     calls.push(op);
@@ -97,18 +100,22 @@ impl Search<'_> {
         calls
     }
 
-    fn of(&self, spawn: Op) -> Vec<Found> {
-        let calls = self.first_calls(spawn).into_iter();
+    fn repeated_calls(&self, spawn: Op) -> Vec<RepeatedCall> {
+        let calls = self.leading_read_only_calls(spawn).into_iter();
         let found = calls.filter_map(|call| {
-            let again = self.made_again(spawn, call)?;
-            Some(Found { call, spawn, again })
+            let again = self.twin_after_spawn(spawn, call)?;
+            Some(RepeatedCall {
+                call,
+                spawn,
+                twin: again,
+            })
         });
         found.collect()
     }
 
     /// Returns whether a spawned task may be deferred in every case. A task that may have to execute
     /// immediately does not race with its continuation.
-    fn may_run_later(&self, spawn: Op) -> bool {
+    fn is_always_deferrable(&self, spawn: Op) -> bool {
         let waits = matches!(
             self.body.kind(spawn),
             OpKind::Spawn {
@@ -121,7 +128,7 @@ impl Search<'_> {
 
     /// Returns the equal call between a spawn and the next sync, if no op in between may change the memory
     /// that the call reads.
-    fn made_again(&self, spawn: Op, call: Op) -> Option<Op> {
+    fn twin_after_spawn(&self, spawn: Op, call: Op) -> Option<Op> {
         let mut reads = self.facts.effects.of_op(self.unit, self.body, call);
         reads.retain(|access| access.kind == AccessKind::Read);
         let changes = |op: Op| {
@@ -129,12 +136,12 @@ impl Search<'_> {
                 .iter()
                 .any(|read| self.clobbers.clobbered_in(read, op))
         };
-        let in_order = |op: Op| !self.may_run_later(op) && changes(op);
+        let in_order = |op: Op| !self.is_always_deferrable(op) && changes(op);
         if in_order(spawn) {
             return None;
         }
         let mut at = self.body.next(spawn);
-        for _ in 0..AHEAD {
+        for _ in 0..OPS_MAX {
             let op = at?;
             at = self.body.next(op);
             match self.body.kind(op) {

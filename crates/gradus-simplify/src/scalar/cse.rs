@@ -6,7 +6,7 @@
 //! An `if` whose arms contain only pure ops merges with an available `if` on the same condition with
 //! equivalent arms.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ struct Key {
 }
 
 /// Merges equal ops of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut seen: HashMap<Key, Op> = HashMap::new();
     let mut added: Vec<Key> = Vec::new();
     let mut branches: HashMap<Value, Vec<Op>> = HashMap::new();
@@ -46,9 +46,9 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         if body.results(op).len() != 1 || !is_pure(unit, body, op) {
             continue;
         }
-        let key = key(body, op);
+        let key = value_key(body, op);
         if let Some(&twin) = seen.get(&key) {
-            merge(body, twin, op);
+            merge_ops(body, twin, op);
             changed = true;
         } else {
             seen.insert(key.clone(), op);
@@ -74,8 +74,8 @@ fn merge_branch(
         _ => false,
     };
     let mut twins = known.iter().filter(visible);
-    let Some(&twin) = twins.find(|&&twin| same_arms(unit, body, twin, op)) else {
-        if known.len() < BRANCHES {
+    let Some(&twin) = twins.find(|&&twin| arms_are_equivalent(unit, body, twin, op)) else {
+        if known.len() < BRANCHES_MAX {
             known.push(op);
         }
         return false;
@@ -89,12 +89,12 @@ fn merge_branch(
 }
 
 /// Maximum number of branches compared per condition.
-const BRANCHES: usize = 8;
+const BRANCHES_MAX: usize = 8;
 /// Maximum number of ops in the arms.
-const ARM_OPS: usize = 128;
+const ARM_OPS_MAX: usize = 128;
 
 fn has_pure_arms(unit: &Unit, body: &Body, op: Op) -> bool {
-    let mut left = ARM_OPS;
+    let mut left = ARM_OPS_MAX;
     let mut inside = body.op_regions(op).iter().flat_map(|r| body.ops_in(*r));
     inside.all(|op| {
         left = left.saturating_sub(1);
@@ -104,7 +104,7 @@ fn has_pure_arms(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns whether the arms of two branches on one condition yield equal values: identical values, or results
 /// of equal pure ops.
-fn same_arms(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
+fn arms_are_equivalent(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
     let given = |op: Op| {
         let ends = body.op_regions(op).iter().map(|r| body.last(*r));
         let ends = ends.map(|end| end.filter(|&e| *body.kind(e) == OpKind::Yield));
@@ -133,7 +133,7 @@ fn same_arms(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
             && body.results(b).len() == 1
             && pure(a)
             && pure(b);
-        if !same || seen.len() > 2 * ARM_OPS {
+        if !same || seen.len() > 2 * ARM_OPS_MAX {
             return false;
         }
         work.extend(body.operands(a).zip(body.operands(b)));
@@ -141,7 +141,7 @@ fn same_arms(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
     true
 }
 
-fn key(body: &Body, op: Op) -> Key {
+fn value_key(body: &Body, op: Op) -> Key {
     let mut operands: Vec<Value> = body.operands(op).collect();
     if matches!(body.kind(op), OpKind::Binary(b) if b.is_commutative()) {
         operands.sort_unstable();
@@ -153,7 +153,7 @@ fn key(body: &Body, op: Op) -> Key {
     }
 }
 
-fn merge(body: &mut Body, kept: Op, gone: Op) {
+fn merge_ops(body: &mut Body, kept: Op, gone: Op) {
     let (flags, meta) = (body.ops[gone].flags, body.ops[gone].meta);
     let data = &mut body.ops[kept];
     data.flags = data.flags.and(flags);

@@ -5,34 +5,34 @@
 //! the arms yield for the result. A live carried value keeps its initial and next value. A live task keeps
 //! the syncs of its scope. Dead results, parameters and carried values of live ops are removed.
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_edit::is_removable;
 use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Unit, Value};
 
 /// Erases dead ops, results and carried values.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    let mut marks = Marks::of(unit, body, facts);
-    marks.follow(body);
-    sweep(body, &marks)
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    let mut marks = LiveSet::roots(unit, body, facts);
+    marks.propagate(body);
+    erase_dead(body, &marks)
 }
 
-struct Marks {
+struct LiveSet {
     ops: Vec<bool>,
     values: Vec<bool>,
     open: Vec<Value>,
     open_ops: Vec<Op>,
 }
 
-impl Marks {
+impl LiveSet {
     /// Marks the ops with effects.
-    fn of(unit: &Unit, body: &Body, facts: &Facts) -> Marks {
-        let mut marks = Marks {
+    fn roots(unit: &Unit, body: &Body, facts: &PassContext) -> LiveSet {
+        let mut marks = LiveSet {
             ops: vec![false; body.ops.len()],
             values: vec![false; body.values.len()],
             open: Vec::new(),
             open_ops: Vec::new(),
         };
-        let ends = loops_end(unit, facts);
+        let ends = loops_terminate(unit, facts);
         for op in body.walk(body.root()) {
             let does = match body.kind(op) {
                 OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => false,
@@ -44,30 +44,30 @@ impl Marks {
                 _ => body.results(op).is_empty() || !is_removable(unit, body, op),
             };
             if does {
-                marks.op(op);
+                marks.mark_op(op);
             }
         }
         marks
     }
 
-    fn op(&mut self, op: Op) {
+    fn mark_op(&mut self, op: Op) {
         if !std::mem::replace(&mut self.ops[op.index()], true) {
             self.open_ops.push(op);
         }
     }
-    fn value(&mut self, value: Value) {
+    fn mark_value(&mut self, value: Value) {
         if !std::mem::replace(&mut self.values[value.index()], true) {
             self.open.push(value);
         }
     }
 
     /// Marks the values and ops required by marked ops and values.
-    fn follow(&mut self, body: &Body) {
+    fn propagate(&mut self, body: &Body) {
         loop {
             if let Some(op) = self.open_ops.pop() {
-                self.needs_of_op(body, op);
+                self.mark_op_inputs(body, op);
             } else if let Some(value) = self.open.pop() {
-                self.needs_of_value(body, value);
+                self.mark_definition(body, value);
             } else {
                 // Not an error: the worklist is empty.
                 return;
@@ -77,37 +77,39 @@ impl Marks {
 
     /// Marks the values that a live op requires: its operands, or only the condition of a structured op. Also
     /// marks the enclosing op.
-    fn needs_of_op(&mut self, body: &Body, op: Op) {
+    fn mark_op_inputs(&mut self, body: &Body, op: Op) {
         match body.kind(op) {
-            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => self.value(body.operand(op, 0)),
+            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => {
+                self.mark_value(body.operand(op, 0))
+            }
             OpKind::Loop { .. } => {
                 if let Some(end) = body.last(body.op_regions(op)[0]) {
-                    self.value(body.operand(end, 0));
+                    self.mark_value(body.operand(end, 0));
                 }
             }
             _ => {
                 for value in body.operands(op) {
-                    self.value(value);
+                    self.mark_value(value);
                 }
                 // Other structured ops keep all values that they yield.
                 for &region in body.op_regions(op) {
                     let last = body.last(region);
                     for value in last.into_iter().flat_map(|l| body.operands(l)) {
-                        self.value(value);
+                        self.mark_value(value);
                     }
                 }
             }
         }
         if matches!(body.kind(op), OpKind::Spawn { .. }) {
-            self.syncs(body, op);
+            self.mark_syncs(body, op);
         }
         if let Some(owner) = body.parent(op).and_then(|r| body.owner(r)) {
-            self.op(owner);
+            self.mark_op(owner);
         }
     }
 
     /// Marks the syncs in the scope of a live task.
-    fn syncs(&mut self, body: &Body, spawn: Op) {
+    fn mark_syncs(&mut self, body: &Body, spawn: Op) {
         let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
         let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
         let Some(scope) = around.find(|&op| matches!(body.kind(op), OpKind::Scope)) else {
@@ -115,72 +117,72 @@ impl Marks {
         };
         for op in body.walk(body.op_regions(scope)[0]) {
             if matches!(body.kind(op), OpKind::Sync) {
-                self.op(op);
+                self.mark_op(op);
             }
         }
     }
 
-    fn needs_of_value(&mut self, body: &Body, value: Value) {
+    fn mark_definition(&mut self, body: &Body, value: Value) {
         match body.values[value].def {
             Definition::Const(_) => {}
             Definition::Result(op, index) => {
-                self.op(op);
-                self.needs_of_result(body, op, index as usize);
+                self.mark_op(op);
+                self.mark_result(body, op, index as usize);
             }
             Definition::Param(region, index) => {
                 if let Some(op) = body.owner(region) {
-                    self.op(op);
-                    self.needs_of_param(body, op, region, index as usize);
+                    self.mark_op(op);
+                    self.mark_param(body, op, region, index as usize);
                 }
             }
         }
     }
 
-    fn needs_of_result(&mut self, body: &Body, op: Op, index: usize) {
+    fn mark_result(&mut self, body: &Body, op: Op, index: usize) {
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
                 for &region in body.op_regions(op) {
-                    self.end_operand(body, region, index, &OpKind::Yield);
+                    self.mark_terminator_operand(body, region, index, &OpKind::Yield);
                 }
             }
-            OpKind::For { .. } => self.carried(body, op, index),
+            OpKind::For { .. } => self.mark_carried(body, op, index),
             OpKind::Loop { .. } => {
                 let at = 1 + body.operand_count(op) + index;
-                self.end_operand(body, body.op_regions(op)[0], at, &OpKind::Repeat);
+                self.mark_terminator_operand(body, body.op_regions(op)[0], at, &OpKind::Repeat);
             }
             _ => {}
         }
     }
 
-    fn needs_of_param(&mut self, body: &Body, op: Op, region: Region, index: usize) {
+    fn mark_param(&mut self, body: &Body, op: Op, region: Region, index: usize) {
         match body.kind(op) {
-            OpKind::For { .. } if index > 0 => self.carried(body, op, index - 1),
+            OpKind::For { .. } if index > 0 => self.mark_carried(body, op, index - 1),
             OpKind::Loop { .. } => {
-                self.value(body.operand(op, index));
-                self.end_operand(body, region, 1 + index, &OpKind::Repeat);
+                self.mark_value(body.operand(op, index));
+                self.mark_terminator_operand(body, region, 1 + index, &OpKind::Repeat);
             }
             _ => {}
         }
     }
 
     /// Marks a carried value of a `for`: initial value, next value, parameter and result live together.
-    fn carried(&mut self, body: &Body, op: Op, k: usize) {
+    fn mark_carried(&mut self, body: &Body, op: Op, k: usize) {
         let region = body.op_regions(op)[0];
-        self.value(body.operand(op, 1 + k));
-        self.value(body.region_params(region)[1 + k]);
-        self.value(body.results(op)[k]);
-        self.end_operand(body, region, k, &OpKind::Yield);
+        self.mark_value(body.operand(op, 1 + k));
+        self.mark_value(body.region_params(region)[1 + k]);
+        self.mark_value(body.results(op)[k]);
+        self.mark_terminator_operand(body, region, k, &OpKind::Yield);
     }
 
-    fn end_operand(&mut self, body: &Body, region: Region, at: usize, kind: &OpKind) {
+    fn mark_terminator_operand(&mut self, body: &Body, region: Region, at: usize, kind: &OpKind) {
         if let Some(end) = body.last(region).filter(|&e| body.kind(e) == kind) {
-            self.value(body.operand(end, at));
+            self.mark_value(body.operand(end, at));
         }
     }
 }
 
 /// Returns whether function attributes guarantee termination of loops.
-fn loops_end(unit: &Unit, facts: &Facts) -> bool {
+fn loops_terminate(unit: &Unit, facts: &PassContext) -> bool {
     facts.function.is_some_and(|func| {
         let attrs = unit.attrs(unit.functions[func].attrs);
         ["mustprogress", "willreturn"]
@@ -189,12 +191,12 @@ fn loops_end(unit: &Unit, facts: &Facts) -> bool {
     })
 }
 
-fn sweep(body: &mut Body, marks: &Marks) -> bool {
+fn erase_dead(body: &mut Body, marks: &LiveSet) -> bool {
     let ops: Vec<Op> = body.walk(body.root()).collect();
     let mut changed = false;
     for &op in ops.iter().rev() {
         if marks.ops[op.index()] {
-            changed |= narrow(body, marks, op);
+            changed |= remove_dead_results(body, marks, op);
         }
     }
     for &op in ops.iter().rev() {
@@ -208,7 +210,7 @@ fn sweep(body: &mut Body, marks: &Marks) -> bool {
 }
 
 /// Removes dead results and carried values of a live op.
-fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
+fn remove_dead_results(body: &mut Body, marks: &LiveSet, op: Op) -> bool {
     let lives = |v: &Value| marks.values[v.index()];
     let results: Vec<bool> = body.results(op).iter().map(lives).collect();
     let all = results.iter().all(|&l| l);
@@ -218,7 +220,7 @@ fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
                 return false;
             }
             for region in body.op_regions(op).to_vec() {
-                retain_end(body, region, &OpKind::Yield, &results);
+                retain_terminator_operands(body, region, &OpKind::Yield, &results);
             }
         }
         OpKind::For { .. } => {
@@ -226,7 +228,7 @@ fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
                 return false;
             }
             let region = body.op_regions(op)[0];
-            retain_end(body, region, &OpKind::Yield, &results);
+            retain_terminator_operands(body, region, &OpKind::Yield, &results);
             let with_first: Vec<bool> = [true].into_iter().chain(results.iter().copied()).collect();
             retain_operands(body, op, &with_first);
             body.retain_params(region, &with_first);
@@ -239,7 +241,7 @@ fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
             }
             let end: Vec<bool> = [true].into_iter().chain(params.iter().copied()).collect();
             let end: Vec<bool> = end.into_iter().chain(results.iter().copied()).collect();
-            retain_end(body, region, &OpKind::Repeat, &end);
+            retain_terminator_operands(body, region, &OpKind::Repeat, &end);
             retain_operands(body, op, &params);
             body.retain_params(region, &params);
         }
@@ -250,7 +252,7 @@ fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
     true
 }
 
-fn retain_end(body: &mut Body, region: Region, kind: &OpKind, keep: &[bool]) {
+fn retain_terminator_operands(body: &mut Body, region: Region, kind: &OpKind, keep: &[bool]) {
     if let Some(end) = body.last(region).filter(|&e| body.kind(e) == kind) {
         retain_operands(body, end, keep);
     }

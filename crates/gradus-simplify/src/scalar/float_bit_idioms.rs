@@ -5,8 +5,8 @@
 //!   under a mask.
 //! - The bits of a vector element are extracted from the float vector.
 
-use crate::Facts;
-use crate::scalar::constants::{float_bits, integer};
+use crate::PassContext;
+use crate::scalar::constants::{float_constant, integer_splat};
 use crate::scalar::sign_masks;
 use crate::scalar::signs;
 use crate::scalar::signs::Loads;
@@ -16,7 +16,7 @@ use gradus_ir::{
 };
 
 /// Rewrites all such idioms of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let ops: Vec<Op> = body.walk(body.root()).collect();
     let mut changed = false;
     for op in ops {
@@ -24,11 +24,13 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
             continue;
         }
         changed |= match body.kind(op) {
-            OpKind::Cast(CastOp::BitCast) => bits_to_float(unit, body, op),
-            OpKind::ExtractElement => element_as_float(unit, body, op),
-            OpKind::Select => select_as_float(unit, body, op),
-            OpKind::Load(_) => load_as_float(unit, body, op),
-            OpKind::Store(_) => store_as_float(unit, body, op) || store_masked(unit, body, op),
+            OpKind::Cast(CastOp::BitCast) => rewrite_bitcast(unit, body, op),
+            OpKind::ExtractElement => rewrite_extract_element(unit, body, op),
+            OpKind::Select => rewrite_select(unit, body, op),
+            OpKind::Load(_) => rewrite_load(unit, body, op),
+            OpKind::Store(_) => {
+                rewrite_store(unit, body, op) || rewrite_masked_store(unit, body, op)
+            }
             _ => false,
         };
     }
@@ -36,7 +38,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 }
 
 /// Returns the bit width of `ty` if `ty` is the scalar type `float` or `double`.
-fn plain_float(unit: &Unit, ty: TypeId) -> Option<u32> {
+fn scalar_float_bits(unit: &Unit, ty: TypeId) -> Option<u32> {
     match unit.types.get(ty) {
         Type::Float(kind @ (FloatKind::F32 | FloatKind::F64)) => Some(kind.bits()),
         _ => None,
@@ -44,17 +46,17 @@ fn plain_float(unit: &Unit, ty: TypeId) -> Option<u32> {
 }
 
 /// Rewrites `bitcast (mask of bitcast x)` to float operations on x.
-fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_bitcast(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let result = body.result(op);
     let ty = body.ty(result);
     let loc = body.ops[op].loc;
-    let scalar = plain_float(unit, ty);
+    let scalar = scalar_float_bits(unit, ty);
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.set_insertion_before(op);
     let source = b.body.operand(op, 0);
     let new = match scalar {
-        Some(bits) => of_bits(&mut b, source, ty, bits),
+        Some(bits) => float_from_bits(&mut b, source, ty, bits),
         None => sign_masks::of_bits(&mut b, source, ty),
     };
     let Some(new) = new.or_else(|| signs::of_bits(&mut b, source, ty, Loads::AreNumbers)) else {
@@ -66,7 +68,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Returns the float whose bits are `value`, by float operations.
-fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value> {
+fn float_from_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value> {
     use BinaryOp::{And, Or, Xor};
     let sign = 1u128 << (bits - 1);
     let op = b.body.def_op(value)?;
@@ -74,8 +76,8 @@ fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value
         return None;
     };
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
-    let Some((mask, _)) = integer(b.unit, b.body, y) else {
-        return copied_sign(b, binary, (x, y), ty, sign);
+    let Some((mask, _)) = integer_splat(b.unit, b.body, y) else {
+        return match_copysign(b, binary, (x, y), ty, sign);
     };
     let (absolute, negated) = match binary {
         And if mask == sign - 1 => (true, false),
@@ -83,15 +85,15 @@ fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value
         Or if mask == sign => (true, true),
         _ => return None,
     };
-    let mut number = from_float(b, x, ty)?;
+    let mut number = float_source(b, x, ty)?;
     if absolute {
-        number = math(b, "fabs", ty, &[number]);
+        number = call_math(b, "fabs", ty, &[number]);
     }
     Some(if negated { b.fneg(number) } else { number })
 }
 
 /// Matches `(x & ~sign) | (y & sign)`, which is `copysign`.
-fn copied_sign(
+fn match_copysign(
     b: &mut Builder,
     binary: BinaryOp,
     (x, y): (Value, Value),
@@ -101,27 +103,27 @@ fn copied_sign(
     if binary != BinaryOp::Or {
         return None;
     }
-    let (p, q) = (masked(b, x)?, masked(b, y)?);
+    let (p, q) = (match_mask(b, x)?, match_mask(b, y)?);
     let (size, from) = match (p.1, q.1) {
         (m, n) if m == sign - 1 && n == sign => (p.0, q.0),
         (n, m) if m == sign - 1 && n == sign => (q.0, p.0),
         _ => return None,
     };
-    let (size, from) = (from_float(b, size, ty)?, from_float(b, from, ty)?);
-    Some(math(b, "copysign", ty, &[size, from]))
+    let (size, from) = (float_source(b, size, ty)?, float_source(b, from, ty)?);
+    Some(call_math(b, "copysign", ty, &[size, from]))
 }
 
-fn masked(b: &Builder, value: Value) -> Option<(Value, u128)> {
+fn match_mask(b: &Builder, value: Value) -> Option<(Value, u128)> {
     let op = b.body.def_op(value)?;
     if *b.body.kind(op) != OpKind::Binary(BinaryOp::And) {
         return None;
     }
-    let mask = integer(b.unit, b.body, b.body.operand(op, 1))?.0;
+    let mask = integer_splat(b.unit, b.body, b.body.operand(op, 1))?.0;
     Some((b.body.operand(op, 0), mask))
 }
 
 /// Returns the float of type `ty` whose bits are `value`: the operand of a bitcast, or a bitcast of a load.
-fn from_float(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
+fn float_source(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     let op = b.body.def_op(value)?;
     if matches!(b.body.kind(op), OpKind::Load(_)) {
         return Some(b.cast(CastOp::BitCast, value, ty));
@@ -131,8 +133,8 @@ fn from_float(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
 }
 
 /// Emits a call of an LLVM math intrinsic on floats of type `ty`.
-fn math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
-    let suffix = if plain_float(b.unit, ty) == Some(32) {
+fn call_math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
+    let suffix = if scalar_float_bits(b.unit, ty) == Some(32) {
         "f32"
     } else {
         "f64"
@@ -149,7 +151,7 @@ fn math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
 
 /// Rewrites the extraction of an element from a float vector bitcast to integers of equal width. The rewrite
 /// extracts the float and casts its bits; LLVM's optimiser swaps both to save a cast.
-fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_extract_element(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (vector, index) = (body.operand(op, 0), body.operand(op, 1));
     let Some(cast) = body.def_op(vector) else {
         return false;
@@ -166,7 +168,7 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     else {
         return false;
     };
-    if count != own || plain_float(unit, number).is_none() {
+    if count != own || scalar_float_bits(unit, number).is_none() {
         return false;
     }
     let (result, loc) = (body.result(op), body.ops[op].loc);
@@ -183,22 +185,25 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 
 /// Rewrites a select of float bits to a bitcast of a float select. Each arm must be the bits of a float, a
 /// constant, or a value that is bitcast to the float type elsewhere.
-fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_select(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let (condition, result) = (body.operand(op, 0), body.result(op));
     let arms = [body.operand(op, 1), body.operand(op, 2)];
     let bits = body.ty(result);
     if !is_scalar_integer(unit, bits) {
         return false;
     }
-    let Some(ty) = arms.iter().find_map(|arm| bits_of(unit, body, *arm)) else {
+    let Some(ty) = arms
+        .iter()
+        .find_map(|arm| bitcast_source_type(unit, body, *arm))
+    else {
         return false;
     };
     let known = |arm: Value| {
-        bits_of(unit, body, arm) == Some(ty)
-            || integer(unit, body, arm).is_some()
+        bitcast_source_type(unit, body, arm) == Some(ty)
+            || integer_splat(unit, body, arm).is_some()
             || body
                 .uses(arm)
-                .any(|used| casts_to(body, used.op) == Some(ty))
+                .any(|used| bitcast_result_type(body, used.op) == Some(ty))
     };
     if !arms.into_iter().all(known) {
         return false;
@@ -207,7 +212,7 @@ fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.set_insertion_before(op);
-    let [first, second] = arms.map(|arm| as_number(&mut b, arm, ty));
+    let [first, second] = arms.map(|arm| as_float(&mut b, arm, ty));
     let chosen = b.select(condition, first, second);
     let new = b.cast(CastOp::BitCast, chosen, bits);
     body.replace_uses(result, new);
@@ -216,32 +221,32 @@ fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Returns the type of the float whose bits `value` holds by a bitcast.
-fn bits_of(unit: &Unit, body: &Body, value: Value) -> Option<TypeId> {
+fn bitcast_source_type(unit: &Unit, body: &Body, value: Value) -> Option<TypeId> {
     let cast = body.def_op(value)?;
-    casts_to(body, cast)?;
+    bitcast_result_type(body, cast)?;
     let number = body.ty(body.operand(cast, 0));
-    plain_float(unit, number).map(|_| number)
+    scalar_float_bits(unit, number).map(|_| number)
 }
 
 /// Returns the result type if `op` is a bitcast.
-fn casts_to(body: &Body, op: Op) -> Option<TypeId> {
+fn bitcast_result_type(body: &Body, op: Op) -> Option<TypeId> {
     let is_cast = *body.kind(op) == OpKind::Cast(CastOp::BitCast);
     is_cast.then(|| body.ty(body.result(op)))
 }
 
 /// Returns the float of type `ty` with the given bits.
-fn as_number(b: &mut Builder<'_>, bits: Value, ty: TypeId) -> Value {
-    if bits_of(b.unit, b.body, bits).is_some()
+fn as_float(b: &mut Builder<'_>, bits: Value, ty: TypeId) -> Value {
+    if bitcast_source_type(b.unit, b.body, bits).is_some()
         && let Some(cast) = b.body.def_op(bits)
     {
         return b.body.operand(cast, 0);
     }
-    let constant = integer(b.unit, b.body, bits).and_then(|(n, _)| float_bits(b, ty, n));
+    let constant = integer_splat(b.unit, b.body, bits).and_then(|(n, _)| float_constant(b, ty, n));
     constant.unwrap_or_else(|| b.cast(CastOp::BitCast, bits, ty))
 }
 
 /// Rewrites an integer load used only through bitcasts to a float load.
-fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_load(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Load(access) = *body.kind(op) else {
         return false;
     };
@@ -258,7 +263,7 @@ fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let same = uses
         .iter()
         .all(|u| is_bitcast(u.op) && body.ty(body.result(u.op)) == ty);
-    if !same || plain_float(unit, ty).is_none() {
+    if !same || scalar_float_bits(unit, ty).is_none() {
         return false;
     }
     let ptr = body.operand(op, 0);
@@ -280,7 +285,7 @@ fn load_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Rewrites a store of float bits as an integer to a float store.
-fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_store(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Store(access) = *body.kind(op) else {
         return false;
     };
@@ -295,7 +300,7 @@ fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
         return false;
     }
     let number = body.operand(cast, 0);
-    if plain_float(unit, body.ty(number)).is_none() {
+    if scalar_float_bits(unit, body.ty(number)).is_none() {
         return false;
     }
     body.set_operand(op, 0, number);
@@ -305,7 +310,7 @@ fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
 
 /// Rewrites an integer load, mask and store to float operations. LLVM's optimiser leaves no cast between load
 /// and store; accesses and address types of either location show that the memory holds floats.
-fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+fn rewrite_masked_store(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let OpKind::Store(access) = *body.kind(op) else {
         return false;
     };
@@ -313,7 +318,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let Some(mask) = body.def_op(bits).filter(|_| access.is_plain()) else {
         return false;
     };
-    let Some(number) = number_of_width(unit, body.ty(bits)) else {
+    let Some(number) = float_type_of_width(unit, body.ty(bits)) else {
         return false;
     };
     if !matches!(body.kind(mask), OpKind::Binary(_)) {
@@ -322,21 +327,21 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let scalar = unit.types.scalar(number);
     let loaded = body.def_op(body.operand(mask, 0));
     if let Some(load) = loaded.filter(|op| matches!(body.kind(*op), OpKind::Load(_)))
-        && !holds(unit, body, body.operand(load, 0), scalar)
-        && !holds(unit, body, place, scalar)
+        && !is_observed_as_float(unit, body, body.operand(load, 0), scalar)
+        && !is_observed_as_float(unit, body, place, scalar)
     {
         return false;
     }
-    let loads = match holds(unit, body, place, scalar) {
+    let loads = match is_observed_as_float(unit, body, place, scalar) {
         true => Loads::AreNumbers,
         false => Loads::AreIntegers,
     };
-    let (loc, width) = (body.ops[mask].loc, plain_float(unit, number));
+    let (loc, width) = (body.ops[mask].loc, scalar_float_bits(unit, number));
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.set_insertion_before(op);
     let new = match width {
-        Some(width) => of_bits(&mut b, bits, number, width),
+        Some(width) => float_from_bits(&mut b, bits, number, width),
         None => sign_masks::of_bits(&mut b, bits, number),
     };
     let Some(new) = new.or_else(|| signs::of_bits(&mut b, bits, number, loads)) else {
@@ -348,7 +353,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Returns the float type with the width of integer type `ty`.
-fn number_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
+fn float_type_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
     let kind = match unit.types.int_bits(ty)? {
         32 => FloatKind::F32,
         64 => FloatKind::F64,
@@ -368,7 +373,7 @@ fn number_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
 
 /// Returns whether the memory at `place` is observed to hold floats of type `number`: by the element type of
 /// its address, or by accesses or addresses based on `place`.
-fn holds(unit: &Unit, body: &Body, place: Value, number: TypeId) -> bool {
+fn is_observed_as_float(unit: &Unit, body: &Body, place: Value, number: TypeId) -> bool {
     let counted = |op: Op| matches!(*body.kind(op), OpKind::Addr { source } if source == number);
     let mut at = place;
     while let Some(op) = body.def_op(at).filter(|op| is_address(body, *op)) {

@@ -3,21 +3,21 @@
 //! Visits ops in program order; replacing an op revisits its users. Identities are exact: signed zeros, NaNs
 //! and rounding are preserved unless the op's fast-math flags permit changes.
 
-use crate::Facts;
-use crate::scalar::constants::{integer, is_poison};
+use crate::PassContext;
+use crate::scalar::constants::{integer_splat, is_poison};
 use crate::scalar::fold_float;
 use crate::scalar::fold_integer;
 use gradus_edit::remove_dead_defs;
 use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 
 /// Maximum average number of visits per op.
-const VISITS: usize = 16;
+const VISITS_MAX: usize = 16;
 
 /// Folds all ops of a body.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut open: Vec<Op> = body.walk(body.root()).collect();
     open.reverse();
-    let mut left = open.len() * VISITS;
+    let mut left = open.len() * VISITS_MAX;
     let mut changed = false;
     while let Some(op) = open.pop() {
         if left == 0 {
@@ -27,12 +27,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         if body.parent(op).is_none() || body.results(op).len() != 1 {
             continue;
         }
-        changed |= order_operands(unit, body, op);
+        changed |= canonicalize_operands(unit, body, op);
         let result = body.result(op);
         if !body.has_uses(result) {
             continue;
         }
-        let Some(new) = folded(unit, body, op).filter(|&new| new != result) else {
+        let Some(new) = fold_op(unit, body, op).filter(|&new| new != result) else {
             continue;
         };
         open.extend(body.uses(result).map(|u| u.op));
@@ -45,7 +45,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 }
 
 /// Moves a constant operand of a commutative op or a comparison to the second position.
-fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
+fn canonicalize_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let new_kind = match *body.kind(op) {
         OpKind::Binary(binary) if binary.is_commutative() => OpKind::Binary(binary),
         OpKind::ICmp(p) => OpKind::ICmp(p.swapped()),
@@ -67,35 +67,37 @@ fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
 }
 
 /// Returns an equivalent value for the result of `op`, if any.
-fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
+fn fold_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.set_insertion_before(op);
     match *b.body.kind(op) {
-        OpKind::Binary(binary) if binary.is_float() => fold_float::binary(&mut b, op, binary),
-        OpKind::Binary(binary) => fold_integer::binary(&mut b, op, binary),
-        OpKind::FNeg => fold_float::negation(&mut b, op),
-        OpKind::FCmp(predicate) => fold_float::comparison(&mut b, op, predicate),
-        OpKind::ICmp(predicate) => fold_integer::comparison(&mut b, op, predicate),
-        OpKind::Cast(_) => fold_integer::cast(&mut b, op).or_else(|| fold_float::cast(&mut b, op)),
-        OpKind::Select => select(&mut b, op),
-        OpKind::Freeze => freeze(&b, op),
-        OpKind::Addr { .. } => address(&b, op),
-        OpKind::ExtractValue(_) => member(&mut b, op),
-        OpKind::ExtractElement => lane(&mut b, op),
-        OpKind::Call(_) => fold_integer::call(&b, op),
+        OpKind::Binary(binary) if binary.is_float() => fold_float::fold_binary(&mut b, op, binary),
+        OpKind::Binary(binary) => fold_integer::fold_binary(&mut b, op, binary),
+        OpKind::FNeg => fold_float::fold_negation(&mut b, op),
+        OpKind::FCmp(predicate) => fold_float::fold_comparison(&mut b, op, predicate),
+        OpKind::ICmp(predicate) => fold_integer::fold_comparison(&mut b, op, predicate),
+        OpKind::Cast(_) => {
+            fold_integer::fold_cast(&mut b, op).or_else(|| fold_float::fold_cast(&mut b, op))
+        }
+        OpKind::Select => fold_select(&mut b, op),
+        OpKind::Freeze => fold_freeze(&b, op),
+        OpKind::Addr { .. } => fold_address(&b, op),
+        OpKind::ExtractValue(_) => fold_extract_value(&mut b, op),
+        OpKind::ExtractElement => fold_extract_element(&mut b, op),
+        OpKind::Call(_) => fold_integer::fold_call(&b, op),
         _ => None,
     }
 }
 
-fn select(b: &mut Builder, op: Op) -> Option<Value> {
+fn fold_select(b: &mut Builder, op: Op) -> Option<Value> {
     let (c, x, y) = (
         b.body.operand(op, 0),
         b.body.operand(op, 1),
         b.body.operand(op, 2),
     );
-    if let Some((truth, 1)) = integer(b.unit, b.body, c) {
+    if let Some((truth, 1)) = integer_splat(b.unit, b.body, c) {
         return Some(if truth == 1 { x } else { y });
     }
     if x == y || is_poison(b.unit, b.body, y) {
@@ -105,18 +107,21 @@ fn select(b: &mut Builder, op: Op) -> Option<Value> {
         return Some(y);
     }
     let same_type = b.body.ty(c) == b.body.ty(x);
-    let (one, other) = (integer(b.unit, b.body, x), integer(b.unit, b.body, y));
+    let (one, other) = (
+        integer_splat(b.unit, b.body, x),
+        integer_splat(b.unit, b.body, y),
+    );
     if same_type && one == Some((1, 1)) && other == Some((0, 1)) {
         return Some(c);
     }
     if same_type && one == Some((0, 1)) && other == Some((1, 1)) {
         return Some(b.binary(BinaryOp::Xor, c, y));
     }
-    let runs = fold_integer::counted(b, [c, x, y]);
-    if let Some(new) = runs.or_else(|| fold_integer::counted_wide(b, [c, x, y])) {
+    let runs = fold_integer::normalize_trip_count(b, [c, x, y]);
+    if let Some(new) = runs.or_else(|| fold_integer::normalize_wide_trip_count(b, [c, x, y])) {
         return Some(new);
     }
-    let inner = negated(b, c)?;
+    let inner = negated_operand(b, c)?;
     let flags = b.body.ops[op].flags;
     let turned = b.select(inner, y, x);
     b.set_flags(turned, flags);
@@ -124,40 +129,40 @@ fn select(b: &mut Builder, op: Op) -> Option<Value> {
 }
 
 /// Returns `c` if `value` is `c xor true`.
-pub(crate) fn negated(b: &Builder, value: Value) -> Option<Value> {
+pub(crate) fn negated_operand(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     let is_not = *b.body.kind(op) == OpKind::Binary(BinaryOp::Xor)
-        && integer(b.unit, b.body, b.body.operand(op, 1)) == Some((1, 1));
+        && integer_splat(b.unit, b.body, b.body.operand(op, 1)) == Some((1, 1));
     is_not.then(|| b.body.operand(op, 0))
 }
 
-fn freeze(b: &Builder, op: Op) -> Option<Value> {
+fn fold_freeze(b: &Builder, op: Op) -> Option<Value> {
     let value = b.body.operand(op, 0);
     let frozen = b
         .body
         .def_op(value)
         .is_some_and(|d| *b.body.kind(d) == OpKind::Freeze);
-    let number = integer(b.unit, b.body, value).is_some()
-        || crate::scalar::constants::float(b.unit, b.body, value).is_some();
+    let number = integer_splat(b.unit, b.body, value).is_some()
+        || crate::scalar::constants::float_bits_splat(b.unit, b.body, value).is_some();
     (frozen || number).then_some(value)
 }
 
 /// Folds an address with zero offset to its base.
-fn address(b: &Builder, op: Op) -> Option<Value> {
+fn fold_address(b: &Builder, op: Op) -> Option<Value> {
     let address = b.unit.layout.address(b.unit, b.body, op)?;
     let same = address.offset == 0 && address.terms.is_empty();
     (same && b.body.ty(address.base) == b.body.ty(b.body.result(op))).then_some(address.base)
 }
 
 /// Folds the extraction of an aggregate field from its `insertvalue` chain or constant.
-fn member(b: &mut Builder, op: Op) -> Option<Value> {
+fn fold_extract_value(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::ExtractValue(path) = b.body.kind(op).clone() else {
         return None;
     };
     let mut from = b.body.operand(op, 0);
     for _ in 0..32 {
         if let Some(id) = b.body.as_const(from) {
-            let id = constant_member(b.unit, id, &path)?;
+            let id = constant_element(b.unit, id, &path)?;
             return Some(b.constant(id));
         }
         let maker = b.body.def_op(from)?;
@@ -175,7 +180,7 @@ fn member(b: &mut Builder, op: Op) -> Option<Value> {
     None
 }
 
-fn constant_member(unit: &mut Unit, id: ConstId, path: &[u32]) -> Option<ConstId> {
+fn constant_element(unit: &mut Unit, id: ConstId, path: &[u32]) -> Option<ConstId> {
     let mut at = id;
     for &index in path {
         let constant = unit.constant(at).clone();
@@ -192,19 +197,19 @@ fn constant_member(unit: &mut Unit, id: ConstId, path: &[u32]) -> Option<ConstId
 }
 
 /// Folds the extraction of a vector lane from its `insertelement` chain or constant.
-fn lane(b: &mut Builder, op: Op) -> Option<Value> {
-    let (index, _) = integer(b.unit, b.body, b.body.operand(op, 1))?;
+fn fold_extract_element(b: &mut Builder, op: Op) -> Option<Value> {
+    let (index, _) = integer_splat(b.unit, b.body, b.body.operand(op, 1))?;
     let mut from = b.body.operand(op, 0);
     for _ in 0..32 {
         if let Some(id) = b.body.as_const(from) {
-            let id = constant_member(b.unit, id, &[u32::try_from(index).ok()?])?;
+            let id = constant_element(b.unit, id, &[u32::try_from(index).ok()?])?;
             return Some(b.constant(id));
         }
         let maker = b.body.def_op(from)?;
         if *b.body.kind(maker) != OpKind::InsertElement {
             return None;
         }
-        let (put, _) = integer(b.unit, b.body, b.body.operand(maker, 2))?;
+        let (put, _) = integer_splat(b.unit, b.body, b.body.operand(maker, 2))?;
         if put == index {
             return Some(b.body.operand(maker, 1));
         }
@@ -214,6 +219,6 @@ fn lane(b: &mut Builder, op: Op) -> Option<Value> {
 }
 
 /// Returns whether `value` has exactly one use. A negation may then replace the comparison.
-pub(crate) fn used_once(b: &Builder, value: Value) -> bool {
+pub(crate) fn has_one_use(b: &Builder, value: Value) -> bool {
     b.body.uses(value).take(2).count() == 1
 }

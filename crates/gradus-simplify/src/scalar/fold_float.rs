@@ -4,22 +4,30 @@
 //! Results that are NaN or subnormal are not folded: NaN payloads depend on the machine, and subnormals may
 //! be flushed.
 
-use crate::scalar::constants::{float, float_bits, integer, integer_of, number};
+use crate::scalar::constants::{
+    float_bits_splat, float_constant, float_splat, integer_constant, integer_splat,
+};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
 };
 
 /// Folds a binary floating-point op.
-pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
+pub(crate) fn fold_binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
     use BinaryOp::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let ty = b.body.ty(x);
     let flags = b.body.ops[op].flags;
-    if let (Some(vx), Some(vy)) = (float(b.unit, b.body, x), float(b.unit, b.body, y)) {
-        return constants(b, ty, binary, vx, vy);
+    if let (Some(vx), Some(vy)) = (
+        float_bits_splat(b.unit, b.body, x),
+        float_bits_splat(b.unit, b.body, y),
+    ) {
+        return fold_constants(b, ty, binary, vx, vy);
     }
-    let (nx, ny) = (number(b.unit, b.body, x), number(b.unit, b.body, y));
+    let (nx, ny) = (
+        float_splat(b.unit, b.body, x),
+        float_splat(b.unit, b.body, y),
+    );
     let is = |n: Option<f64>, v: f64| n.is_some_and(|n| n.to_bits() == v.to_bits());
     let no_sign = flags.has(Flags::NSZ);
     b.fast_math = flags;
@@ -29,20 +37,20 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
         FMul | FDiv if is(ny, 1.0) => Some(x),
         FMul | FDiv if is(ny, -1.0) => Some(b.fneg(x)),
         FSub if is(nx, -0.0) || (is(nx, 0.0) && no_sign) => Some(b.fneg(y)),
-        FAdd => match (negative(b, x), negative(b, y)) {
+        FAdd => match (negated_operand(b, x), negated_operand(b, y)) {
             (_, Some(inner)) => Some(b.fsub(x, inner)),
             (Some(inner), None) => Some(b.fsub(y, inner)),
             (None, None) => None,
         },
         FSub => {
-            let inner = negative(b, y)?;
+            let inner = negated_operand(b, y)?;
             Some(match is_planted(Mutant::DoubleMinus) {
                 true => b.fsub(x, inner),
                 false => b.fadd(x, inner),
             })
         }
         FMul | FDiv => {
-            let (x, y) = (negative(b, x)?, negative(b, y)?);
+            let (x, y) = (negated_operand(b, x)?, negated_operand(b, y)?);
             Some(b.binary(binary, x, y))
         }
         _ => None,
@@ -50,12 +58,12 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
 }
 
 /// Returns `v` if `value` is `-v`.
-fn negative(b: &Builder, value: Value) -> Option<Value> {
+fn negated_operand(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     (*b.body.kind(op) == OpKind::FNeg).then(|| b.body.operand(op, 0))
 }
 
-fn constants(
+fn fold_constants(
     b: &mut Builder,
     ty: TypeId,
     op: BinaryOp,
@@ -73,7 +81,7 @@ fn constants(
                 FDiv => x / y,
                 _ => return None,
             };
-            keep64(r)?
+            portable_bits_f64(r)?
         }
         FloatKind::F32 => {
             let (x, y) = (f32::from_bits(x as u32), f32::from_bits(y as u32));
@@ -84,35 +92,35 @@ fn constants(
                 FDiv => x / y,
                 _ => return None,
             };
-            keep32(r)?
+            portable_bits_f32(r)?
         }
         _ => return None,
     };
-    float_bits(b, ty, bits)
+    float_constant(b, ty, bits)
 }
 
 /// Returns the bits of a result that every machine computes equally.
-fn keep64(r: f64) -> Option<u128> {
+fn portable_bits_f64(r: f64) -> Option<u128> {
     (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
 }
 
-fn keep32(r: f32) -> Option<u128> {
+fn portable_bits_f32(r: f32) -> Option<u128> {
     (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
 }
 
 /// Folds a negation.
-pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
+pub(crate) fn fold_negation(b: &mut Builder, op: Op) -> Option<Value> {
     let x = b.body.operand(op, 0);
     let ty = b.body.ty(x);
-    if let Some((bits, kind)) = float(b.unit, b.body, x) {
+    if let Some((bits, kind)) = float_bits_splat(b.unit, b.body, x) {
         let sign = match kind {
             FloatKind::F64 => 1 << 63,
             FloatKind::F32 => 1 << 31,
             _ => return None,
         };
-        return float_bits(b, ty, bits ^ sign);
+        return float_constant(b, ty, bits ^ sign);
     }
-    if let Some(inner) = negative(b, x) {
+    if let Some(inner) = negated_operand(b, x) {
         return Some(inner);
     }
     // `-(a - b)` equals `b - a` only without signed zeros.
@@ -120,7 +128,7 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
     let flags = b.body.ops[op].flags;
     if *b.body.kind(maker) == OpKind::Binary(BinaryOp::FSub)
         && flags.has(Flags::NSZ)
-        && crate::scalar::fold::used_once(b, x)
+        && crate::scalar::fold::has_one_use(b, x)
     {
         let (p, q) = (b.body.operand(maker, 0), b.body.operand(maker, 1));
         b.fast_math = flags.and(b.body.ops[maker].flags);
@@ -130,25 +138,25 @@ pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
 }
 
 /// Folds a comparison.
-pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: FloatPredicate) -> Option<Value> {
+pub(crate) fn fold_comparison(b: &mut Builder, op: Op, predicate: FloatPredicate) -> Option<Value> {
     use FloatPredicate::*;
     let truth_type = b.body.ty(b.body.result(op));
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let truth = match (
         predicate,
-        number(b.unit, b.body, x),
-        number(b.unit, b.body, y),
+        float_splat(b.unit, b.body, x),
+        float_splat(b.unit, b.body, y),
     ) {
         (False, ..) => false,
         (True, ..) => true,
-        (_, Some(x), Some(y)) => holds(predicate, x, y),
+        (_, Some(x), Some(y)) => evaluate_comparison(predicate, x, y),
         _ => return None,
     };
-    integer_of(b, truth_type, u128::from(truth))
+    integer_constant(b, truth_type, u128::from(truth))
 }
 
 /// Returns whether a comparison of two constants holds.
-fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
+fn evaluate_comparison(predicate: FloatPredicate, x: f64, y: f64) -> bool {
     use FloatPredicate::*;
     let unordered = x.is_nan() || y.is_nan();
     match predicate {
@@ -172,16 +180,16 @@ fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
 }
 
 /// Folds a conversion to a floating-point type.
-pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
+pub(crate) fn fold_cast(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::Cast(cast) = *b.body.kind(op) else {
         return None;
     };
     let (x, to) = (b.body.operand(op, 0), b.body.ty(b.body.result(op)));
     let kind = b.unit.types.float_kind(to)?;
     let value = match cast {
-        CastOp::FPExt | CastOp::FPTrunc => number(b.unit, b.body, x)?,
+        CastOp::FPExt | CastOp::FPTrunc => float_splat(b.unit, b.body, x)?,
         CastOp::SIToFP | CastOp::UIToFP => {
-            let (n, bits) = integer(b.unit, b.body, x).filter(|c| c.1 <= 64)?;
+            let (n, bits) = integer_splat(b.unit, b.body, x).filter(|c| c.1 <= 64)?;
             let n = match cast {
                 CastOp::UIToFP => n as i128,
                 _ => (n << (128 - bits)) as i128 >> (128 - bits),
@@ -196,9 +204,9 @@ pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
         _ => return None,
     };
     let bits = match kind {
-        FloatKind::F64 => keep64(value)?,
-        FloatKind::F32 => keep32(value as f32)?,
+        FloatKind::F64 => portable_bits_f64(value)?,
+        FloatKind::F32 => portable_bits_f32(value as f32)?,
         _ => return None,
     };
-    float_bits(b, to, bits)
+    float_constant(b, to, bits)
 }

@@ -1,20 +1,23 @@
 //! Folding of integer arithmetic, comparisons and conversions.
 
-use crate::scalar::constants::{integer, integer_of};
-use crate::scalar::fold::{negated, used_once};
+use crate::scalar::constants::{integer_constant, integer_splat};
+use crate::scalar::fold::{has_one_use, negated_operand};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
 /// Folds a binary integer op.
-pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
+pub(crate) fn fold_binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
     use BinaryOp::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let ty = b.body.ty(x);
-    let (cx, cy) = (integer(b.unit, b.body, x), integer(b.unit, b.body, y));
+    let (cx, cy) = (
+        integer_splat(b.unit, b.body, x),
+        integer_splat(b.unit, b.body, y),
+    );
     if let (Some((vx, bits)), Some((vy, _))) = (cx, cy) {
         let value = fold_binary(binary, bits, vx, vy)?;
-        return integer_of(b, ty, value);
+        return integer_constant(b, ty, value);
     }
     let bits = b.unit.types.int_bits(ty)?;
     let is = |n: u128| cy.is_some_and(|c| c.0 == n);
@@ -24,21 +27,21 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
         And if is(mask(bits)) => Some(x),
         And | Mul if is(0) => Some(y),
         Or if is(mask(bits)) => Some(y),
-        URem | SRem if is(1) => integer_of(b, ty, 0),
-        Add => added_again(b, x, cy?),
-        Sub | Xor if x == y => integer_of(b, ty, 0),
+        URem | SRem if is(1) => integer_constant(b, ty, 0),
+        Add => cancel_constants(b, x, cy?),
+        Sub | Xor if x == y => integer_constant(b, ty, 0),
         And | Or if x == y => Some(x),
-        Xor if is(1) && bits == 1 => not(b, x),
+        Xor if is(1) && bits == 1 => fold_not(b, x),
         Shl | LShr | AShr if cx.is_some_and(|c| c.0 == 0) => Some(x),
         _ => None,
     }
 }
 
 /// Returns `n` if `sum` is `n + c` and the added constant equals `-c`.
-fn added_again(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option<Value> {
+fn cancel_constants(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option<Value> {
     let op = b.body.def_op(sum)?;
     let before = match b.body.kind(op) {
-        OpKind::Binary(BinaryOp::Add) => integer(b.unit, b.body, b.body.operand(op, 1))?,
+        OpKind::Binary(BinaryOp::Add) => integer_splat(b.unit, b.body, b.body.operand(op, 1))?,
         _ => return None,
     };
     let nothing = constant.wrapping_add(before.0) & mask(bits) == 0;
@@ -47,17 +50,20 @@ fn added_again(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option
 
 /// Rewrites `n < 0 ? 0 : runs`, with `runs` equal to `n + 1` in another form, to use `n + 1`. A loop's trip
 /// count has such a form: `(n > 0 ? n : 0) + 1`, or `n + (n != -1)`.
-pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Option<Value> {
+pub(crate) fn normalize_trip_count(
+    b: &mut Builder,
+    [below, none, runs]: [Value; 3],
+) -> Option<Value> {
     use IntPredicate::{Ne, Sgt, Slt};
     let compared = |b: &Builder, truth: Value, predicate: IntPredicate| {
         let op = b.body.def_op(truth)?;
-        let number = integer(b.unit, b.body, b.body.operands(op).nth(1)?)?;
+        let number = integer_splat(b.unit, b.body, b.body.operands(op).nth(1)?)?;
         (*b.body.kind(op) == OpKind::ICmp(predicate)).then(|| (b.body.operand(op, 0), number))
     };
     let (last, (zero, bits)) = compared(b, below, Slt)?;
     let sum = b.body.def_op(runs)?;
     let is_sum = *b.body.kind(sum) == OpKind::Binary(BinaryOp::Add);
-    if zero != 0 || integer(b.unit, b.body, none) != Some((0, bits)) || !is_sum {
+    if zero != 0 || integer_splat(b.unit, b.body, none) != Some((0, bits)) || !is_sum {
         return None;
     }
     let (x, y) = (b.body.operand(sum, 0), b.body.operand(sum, 1));
@@ -68,12 +74,13 @@ pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Optio
             return None;
         };
         let of_last = compared(b, above, Sgt)? == (last, (0, bits)) && one == last;
-        let zero = integer(b.unit, b.body, other) == Some((0, bits));
+        let zero = integer_splat(b.unit, b.body, other) == Some((0, bits));
         (*b.body.kind(op) == OpKind::Select && of_last && zero).then_some(())
     };
-    let clamped = integer(b.unit, b.body, y) == Some((1, bits)) && is_last_or_zero(b, x).is_some();
+    let clamped =
+        integer_splat(b.unit, b.body, y) == Some((1, bits)) && is_last_or_zero(b, x).is_some();
     let truth = if x == last {
-        extended_truth(b, y)
+        zero_extended_bool(b, y)
     } else {
         None
     };
@@ -82,21 +89,24 @@ pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Optio
         return None;
     }
     let ty = b.body.ty(last);
-    let one = integer_of(b, ty, 1)?;
+    let one = integer_constant(b, ty, 1)?;
     let next = b.binary(BinaryOp::Add, last, one);
     Some(b.select(below, none, next))
 }
 
 /// Rewrites `n - 1 == -1 ? 0 : zext(n - 1) + 1` to `zext n`, the trip count form of loops with an unsigned
 /// index.
-pub(crate) fn counted_wide(b: &mut Builder, [none_left, none, runs]: [Value; 3]) -> Option<Value> {
+pub(crate) fn normalize_wide_trip_count(
+    b: &mut Builder,
+    [none_left, none, runs]: [Value; 3],
+) -> Option<Value> {
     let parts = |b: &Builder, value: Value, kind: OpKind| {
         let op = b
             .body
             .def_op(value)
             .filter(|op| *b.body.kind(*op) == kind)?;
         let second = b.body.operands(op).nth(1);
-        let number = second.and_then(|value| integer(b.unit, b.body, value));
+        let number = second.and_then(|value| integer_splat(b.unit, b.body, value));
         Some((b.body.operand(op, 0), number))
     };
     let all_ones = |number: Option<(u128, u32)>| number.is_some_and(|(n, bits)| n == mask(bits));
@@ -104,18 +114,18 @@ pub(crate) fn counted_wide(b: &mut Builder, [none_left, none, runs]: [Value; 3])
     let (count, step) = parts(b, last, OpKind::Binary(BinaryOp::Add))?;
     let (wide, one) = parts(b, runs, OpKind::Binary(BinaryOp::Add))?;
     let (extended, _) = parts(b, wide, OpKind::Cast(CastOp::ZExt))?;
-    let zero = integer(b.unit, b.body, none).is_some_and(|(n, _)| n == 0);
+    let zero = integer_splat(b.unit, b.body, none).is_some_and(|(n, _)| n == 0);
     let is_so = zero && all_ones(end) && all_ones(step) && one.is_some_and(|(n, _)| n == 1);
     let ty = b.body.ty(none);
     (is_so && extended == last).then(|| b.cast(CastOp::ZExt, count, ty))
 }
 
 /// Returns the negation of a boolean, if the negation replaces the comparison or a previous negation.
-fn not(b: &mut Builder, value: Value) -> Option<Value> {
-    if let Some(inner) = negated(b, value) {
+fn fold_not(b: &mut Builder, value: Value) -> Option<Value> {
+    if let Some(inner) = negated_operand(b, value) {
         return Some(inner);
     }
-    if !used_once(b, value) {
+    if !has_one_use(b, value) {
         return None;
     }
     let op = b.body.def_op(value)?;
@@ -131,18 +141,21 @@ fn not(b: &mut Builder, value: Value) -> Option<Value> {
 }
 
 /// Folds a comparison of integers or pointers.
-pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Option<Value> {
+pub(crate) fn fold_comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Option<Value> {
     use IntPredicate::*;
     let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let truth_type = b.body.ty(b.body.result(op));
     if x == y {
         let truth = matches!(predicate, Eq | Uge | Ule | Sge | Sle);
-        return integer_of(b, truth_type, u128::from(truth));
+        return integer_constant(b, truth_type, u128::from(truth));
     }
-    let (cx, cy) = (integer(b.unit, b.body, x), integer(b.unit, b.body, y));
+    let (cx, cy) = (
+        integer_splat(b.unit, b.body, x),
+        integer_splat(b.unit, b.body, y),
+    );
     if let (Some((vx, bits)), Some((vy, _))) = (cx, cy) {
         let truth = fold_icmp(predicate, bits, vx, vy);
-        return integer_of(b, truth_type, u128::from(truth));
+        return integer_constant(b, truth_type, u128::from(truth));
     }
     let (n, bits) = cy?;
     let always = match predicate {
@@ -153,10 +166,10 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
         _ => None,
     };
     if let Some(truth) = always {
-        return integer_of(b, truth_type, u128::from(truth));
+        return integer_constant(b, truth_type, u128::from(truth));
     }
     // A boolean compared with zero or one is the boolean or its negation.
-    let truth = match extended_truth(b, x) {
+    let truth = match zero_extended_bool(b, x) {
         Some(inner) => inner,
         None if bits == 1 => x,
         None => return None,
@@ -165,7 +178,7 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
         (Ne, 0) | (Eq, 1) => Some(truth),
         (Eq, 0) | (Ne, 1) => {
             let ty = b.body.ty(truth);
-            let one = integer_of(b, ty, 1)?;
+            let one = integer_constant(b, ty, 1)?;
             Some(b.binary(BinaryOp::Xor, truth, one))
         }
         _ => None,
@@ -173,7 +186,7 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
 }
 
 /// Folds a call of an integer intrinsic: minimum or maximum of equal operands.
-pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
+pub(crate) fn fold_call(b: &Builder, op: Op) -> Option<Value> {
     let known = b.unit.callee(b.body, op).and_then(|f| b.unit.known(f));
     let Some(ExternalFn::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known
     else {
@@ -186,7 +199,7 @@ pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
 }
 
 /// Returns the boolean whose zero extension is `value`.
-fn extended_truth(b: &Builder, value: Value) -> Option<Value> {
+fn zero_extended_bool(b: &Builder, value: Value) -> Option<Value> {
     let op = b.body.def_op(value)?;
     let inner = b.body.operands(op).next()?;
     let bit = b.unit.types.int_bits(b.body.ty(inner)) == Some(1);
@@ -194,17 +207,17 @@ fn extended_truth(b: &Builder, value: Value) -> Option<Value> {
 }
 
 /// Folds a conversion between integers, or a bitcast.
-pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
+pub(crate) fn fold_cast(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::Cast(outer) = *b.body.kind(op) else {
         return None;
     };
     let (x, to) = (b.body.operand(op, 0), b.body.ty(b.body.result(op)));
     let bits = b.unit.types.int_bits(to);
-    if let (Some((n, from)), Some(bits)) = (integer(b.unit, b.body, x), bits)
+    if let (Some((n, from)), Some(bits)) = (integer_splat(b.unit, b.body, x), bits)
         && let Some(value) = fold_cast(outer, from, bits, n)
-        && same_lanes(b, x, op)
+        && has_same_lane_count(b, x, op)
     {
-        return integer_of(b, to, value);
+        return integer_constant(b, to, value);
     }
     let maker = b.body.def_op(x)?;
     let OpKind::Cast(inner) = *b.body.kind(maker) else {
@@ -226,7 +239,7 @@ pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
 }
 
 /// Returns whether operand and result of a conversion have equal numbers of lanes.
-fn same_lanes(b: &Builder, x: Value, op: Op) -> bool {
+fn has_same_lane_count(b: &Builder, x: Value, op: Op) -> bool {
     let lanes = |v: Value| match b.unit.types.get(b.body.ty(v)) {
         Type::Vector { len, .. } => *len,
         _ => 1,

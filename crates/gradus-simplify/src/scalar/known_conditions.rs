@@ -7,25 +7,25 @@
 //! condition. The increment of the outer loop then lies in an arm of a branch. The pass exposes the increment
 //! to the induction analysis again.
 
-use crate::Facts;
-use crate::scalar::constants::integer;
+use crate::PassContext;
+use crate::scalar::constants::integer_splat;
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Use, Value};
 
 /// Maximum number of uses inspected per branch.
-const USES: usize = 256;
+const USES_MAX: usize = 256;
 
 /// Visits all branches and loops of a body, inner ones first.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
     let mut ops: Vec<Op> = body.walk(body.root()).collect();
     ops.reverse();
     let mut changed = false;
     for op in ops {
         changed |= match body.kind(op) {
             OpKind::If => {
-                let arms = know_in_arms(unit, body, op);
-                merge_to_condition(unit, body, op) || arms
+                let arms = fold_condition_in_arms(unit, body, op);
+                replace_by_condition(unit, body, op) || arms
             }
-            OpKind::Repeat => give_from_arms(body, op),
+            OpKind::Repeat => forward_arm_values(body, op),
             _ => false,
         };
     }
@@ -33,12 +33,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 }
 
 /// Replaces uses of a branch condition in the arms by constants.
-fn know_in_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> bool {
+fn fold_condition_in_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> bool {
     let condition = body.operand(branch, 0);
     if body.as_const(condition).is_some() {
         return false;
     }
-    let uses: Vec<Use> = body.uses(condition).take(USES).collect();
+    let uses: Vec<Use> = body.uses(condition).take(USES_MAX).collect();
     let arms = body.op_regions(branch).to_vec();
     let arm_of = |body: &Body, at: &Use| {
         let region = body.parent(at.op)?;
@@ -57,14 +57,14 @@ fn know_in_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> bool {
 }
 
 /// Replaces a result that is true in one arm and false in the other by the condition.
-fn merge_to_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
+fn replace_by_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
     let condition = body.operand(branch, 0);
     let arms = body.op_regions(branch).to_vec();
     let mut changed = false;
     for (index, result) in body.results(branch).to_vec().into_iter().enumerate() {
         let bool_of = |arm: Region| {
-            let value = yielded(body, arm, index)?;
-            integer(unit, body, value).filter(|(_, bits)| *bits == 1)
+            let value = yielded_value(body, arm, index)?;
+            integer_splat(unit, body, value).filter(|(_, bits)| *bits == 1)
         };
         let (yes, no) = (bool_of(arms[0]), bool_of(arms[1]));
         let is = yes.is_some_and(|(n, _)| n != 0) && no.is_some_and(|(n, _)| n == 0);
@@ -79,7 +79,7 @@ fn merge_to_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
 /// Replaces the operands of a `repeat` on `condition` by the values of known arms. Next values come from the
 /// first arm of a branch on `condition`, results from the second arm, if the yielded value is defined outside
 /// the branch.
-fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
+fn forward_arm_values(body: &mut Body, repeat: Op) -> bool {
     let condition = body.operand(repeat, 0);
     let Some(around) = body.parent(repeat).and_then(|region| body.owner(region)) else {
         return false;
@@ -89,7 +89,7 @@ fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
     for index in 1..body.operand_count(repeat) {
         let value = body.operand(repeat, index);
         let arm = usize::from(index > carried);
-        if let Some(given) = given_by(body, value, condition, arm) {
+        if let Some(given) = value_in_known_arm(body, value, condition, arm) {
             body.set_operand(repeat, index, given);
             changed = true;
         }
@@ -99,7 +99,7 @@ fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
 
 /// Returns the value that `value` equals if `condition` selects the arm `arm`, provided the arm's value is
 /// defined outside the arm.
-fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<Value> {
+fn value_in_known_arm(body: &Body, value: Value, condition: Value, arm: usize) -> Option<Value> {
     let op = body.def_op(value)?;
     if body.operands(op).next() != Some(condition) {
         return None;
@@ -109,7 +109,7 @@ fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<V
         OpKind::If => {
             let number = body.results(op).iter().position(|&r| r == value)?;
             let region = body.op_regions(op)[arm];
-            let given = yielded(body, region, number)?;
+            let given = yielded_value(body, region, number)?;
             let inside = |made| body.is_inside(made, region);
             (!body.region_of(given).is_some_and(inside)).then_some(given)
         }
@@ -118,7 +118,7 @@ fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<V
 }
 
 /// Returns the value that a region yields at `index`; `None` if the region does not end in a yield.
-fn yielded(body: &Body, region: Region, index: usize) -> Option<Value> {
+fn yielded_value(body: &Body, region: Region, index: usize) -> Option<Value> {
     let last = body.last(region)?;
     matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index))
 }

@@ -8,7 +8,7 @@
 //! Step 1: [`magnitude`](Reader::magnitude) finds the float, from the integer down through ops that change
 //! only sign bits. Step 2 tests the sign of the integer. Step 3 applies the sign to the float's magnitude.
 
-use crate::scalar::constants::{integer, integers};
+use crate::scalar::constants::{integer_lanes, integer_splat};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, IntPredicate, OpKind, Type, TypeId, Unit, Value,
@@ -108,10 +108,10 @@ impl Reader<'_> {
     }
     /// Returns true if `holds` is true of every lane of a constant; a poison lane may have any value.
     fn constant(&self, value: Value, holds: impl Fn(u128) -> bool) -> bool {
-        if let Some((n, _)) = integer(self.unit, self.body, value) {
+        if let Some((n, _)) = integer_splat(self.unit, self.body, value) {
             return holds(n);
         }
-        integers(self.unit, self.body, value)
+        integer_lanes(self.unit, self.body, value)
             .is_some_and(|lanes| lanes.into_iter().flatten().all(holds))
     }
     /// Returns the float whose bits below the sign are those of `value`.

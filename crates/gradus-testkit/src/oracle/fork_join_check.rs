@@ -12,7 +12,7 @@ use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel, Pipeline};
-use gradus_simplify::Facts;
+use gradus_simplify::PassContext;
 
 /// The route of a batch of programs before lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ fn simplify(unit: &mut Unit, functions: &[FuncId]) {
     let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let alias = AliasOptions::default();
     for &func in functions {
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,

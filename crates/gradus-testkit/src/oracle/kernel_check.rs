@@ -11,7 +11,7 @@ use crate::{Pool, eager};
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{BarrierScope, FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
-use gradus_simplify::{Facts, simplify};
+use gradus_simplify::{PassContext, simplify};
 use std::collections::BTreeSet;
 
 fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
@@ -38,7 +38,7 @@ fn simplified(unit: &mut Unit) {
     let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let alias = AliasOptions::default();
     for func in functions {
-        let facts = Facts {
+        let facts = PassContext {
             function: Some(func),
             effects: &effects,
             alias: &alias,

@@ -14,12 +14,12 @@
 //! 4. The index range is small enough to exclude address overflow, and the marks take only a few bytes per
 //!    add.
 
-use super::{all_in, free_function, owner};
-use crate::Facts;
-use crate::derivative::accumulation::two_phase::{all_sums, make_plain};
-use crate::derivative::accumulation::two_phase_indirect::{needed, stretch};
-use crate::derivative::index_array_copies::{FARTHEST, spot};
-use crate::loops::unswitch::second_form;
+use super::{all_in, declare_free, owner_of};
+use crate::PassContext;
+use crate::derivative::accumulation::two_phase::{atomic_adds_and_calls, chunk_adds_to_plain};
+use crate::derivative::accumulation::two_phase_indirect::{emit_touched_range, needed};
+use crate::derivative::index_array_copies::{INDEX_ABS_MAX, indirect_access};
+use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, Clobbers, ExitClobbers};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
@@ -28,23 +28,23 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Assumed number of executions of each add per iteration.
-const USUAL_ADDS: i64 = 4;
+const ADDS_PER_ITERATION: i64 = 4;
 /// Maximum ratio of marks to adds.
-const MOST_MARKS: i64 = 16;
+const MARKS_PER_ADD_MAX: i64 = 16;
 /// Maximum number of arrays; the test compares all pairs.
-const MOST_ROWS: usize = 8;
+const ARRAYS_MAX: usize = 8;
 
 /// Offsets into the inspector's counters: minimum index, maximum index, number of adds, and whether an index
 /// occurs twice.
-const LEAST: i64 = 0;
-const GREATEST: i64 = 8;
-const ADDS: i64 = 16;
-const TWICE: i64 = 24;
-const CELL_BYTES: i64 = 32;
+const MIN_INDEX: i64 = 0;
+const MAX_INDEX: i64 = 8;
+const ADD_COUNT: i64 = 16;
+const DUPLICATE: i64 = 24;
+const COUNTERS_BYTES: i64 = 32;
 
 /// Updated array: base, element stride, and the byte range from an index's address to the first touched byte
 /// and the end.
-pub(super) struct Row {
+pub(super) struct AccumulatedArray {
     pub(super) base: Value,
     pub(super) scale: i64,
     pub(super) low: i64,
@@ -53,53 +53,58 @@ pub(super) struct Row {
 
 /// Op that encloses the adds within the loop: a loop, or a branch with its taken arm.
 #[derive(Clone, Copy)]
-enum Level {
+enum EnclosingOp {
     For(Op),
     If(Op, bool),
 }
 
-struct Plan {
+struct InjectivePlan {
     sums: Vec<Op>,
     /// Enclosing ops, the outermost first.
-    levels: Vec<Level>,
+    enclosing: Vec<EnclosingOp>,
     /// Indices of the loop and of its nested loops.
     indices: Vec<Value>,
     index: Value,
-    rows: Vec<Row>,
+    rows: Vec<AccumulatedArray>,
 }
 
 /// Versions loops to add plainly if their index arrays are injective. Returns the locations of these adds,
 /// and the remaining loops.
-pub(super) fn once(
+pub(super) fn version_injective(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     loops: Vec<Op>,
     least: i64,
 ) -> (Vec<Option<LocId>>, Vec<Op>) {
-    let planned = |lp: &Op| plan(unit, body, *lp).is_some();
+    let planned = |lp: &Op| plan_loop(unit, body, *lp).is_some();
     let (mut fit, mut left): (Vec<Op>, Vec<Op>) = loops.into_iter().partition(planned);
     if !fit.is_empty() {
-        let (steady, others) = told_apart(unit, body, facts, fit);
+        let (steady, others) = partition_by_clobbers(unit, body, facts, fit);
         left.extend(others);
         fit = steady;
     }
     let mut given = Vec::new();
     for lp in fit {
-        if let Some(plan) = plan(unit, body, lp) {
+        if let Some(plan) = plan_loop(unit, body, lp) {
             given.extend(plan.sums.iter().map(|op| body.ops[*op].loc));
-            ask(unit, body, lp, &plan, least);
+            version_by_inspector(unit, body, lp, &plan, least);
         }
     }
     (given, left)
 }
 
 /// Partitions loops into those whose inspector reads the same values as the iterations, and the others.
-fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<Op>, Vec<Op>) {
+fn partition_by_clobbers(
+    unit: &Unit,
+    body: &Body,
+    facts: &PassContext,
+    loops: Vec<Op>,
+) -> (Vec<Op>, Vec<Op>) {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let clobbers = Clobbers::of(&alias, facts.effects, ExitClobbers::default());
     loops.into_iter().partition(|lp| {
-        let ops = plan(unit, body, *lp).and_then(|plan| read(unit, body, *lp, &plan));
+        let ops = plan_loop(unit, body, *lp).and_then(|plan| inspector_ops(unit, body, *lp, &plan));
         let loads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
         let intact = |ops: Vec<Op>| {
             let mut loads = ops.into_iter().filter(loads);
@@ -109,19 +114,19 @@ fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<O
     })
 }
 
-fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
-    let (sums, calls) = all_sums(unit, body, lp)?;
+fn plan_loop(unit: &Unit, body: &Body, lp: Op) -> Option<InjectivePlan> {
+    let (sums, calls) = atomic_adds_and_calls(unit, body, lp)?;
     if !calls.is_empty() {
         return None;
     }
     let index_of = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
     let (mut levels, mut indices) = (Vec::new(), vec![index_of(lp)]);
-    let mut at = in_one_region(body, &sums)?;
-    while owner(body, at)? != lp {
-        let around = owner(body, at)?;
+    let mut at = common_region_op(body, &sums)?;
+    while owner_of(body, at)? != lp {
+        let around = owner_of(body, at)?;
         levels.push(match body.kind(around) {
-            OpKind::For { .. } => Level::For(around),
-            OpKind::If => Level::If(
+            OpKind::For { .. } => EnclosingOp::For(around),
+            OpKind::If => EnclosingOp::If(
                 around,
                 body.parent(at) == body.op_regions(around).first().copied(),
             ),
@@ -131,25 +136,25 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
     }
     levels.reverse();
     let inner = levels.iter().filter_map(|level| match level {
-        Level::For(at) => Some(index_of(*at)),
-        Level::If(..) => None,
+        EnclosingOp::For(at) => Some(index_of(*at)),
+        EnclosingOp::If(..) => None,
     });
     indices.extend(inner);
     if indices.len() < 2 {
         return None;
     }
-    let (mut rows, mut index): (Vec<Row>, Option<Value>) = (Vec::new(), None);
+    let (mut rows, mut index): (Vec<AccumulatedArray>, Option<Value>) = (Vec::new(), None);
     for &op in &sums {
         let ty = body.ty(body.result(op));
-        let spot = spot(unit, body, lp, body.operand(op, 0), ty)?;
+        let spot = indirect_access(unit, body, lp, body.operand(op, 0), ty)?;
         if *index.get_or_insert(spot.index) != spot.index {
             return None;
         }
         let (low, high) = (spot.offset, spot.offset + spot.bytes);
-        let same = |row: &&mut Row| row.base == spot.base && row.scale == spot.scale;
+        let same = |row: &&mut AccumulatedArray| row.base == spot.base && row.scale == spot.scale;
         match rows.iter_mut().find(same) {
             Some(row) => (row.low, row.high) = (row.low.min(low), row.high.max(high)),
-            None => rows.push(Row {
+            None => rows.push(AccumulatedArray {
                 base: spot.base,
                 scale: spot.scale,
                 low,
@@ -158,20 +163,22 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
         }
     }
     let apart = rows.iter().all(|row| row.high - row.low <= row.scale);
-    let plan = Plan {
+    let plan = InjectivePlan {
         sums,
-        levels,
+        enclosing: levels,
         indices,
         index: index?,
         rows,
     };
-    (apart && plan.rows.len() <= MOST_ROWS && read(unit, body, lp, &plan).is_some()).then_some(plan)
+    (apart && plan.rows.len() <= ARRAYS_MAX && inspector_ops(unit, body, lp, &plan).is_some())
+        .then_some(plan)
 }
 
 /// Returns the first op of `ops`, or its outermost enclosing branch in the region that contains all ops or
 /// their enclosing branches.
-fn in_one_region(body: &Body, ops: &[Op]) -> Option<Op> {
-    let up = |at: &Op| owner(body, *at).filter(|around| matches!(body.kind(*around), OpKind::If));
+fn common_region_op(body: &Body, ops: &[Op]) -> Option<Op> {
+    let up =
+        |at: &Op| owner_of(body, *at).filter(|around| matches!(body.kind(*around), OpKind::If));
     let mut all = std::iter::successors(Some(*ops.first()?), up);
     all.find(|first| {
         let home = body.parent(*first);
@@ -183,9 +190,9 @@ fn in_one_region(body: &Body, ops: &[Op]) -> Option<Op> {
 }
 
 /// Returns the ops that the passes execute to compute trip counts, conditions and the index.
-fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
-    let asked = plan.levels.iter().map(|level| match level {
-        Level::For(op) | Level::If(op, _) => body.operand(*op, 0),
+fn inspector_ops(unit: &Unit, body: &Body, lp: Op, plan: &InjectivePlan) -> Option<Vec<Op>> {
+    let asked = plan.enclosing.iter().map(|level| match level {
+        EnclosingOp::For(op) | EnclosingOp::If(op, _) => body.operand(*op, 0),
     });
     let mut all = Vec::new();
     for value in asked.chain([plan.index]) {
@@ -195,19 +202,25 @@ fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
 }
 
 /// Emits the inspector before a loop and versions the loop.
-fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
+fn version_by_inspector(
+    unit: &mut Unit,
+    body: &mut Body,
+    lp: Op,
+    plan: &InjectivePlan,
+    least: i64,
+) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);
-    let trips = super::wide(&mut b, lp);
+    let trips = super::trip_count_i64(&mut b, lp);
     let sums = i64::try_from(plan.sums.len()).unwrap_or(least);
-    let least = b.i64((least / USUAL_ADDS / sums.max(1)).max(1));
+    let least = b.i64((least / ADDS_PER_ITERATION / sums.max(1)).max(1));
     let enough = b.icmp(IntPredicate::Uge, trips, least);
     let bit = b.unit.types.int(1);
     let enough = b.value(OpKind::Freeze, &[enough], bit);
-    let found = either(&mut b, enough, |b| answer(b, lp, plan));
+    let found = emit_if_else_false(&mut b, enough, |b| emit_injectivity_test(b, lp, plan));
     let old: Vec<Op> = all_in(b.body, lp).collect();
-    let plain = second_form(&mut b, lp, found);
+    let plain = version_loop(&mut b, lp, found);
     let new: Vec<Op> = all_in(b.body, plain).collect();
     let at = |op: &Op| old.iter().position(|other| other == op);
     let sums: Vec<Op> = plan
@@ -215,11 +228,11 @@ fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
         .iter()
         .filter_map(|op| Some(new[at(op)?]))
         .collect();
-    make_plain(&mut b, plain, sums);
+    chunk_adds_to_plain(&mut b, plain, sums);
 }
 
 /// Emits `condition ? then : false`.
-fn either(
+fn emit_if_else_false(
     b: &mut Builder<'_>,
     condition: Value,
     then: impl FnOnce(&mut Builder<'_>) -> Value,
@@ -237,42 +250,45 @@ fn either(
 }
 
 /// Emits the inspector: whether no index occurs twice.
-fn answer(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Value {
+fn emit_injectivity_test(b: &mut Builder<'_>, lp: Op, plan: &InjectivePlan) -> Value {
     let long = b.unit.types.int(64);
-    let bytes = b.i64(CELL_BYTES);
-    let cell = allocate(b, "malloc", &[bytes]);
+    let bytes = b.i64(COUNTERS_BYTES);
+    let cell = call_allocator(b, "malloc", &[bytes]);
     for (at, value) in [
-        (LEAST, i64::MAX),
-        (GREATEST, i64::MIN),
-        (ADDS, 0),
-        (TWICE, 0),
+        (MIN_INDEX, i64::MAX),
+        (MAX_INDEX, i64::MIN),
+        (ADD_COUNT, 0),
+        (DUPLICATE, 0),
     ] {
-        let (place, value) = (field(b, cell, at), b.i64(value));
+        let (place, value) = (counter_address(b, cell, at), b.i64(value));
         b.store(value, place);
     }
-    pass(b, lp, plan, |b, index| {
-        for (at, predicate) in [(LEAST, IntPredicate::Slt), (GREATEST, IntPredicate::Sgt)] {
-            let place = field(b, cell, at);
+    emit_nest(b, lp, plan, |b, index| {
+        for (at, predicate) in [
+            (MIN_INDEX, IntPredicate::Slt),
+            (MAX_INDEX, IntPredicate::Sgt),
+        ] {
+            let place = counter_address(b, cell, at);
             let so_far = b.load(long, place);
             let beyond = b.icmp(predicate, index, so_far);
             let next = b.select(beyond, index, so_far);
             b.store(next, place);
         }
-        let place = field(b, cell, ADDS);
+        let place = counter_address(b, cell, ADD_COUNT);
         let (so_far, one) = (b.load(long, place), b.i64(1));
         let next = b.add(so_far, one);
         b.store(next, place);
     });
-    let [least, greatest, adds] = [LEAST, GREATEST, ADDS].map(|at| {
-        let place = field(b, cell, at);
+    let [least, greatest, adds] = [MIN_INDEX, MAX_INDEX, ADD_COUNT].map(|at| {
+        let place = counter_address(b, cell, at);
         b.load(long, place)
     });
-    let fits = may_mark(b, plan, [least, greatest, adds]);
-    let found = either(b, fits, |b| {
+    let fits = emit_range_test(b, plan, [least, greatest, adds]);
+    let found = emit_if_else_false(b, fits, |b| {
         let (span, one) = (b.sub(greatest, least), b.i64(1));
         let count = b.add(span, one);
-        let marks = allocate(b, "calloc", &[count, one]);
-        pass(b, lp, plan, |b, index| {
+        let marks = call_allocator(b, "calloc", &[count, one]);
+        emit_nest(b, lp, plan, |b, index| {
             let byte = b.unit.types.int(8);
             let far = b.sub(index, least);
             let place = b.byte_addr(marks, far);
@@ -280,25 +296,33 @@ fn answer(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Value {
             let mark = b.int(byte, 1);
             b.store(mark, place);
             let before = b.cast(CastOp::ZExt, before, long);
-            let place = field(b, cell, TWICE);
+            let place = counter_address(b, cell, DUPLICATE);
             let so_far = b.load(long, place);
             let next = b.binary(BinaryOp::Or, so_far, before);
             b.store(next, place);
         });
-        let free = free_function(b.unit);
+        let free = declare_free(b.unit);
         b.call(free, &[marks]);
-        let place = field(b, cell, TWICE);
+        let place = counter_address(b, cell, DUPLICATE);
         let (twice, none) = (b.load(long, place), b.i64(0));
         b.icmp(IntPredicate::Eq, twice, none)
     });
-    let free = free_function(b.unit);
+    let free = declare_free(b.unit);
     b.call(free, &[cell]);
     found
 }
 
 /// Emits whether the index range permits marks and the arrays are disjoint.
-fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3]) -> Value {
-    let (from, to, times) = (b.i64(-FARTHEST), b.i64(FARTHEST), b.i64(MOST_MARKS));
+fn emit_range_test(
+    b: &mut Builder<'_>,
+    plan: &InjectivePlan,
+    [least, greatest, adds]: [Value; 3],
+) -> Value {
+    let (from, to, times) = (
+        b.i64(-INDEX_ABS_MAX),
+        b.i64(INDEX_ABS_MAX),
+        b.i64(MARKS_PER_ADD_MAX),
+    );
     let (span, most) = (b.sub(greatest, least), b.mul(adds, times));
     let mut all = vec![
         b.icmp(IntPredicate::Sge, least, from),
@@ -308,7 +332,7 @@ fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3
     let ends = plan
         .rows
         .iter()
-        .map(|row| stretch(b, row, [least, greatest]));
+        .map(|row| emit_touched_range(b, row, [least, greatest]));
     let ends: Vec<(Value, Value)> = ends.collect();
     for (number, one) in ends.iter().enumerate() {
         for other in &ends[number + 1..] {
@@ -324,7 +348,12 @@ fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3
 }
 
 /// Emits a loop nest over all iterations and applies `with` to each index.
-fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder<'_>, Value)) {
+fn emit_nest(
+    b: &mut Builder<'_>,
+    lp: Op,
+    plan: &InjectivePlan,
+    with: impl FnOnce(&mut Builder<'_>, Value),
+) {
     let (mut map, mut done) = (ValueMap::new(), HashSet::new());
     let mut value = |b: &mut Builder<'_>, map: &mut ValueMap, value: Value| {
         let Some(ops) = needed(b.unit, b.body, lp, value, &plan.indices) else {
@@ -340,9 +369,9 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
     };
     let mut indices = plan.indices.iter();
     let mut places = Vec::new();
-    for level in std::iter::once(Level::For(lp)).chain(plan.levels.iter().copied()) {
+    for level in std::iter::once(EnclosingOp::For(lp)).chain(plan.enclosing.iter().copied()) {
         match level {
-            Level::For(at) => {
+            EnclosingOp::For(at) => {
                 let old = b.body.operand(at, 0);
                 let trips = value(b, &mut map, old);
                 let (_, inside) = b.for_(trips, &[]);
@@ -351,7 +380,7 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
                     map.set(index, b.body.region_params(inside)[0]);
                 }
             }
-            Level::If(at, taken) => {
+            EnclosingOp::If(at, taken) => {
                 let old = b.body.operand(at, 0);
                 let condition = value(b, &mut map, old);
                 let (_, yes, no) = b.if_(condition, &[]);
@@ -376,12 +405,12 @@ fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder
     }
 }
 
-fn field(b: &mut Builder<'_>, cell: Value, at: i64) -> Value {
+fn counter_address(b: &mut Builder<'_>, cell: Value, at: i64) -> Value {
     let at = b.i64(at);
     b.byte_addr(cell, at)
 }
 
-fn allocate(b: &mut Builder<'_>, name: &str, sizes: &[Value]) -> Value {
+fn call_allocator(b: &mut Builder<'_>, name: &str, sizes: &[Value]) -> Value {
     let (ptr, long) = (b.unit.types.ptr(), b.unit.types.int(64));
     let ty = b.unit.types.func(ptr, vec![long; sizes.len()]);
     let function = b.unit.declare(name, ty, AttrSet::default());

@@ -11,9 +11,9 @@ mod two_phase;
 mod two_phase_indirect;
 
 pub(crate) use crate::derivative::accumulation::privatize::run as run_parts;
-pub use crate::derivative::accumulation::privatize::{PARTS_PAY, private_sums};
+pub use crate::derivative::accumulation::privatize::{PRIVATIZE_ADDS_MIN, privatize_adds};
 pub(crate) use crate::derivative::accumulation::two_phase::run as run_rounds;
-pub use crate::derivative::accumulation::two_phase::{ROUNDS_PAY, rounds};
+pub use crate::derivative::accumulation::two_phase::{PHASES_ADDS_MIN, schedule_in_phases};
 
 use gradus_edit::{
     CarriedValue, ReductionKind, ValueMap, carried_value, clone_op_within, is_speculatable,
@@ -25,12 +25,12 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Maximum number of ops in the loop.
-const MOST_OPS: usize = 4000;
+const OPS_MAX: usize = 4000;
 
 /// Returns whether a body has atomic adds in independent loops.
-pub fn sums_up(body: &Body) -> bool {
+pub fn has_atomic_adds(body: &Body) -> bool {
     let mut loops = body.walk(body.root());
-    loops.any(|lp| is_independent(body, lp) && all_in(body, lp).any(|op| is_sum(body, op)))
+    loops.any(|lp| is_independent(body, lp) && all_in(body, lp).any(|op| is_atomic_add(body, op)))
 }
 
 fn is_independent(body: &Body, op: Op) -> bool {
@@ -39,7 +39,7 @@ fn is_independent(body: &Body, op: Op) -> bool {
 
 /// Returns whether each carried value of a loop is invariant or a sum that no other op reads. Chunks may then
 /// run in any order.
-fn carries_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
+fn carries_only_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
     let mut carried = 0..body.operand_count(lp) - 1;
     carried.all(|index| {
         let sum = CarriedValue::Reduced(ReductionKind::By(ReduceOp::FAdd));
@@ -48,7 +48,7 @@ fn carries_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
     })
 }
 
-fn owner(body: &Body, op: Op) -> Option<Op> {
+fn owner_of(body: &Body, op: Op) -> Option<Op> {
     body.owner(body.parent(op)?)
 }
 
@@ -58,36 +58,36 @@ fn all_in(body: &Body, lp: Op) -> impl Iterator<Item = Op> {
 
 /// Returns whether an op is an atomic add whose location only other iterations add to concurrently, and whose
 /// result is unused.
-fn is_sum(body: &Body, op: Op) -> bool {
+fn is_atomic_add(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FAdd, _))
         && body.ops[op].flags.has(Flags::ATOMIC_ACROSS_ITERATIONS)
         && !body.has_uses(body.result(op))
 }
 
 /// Returns whether an op may observe other threads atomically, or is parallel itself.
-fn looks(body: &Body, op: Op) -> bool {
+fn may_observe_atomics(body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
-        OpKind::AtomicRmw(..) => !is_sum(body, op),
+        OpKind::AtomicRmw(..) => !is_atomic_add(body, op),
         kind => matches!(kind, OpKind::CmpXchg { .. } | OpKind::Fence { .. }) || kind.is_parallel(),
     }
 }
 
 /// Ops of a loop that compute a value, in order, and the loops whose indices the ops use (the loop itself or
 /// nested loops).
-struct Slice {
+struct ValueSlice {
     ops: Vec<Op>,
-    dims: Vec<Op>,
+    loops: Vec<Op>,
 }
 
 /// Decomposes a value into ops on outside values, the loop's index and indices of nested loops; `None` if
 /// other inputs are necessary.
-fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
+fn value_slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<ValueSlice> {
     let inside = body.op_regions(lp)[0];
     let is_inside = |region: Region| body.is_inside(region, inside);
-    let mut found = Slice {
+    let mut found = ValueSlice {
         ops: Vec::new(),
-        dims: Vec::new(),
+        loops: Vec::new(),
     };
     let (mut work, mut seen) = (vec![(value, false)], HashSet::new());
     while let Some((value, done)) = work.pop() {
@@ -98,8 +98,8 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
             Definition::Param(region, 0) => {
                 let at = body.owner(region)?;
                 matches!(body.kind(at), OpKind::For { .. }).then_some(())?;
-                if !found.dims.contains(&at) {
-                    found.dims.push(at);
+                if !found.loops.contains(&at) {
+                    found.loops.push(at);
                 }
                 continue;
             }
@@ -119,8 +119,8 @@ fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
 }
 
 /// Computes a value of the loop at the builder's insertion point, with the indices in `map`.
-fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Value {
-    let Some(slice) = slice(b.unit, b.body, lp, value) else {
+fn compute_value(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Value {
+    let Some(slice) = value_slice(b.unit, b.body, lp, value) else {
         unreachable!("the plan has only values that can be computed before the loop");
     };
     for op in slice.ops {
@@ -131,7 +131,7 @@ fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Va
 }
 
 /// Emits `⌈all / by⌉`.
-fn quotient(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
+fn emit_ceil_div(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
     let one = b.i64(1);
     let less = b.sub(by, one);
     let sum = b.add(all, less);
@@ -139,7 +139,7 @@ fn quotient(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
 }
 
 /// Returns the trip count of a loop in 64 bits.
-fn wide(b: &mut Builder<'_>, lp: Op) -> Value {
+fn trip_count_i64(b: &mut Builder<'_>, lp: Op) -> Value {
     let trips = b.body.operand(lp, 0);
     let long = b.unit.types.int(64);
     match b.body.ty(trips) == long {
@@ -148,7 +148,7 @@ fn wide(b: &mut Builder<'_>, lp: Op) -> Value {
     }
 }
 
-fn free_function(unit: &mut Unit) -> FuncId {
+fn declare_free(unit: &mut Unit) -> FuncId {
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let ty = unit.types.func(void, vec![ptr]);
     unit.declare("free", ty, AttrSet::default())
@@ -156,7 +156,12 @@ fn free_function(unit: &mut Unit) -> FuncId {
 
 /// Moves the iterations of `lp` from `first` on into a serial loop of `count` iterations at the builder's
 /// insertion point, with the initial carried values `carried`.
-fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: &[Value]) -> Op {
+fn move_iterations(
+    b: &mut Builder<'_>,
+    lp: Op,
+    [first, count]: [Value; 2],
+    carried: &[Value],
+) -> Op {
     let flags = b.body.ops[lp].flags.without(Flags::INDEPENDENT);
     let (inner, into) = b.for_(count, carried);
     b.body.ops[inner].flags = flags;
@@ -165,7 +170,7 @@ fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: 
     let index = b.add(first, inside[0]);
     let from = b.body.op_regions(lp)[0];
     let old = b.body.region_params(from).to_vec();
-    let index = narrow(b, index, old[0]);
+    let index = truncate_index(b, index, old[0]);
     b.body.replace_uses(old[0], index);
     for (&old, &new) in old[1..].iter().zip(&inside[1..]) {
         b.body.replace_uses(old, new);
@@ -176,14 +181,14 @@ fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: 
 }
 
 /// Emits the minimum of `all - first` and `length`.
-fn at_most(b: &mut Builder<'_>, all: Value, first: Value, length: Value) -> Value {
+fn emit_min_remaining(b: &mut Builder<'_>, all: Value, first: Value, length: Value) -> Value {
     let rest = b.sub(all, first);
     let less = b.icmp(IntPredicate::Ult, rest, length);
     b.select(less, rest, length)
 }
 
 /// Truncates a 64-bit index to the type of `like`.
-fn narrow(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
+fn truncate_index(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
     let ty = b.body.ty(like);
     match b.body.ty(index) == ty {
         true => index,
@@ -192,7 +197,7 @@ fn narrow(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
 }
 
 /// Replaces the results of a loop by those of `by` and erases the loop.
-fn replace(b: &mut Builder<'_>, lp: Op, by: Op) {
+fn replace_loop(b: &mut Builder<'_>, lp: Op, by: Op) {
     let results = b.body.results(lp).to_vec();
     for (at, result) in results.into_iter().enumerate() {
         let value = b.body.results(by)[at];

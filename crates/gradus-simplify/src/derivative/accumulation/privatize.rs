@@ -20,11 +20,12 @@
 //! Runs after differentiation.
 
 use super::{
-    MOST_OPS, all_in, at_most, computed, free_function, is_independent, is_sum, iterations, looks,
-    narrow, owner, quotient, replace, slice, wide,
+    OPS_MAX, all_in, compute_value, declare_free, emit_ceil_div, emit_min_remaining, is_atomic_add,
+    is_independent, may_observe_atomics, move_iterations, owner_of, replace_loop, trip_count_i64,
+    truncate_index, value_slice,
 };
-use crate::Facts;
-use crate::loops::unswitch::second_form;
+use crate::PassContext;
+use crate::loops::unswitch::version_loop;
 use gradus_edit::ValueMap;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FloatKind, FloatPredicate, FuncId,
@@ -33,26 +34,26 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Maximum number of chunks of a loop.
-const PARTS: i64 = 32;
+const CHUNKS_MAX: i64 = 32;
 /// Maximum size of a chunk's private arrays in bytes.
-const MOST_BYTES: i64 = 1 << 19;
+const CHUNK_BYTES_MAX: i64 = 1 << 19;
 /// Minimum number of executed adds to privatise a loop.
-pub const PARTS_PAY: i64 = 1 << 15;
+pub const PRIVATIZE_ADDS_MIN: i64 = 1 << 15;
 /// Cap of trip counts, to exclude overflow in sums of products of three counts. An array of that many
 /// elements exceeds the size limit.
-const MOST_TRIPS: i64 = 1 << 17;
-const MOST_DIMS: usize = 3;
-const MOST_SUMS: usize = 256;
+const TRIPS_CAP: i64 = 1 << 17;
+const DIMS_MAX: usize = 3;
+const ADDS_MAX: usize = 256;
 const LINE_BYTES: i64 = 64;
 
 /// Privatises the adds of all such loops of a body; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
-    !private_sums(unit, body, PARTS_PAY).is_empty()
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &PassContext) -> bool {
+    !privatize_adds(unit, body, PRIVATIZE_ADDS_MIN).is_empty()
 }
 
 /// Runs the pass on loops that execute at least `least` adds. Returns the locations of the adds that now
 /// have a plain version.
-pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<LocId>> {
+pub fn privatize_adds(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<LocId>> {
     let Some(allocate) = gradus_edit::declare_aligned_alloc(unit) else {
         return Vec::new();
     };
@@ -62,47 +63,49 @@ pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<
         .collect();
     let (mut given, mut done) = (Vec::new(), HashSet::new());
     for lp in loops {
-        let mut around = std::iter::successors(owner(body, lp), |op| owner(body, *op));
+        let mut around = std::iter::successors(owner_of(body, lp), |op| owner_of(body, *op));
         let sums = match around.any(|op| done.contains(&op)) {
             true => Vec::new(),
-            false => sums(unit, body, lp),
+            false => privatizable_adds(unit, body, lp),
         };
         if sums.is_empty() {
             continue;
         }
         given.extend(sums.iter().map(|sum| body.ops[sum.op].loc));
         done.insert(lp);
-        in_parts(unit, body, lp, &sums, (allocate, least));
+        version_privatized(unit, body, lp, &sums, (allocate, least));
     }
     given
 }
 
 /// Add that may be privatised.
-struct Sum {
+struct PrivatizableAdd {
     op: Op,
     /// Nested loops whose indices determine the address, the outermost first.
     dims: Vec<Op>,
     /// All enclosing loops, up to the parallel loop.
-    around: Vec<Op>,
+    enclosing_loops: Vec<Op>,
     ty: TypeId,
     bytes: i64,
 }
 
 /// Returns the adds of a loop that may be privatised; none if an op of the loop could read the sums
 /// atomically.
-fn sums(unit: &Unit, body: &Body, lp: Op) -> Vec<Sum> {
+fn privatizable_adds(unit: &Unit, body: &Body, lp: Op) -> Vec<PrivatizableAdd> {
     let sharing = body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
-    let long = all_in(body, lp).nth(MOST_OPS).is_some();
-    if sharing || long || all_in(body, lp).any(|op| looks(body, op)) {
+    let long = all_in(body, lp).nth(OPS_MAX).is_some();
+    if sharing || long || all_in(body, lp).any(|op| may_observe_atomics(body, op)) {
         return Vec::new();
     }
-    let adds = all_in(body, lp).filter(|op| is_sum(body, *op));
-    let mut sums: Vec<Sum> = adds.filter_map(|op| sum(unit, body, lp, op)).collect();
-    sums.truncate(MOST_SUMS);
+    let adds = all_in(body, lp).filter(|op| is_atomic_add(body, *op));
+    let mut sums: Vec<PrivatizableAdd> = adds
+        .filter_map(|op| match_add(unit, body, lp, op))
+        .collect();
+    sums.truncate(ADDS_MAX);
     sums
 }
 
-fn sum(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Sum> {
+fn match_add(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<PrivatizableAdd> {
     let ty = body.ty(body.result(op));
     let bytes = match unit.types.get(ty) {
         Type::Float(FloatKind::F64) => 8,
@@ -110,10 +113,10 @@ fn sum(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Sum> {
         _ => return None,
     };
     let mut around = Vec::new();
-    let up = std::iter::successors(owner(body, op), |op| owner(body, *op));
+    let up = std::iter::successors(owner_of(body, op), |op| owner_of(body, *op));
     for at in up.take_while(|at| *at != lp) {
-        let steady = slice(unit, body, lp, body.operands(at).next()?)?
-            .dims
+        let steady = value_slice(unit, body, lp, body.operands(at).next()?)?
+            .loops
             .is_empty();
         match body.kind(at) {
             // Concurrent iterations of a nested independent loop would share the chunk's array.
@@ -122,90 +125,90 @@ fn sum(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Sum> {
             _ => return None,
         }
     }
-    let mut dims = slice(unit, body, lp, body.operand(op, 0))?.dims;
+    let mut dims = value_slice(unit, body, lp, body.operand(op, 0))?.loops;
     let inside = dims.iter().all(|at| around.contains(at));
     dims.sort_by_key(|at| std::cmp::Reverse(around.iter().position(|other| other == at)));
-    (inside && dims.len() <= MOST_DIMS).then_some(Sum {
+    (inside && dims.len() <= DIMS_MAX).then_some(PrivatizableAdd {
         op,
         dims,
-        around,
+        enclosing_loops: around,
         ty,
         bytes,
     })
 }
 
 /// Private arrays of all chunks.
-struct Arrays {
-    sizes: Sizes,
-    parts: Value,
+struct PrivateArrays {
+    sizes: ArraySizes,
+    chunks: Value,
     block: Value,
 }
 
 /// Sizes of a loop's private arrays, computed before the loop.
-struct Sizes {
+struct ArraySizes {
     /// For each add, the length of each array dimension, and the array's offset.
     lengths: Vec<Vec<Value>>,
     starts: Vec<Value>,
     /// Size of a chunk's arrays in bytes.
-    part_bytes: Value,
+    chunk_bytes: Value,
     /// Run-time test for profitability.
-    pays: Value,
+    is_profitable: Value,
 }
 
 /// Versions the loop: the chunked loop executes if profitable.
-fn in_parts(
+fn version_privatized(
     unit: &mut Unit,
     body: &mut Body,
     lp: Op,
-    sums: &[Sum],
+    sums: &[PrivatizableAdd],
     (allocate, least): (FuncId, i64),
 ) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);
-    let sizes = sizes(&mut b, lp, sums, least);
+    let sizes = emit_sizes(&mut b, lp, sums, least);
     let old: Vec<Op> = all_in(b.body, lp).collect();
-    let whole = second_form(&mut b, lp, sizes.pays);
+    let whole = version_loop(&mut b, lp, sizes.is_profitable);
     let new: Vec<Op> = all_in(b.body, whole).collect();
     let copy = |op: &Op| old.iter().position(|o| o == op).map_or(*op, |at| new[at]);
-    let of_copy = |sum: &Sum| Sum {
+    let of_copy = |sum: &PrivatizableAdd| PrivatizableAdd {
         op: copy(&sum.op),
         dims: sum.dims.iter().map(copy).collect(),
-        around: sum.around.iter().map(copy).collect(),
+        enclosing_loops: sum.enclosing_loops.iter().map(copy).collect(),
         ..*sum
     };
-    let sums: Vec<Sum> = sums.iter().map(of_copy).collect();
+    let sums: Vec<PrivatizableAdd> = sums.iter().map(of_copy).collect();
     b.set_insertion_before(whole);
-    let trips = wide(&mut b, whole);
-    let most = b.i64(PARTS);
-    let length = quotient(&mut b, trips, most);
-    let parts = quotient(&mut b, trips, length);
-    let bytes = b.mul(parts, sizes.part_bytes);
+    let trips = trip_count_i64(&mut b, whole);
+    let most = b.i64(CHUNKS_MAX);
+    let length = emit_ceil_div(&mut b, trips, most);
+    let parts = emit_ceil_div(&mut b, trips, length);
+    let bytes = b.mul(parts, sizes.chunk_bytes);
     let line = b.i64(LINE_BYTES);
     let block = b.call(allocate, &[line, bytes]);
     b.body.ops[block].name = Some(gradus_ir::externals::DERIVATIVE_BLOCK_NAME.into());
-    let arrays = Arrays {
+    let arrays = PrivateArrays {
         sizes,
-        parts,
+        chunks: parts,
         block: b.body.result(block),
     };
     if let Some(end) = b.body.next(whole) {
         b.set_insertion_before(end);
     }
     for (number, sum) in sums.iter().enumerate() {
-        add_up(&mut b, whole, sum, number, &arrays);
+        emit_final_sums(&mut b, whole, sum, number, &arrays);
     }
-    let free = free_function(b.unit);
+    let free = declare_free(b.unit);
     b.call(free, &[arrays.block]);
     b.set_insertion_before(whole);
-    split(&mut b, whole, &sums, length, &arrays);
+    emit_chunk_loops(&mut b, whole, &sums, length, &arrays);
 }
 
-fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
-    let most = b.i64(MOST_TRIPS);
+fn emit_sizes(b: &mut Builder<'_>, lp: Op, sums: &[PrivatizableAdd], least: i64) -> ArraySizes {
+    let most = b.i64(TRIPS_CAP);
     let trips = |b: &mut Builder<'_>, at: Op| {
         let count = b.body.operand(at, 0);
-        let count = computed(b, lp, count, &mut ValueMap::new());
+        let count = compute_value(b, lp, count, &mut ValueMap::new());
         let long = b.unit.types.int(64);
         let count = match b.body.ty(count) == long {
             true => count,
@@ -223,7 +226,7 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
             bytes = b.mul(bytes, length);
         }
         let mut times = b.i64(1);
-        for &at in sum.around.iter().take(MOST_DIMS - 1) {
+        for &at in sum.enclosing_loops.iter().take(DIMS_MAX - 1) {
             let count = trips(b, at);
             times = b.mul(times, count);
         }
@@ -236,11 +239,11 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
         adds = b.add(adds, times);
         lengths.push(own);
     }
-    let count = wide(b, lp);
+    let count = trip_count_i64(b, lp);
     let less = b.icmp(IntPredicate::Ult, count, most);
     let capped = b.select(less, count, most);
     let all = b.mul(adds, capped);
-    let (least, largest, two) = (b.i64(least), b.i64(MOST_BYTES), b.i64(2));
+    let (least, largest, two) = (b.i64(least), b.i64(CHUNK_BYTES_MAX), b.i64(2));
     let conditions = [
         b.icmp(IntPredicate::Uge, all, least),
         b.icmp(IntPredicate::Ult, part_bytes, largest),
@@ -250,47 +253,59 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
     let settled = conditions.map(|one| b.value(OpKind::Freeze, &[one], bit));
     let pays = b.binary(BinaryOp::And, settled[0], settled[1]);
     let pays = b.binary(BinaryOp::And, pays, settled[2]);
-    Sizes {
+    ArraySizes {
         lengths,
         starts,
-        part_bytes,
-        pays,
+        chunk_bytes: part_bytes,
+        is_profitable: pays,
     }
 }
 
 /// Replaces `lp` by a loop over chunks around a loop over a chunk's iterations.
-fn split(b: &mut Builder<'_>, lp: Op, sums: &[Sum], length: Value, arrays: &Arrays) {
+fn emit_chunk_loops(
+    b: &mut Builder<'_>,
+    lp: Op,
+    sums: &[PrivatizableAdd],
+    length: Value,
+    arrays: &PrivateArrays,
+) {
     let sizes = &arrays.sizes;
-    let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
+    let (flags, trips) = (b.body.ops[lp].flags, trip_count_i64(b, lp));
     let operands: Vec<Value> = b.body.operands(lp).collect();
-    let (outer, region) = b.for_(arrays.parts, &operands[1..]);
+    let (outer, region) = b.for_(arrays.chunks, &operands[1..]);
     b.body.ops[outer].flags = flags;
     b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
-    let offset = b.mul(params[0], sizes.part_bytes);
+    let offset = b.mul(params[0], sizes.chunk_bytes);
     let own = b.byte_addr(arrays.block, offset);
-    let fill = fill(b.unit);
+    let fill = declare_memset(b.unit);
     let byte = b.unit.types.int(8);
     let (zero, no) = (b.zero(byte), b.bool(false));
-    b.call(fill, &[own, zero, sizes.part_bytes, no]);
+    b.call(fill, &[own, zero, sizes.chunk_bytes, no]);
     let first = b.mul(params[0], length);
-    let count = at_most(b, trips, first, length);
-    let inner = iterations(b, lp, [first, count], &params[1..]);
+    let count = emit_min_remaining(b, trips, first, length);
+    let inner = move_iterations(b, lp, [first, count], &params[1..]);
     let given = b.body.results(inner).to_vec();
     b.yield_(&given);
     for (number, sum) in sums.iter().enumerate() {
-        add_plainly(b, sum, own, sizes, number);
+        add_to_private_array(b, sum, own, sizes, number);
     }
-    replace(b, lp, outer);
+    replace_loop(b, lp, outer);
 }
 
 /// Replaces an atomic add by a plain add to the chunk's private array at `own`.
-fn add_plainly(b: &mut Builder<'_>, sum: &Sum, own: Value, sizes: &Sizes, number: usize) {
+fn add_to_private_array(
+    b: &mut Builder<'_>,
+    sum: &PrivatizableAdd,
+    own: Value,
+    sizes: &ArraySizes,
+    number: usize,
+) {
     b.set_insertion_before(sum.op);
     b.loc = b.body.ops[sum.op].loc;
     let index = |at: &Op| b.body.region_params(b.body.op_regions(*at)[0])[0];
     let indices: Vec<Value> = sum.dims.iter().map(index).collect();
-    let place = element(b, own, sum, &indices, sizes, number);
+    let place = element_address(b, own, sum, &indices, sizes, number);
     let (value, meta) = (b.body.operand(sum.op, 1), b.body.ops[sum.op].meta);
     let before = b.load(sum.ty, place);
     let after = b.fadd(before, value);
@@ -302,12 +317,12 @@ fn add_plainly(b: &mut Builder<'_>, sum: &Sum, own: Value, sizes: &Sizes, number
 }
 
 /// Emits the address of an element of an add's array in the chunk memory at `own`.
-fn element(
+fn element_address(
     b: &mut Builder<'_>,
     own: Value,
-    sum: &Sum,
+    sum: &PrivatizableAdd,
     indices: &[Value],
-    sizes: &Sizes,
+    sizes: &ArraySizes,
     number: usize,
 ) -> Value {
     let long = b.unit.types.int(64);
@@ -327,7 +342,13 @@ fn element(
 }
 
 /// After the loop, sums the elements of all chunks and adds each sum to its location.
-fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays) {
+fn emit_final_sums(
+    b: &mut Builder<'_>,
+    lp: Op,
+    sum: &PrivatizableAdd,
+    number: usize,
+    arrays: &PrivateArrays,
+) {
     let sizes = &arrays.sizes;
     let (mut map, mut indices, mut outside) = (ValueMap::new(), Vec::new(), Vec::new());
     for (&at, &length) in sum.dims.iter().zip(&sizes.lengths[number]) {
@@ -335,19 +356,19 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
         outside.push(b.set_insertion_end(region));
         let index = b.body.region_params(region)[0];
         let old = b.body.region_params(b.body.op_regions(at)[0])[0];
-        let short = narrow(b, index, old);
+        let short = truncate_index(b, index, old);
         map.set(old, short);
         indices.push(index);
     }
     let pointer = b.body.operand(sum.op, 0);
-    let place = computed(b, lp, pointer, &mut map);
+    let place = compute_value(b, lp, pointer, &mut map);
     let zero = b.zero(sum.ty);
-    let (all, region) = b.for_(arrays.parts, &[zero]);
+    let (all, region) = b.for_(arrays.chunks, &[zero]);
     let back = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
-    let offset = b.mul(params[0], sizes.part_bytes);
+    let offset = b.mul(params[0], sizes.chunk_bytes);
     let own = b.byte_addr(arrays.block, offset);
-    let at = element(b, own, sum, &indices, sizes, number);
+    let at = element_address(b, own, sum, &indices, sizes, number);
     let value = b.load(sum.ty, at);
     let total = b.fadd(params[1], value);
     b.yield_(&[total]);
@@ -364,7 +385,7 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     let meta = b.body.ops[sum.op].meta;
     b.set_meta(add, meta);
     b.yield_(&[]);
-    let mut around = std::iter::successors(owner(b.body, lp), |op| owner(b.body, *op));
+    let mut around = std::iter::successors(owner_of(b.body, lp), |op| owner_of(b.body, *op));
     if !around.any(|op| is_independent(b.body, op)) {
         gradus_edit::atomic_to_plain(b, add);
     }
@@ -375,7 +396,7 @@ fn add_up(b: &mut Builder<'_>, lp: Op, sum: &Sum, number: usize, arrays: &Arrays
     }
 }
 
-fn fill(unit: &mut Unit) -> FuncId {
+fn declare_memset(unit: &mut Unit) -> FuncId {
     let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
     let (bit, void) = (unit.types.int(1), unit.types.void());
     let ty = unit.types.func(void, vec![ptr, byte, long, bit]);

@@ -19,12 +19,13 @@
 //!
 //! Runs after differentiation, after [`crate::derivative::accumulation::privatize`].
 
-use crate::Facts;
+use crate::PassContext;
 use crate::derivative::accumulation::{
-    MOST_OPS, all_in, at_most, carries_sums, computed, injective_indices, is_independent, is_sum,
-    iterations, looks, owner, quotient, replace, slice, sums_up, two_phase_indirect, wide,
+    OPS_MAX, all_in, carries_only_sums, compute_value, emit_ceil_div, emit_min_remaining,
+    has_atomic_adds, injective_indices, is_atomic_add, is_independent, may_observe_atomics,
+    move_iterations, owner_of, replace_loop, trip_count_i64, two_phase_indirect, value_slice,
 };
-use crate::loops::unswitch::second_form;
+use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
 use gradus_ir::externals::ExternalFn;
@@ -34,68 +35,77 @@ use gradus_ir::{
 };
 
 /// Maximum number of chunks of a loop, and minimum number of iterations of a chunk.
-const PARTS: i64 = 64;
-const LEAST_LENGTH: i64 = 4;
+const CHUNKS_MAX: i64 = 64;
+const CHUNK_TRIPS_MIN: i64 = 4;
 /// Minimum number of executed adds to schedule a loop in phases.
-pub const ROUNDS_PAY: i64 = 1 << 13;
+pub const PHASES_ADDS_MIN: i64 = 1 << 13;
 /// Maximum number of adds; the test compares all pairs.
-const MOST_ADDS: usize = 12;
-const MOST_DIMS: usize = 3;
+const ADDS_MAX: usize = 12;
+const DIMS_MAX: usize = 3;
 /// Upper bounds: of steps and trip counts, and of the bytes that an iteration touches.
-const NEAR: i64 = 1 << 31;
-const WIDE: i64 = 1 << 40;
+const STEP_MAX: i64 = 1 << 31;
+const TOUCHED_BYTES_MAX: i64 = 1 << 40;
 
 /// Schedules such loops of a body in phases; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    !rounds(unit, body, facts, ROUNDS_PAY).is_empty()
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    !schedule_in_phases(unit, body, facts, PHASES_ADDS_MIN).is_empty()
 }
 
 /// Runs the pass on loops that execute at least `least` adds. Returns the locations of the adds that now
 /// have a plain version.
-pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Vec<Option<LocId>> {
-    if !sums_up(body) {
+pub fn schedule_in_phases(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &PassContext,
+    least: i64,
+) -> Vec<Option<LocId>> {
+    if !has_atomic_adds(body) {
         return Vec::new();
     }
     let outermost = |op: &Op| {
-        let mut around = std::iter::successors(owner(body, *op), |op| owner(body, *op));
+        let mut around = std::iter::successors(owner_of(body, *op), |op| owner_of(body, *op));
         is_independent(body, *op) && !around.any(|op| is_independent(body, op))
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
     let (mut given, mut others) = (Vec::new(), Vec::new());
     for lp in loops {
-        let sums = carries_sums(unit, body, lp)
-            .then(|| adds(unit, body, facts, lp))
+        let sums = carries_only_sums(unit, body, lp)
+            .then(|| linear_adds(unit, body, facts, lp))
             .flatten();
         match sums {
             Some(adds) => {
                 given.extend(adds.iter().map(|add| body.ops[add.op].loc));
-                in_rounds(unit, body, lp, &adds, least);
+                version_in_phases(unit, body, lp, &adds, least);
             }
             None => others.push(lp),
         }
     }
-    let (plain, others) = injective_indices::once(unit, body, facts, others, least);
+    let (plain, others) = injective_indices::version_injective(unit, body, facts, others, least);
     given.extend(plain);
     let others = others
         .into_iter()
-        .filter(|lp| carries_sums(unit, body, *lp));
+        .filter(|lp| carries_only_sums(unit, body, *lp));
     let others: Vec<Op> = others.collect();
-    given.extend(two_phase_indirect::rounds(
+    given.extend(two_phase_indirect::schedule_indirect(
         unit, body, facts, &others, least,
     ));
     given
 }
 
 /// Add, with the nested loops whose indices determine the address.
-struct Add {
+struct LinearAdd {
     op: Op,
-    dims: Vec<Op>,
+    loops: Vec<Op>,
     bytes: i64,
 }
 
 /// Returns the atomic adds of a loop and the calls that may add as well. `None` if the loop has no atomic
 /// adds or other ops may observe them.
-pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec<Op>)> {
+pub(super) fn atomic_adds_and_calls(
+    unit: &Unit,
+    body: &Body,
+    lp: Op,
+) -> Option<(Vec<Op>, Vec<Op>)> {
     let calls = |op: &Op| {
         let known = || unit.callee(body, *op).and_then(|func| unit.known(func));
         let quiet = || {
@@ -105,28 +115,30 @@ pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec
         body.kind(*op).call_info().is_some() && !quiet()
     };
     let sharing = body.ops[lp].flags.has(Flags::ALLOWS_EQUAL_WRITES);
-    let long = all_in(body, lp).nth(MOST_OPS).is_some();
-    if sharing || long || all_in(body, lp).any(|op| looks(body, op)) {
+    let long = all_in(body, lp).nth(OPS_MAX).is_some();
+    if sharing || long || all_in(body, lp).any(|op| may_observe_atomics(body, op)) {
         return None;
     }
-    let sums: Vec<Op> = all_in(body, lp).filter(|op| is_sum(body, *op)).collect();
+    let sums: Vec<Op> = all_in(body, lp)
+        .filter(|op| is_atomic_add(body, *op))
+        .collect();
     let calls = all_in(body, lp).filter(calls).collect();
     (!sums.is_empty()).then_some((sums, calls))
 }
 
 /// Returns the adds of a loop, if all pairs can be compared.
-fn adds(unit: &Unit, body: &Body, facts: &Facts, lp: Op) -> Option<Vec<Add>> {
-    let (sums, calls) = all_sums(unit, body, lp)?;
-    if sums.len() > MOST_ADDS || !calls.is_empty() {
+fn linear_adds(unit: &Unit, body: &Body, facts: &PassContext, lp: Op) -> Option<Vec<LinearAdd>> {
+    let (sums, calls) = atomic_adds_and_calls(unit, body, lp)?;
+    if sums.len() > ADDS_MAX || !calls.is_empty() {
         return None;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     sums.into_iter()
-        .map(|op| add(unit, body, &alias, lp, op))
+        .map(|op| match_add(unit, body, &alias, lp, op))
         .collect()
 }
 
-fn add(unit: &Unit, body: &Body, alias: &Alias<'_>, lp: Op, op: Op) -> Option<Add> {
+fn match_add(unit: &Unit, body: &Body, alias: &Alias<'_>, lp: Op, op: Op) -> Option<LinearAdd> {
     let bytes = match unit.types.get(body.ty(body.result(op))) {
         Type::Float(FloatKind::F64) => 8,
         Type::Float(FloatKind::F32) => 4,
@@ -135,12 +147,17 @@ fn add(unit: &Unit, body: &Body, alias: &Alias<'_>, lp: Op, op: Op) -> Option<Ad
     let pointer = body.operand(op, 0);
     let form = affine(alias, pointer, Some(lp))?;
     form.terms_of(lp).next()?;
-    let mut dims = slice(unit, body, lp, pointer)?.dims;
+    let mut dims = value_slice(unit, body, lp, pointer)?.loops;
     dims.retain(|at| *at != lp);
     let known = |at: &Op| {
-        slice(unit, body, lp, body.operand(*at, 0)).is_some_and(|trips| trips.dims.is_empty())
+        value_slice(unit, body, lp, body.operand(*at, 0))
+            .is_some_and(|trips| trips.loops.is_empty())
     };
-    (dims.len() <= MOST_DIMS && dims.iter().all(known)).then_some(Add { op, dims, bytes })
+    (dims.len() <= DIMS_MAX && dims.iter().all(known)).then_some(LinearAdd {
+        op,
+        loops: dims,
+        bytes,
+    })
 }
 
 /// Byte range of an add, as addresses.
@@ -155,70 +172,70 @@ struct Reach {
 }
 
 /// Run-time test under construction: conditions that must all hold.
-struct Asked<'a, 'b> {
+struct PhaseTest<'a, 'b> {
     b: &'a mut Builder<'b>,
     lp: Op,
-    all: Vec<Value>,
+    conditions: Vec<Value>,
 }
 
-impl Asked<'_, '_> {
-    fn ask(&mut self, predicate: IntPredicate, a: Value, b: Value) {
+impl PhaseTest<'_, '_> {
+    fn require(&mut self, predicate: IntPredicate, a: Value, b: Value) {
         let one = self.b.icmp(predicate, a, b);
-        self.all.push(one);
+        self.conditions.push(one);
     }
 
     /// Requires a number to lie between `-limit` and `limit`.
-    fn near(&mut self, value: Value, limit: i64) {
+    fn require_near(&mut self, value: Value, limit: i64) {
         let (half, all) = (self.b.i64(limit), self.b.i64(2 * limit));
         let moved = self.b.add(value, half);
-        self.ask(IntPredicate::Ult, moved, all);
+        self.require(IntPredicate::Ult, moved, all);
     }
 
     /// Emits the address of an add with index 1 for loop `one` and index 0 for all other loops.
-    fn address(&mut self, add: &Add, one: Option<Op>) -> Value {
+    fn address_at_unit_index(&mut self, add: &LinearAdd, one: Option<Op>) -> Value {
         let mut map = ValueMap::new();
-        for at in add.dims.iter().copied().chain([self.lp]) {
+        for at in add.loops.iter().copied().chain([self.lp]) {
             let index = self.b.body.region_params(self.b.body.op_regions(at)[0])[0];
             let ty = self.b.body.ty(index);
             let number = self.b.int(ty, i128::from(one == Some(at)));
             map.set(index, number);
         }
         let pointer = self.b.body.operand(add.op, 0);
-        let place = computed(self.b, self.lp, pointer, &mut map);
+        let place = compute_value(self.b, self.lp, pointer, &mut map);
         let long = self.b.unit.types.int(64);
         self.b.cast(CastOp::PtrToInt, place, long)
     }
 
     /// Emits the minimum or maximum of two numbers.
-    fn choose(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
+    fn emit_min_max(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
         let first = self.b.icmp(predicate, a, b);
         self.b.select(first, a, b)
     }
 
-    fn reach(&mut self, add: &Add, trips: Value) -> Reach {
-        let start = self.address(add, None);
+    fn emit_touched_bytes(&mut self, add: &LinearAdd, trips: Value) -> Reach {
+        let start = self.address_at_unit_index(add, None);
         let zero = self.b.i64(0);
         let (mut low, mut high) = (zero, self.b.i64(add.bytes));
-        for &at in &add.dims {
-            let ahead = self.address(add, Some(at));
+        for &at in &add.loops {
+            let ahead = self.address_at_unit_index(add, Some(at));
             let step = self.b.sub(ahead, start);
             let count = self.b.body.operand(at, 0);
-            let count = computed(self.b, self.lp, count, &mut ValueMap::new());
-            let count = long(self.b, count);
-            let (less, more) = self.stretch(step, count);
-            self.near(less, WIDE);
-            self.near(more, WIDE);
+            let count = compute_value(self.b, self.lp, count, &mut ValueMap::new());
+            let count = zext_to_i64(self.b, count);
+            let (less, more) = self.emit_distance(step, count);
+            self.require_near(less, TOUCHED_BYTES_MAX);
+            self.require_near(more, TOUCHED_BYTES_MAX);
             low = self.b.add(low, less);
             high = self.b.add(high, more);
         }
         let (low, high) = (self.b.add(start, low), self.b.add(start, high));
-        let ahead = self.address(add, Some(self.lp));
+        let ahead = self.address_at_unit_index(add, Some(self.lp));
         let step = self.b.sub(ahead, start);
-        let (less, more) = self.stretch(step, trips);
+        let (less, more) = self.emit_distance(step, trips);
         let (first, end) = (self.b.add(low, less), self.b.add(high, more));
-        self.ask(IntPredicate::Ult, first, end);
-        self.ask(IntPredicate::Ule, first, low);
-        self.ask(IntPredicate::Ule, high, end);
+        self.require(IntPredicate::Ult, first, end);
+        self.require(IntPredicate::Ule, first, low);
+        self.require(IntPredicate::Ule, high, end);
         Reach {
             step,
             low,
@@ -229,28 +246,28 @@ impl Asked<'_, '_> {
     }
 
     /// Emits the negative and positive distance that `count` iterations of a given step cover.
-    fn stretch(&mut self, step: Value, count: Value) -> (Value, Value) {
-        let (zero, one, near) = (self.b.i64(0), self.b.i64(1), self.b.i64(NEAR));
-        self.near(step, NEAR);
-        self.ask(IntPredicate::Ult, count, near);
+    fn emit_distance(&mut self, step: Value, count: Value) -> (Value, Value) {
+        let (zero, one, near) = (self.b.i64(0), self.b.i64(1), self.b.i64(STEP_MAX));
+        self.require_near(step, STEP_MAX);
+        self.require(IntPredicate::Ult, count, near);
         let none = self.b.icmp(IntPredicate::Eq, count, zero);
         let last = self.b.sub(count, one);
         let last = self.b.select(none, zero, last);
         let far = self.b.mul(step, last);
-        let less = self.choose(IntPredicate::Slt, far, zero);
-        let more = self.choose(IntPredicate::Sgt, far, zero);
+        let less = self.emit_min_max(IntPredicate::Slt, far, zero);
+        let more = self.emit_min_max(IntPredicate::Sgt, far, zero);
         (less, more)
     }
 
     /// Requires that two adds do not conflict between chunks of `length` iterations with another chunk in
     /// between.
-    fn apart(&mut self, one: &Reach, other: &Reach, length: Value) {
-        let low = self.choose(IntPredicate::Ult, one.low, other.low);
-        let high = self.choose(IntPredicate::Ugt, one.high, other.high);
+    fn require_disjoint_chunks(&mut self, one: &Reach, other: &Reach, length: Value) {
+        let low = self.emit_min_max(IntPredicate::Ult, one.low, other.low);
+        let high = self.emit_min_max(IntPredicate::Ugt, one.high, other.high);
         let touched = self.b.sub(high, low);
         let zero = self.b.i64(0);
         let back = self.b.sub(zero, one.step);
-        let size = self.choose(IntPredicate::Sgt, one.step, back);
+        let size = self.emit_min_max(IntPredicate::Sgt, one.step, back);
         let room = self.b.mul(size, length);
         let same = self.b.icmp(IntPredicate::Eq, one.step, other.step);
         let fits = self.b.icmp(IntPredicate::Ule, touched, room);
@@ -259,12 +276,12 @@ impl Asked<'_, '_> {
         let above = self.b.icmp(IntPredicate::Ule, other.end, one.first);
         let away = self.b.binary(BinaryOp::Or, below, above);
         let apart = self.b.binary(BinaryOp::Or, beside, away);
-        self.all.push(apart);
+        self.conditions.push(apart);
     }
 }
 
 /// Zero-extends an unsigned count to 64 bits.
-fn long(b: &mut Builder<'_>, count: Value) -> Value {
+fn zext_to_i64(b: &mut Builder<'_>, count: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.body.ty(count) == long {
         true => count,
@@ -273,15 +290,15 @@ fn long(b: &mut Builder<'_>, count: Value) -> Value {
 }
 
 /// Versions the loop: the two-phase loop executes if the test holds.
-fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64) {
+fn version_in_phases(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[LinearAdd], least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);
-    let trips = wide(&mut b, lp);
-    let length = part_length(&mut b, trips, PARTS);
-    let pays = question(&mut b, lp, adds, [trips, length], least);
+    let trips = trip_count_i64(&mut b, lp);
+    let length = emit_chunk_length(&mut b, trips, CHUNKS_MAX);
+    let pays = emit_test(&mut b, lp, adds, [trips, length], least);
     let old: Vec<Op> = all_in(b.body, lp).collect();
-    let whole = second_form(&mut b, lp, pays);
+    let whole = version_loop(&mut b, lp, pays);
     let new: Vec<Op> = all_in(b.body, whole).collect();
     let copies = adds.iter().filter_map(|add| {
         let at = old.iter().position(|op| *op == add.op)?;
@@ -290,24 +307,24 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64)
     let sums: Vec<Op> = copies.collect();
     b.set_insertion_before(whole);
     let two = b.i64(2);
-    let inner = split(&mut b, whole, length, two);
-    make_plain(&mut b, inner, sums);
+    let inner = emit_phases(&mut b, whole, length, two);
+    chunk_adds_to_plain(&mut b, inner, sums);
 }
 
 /// Emits the number of iterations per chunk, for at most `parts` chunks.
-pub(super) fn part_length(b: &mut Builder<'_>, trips: Value, parts: i64) -> Value {
-    let (most, least) = (b.i64(parts), b.i64(LEAST_LENGTH));
-    let length = quotient(b, trips, most);
+pub(super) fn emit_chunk_length(b: &mut Builder<'_>, trips: Value, parts: i64) -> Value {
+    let (most, least) = (b.i64(parts), b.i64(CHUNK_TRIPS_MIN));
+    let length = emit_ceil_div(b, trips, most);
     let short = b.icmp(IntPredicate::Ult, length, least);
     b.select(short, least, length)
 }
 
 /// Turns the adds of a chunk's iterations into plain adds; loops between add and chunk are no longer
 /// independent.
-pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
+pub(super) fn chunk_adds_to_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
     for op in sums {
-        let up = |op: &Op| owner(b.body, *op);
-        let around = std::iter::successors(owner(b.body, op), up);
+        let up = |op: &Op| owner_of(b.body, *op);
+        let around = std::iter::successors(owner_of(b.body, op), up);
         let loops: Vec<Op> = around.take_while(|at| *at != part).collect();
         for at in loops {
             let flags = &mut b.body.ops[at].flags;
@@ -318,31 +335,34 @@ pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
 }
 
 /// Emits the run-time test: chunks may execute in phases, and the schedule is profitable.
-fn question(
+fn emit_test(
     b: &mut Builder<'_>,
     lp: Op,
-    adds: &[Add],
+    adds: &[LinearAdd],
     [trips, length]: [Value; 2],
     least: i64,
 ) -> Value {
-    let mut asked = Asked {
+    let mut asked = PhaseTest {
         b,
         lp,
-        all: Vec::new(),
+        conditions: Vec::new(),
     };
-    let reaches: Vec<Reach> = adds.iter().map(|add| asked.reach(add, trips)).collect();
+    let reaches: Vec<Reach> = adds
+        .iter()
+        .map(|add| asked.emit_touched_bytes(add, trips))
+        .collect();
     for (number, one) in reaches.iter().enumerate() {
         for other in &reaches[number..] {
-            asked.apart(one, other, length);
+            asked.require_disjoint_chunks(one, other, length);
         }
     }
-    let all = asked.all;
+    let all = asked.conditions;
     let mut count = trips;
     if let Some(add) = adds.first() {
-        for &at in &add.dims {
+        for &at in &add.loops {
             let times = b.body.operand(at, 0);
-            let times = computed(b, lp, times, &mut ValueMap::new());
-            let times = long(b, times);
+            let times = compute_value(b, lp, times, &mut ValueMap::new());
+            let times = zext_to_i64(b, times);
             let most = b.i64(least);
             let less = b.icmp(IntPredicate::Ult, times, most);
             let times = b.select(less, times, most);
@@ -360,10 +380,10 @@ fn question(
 }
 
 /// Replaces a loop by `rounds` phases of chunks; returns the loop over a chunk's iterations.
-pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -> Op {
-    let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
+pub(super) fn emit_phases(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -> Op {
+    let (flags, trips) = (b.body.ops[lp].flags, trip_count_i64(b, lp));
     let operands: Vec<Value> = b.body.operands(lp).collect();
-    let parts = quotient(b, trips, length);
+    let parts = emit_ceil_div(b, trips, length);
     let (all, round) = b.for_(rounds, &operands[1..]);
     b.set_insertion_end(round);
     let carried = b.body.region_params(round).to_vec();
@@ -381,10 +401,10 @@ pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -
     let before = b.mul(params[0], rounds);
     let number = b.add(before, carried[0]);
     let first = b.mul(number, length);
-    let count = at_most(b, trips, first, length);
-    let inner = iterations(b, lp, [first, count], &params[1..]);
+    let count = emit_min_remaining(b, trips, first, length);
+    let inner = move_iterations(b, lp, [first, count], &params[1..]);
     let results = b.body.results(inner).to_vec();
     b.yield_(&results);
-    replace(b, lp, all);
+    replace_loop(b, lp, all);
     inner
 }

@@ -17,12 +17,17 @@
 //! 5. Called functions do not access the updated locations.
 //! 6. A run-time test checks profitability: enough adds.
 
-use super::{all_in, at_most, free_function, narrow, owner, quotient, wide};
-use crate::Facts;
+use super::{
+    all_in, declare_free, emit_ceil_div, emit_min_remaining, owner_of, trip_count_i64,
+    truncate_index,
+};
+use crate::PassContext;
 use crate::derivative::accumulation::injective_indices;
-use crate::derivative::accumulation::two_phase::{all_sums, make_plain, part_length, split};
-use crate::derivative::index_array_copies::{FARTHEST, spot};
-use crate::loops::unswitch::second_form;
+use crate::derivative::accumulation::two_phase::{
+    atomic_adds_and_calls, chunk_adds_to_plain, emit_chunk_length, emit_phases,
+};
+use crate::derivative::index_array_copies::{INDEX_ABS_MAX, indirect_access};
+use crate::loops::unswitch::version_loop;
 use gradus_analysis::{Alias, Clobbers, ExitClobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::{
@@ -32,38 +37,38 @@ use gradus_ir::{
 use std::collections::{BTreeSet, HashSet};
 
 /// Maximum number of chunks of a loop.
-const PARTS: i64 = 64;
+const CHUNKS_MAX: i64 = 64;
 /// Number of tried phase counts: 1, 2, 4 and 8.
-const TRIES: i64 = 4;
+const PHASE_TRIES: i64 = 4;
 /// Maximum number of arrays; the test compares all pairs.
-const MOST_ROWS: usize = 24;
+const ARRAYS_MAX: usize = 24;
 /// Limits: conditions around a load, and ops from an index array load to an index.
-const MOST_TURNS: usize = 4;
-const MOST_STEPS: usize = 64;
+const GUARDS_MAX: usize = 4;
+const SLICE_OPS_MAX: usize = 64;
 
 /// Planes of the inspector's table, per array and chunk: maximum end and minimum begin of all chunks up to
 /// the chunk (prefix), minimum begin and maximum end from the chunk on (suffix).
-const END_SO_FAR: i64 = 0;
-const BEGIN_SO_FAR: i64 = 1;
-const BEGIN_AHEAD: i64 = 2;
-const END_AHEAD: i64 = 3;
-const PLANE_BYTES: i64 = 8 * PARTS;
-const ROW_BYTES: i64 = 4 * PLANE_BYTES;
+const PREFIX_MAX_END: i64 = 0;
+const PREFIX_MIN_BEGIN: i64 = 1;
+const SUFFIX_MIN_BEGIN: i64 = 2;
+const SUFFIX_MAX_END: i64 = 3;
+const PLANE_BYTES: i64 = 8 * CHUNKS_MAX;
+const ARRAY_BYTES: i64 = 4 * PLANE_BYTES;
 
 /// Schedules loops in a measured number of phases if two phases cannot be proved sufficient beforehand.
 /// Returns the locations of the adds that now have a plain version.
-pub(super) fn rounds(
+pub(super) fn schedule_indirect(
     unit: &mut Unit,
     body: &mut Body,
-    facts: &Facts,
+    facts: &PassContext,
     loops: &[Op],
     least: i64,
 ) -> Vec<Option<LocId>> {
     let mut given = Vec::new();
-    for lp in steady_loops(unit, body, facts, loops) {
-        if let Some(plan) = plan(unit, body, lp) {
+    for lp in plannable_loops(unit, body, facts, loops) {
+        if let Some(plan) = plan_loop(unit, body, lp) {
             given.extend(plan.sums.iter().map(|op| body.ops[*op].loc));
-            in_rounds(unit, body, lp, &plan, least);
+            version_in_phases(unit, body, lp, &plan, least);
         }
     }
     given
@@ -71,11 +76,11 @@ pub(super) fn rounds(
 
 /// Returns the loops with a plan whose inspector loads are not clobbered by the loop, and whose calls do not
 /// alias the updated locations.
-fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op> {
+fn plannable_loops(unit: &Unit, body: &Body, facts: &PassContext, loops: &[Op]) -> Vec<Op> {
     let plans = loops
         .iter()
-        .filter_map(|lp| Some((*lp, plan(unit, body, *lp)?)));
-    let plans: Vec<(Op, Plan)> = plans.collect();
+        .filter_map(|lp| Some((*lp, plan_loop(unit, body, *lp)?)));
+    let plans: Vec<(Op, IndirectPlan)> = plans.collect();
     if plans.is_empty() {
         return Vec::new();
     }
@@ -85,7 +90,7 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
         let all = ops.iter().map(|op| facts.effects.of_op(unit, body, *op));
         all.flatten().collect()
     };
-    let is_steady = |(lp, plan): &(Op, Plan)| {
+    let is_steady = |(lp, plan): &(Op, IndirectPlan)| {
         let (adds, others) = (accesses(&plan.sums), accesses(&plan.calls));
         let meets = |one| {
             adds.iter()
@@ -101,37 +106,37 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
 }
 
 /// Conditions, each with its required truth value.
-type Turns = Vec<(Value, bool)>;
+type GuardList = Vec<(Value, bool)>;
 
 /// Indices computed under equal conditions.
 #[derive(PartialEq)]
-struct Set {
-    turns: Turns,
+struct GuardedIndices {
+    turns: GuardList,
     indices: BTreeSet<Value>,
 }
 
 /// Updated array with its indices.
-struct Row {
-    place: injective_indices::Row,
-    set: Set,
+struct IndexedArray {
+    place: injective_indices::AccumulatedArray,
+    guarded: GuardedIndices,
 }
 
 /// Adds of a loop to schedule in phases.
-struct Plan {
+struct IndirectPlan {
     sums: Vec<Op>,
     /// Calls that may add as well, but not to the updated locations.
     calls: Vec<Op>,
-    rows: Vec<Row>,
+    rows: Vec<IndexedArray>,
     /// Loads of the inspector.
     loads: Vec<Op>,
 }
 
-fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
-    let (sums, calls) = all_sums(unit, body, lp)?;
-    let (mut rows, mut loads): (Vec<Row>, Vec<Op>) = (Vec::new(), Vec::new());
+fn plan_loop(unit: &Unit, body: &Body, lp: Op) -> Option<IndirectPlan> {
+    let (sums, calls) = atomic_adds_and_calls(unit, body, lp)?;
+    let (mut rows, mut loads): (Vec<IndexedArray>, Vec<Op>) = (Vec::new(), Vec::new());
     let index = index_of(body, lp);
     for &op in &sums {
-        let spot = spot(
+        let spot = indirect_access(
             unit,
             body,
             lp,
@@ -142,8 +147,8 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
         let ops = needed(unit, body, lp, spot.index, &index)?;
         let early = |op: &&Op| !is_load(body, **op) || body.parent(**op) == Some(own);
         let turns = match ops.iter().all(|op| early(&op)) {
-            true => Turns::new(),
-            false => turns(body, lp, op)?,
+            true => GuardList::new(),
+            false => guards_of(body, lp, op)?,
         };
         loads.extend(ops.into_iter().filter(|op| is_load(body, *op)));
         for (condition, _) in &turns {
@@ -151,31 +156,31 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
             loads.extend(ops.into_iter().filter(|op| is_load(body, *op)));
         }
         let (low, high) = (spot.offset, spot.offset + spot.bytes);
-        let same = |row: &&mut Row| {
+        let same = |row: &&mut IndexedArray| {
             let place = &row.place;
-            place.base == spot.base && place.scale == spot.scale && row.set.turns == turns
+            place.base == spot.base && place.scale == spot.scale && row.guarded.turns == turns
         };
         match rows.iter_mut().find(same) {
             Some(row) => {
-                row.set.indices.insert(spot.index);
+                row.guarded.indices.insert(spot.index);
                 row.place.low = row.place.low.min(low);
                 row.place.high = row.place.high.max(high);
             }
-            None => rows.push(Row {
-                place: injective_indices::Row {
+            None => rows.push(IndexedArray {
+                place: injective_indices::AccumulatedArray {
                     base: spot.base,
                     scale: spot.scale,
                     low,
                     high,
                 },
-                set: Set {
+                guarded: GuardedIndices {
                     turns,
                     indices: BTreeSet::from([spot.index]),
                 },
             }),
         }
     }
-    (!loads.is_empty() && rows.len() <= MOST_ROWS).then_some(Plan {
+    (!loads.is_empty() && rows.len() <= ARRAYS_MAX).then_some(IndirectPlan {
         sums,
         calls,
         rows,
@@ -193,12 +198,12 @@ fn is_load(body: &Body, op: Op) -> bool {
 
 /// Returns the conditions under which an iteration reaches an op; `None` if other ops than branches enclose
 /// the op.
-fn turns(body: &Body, lp: Op, op: Op) -> Option<Turns> {
-    let (mut turns, mut at) = (Turns::new(), op);
-    while owner(body, at)? != lp {
-        let around = owner(body, at)?;
+fn guards_of(body: &Body, lp: Op, op: Op) -> Option<GuardList> {
+    let (mut turns, mut at) = (GuardList::new(), op);
+    while owner_of(body, at)? != lp {
+        let around = owner_of(body, at)?;
         let taken = body.parent(at) == body.op_regions(around).first().copied();
-        let fits = matches!(body.kind(around), OpKind::If) && turns.len() < MOST_TURNS;
+        let fits = matches!(body.kind(around), OpKind::If) && turns.len() < GUARDS_MAX;
         fits.then(|| turns.push((body.operand(around, 0), taken)))?;
         at = around;
     }
@@ -234,7 +239,7 @@ pub(super) fn needed(
                 OpKind::Alloca(_) => false,
                 _ => body.op_regions(op).is_empty() && is_speculatable(unit, body, op),
             };
-            (free && seen.len() <= MOST_STEPS).then_some(())?;
+            (free && seen.len() <= SLICE_OPS_MAX).then_some(())?;
             work.push((value, true));
             work.extend(body.operands(op).map(|v| (v, false)));
         }
@@ -243,13 +248,13 @@ pub(super) fn needed(
 }
 
 /// Versions the loop: the multi-phase loop executes if profitable.
-fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
+fn version_in_phases(unit: &mut Unit, body: &mut Body, lp: Op, plan: &IndirectPlan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.set_insertion_before(lp);
-    let trips = wide(&mut b, lp);
-    let length = part_length(&mut b, trips, PARTS);
-    let parts = quotient(&mut b, trips, length);
+    let trips = trip_count_i64(&mut b, lp);
+    let length = emit_chunk_length(&mut b, trips, CHUNKS_MAX);
+    let parts = emit_ceil_div(&mut b, trips, length);
     let sums = i64::try_from(plan.sums.len()).unwrap_or(least);
     let least = b.i64(least / sums.min(least));
     let enough = b.icmp(IntPredicate::Uge, trips, least);
@@ -261,13 +266,13 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) 
     let none = b.i64(0);
     b.yield_(&[none]);
     b.set_insertion_end(yes);
-    let found = measured(&mut b, lp, plan, [trips, length, parts]);
+    let found = emit_phase_count(&mut b, lp, plan, [trips, length, parts]);
     b.yield_(&[found]);
     b.restore_insertion_point(place);
     let rounds = b.body.result(choice);
     let pays = b.icmp(IntPredicate::Ne, rounds, none);
     let old: Vec<Op> = all_in(b.body, lp).collect();
-    let whole = second_form(&mut b, lp, pays);
+    let whole = version_loop(&mut b, lp, pays);
     let new: Vec<Op> = all_in(b.body, whole).collect();
     let at = |op: &Op| old.iter().position(|other| other == op);
     let sums: Vec<Op> = plan
@@ -276,26 +281,26 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) 
         .filter_map(|op| Some(new[at(op)?]))
         .collect();
     b.set_insertion_before(whole);
-    let inner = split(&mut b, whole, length, rounds);
-    make_plain(&mut b, inner, sums);
+    let inner = emit_phases(&mut b, whole, length, rounds);
+    chunk_adds_to_plain(&mut b, inner, sums);
 }
 
 /// Emits the number of phases; 0 if more phases than the maximum are necessary.
-fn measured(b: &mut Builder<'_>, lp: Op, plan: &Plan, sizes: [Value; 3]) -> Value {
+fn emit_phase_count(b: &mut Builder<'_>, lp: Op, plan: &IndirectPlan, sizes: [Value; 3]) -> Value {
     let count = i64::try_from(plan.rows.len()).unwrap_or(i64::MAX);
-    let (bytes, rows) = (b.i64(count.saturating_mul(ROW_BYTES)), b.i64(count));
-    let malloc = allocate(b.unit);
+    let (bytes, rows) = (b.i64(count.saturating_mul(ARRAY_BYTES)), b.i64(count));
+    let malloc = declare_malloc(b.unit);
     let call = b.call(malloc, &[bytes]);
     let table = b.body.result(call);
-    pass_over(b, lp, plan, table, sizes);
-    gather(b, table, rows, sizes[2]);
-    let found = tried(b, table, rows, sizes[2]);
-    let free = free_function(b.unit);
+    emit_inspector(b, lp, plan, table, sizes);
+    emit_prefix_extrema(b, table, rows, sizes[2]);
+    let found = emit_min_phases(b, table, rows, sizes[2]);
+    let free = declare_free(b.unit);
     b.call(free, &[table]);
     found
 }
 
-fn allocate(unit: &mut Unit) -> FuncId {
+fn declare_malloc(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long]);
     unit.declare("malloc", ty, AttrSet::default())
@@ -303,12 +308,12 @@ fn allocate(unit: &mut Unit) -> FuncId {
 
 /// Values of an iteration computed so far.
 #[derive(Clone, Default)]
-struct Known {
+struct ComputedValues {
     map: ValueMap,
     done: HashSet<Op>,
 }
 
-impl Known {
+impl ComputedValues {
     /// Computes a value of the iteration at the builder's insertion point.
     fn value(&mut self, b: &mut Builder<'_>, lp: Op, value: Value) -> Value {
         let index = index_of(b.body, lp);
@@ -326,17 +331,17 @@ impl Known {
 }
 
 /// Emits the pass over all iterations by chunk; stores begin and end of each chunk's range to the table.
-fn pass_over(
+fn emit_inspector(
     b: &mut Builder<'_>,
     lp: Op,
-    plan: &Plan,
+    plan: &IndirectPlan,
     table: Value,
     [trips, length, parts]: [Value; 3],
 ) {
-    let mut sets: Vec<&Set> = Vec::new();
+    let mut sets: Vec<&GuardedIndices> = Vec::new();
     for row in &plan.rows {
-        if !sets.contains(&&row.set) {
-            sets.push(&row.set);
+        if !sets.contains(&&row.guarded) {
+            sets.push(&row.guarded);
         }
     }
     let (outer, region) = b.for_(parts, &[]);
@@ -344,7 +349,7 @@ fn pass_over(
     let place = b.set_insertion_end(region);
     let part = b.body.region_params(region)[0];
     let first = b.mul(part, length);
-    let count = at_most(b, trips, first, length);
+    let count = emit_min_remaining(b, trips, first, length);
     let (least, most) = (b.i64(i64::MAX), b.i64(i64::MIN));
     let initial: Vec<Value> = sets.iter().flat_map(|_| [least, most]).collect();
     let (pass, inner) = b.for_(count, &initial);
@@ -352,23 +357,31 @@ fn pass_over(
     let params = b.body.region_params(inner).to_vec();
     let index = b.add(first, params[0]);
     let old = b.body.region_params(b.body.op_regions(lp)[0])[0];
-    let index = narrow(b, index, old);
-    let mut known = Known::default();
+    let index = truncate_index(b, index, old);
+    let mut known = ComputedValues::default();
     known.map.set(old, index);
     let mut next = Vec::new();
     for (set, ends) in sets.iter().zip(params[1..].chunks(2)) {
-        next.extend(reached(b, lp, set, &mut known, [ends[0], ends[1]]));
+        next.extend(emit_index_range(b, lp, set, &mut known, [ends[0], ends[1]]));
     }
     b.yield_(&next);
     b.restore_insertion_point(back);
     let ends = b.body.results(pass).to_vec();
     for (number, row) in (0..).zip(&plan.rows) {
-        let set = sets.iter().position(|set| **set == row.set).unwrap_or(0);
-        let (begin, end) = stretch(b, &row.place, [ends[2 * set], ends[2 * set + 1]]);
+        let set = sets
+            .iter()
+            .position(|set| **set == row.guarded)
+            .unwrap_or(0);
+        let (begin, end) = emit_touched_range(b, &row.place, [ends[2 * set], ends[2 * set + 1]]);
         let number = b.i64(number);
-        let planes = [END_SO_FAR, BEGIN_SO_FAR, BEGIN_AHEAD, END_AHEAD];
+        let planes = [
+            PREFIX_MAX_END,
+            PREFIX_MIN_BEGIN,
+            SUFFIX_MIN_BEGIN,
+            SUFFIX_MAX_END,
+        ];
         for (plane, value) in planes.into_iter().zip([end, begin, begin, end]) {
-            let at = entry(b, table, number, plane, part);
+            let at = table_entry(b, table, number, plane, part);
             b.store(value, at);
         }
     }
@@ -377,11 +390,11 @@ fn pass_over(
 }
 
 /// Emits the minimum and maximum index including an additional iteration.
-fn reached(
+fn emit_index_range(
     b: &mut Builder<'_>,
     lp: Op,
-    set: &Set,
-    known: &mut Known,
+    set: &GuardedIndices,
+    known: &mut ComputedValues,
     mut ends: [Value; 2],
 ) -> [Value; 2] {
     let long = b.unit.types.int(64);
@@ -405,8 +418,8 @@ fn reached(
         let value = b.cast(CastOp::SExt, value, long);
         let value = b.value(OpKind::Freeze, &[value], long);
         ends = [
-            choose(b, IntPredicate::Slt, value, ends[0]),
-            choose(b, IntPredicate::Sgt, value, ends[1]),
+            emit_min_max(b, IntPredicate::Slt, value, ends[0]),
+            emit_min_max(b, IntPredicate::Sgt, value, ends[1]),
         ];
     }
     for (turn, place) in open.into_iter().rev() {
@@ -418,9 +431,9 @@ fn reached(
 }
 
 /// Emits begin and end of a range; an empty index set yields an empty range.
-pub(super) fn stretch(
+pub(super) fn emit_touched_range(
     b: &mut Builder<'_>,
-    row: &injective_indices::Row,
+    row: &injective_indices::AccumulatedArray,
     [least, most]: [Value; 2],
 ) -> (Value, Value) {
     let long = b.unit.types.int(64);
@@ -434,7 +447,7 @@ pub(super) fn stretch(
     };
     let (begin, end) = (place(least, row.low), place(most, row.high));
     let (nowhere, everywhere) = (b.i64(0), b.i64(-1));
-    let (from, to) = (b.i64(-FARTHEST), b.i64(FARTHEST));
+    let (from, to) = (b.i64(-INDEX_ABS_MAX), b.i64(INDEX_ABS_MAX));
     let conditions = [
         b.icmp(IntPredicate::Sge, least, from),
         b.icmp(IntPredicate::Sle, most, to),
@@ -450,8 +463,8 @@ pub(super) fn stretch(
 }
 
 /// Emits the address of a chunk's entry in a plane of the table.
-fn entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value) -> Value {
-    let (row_bytes, plane, eight) = (b.i64(ROW_BYTES), b.i64(plane * PLANE_BYTES), b.i64(8));
+fn table_entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value) -> Value {
+    let (row_bytes, plane, eight) = (b.i64(ARRAY_BYTES), b.i64(plane * PLANE_BYTES), b.i64(8));
     let far = b.mul(row, row_bytes);
     let far = b.add(far, plane);
     let within = b.mul(part, eight);
@@ -459,26 +472,26 @@ fn entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value)
     b.byte_addr(table, far)
 }
 
-fn read(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value) -> Value {
-    let at = entry(b, table, row, plane, part);
+fn load_entry(b: &mut Builder<'_>, table: Value, row: Value, plane: i64, part: Value) -> Value {
+    let at = table_entry(b, table, row, plane, part);
     let long = b.unit.types.int(64);
     b.load(long, at)
 }
 
-fn choose(b: &mut Builder<'_>, predicate: IntPredicate, one: Value, other: Value) -> Value {
+fn emit_min_max(b: &mut Builder<'_>, predicate: IntPredicate, one: Value, other: Value) -> Value {
     let first = b.icmp(predicate, one, other);
     b.select(first, one, other)
 }
 
 /// Computes the prefix and suffix extrema in the table's planes.
-fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
+fn emit_prefix_extrema(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
     let (_, region) = b.for_(rows, &[]);
     let place = b.set_insertion_end(region);
     let row = b.body.region_params(region)[0];
     let (least, most) = (b.i64(0), b.i64(-1));
     for (forward, ends, begins) in [
-        (true, END_SO_FAR, BEGIN_SO_FAR),
-        (false, END_AHEAD, BEGIN_AHEAD),
+        (true, PREFIX_MAX_END, PREFIX_MIN_BEGIN),
+        (false, SUFFIX_MAX_END, SUFFIX_MIN_BEGIN),
     ] {
         let (_, region) = b.for_(parts, &[least, most]);
         let back = b.set_insertion_end(region);
@@ -494,9 +507,9 @@ fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
             (ends, IntPredicate::Ugt, params[1]),
             (begins, IntPredicate::Ult, params[2]),
         ] {
-            let at = entry(b, table, row, plane, part);
-            let value = read(b, table, row, plane, part);
-            let value = choose(b, predicate, value, so_far);
+            let at = table_entry(b, table, row, plane, part);
+            let value = load_entry(b, table, row, plane, part);
+            let value = emit_min_max(b, predicate, value, so_far);
             b.store(value, at);
             next.push(value);
         }
@@ -508,8 +521,8 @@ fn gather(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) {
 }
 
 /// Emits the minimum number of phases without conflicts; 0 if the maximum is exceeded.
-fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value {
-    let (tries, none) = (b.i64(TRIES), b.i64(0));
+fn emit_min_phases(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value {
+    let (tries, none) = (b.i64(PHASE_TRIES), b.i64(0));
     let (all, region) = b.for_(tries, &[none]);
     let place = b.set_insertion_end(region);
     let params = b.body.region_params(region).to_vec();
@@ -522,7 +535,7 @@ fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value 
     let (pairs, within) = b.for_(up_to, &[outer[1]]);
     let before = b.set_insertion_end(within);
     let inner = b.body.region_params(within).to_vec();
-    let apart = lie_apart(b, table, [outer[0], inner[0]], [parts, rounds]);
+    let apart = emit_chunks_disjoint(b, table, [outer[0], inner[0]], [parts, rounds]);
     let so_far = b.binary(BinaryOp::And, inner[1], apart);
     b.yield_(&[so_far]);
     b.restore_insertion_point(before);
@@ -540,7 +553,7 @@ fn tried(b: &mut Builder<'_>, table: Value, rows: Value, parts: Value) -> Value 
 
 /// Emits whether chunks `rounds` apart do not conflict through adds to two arrays, or to one array given
 /// twice.
-fn lie_apart(
+fn emit_chunks_disjoint(
     b: &mut Builder<'_>,
     table: Value,
     [one, other]: [Value; 2],
@@ -549,8 +562,8 @@ fn lie_apart(
     let (zero, unit, yes) = (b.i64(0), b.i64(1), b.bool(true));
     let last = b.sub(parts, unit);
     let away = [(one, other), (other, one)].map(|(lower, upper)| {
-        let end = read(b, table, lower, END_SO_FAR, last);
-        let begin = read(b, table, upper, BEGIN_AHEAD, zero);
+        let end = load_entry(b, table, lower, PREFIX_MAX_END, last);
+        let begin = load_entry(b, table, upper, SUFFIX_MIN_BEGIN, zero);
         b.icmp(IntPredicate::Ule, end, begin)
     });
     let away = b.binary(BinaryOp::Or, away[0], away[1]);
@@ -563,16 +576,16 @@ fn lie_apart(
     let params = b.body.region_params(region).to_vec();
     let ahead = b.add(params[0], rounds);
     let mut farthest = |plane: i64, part: Value, predicate: IntPredicate| {
-        let values = [one, other].map(|row| read(b, table, row, plane, part));
-        choose(b, predicate, values[0], values[1])
+        let values = [one, other].map(|row| load_entry(b, table, row, plane, part));
+        emit_min_max(b, predicate, values[0], values[1])
     };
     let ends = [
-        farthest(END_SO_FAR, params[0], IntPredicate::Ugt),
-        farthest(END_AHEAD, ahead, IntPredicate::Ugt),
+        farthest(PREFIX_MAX_END, params[0], IntPredicate::Ugt),
+        farthest(SUFFIX_MAX_END, ahead, IntPredicate::Ugt),
     ];
     let begins = [
-        farthest(BEGIN_AHEAD, ahead, IntPredicate::Ult),
-        farthest(BEGIN_SO_FAR, params[0], IntPredicate::Ult),
+        farthest(SUFFIX_MIN_BEGIN, ahead, IntPredicate::Ult),
+        farthest(PREFIX_MIN_BEGIN, params[0], IntPredicate::Ult),
     ];
     let next = [0, 1].map(|way| {
         let apart = b.icmp(IntPredicate::Ule, ends[way], begins[way]);

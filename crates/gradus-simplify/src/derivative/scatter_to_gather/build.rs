@@ -1,6 +1,6 @@
 //! Emits the gathered loop: delayed adds, the remaining adds after the last iteration, and the run-time test.
 
-use super::plan::{Chain, Moving, Plan};
+use super::plan::{Chain, GatherPlan, SteppingPointer};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, TypeId, Unit, Value,
@@ -8,10 +8,10 @@ use gradus_ir::{
 use std::collections::{HashMap, HashSet};
 
 /// Versions the loop by the run-time test, or only reverses the loop if no add is delayed.
-pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
+pub(super) fn apply_plan(unit: &mut Unit, body: &mut Body, plan: &GatherPlan) {
     let lp = plan.lp;
     if plan.chains.is_empty() {
-        return turn(unit, body, lp);
+        return reverse_loop(unit, body, lp);
     }
     let results = body.results(lp).to_vec();
     let types: Vec<TypeId> = results.iter().map(|v| body.ty(*v)).collect();
@@ -19,14 +19,14 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.set_insertion_before(lp);
-    let condition = condition(&mut b, plan);
+    let condition = emit_test(&mut b, plan);
     let (choice, gathered, plain) = b.if_(condition, &types);
     let chosen = b.body.results(choice).to_vec();
     for (&old, &new) in results.iter().zip(&chosen) {
         b.body.replace_uses(old, new);
     }
     b.set_insertion_end(gathered);
-    let values = gathered_loop(&mut b, plan);
+    let values = emit_gathered_loop(&mut b, plan);
     b.yield_(&values);
     b.body.detach(lp);
     b.body.append(plain, lp);
@@ -35,7 +35,7 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
 }
 
 /// Reverses the iteration order of a loop.
-pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
+pub(super) fn reverse_loop(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let index = body.region_params(region)[0];
     let Some(first) = body.first(region) else {
@@ -53,10 +53,10 @@ pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
 
 /// Emits the run-time test: the trip count covers the longest delay, and other accesses are disjoint from
 /// delayed adds.
-fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+fn emit_test(b: &mut Builder<'_>, plan: &GatherPlan) -> Value {
     let trips = b.body.operand(plan.lp, 0);
     let ty = b.body.ty(trips);
-    let longest = plan.chains.iter().map(|c| c.longest).max().unwrap_or(0);
+    let longest = plan.chains.iter().map(|c| c.delay_max).max().unwrap_or(0);
     let longest = b.int(ty, i128::from(longest));
     let enough = b.icmp(IntPredicate::Uge, trips, longest);
     if plan.tests.is_empty() {
@@ -68,8 +68,8 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut known: HashMap<(Value, u32), [Value; 2]> = HashMap::new();
     let mut all: Option<Value> = None;
     for (place, reach) in &plan.tests {
-        let [low, high] = extent(b, plan, place, 0, &mut known);
-        let [from, to] = extent(b, plan, &reach.place, reach.more, &mut known);
+        let [low, high] = emit_extent(b, plan, place, 0, &mut known);
+        let [from, to] = emit_extent(b, plan, &reach.pointer, reach.extra_steps, &mut known);
         let below = b.icmp(IntPredicate::Ule, high, from);
         let above = b.icmp(IntPredicate::Ule, to, low);
         let apart = b.binary(BinaryOp::Or, below, above);
@@ -88,10 +88,10 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
 
 /// Emits the first byte and the end of the accesses of a moving pointer, for a loop with at least one
 /// iteration and `more` additional steps.
-fn extent(
+fn emit_extent(
     b: &mut Builder<'_>,
-    plan: &Plan,
-    place: &Moving,
+    plan: &GatherPlan,
+    place: &SteppingPointer,
     more: u32,
     known: &mut HashMap<(Value, u32), [Value; 2]>,
 ) -> [Value; 2] {
@@ -99,8 +99,8 @@ fn extent(
         return *ends;
     }
     let long = b.unit.types.int(64);
-    let [start, end] = [End::First, End::Last].map(|end| {
-        let ptr = place_at(b, plan, place, end);
+    let [start, end] = [IterationEnd::First, IterationEnd::Last].map(|end| {
+        let ptr = pointer_at(b, plan, place, end);
         b.cast(CastOp::PtrToInt, ptr, long)
     });
     let beyond = b.i64(place.step.wrapping_mul(i64::from(more)));
@@ -117,7 +117,7 @@ fn extent(
 
 /// First or last iteration, in the new order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum IterationEnd {
     First,
     Last,
 }
@@ -130,9 +130,14 @@ pub(super) fn last_index(b: &mut Builder<'_>, lp: Op) -> Value {
 }
 
 /// Emits the value of a moving pointer in the first or last iteration.
-fn place_at(b: &mut Builder<'_>, plan: &Plan, place: &Moving, end: End) -> Value {
+fn pointer_at(
+    b: &mut Builder<'_>,
+    plan: &GatherPlan,
+    place: &SteppingPointer,
+    end: IterationEnd,
+) -> Value {
     let ty = b.body.ty(b.body.operand(plan.lp, 0));
-    let index = match (end == End::First) != plan.turned {
+    let index = match (end == IterationEnd::First) != plan.reversed {
         true => b.int(ty, 0),
         false => last_index(b, plan.lp),
     };
@@ -146,31 +151,31 @@ fn place_at(b: &mut Builder<'_>, plan: &Plan, place: &Moving, end: End) -> Value
 }
 
 /// Emits the loop with delayed adds and the remaining adds after the loop; returns the loop's results.
-fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
+fn emit_gathered_loop(b: &mut Builder<'_>, plan: &GatherPlan) -> Vec<Value> {
     let lp = plan.lp;
     let old = b.body.op_regions(lp)[0];
     let trips = b.body.operand(lp, 0);
-    let starts = starts(b, plan);
+    let starts = emit_opaque_starts(b, plan);
     let mut initial: Vec<Value> = b.body.operands(lp).skip(1).collect();
     let own = initial.len();
     for chain in &plan.chains {
-        let ty = b.body.ty(chain.adds[0].add.part);
+        let ty = b.body.ty(chain.adds[0].add.addend);
         // Identity element of the sum.
         let nothing = b.float(ty, -0.0);
-        initial.extend(std::iter::repeat_n(nothing, chain.longest as usize));
+        initial.extend(std::iter::repeat_n(nothing, chain.delay_max as usize));
     }
     let (new_loop, region) = b.for_(trips, &initial);
     let outside = b.set_insertion_end(region);
     let old_params = b.body.region_params(old).to_vec();
     let params = b.body.region_params(region).to_vec();
     let mut map = ValueMap::zip(&old_params, &params[..=own]);
-    if plan.turned {
+    if plan.reversed {
         let last = last_index(b, lp);
         let index = b.sub(last, params[0]);
         map.set(old_params[0], index);
     }
     for (place, start) in plan.stored.iter().zip(starts) {
-        let ptr = steady(b, place, start, params[0]);
+        let ptr = pointer_in_iteration(b, place, start, params[0]);
         map.set(place.ptr, ptr);
     }
     let put_off: HashSet<Op> = plan
@@ -185,26 +190,26 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
         if *b.body.kind(op) == OpKind::Yield {
             let yielded: Vec<Value> = b.body.operands(op).collect();
             next.extend(yielded.into_iter().map(|v| map.get_or_same(v)));
-        } else if !put_off.contains(&op) && !is_start(b.body, plan, op) {
+        } else if !put_off.contains(&op) && !is_replaced_pointer(b.body, plan, op) {
             clone_op_within(op, b, &mut map);
         }
     }
     let mut waiting = &params[1 + own..];
     for chain in &plan.chains {
-        next.extend(pass_on(b, chain, &mut waiting, &map));
+        next.extend(emit_due_add(b, chain, &mut waiting, &map));
     }
     b.yield_(&next);
     b.restore_insertion_point(outside);
     let results = b.body.results(new_loop).to_vec();
     let mut left = &results[own..];
     for chain in &plan.chains {
-        finish(b, plan, chain, &mut left);
+        emit_pending_adds(b, plan, chain, &mut left);
     }
     results[..own].to_vec()
 }
 
 /// Returns whether an op computes a pointer that the new loop recomputes.
-fn is_start(body: &Body, plan: &Plan, op: Op) -> bool {
+fn is_replaced_pointer(body: &Body, plan: &GatherPlan, op: Op) -> bool {
     let results = body.results(op);
     plan.stored.iter().any(|place| results.contains(&place.ptr))
 }
@@ -214,15 +219,15 @@ fn is_start(body: &Body, plan: &Plan, op: Op) -> bool {
 /// LLVM's vectoriser would otherwise hoist its alias checks to the outer loop and compare the ranges of all
 /// outer iterations, which do overlap. LLVM does so only if the dependence of the initial pointer on the
 /// outer index is known.
-fn starts(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
+fn emit_opaque_starts(b: &mut Builder<'_>, plan: &GatherPlan) -> Vec<Value> {
     let ptr = b.unit.types.ptr();
     let signature = b.unit.types.func(ptr, vec![ptr]);
     let strip = b
         .unit
-        .declare(OPAQUE, signature, gradus_ir::AttrSet::default());
+        .declare(OPAQUE_INTRINSIC, signature, gradus_ir::AttrSet::default());
     let mut starts = Vec::new();
     for place in &plan.stored {
-        let start = place_at(b, plan, place, End::First);
+        let start = pointer_at(b, plan, place, IterationEnd::First);
         let call = b.call(strip, &[start]);
         starts.push(b.body.result(call));
     }
@@ -230,17 +235,22 @@ fn starts(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
 }
 
 /// LLVM intrinsic that returns its argument.
-const OPAQUE: &str = "llvm.strip.invariant.group.p0";
+const OPAQUE_INTRINSIC: &str = "llvm.strip.invariant.group.p0";
 
 /// Emits the value of a pointer in iteration `index`.
-fn steady(b: &mut Builder<'_>, place: &Moving, start: Value, index: Value) -> Value {
+fn pointer_in_iteration(
+    b: &mut Builder<'_>,
+    place: &SteppingPointer,
+    start: Value,
+    index: Value,
+) -> Value {
     let step = b.i64(place.step);
     let bytes = b.mul(index, step);
     b.byte_addr(start, bytes)
 }
 
 /// Splits the first `count` values off a list.
-fn take<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
+fn split_off<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
     let (taken, rest) = list.split_at(count as usize);
     *list = rest;
     taken
@@ -248,24 +258,24 @@ fn take<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
 
 /// Emits the add that is due in the iteration; returns the pending sums for the next iteration, the earliest
 /// first.
-fn pass_on(
+fn emit_due_add(
     b: &mut Builder<'_>,
     chain: &Chain,
     waiting: &mut &[Value],
     map: &ValueMap,
 ) -> Vec<Value> {
-    let line = take(waiting, chain.longest);
+    let line = split_off(waiting, chain.delay_max);
     let sum = |b: &mut Builder<'_>, by: u32| {
-        let parts = chain.adds.iter().filter(|d| d.by == by);
-        let parts = parts.map(|d| map.get_or_same(d.add.part));
+        let parts = chain.adds.iter().filter(|d| d.delay == by);
+        let parts = parts.map(|d| map.get_or_same(d.add.addend));
         let terms = parts.chain(line.get(by as usize).copied());
-        terms.fold(None, |sum, term| Some(plus(b, chain, sum, term)))
+        terms.fold(None, |sum, term| Some(add_term(b, chain, sum, term)))
     };
     // Pending sums come first: LLVM recognises a recurrence if the new value precedes the last use of the old
     // one.
-    let next = (1..=chain.longest).filter_map(|by| sum(b, by)).collect();
+    let next = (1..=chain.delay_max).filter_map(|by| sum(b, by)).collect();
     if let Some(due) = sum(b, 0) {
-        let ptr = map.get_or_same(chain.place.ptr);
+        let ptr = map.get_or_same(chain.pointer.ptr);
         add_to_memory(b, chain, ptr, due);
     }
     next
@@ -273,24 +283,24 @@ fn pass_on(
 
 /// Emits the adds to the locations that only some of the adds have reached. `left` holds the pending sums
 /// after the loop.
-fn finish(b: &mut Builder<'_>, plan: &Plan, chain: &Chain, left: &mut &[Value]) {
-    let base = place_at(b, plan, &chain.place, End::Last);
-    for (steps, &due) in (1..).zip(take(left, chain.longest)) {
-        let bytes = b.i64(chain.place.step.wrapping_mul(steps));
+fn emit_pending_adds(b: &mut Builder<'_>, plan: &GatherPlan, chain: &Chain, left: &mut &[Value]) {
+    let base = pointer_at(b, plan, &chain.pointer, IterationEnd::Last);
+    for (steps, &due) in (1..).zip(split_off(left, chain.delay_max)) {
+        let bytes = b.i64(chain.pointer.step.wrapping_mul(steps));
         let ptr = b.byte_addr(base, bytes);
         add_to_memory(b, chain, ptr, due);
     }
 }
 
-fn plus(b: &mut Builder<'_>, chain: &Chain, sum: Option<Value>, part: Value) -> Value {
+fn add_term(b: &mut Builder<'_>, chain: &Chain, sum: Option<Value>, part: Value) -> Value {
     let Some(sum) = sum else { return part };
     let total = b.fadd(sum, part);
-    b.set_flags(total, flags(b.body, chain));
+    b.set_flags(total, common_flags(b.body, chain));
     total
 }
 
 /// Returns the fast-math flags common to all adds of a chain.
-fn flags(body: &Body, chain: &Chain) -> Flags {
+fn common_flags(body: &Body, chain: &Chain) -> Flags {
     let all = chain.adds.iter().map(|d| body.ops[d.add.sum].flags);
     all.reduce(Flags::and).unwrap_or(Flags::NONE)
 }
@@ -299,17 +309,17 @@ fn flags(body: &Body, chain: &Chain) -> Flags {
 fn add_to_memory(b: &mut Builder<'_>, chain: &Chain, ptr: Value, part: Value) {
     let first = chain.adds[0].add;
     let ty = b.body.ty(part);
-    let (load_kind, load_meta) = shell(b.body, first.load);
-    let (store_kind, store_meta) = shell(b.body, first.store);
+    let (load_kind, load_meta) = access_kind(b.body, first.load);
+    let (store_kind, store_meta) = access_kind(b.body, first.store);
     let load = b.op(load_kind, &[ptr], &[ty], 0);
     b.set_meta(load, load_meta);
     let old = b.body.result(load);
     let total = b.fadd(old, part);
-    b.set_flags(total, flags(b.body, chain));
+    b.set_flags(total, common_flags(b.body, chain));
     let store = b.op(store_kind, &[total, ptr], &[], 0);
     b.set_meta(store, store_meta);
 }
 
-fn shell(body: &Body, op: Op) -> (OpKind, Option<gradus_ir::MetaId>) {
+fn access_kind(body: &Body, op: Op) -> (OpKind, Option<gradus_ir::MetaId>) {
     (body.kind(op).clone(), body.ops[op].meta)
 }

@@ -7,32 +7,32 @@
 //! step. If the test fails, the outer loop keeps its order. The order is selected at run time, hence the nest
 //! is not duplicated.
 
-use super::plan::passes_on_freely;
-use super::{Add, OPS, add, build};
-use crate::Facts;
+use super::plan::carried_values_reorder;
+use super::{Add, OPS_MAX, build, match_add};
+use crate::PassContext;
 use gradus_analysis::{Affine, AffineTerm, Alias, BaseValue, MemoryAccess, affine};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 
 /// Maximum number of address range pairs tested before a nest.
-const TESTS: usize = 8;
+const TESTS_MAX: usize = 8;
 /// Minimum outer trip count for a run-time test.
-const RUNS: i64 = 8;
+const TRIPS_MIN: i64 = 8;
 /// Maximum number of access pairs inspected.
-const LOOKS: usize = 4096;
+const PAIRS_MAX: usize = 4096;
 
 /// Location accessed in a nest, as an affine function of the loop indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct NestLocation {
     form: Affine,
     bytes: i64,
 }
 
-impl Place {
+impl NestLocation {
     /// Returns whether each iteration of `lp` accesses a single element, disjoint from those of other
     /// iterations.
-    fn is_row_of_one(&self, lp: Op) -> bool {
+    fn iterations_access_distinct_elements(&self, lp: Op) -> bool {
         let [term] = &self.form.terms[..] else {
             return false;
         };
@@ -50,32 +50,32 @@ impl Place {
 pub(super) struct Nest {
     lp: Op,
     /// Pairs of locations that must be disjoint in the whole nest.
-    apart: Vec<[Place; 2]>,
+    disjoint: Vec<[NestLocation; 2]>,
     /// Locations that must be disjoint between iterations of the outer loop.
-    rows: Vec<Place>,
+    steps_cover_rows: Vec<NestLocation>,
 }
 
 /// Returns the nests of a body that may be reversed.
-pub(super) fn plan_all(alias: &Alias, facts: &Facts) -> Vec<Nest> {
+pub(super) fn plan_nests(alias: &Alias, facts: &PassContext) -> Vec<Nest> {
     let body = alias.body;
     let nests = body.walk(body.root());
-    nests.filter_map(|lp| plan(alias, facts, lp)).collect()
+    nests.filter_map(|lp| plan_nest(alias, facts, lp)).collect()
 }
 
-fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
+fn plan_nest(alias: &Alias, facts: &PassContext, lp: Op) -> Option<Nest> {
     let (unit, body) = (alias.unit, alias.body);
     let regions = nest_regions(unit, body, lp)?;
     let wide = unit.types.int_bits(body.ty(body.operand(lp, 0))) == Some(64);
     let runs = body.as_int(unit, body.operand(lp, 0));
-    let short = runs.is_some_and(|n| (0..RUNS).contains(&n));
-    if !wide || short || !passes_on_freely(body, lp) {
+    let short = runs.is_some_and(|n| (0..TRIPS_MIN).contains(&n));
+    if !wide || short || !carried_values_reorder(body, lp) {
         return None;
     }
     let adds: Vec<Add> = regions
         .iter()
         .flat_map(|region| {
             let stores = body.ops_in(*region);
-            stores.filter_map(|store| add(unit, body, *region, store))
+            stores.filter_map(|store| match_add(unit, body, *region, store))
         })
         .collect();
     let own = |op: &Op| adds.iter().any(|a| a.load == *op || a.store == *op);
@@ -90,20 +90,21 @@ fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
         .filter(MemoryAccess::is_clobber)
         .collect();
     let written = others.iter().filter(|a| a.is_clobber()).chain(&added);
-    if !runs_backwards(alias, lp, written.clone()) || written.clone().count() * others.len() > LOOKS
+    if !runs_backwards(alias, lp, written.clone())
+        || written.clone().count() * others.len() > PAIRS_MAX
     {
         return None;
     }
     let frame = alias.nest.enclosing_loop(lp);
     let mut nest = Nest {
         lp,
-        apart: Vec::new(),
-        rows: Vec::new(),
+        disjoint: Vec::new(),
+        steps_cover_rows: Vec::new(),
     };
     for a in written {
         for b in &others {
             if alias.may_alias_within(a, b, frame) {
-                nest.test(alias, a, b)?;
+                nest.record_test(alias, a, b)?;
             }
         }
     }
@@ -128,7 +129,7 @@ fn nest_regions(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Region>> {
             OpKind::For { .. } => counted(op),
             _ => body.op_regions(op).is_empty() && gradus_edit::is_pure(unit, body, op),
         };
-        if !plain || number == OPS {
+        if !plain || number == OPS_MAX {
             return None;
         }
         nested |= matches!(body.kind(op), OpKind::For { .. });
@@ -164,26 +165,28 @@ fn runs_backwards<'a>(
 impl Nest {
     /// Records the test for two accesses of different iterations to be disjoint; `None` if a test is
     /// impossible.
-    fn test(&mut self, alias: &Alias, a: &MemoryAccess, b: &MemoryAccess) -> Option<()> {
-        let place = |access| place(alias, self.lp, access);
+    fn record_test(&mut self, alias: &Alias, a: &MemoryAccess, b: &MemoryAccess) -> Option<()> {
+        let place = |access| location_of(alias, self.lp, access);
         if a.ptr() == b.ptr() && a.size == b.size {
             let place = place(a)?;
             let steps = place.form.terms_of(self.lp).count() == 1;
-            if !place.is_row_of_one(self.lp) && !self.rows.contains(&place) {
-                self.rows.push(place);
+            if !place.iterations_access_distinct_elements(self.lp)
+                && !self.steps_cover_rows.contains(&place)
+            {
+                self.steps_cover_rows.push(place);
             }
             return steps.then_some(());
         }
         let pair = [place(a)?, place(b)?];
-        if !self.apart.contains(&pair) {
-            self.apart.push(pair);
+        if !self.disjoint.contains(&pair) {
+            self.disjoint.push(pair);
         }
-        (self.apart.len() + self.rows.len() <= TESTS).then_some(())
+        (self.disjoint.len() + self.steps_cover_rows.len() <= TESTS_MAX).then_some(())
     }
 }
 
 /// Returns the location of an access, if computable before the nest.
-fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
+fn location_of(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<NestLocation> {
     let body = alias.body;
     let around = body.parent(lp)?;
     let visible = |value: &Value| {
@@ -204,13 +207,13 @@ fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
             term.dim == 0 && visible(&trips) && term.factors.iter().all(visible)
         });
     let bytes = i64::try_from(access.size?).ok()?;
-    (known && access.offset == 0).then_some(Place { form, bytes })
+    (known && access.offset == 0).then_some(NestLocation { form, bytes })
 }
 
 /// Reverses the outer loop of a nest, subject to the run-time tests.
-pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
-    if nest.apart.is_empty() && nest.rows.is_empty() {
-        return build::turn(unit, body, nest.lp);
+pub(super) fn reverse_nest(unit: &mut Unit, body: &mut Body, nest: &Nest) {
+    if nest.disjoint.is_empty() && nest.steps_cover_rows.is_empty() {
+        return build::reverse_loop(unit, body, nest.lp);
     }
     let region = body.op_regions(nest.lp)[0];
     let index = body.region_params(region)[0];
@@ -222,12 +225,12 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     b.set_insertion_before(nest.lp);
     let trips = b.body.operand(nest.lp, 0);
     let (ty, bit) = (b.body.ty(trips), b.unit.types.int(1));
-    let runs = b.int(ty, i128::from(RUNS));
+    let runs = b.int(ty, i128::from(TRIPS_MIN));
     let long = b.icmp(IntPredicate::Uge, trips, runs);
     let (tested, yes, no) = b.if_(long, &[bit]);
     b.set_insertion_end(yes);
     let mut all: Option<Value> = None;
-    for condition in conditions(&mut b, nest) {
+    for condition in emit_conditions(&mut b, nest) {
         all = Some(match all {
             Some(before) => b.binary(BinaryOp::And, before, condition),
             None => condition,
@@ -251,26 +254,26 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
     }
 }
 
-fn conditions(b: &mut Builder<'_>, nest: &Nest) -> Vec<Value> {
+fn emit_conditions(b: &mut Builder<'_>, nest: &Nest) -> Vec<Value> {
     let mut found = Vec::new();
-    let mut known: Vec<(&Place, [Value; 2])> = Vec::new();
-    for pair in &nest.apart {
-        let mut ends = |b: &mut Builder<'_>, place| extent(b, place, &mut known);
+    let mut known: Vec<(&NestLocation, [Value; 2])> = Vec::new();
+    for pair in &nest.disjoint {
+        let mut ends = |b: &mut Builder<'_>, place| emit_extent(b, place, &mut known);
         let [low, high] = ends(b, &pair[0]);
         let [from, to] = ends(b, &pair[1]);
         let below = b.icmp(IntPredicate::Ule, high, from);
         let above = b.icmp(IntPredicate::Ule, to, low);
         found.push(b.binary(BinaryOp::Or, below, above));
     }
-    for place in &nest.rows {
+    for place in &nest.steps_cover_rows {
         let (mut row, mut step) = (b.i64(place.bytes), b.i64(0));
         for term in &place.form.terms {
             if term.lp == nest.lp {
-                let one = product(b, term.coefficient, &term.factors);
-                step = length(b, one);
+                let one = emit_product(b, term.coefficient, &term.factors);
+                step = emit_abs(b, one);
             } else {
-                let way = way(b, term);
-                let way = length(b, way);
+                let way = emit_loop_distance(b, term);
+                let way = emit_abs(b, way);
                 row = b.add(row, way);
             }
         }
@@ -280,10 +283,10 @@ fn conditions(b: &mut Builder<'_>, nest: &Nest) -> Vec<Value> {
 }
 
 /// Emits the first byte and the end of a location's range over the nest, assuming that all loops execute.
-fn extent<'p>(
+fn emit_extent<'p>(
     b: &mut Builder<'_>,
-    place: &'p Place,
-    known: &mut Vec<(&'p Place, [Value; 2])>,
+    place: &'p NestLocation,
+    known: &mut Vec<(&'p NestLocation, [Value; 2])>,
 ) -> [Value; 2] {
     if let Some((_, ends)) = known.iter().find(|(other, _)| *other == place) {
         return *ends;
@@ -295,13 +298,13 @@ fn extent<'p>(
         sum = b.add(sum, start);
     }
     for (factors, coefficient) in &place.form.invariant {
-        let part = product(b, *coefficient, factors);
+        let part = emit_product(b, *coefficient, factors);
         sum = b.add(sum, part);
     }
     let (mut low, mut high) = (sum, sum);
     let zero = b.i64(0);
     for term in &place.form.terms {
-        let way = way(b, term);
+        let way = emit_loop_distance(b, term);
         let falls = b.icmp(IntPredicate::Slt, way, zero);
         let down = b.select(falls, way, zero);
         let up = b.select(falls, zero, way);
@@ -315,22 +318,22 @@ fn extent<'p>(
 }
 
 /// Emits the distance in bytes from the first to the last iteration of a loop.
-fn way(b: &mut Builder<'_>, term: &AffineTerm) -> Value {
-    let step = product(b, term.coefficient, &term.factors);
+fn emit_loop_distance(b: &mut Builder<'_>, term: &AffineTerm) -> Value {
+    let step = emit_product(b, term.coefficient, &term.factors);
     let last = build::last_index(b, term.lp);
     let long = b.unit.types.int(64);
     let last = b.cast(CastOp::ZExt, last, long);
     b.mul(step, last)
 }
 
-fn length(b: &mut Builder<'_>, way: Value) -> Value {
+fn emit_abs(b: &mut Builder<'_>, way: Value) -> Value {
     let zero = b.i64(0);
     let falls = b.icmp(IntPredicate::Slt, way, zero);
     let back = b.sub(zero, way);
     b.select(falls, back, way)
 }
 
-fn product(b: &mut Builder<'_>, coefficient: i64, factors: &[Value]) -> Value {
+fn emit_product(b: &mut Builder<'_>, coefficient: i64, factors: &[Value]) -> Value {
     let long = b.unit.types.int(64);
     let mut product = b.i64(coefficient);
     for &factor in factors {

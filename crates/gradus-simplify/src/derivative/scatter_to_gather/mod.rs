@@ -26,34 +26,34 @@ mod build;
 mod loop_reversal;
 mod plan;
 
-use crate::Facts;
+use crate::PassContext;
 use gradus_analysis::Alias;
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Maximum number of ops in the loop.
-const OPS: usize = 600;
+const OPS_MAX: usize = 600;
 /// Maximum distance in ops from the load of an add to its store.
-const REACH: usize = 32;
+const ADD_DISTANCE_MAX: usize = 32;
 
 /// Transforms every profitable loop; returns whether there were any.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    gather(unit, body, facts) > 0
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> bool {
+    scatter_to_gather(unit, body, facts) > 0
 }
 
 /// Transforms every profitable loop; returns the number of transformed loops.
-pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
+pub fn scatter_to_gather(unit: &mut Unit, body: &mut Body, facts: &PassContext) -> usize {
     let loops = scatter_loops(unit, body);
     if loops.is_empty() {
         return 0;
     }
     let nests: Vec<loop_reversal::Nest> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        loop_reversal::plan_all(&alias, facts)
+        loop_reversal::plan_nests(&alias, facts)
     };
     for nest in &nests {
-        loop_reversal::apply(unit, body, nest);
+        loop_reversal::reverse_nest(unit, body, nest);
     }
-    let plans: Vec<plan::Plan> = {
+    let plans: Vec<plan::GatherPlan> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let plans = loops.into_iter();
         plans
@@ -61,13 +61,13 @@ pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
             .collect()
     };
     for plan in &plans {
-        build::apply(unit, body, plan);
+        build::apply_plan(unit, body, plan);
     }
     plans.len()
 }
 
 /// Returns whether a body has a loop that adds to memory.
-pub fn scatters(unit: &Unit, body: &Body) -> bool {
+pub fn has_scatter_loops(unit: &Unit, body: &Body) -> bool {
     !scatter_loops(unit, body).is_empty()
 }
 
@@ -78,7 +78,7 @@ struct Add {
     sum: Op,
     store: Op,
     /// Added value.
-    part: Value,
+    addend: Value,
     ptr: Value,
 }
 
@@ -92,12 +92,12 @@ fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
             continue;
         }
         let region = body.op_regions(op)[0];
-        if !is_plain(unit, body, region) {
+        if !has_only_plain_ops(unit, body, region) {
             continue;
         }
         let adds: Vec<Add> = body
             .ops_in(region)
-            .filter_map(|store| add(unit, body, region, store))
+            .filter_map(|store| match_add(unit, body, region, store))
             .collect();
         if !adds.is_empty() {
             found.push((op, adds));
@@ -107,8 +107,8 @@ fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
 }
 
 /// Returns whether a region contains only plain accesses and pure ops, and ends in a yield.
-fn is_plain(unit: &Unit, body: &Body, region: Region) -> bool {
-    let mut left = OPS;
+fn has_only_plain_ops(unit: &Unit, body: &Body, region: Region) -> bool {
+    let mut left = OPS_MAX;
     body.ops_in(region).all(|op| {
         left = left.saturating_sub(1);
         left > 0
@@ -121,7 +121,7 @@ fn is_plain(unit: &Unit, body: &Body, region: Region) -> bool {
 }
 
 /// Returns the add that ends in `store`, if any.
-fn add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add> {
+fn match_add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add> {
     if !matches!(body.kind(store), OpKind::Store(_)) {
         return None;
     }
@@ -139,7 +139,8 @@ fn add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add> {
         let own = body.parent(load) == Some(region) && body.parent(sum) == Some(region);
         (reads && own && only_use(old)).then(|| (load, body.operand(sum, new)))
     })?;
-    let mut between = std::iter::successors(body.next(load), |op| body.next(*op)).take(REACH);
+    let mut between =
+        std::iter::successors(body.next(load), |op| body.next(*op)).take(ADD_DISTANCE_MAX);
     let undisturbed = loop {
         match between.next() {
             Some(op) if op == store => break true,
@@ -151,7 +152,7 @@ fn add(unit: &Unit, body: &Body, region: Region, store: Op) -> Option<Add> {
         load,
         sum,
         store,
-        part,
+        addend: part,
         ptr,
     })
 }
