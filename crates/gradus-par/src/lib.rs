@@ -17,18 +17,20 @@ mod opt;
 mod prepare_ad;
 mod thread_count;
 
-pub use crate::cost::decision::{Fork, Size};
-pub use crate::cost::profitability::weigh;
-pub use crate::lower::deterministic::keep_order;
-pub use crate::lower::orphaned_tasks::{inside_of_regions, settle_orphans};
-pub use crate::opt::fusion::{Fused, fuse, join};
-pub use crate::opt::taskloop::task_loops;
+pub use crate::cost::decision::{ForkDecision, ForkThreshold};
+pub use crate::cost::profitability::version_forks_by_worker_count;
+pub use crate::lower::deterministic::serialize_order_dependent;
+pub use crate::lower::orphaned_tasks::{reachable_from_regions, resolve_orphans};
+pub use crate::opt::fusion::{FusedLoops, fuse_parallel_loops, merge_branches_around_loops};
+pub use crate::opt::taskloop::convert_task_loops;
 pub use crate::prepare_ad::restore::restore;
 pub use crate::prepare_ad::tasks_as_loops::is_fork;
-pub use crate::prepare_ad::team_to_rank_loops::{deal, shares_of_others, teams, waiting};
-pub use crate::thread_count::guards::{guard, loops_asking_teams};
-pub use crate::thread_count::queries::Answers;
-pub use crate::thread_count::serial_clones::call_projections;
+pub use crate::prepare_ad::team_to_rank_loops::{
+    functions_that_wait, has_orphaned_worksharing, team_to_rank_code, teams,
+};
+pub use crate::thread_count::guards::{guard_by_team_size, loops_depending_on_team_size};
+pub use crate::thread_count::queries::ThreadCountAnswers;
+pub use crate::thread_count::serial_clones::redirect_to_serial_clones;
 
 use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
@@ -44,7 +46,7 @@ pub enum Target {
     Runtime,
     /// The parallel intrinsics of `gradus/parallel.h`, from which raising recovers the ops. Ops without an
     /// intrinsic become runtime calls.
-    Words,
+    Intrinsics,
 }
 
 /// Options of lowering.
@@ -79,22 +81,22 @@ impl Default for Options {
 
 /// The result of [`project`] for programs that query the number of threads.
 #[derive(Clone, Debug, Default)]
-pub struct Projected {
+pub struct Serialized {
     /// Function and location of each loop made serial because the loop depends on a thread count reported as
     /// one.
     pub serial: Vec<(FuncId, Option<LocId>)>,
     /// Functions of which only the serial projection may be called once a query has returned one thread; see
     /// [`call_projections`].
-    pub told: HashSet<FuncId>,
+    pub one_thread_functions: HashSet<FuncId>,
     /// Function and location of each team reduced to one rank in a program that takes the address of a
     /// thread-count query.
     pub by_address: Vec<(FuncId, Option<LocId>)>,
     /// Function and location of each call to an unknown callee that may return the number of threads, and
     /// thereby make the program read results of ranks that did not run.
-    pub unseen: Vec<(FuncId, Option<LocId>)>,
+    pub unknown_calls: Vec<(FuncId, Option<LocId>)>,
     /// Function and location of each store by which ranks of a one-rank team set a sentinel, at per-rank
     /// locations of memory known outside. The program might count the sentinels.
-    pub marked: Vec<(FuncId, Option<LocId>)>,
+    pub external_sentinels: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// The result of [`lower`].
@@ -103,7 +105,7 @@ pub struct Lowered {
     /// The functions added by lowering, now part of the unit.
     pub made: Vec<FuncId>,
     /// The fork decision of each parallel loop.
-    pub forks: Vec<Fork>,
+    pub forks: Vec<ForkDecision>,
 }
 
 /// Lowers every parallel op of `functions`.
@@ -111,16 +113,16 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
     let mut pending = functions.to_vec();
     let (mut made, mut forks) = (Vec::new(), Vec::new());
     if options.target == Target::Runtime {
-        let split = lower::fork_clones::split(unit, functions);
+        let split = lower::fork_clones::clone_recursive_spawners(unit, functions);
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
     let effects = Effects::of(unit, &CallGraph::of(unit, &pending));
-    if options.target != Target::Words {
-        keep_apart(unit, &pending, &effects);
+    if options.target != Target::Intrinsics {
+        attach_access_facts(unit, &pending, &effects);
     }
-    let mut throws = lower::exceptions::Throws::of(unit, &pending);
-    let costs = cost::model::Costs::of(unit, &pending);
+    let mut throws = lower::exceptions::UnwindAnalysis::of(unit, &pending);
+    let costs = cost::model::CallCosts::of(unit, &pending);
     while let Some(func) = pending.pop() {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
@@ -135,18 +137,18 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
             costs: &costs,
             effects: &effects,
         };
-        lowering.body(&mut body);
+        lowering.lower_body(&mut body);
         let new = lowering.made;
         forks.extend(lowering.forks);
         throws = lowering.throws;
         gradus_edit::hoist_private_allocas(&mut body);
         if made.contains(&func) {
-            opt::large_frames::relieve(unit, &mut body);
+            opt::large_frames::large_allocas_to_scratch(unit, &mut body);
             opt::widen_indices::widen(unit, &mut body);
         }
-        opt::unaligned_atomics::lower(unit, &mut body);
-        if opt::tsan_atomics::is_watched(unit, func) {
-            opt::tsan_atomics::show_float_sums(unit, &mut body);
+        opt::unaligned_atomics::split_by_alignment(unit, &mut body);
+        if opt::tsan_atomics::is_tsan_instrumented(unit, func) {
+            opt::tsan_atomics::float_sums_to_cmpxchg(unit, &mut body);
         }
         unit.functions[func].body = Some(body);
         made.extend(&new);
@@ -157,13 +159,15 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
 
 /// Attaches alias scopes to the accesses in regions, before outlining. Hoisted conditional loads are moved
 /// first.
-fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
+fn attach_access_facts(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            if !opt::tsan_atomics::is_watched(unit, func) {
-                opt::hoist_conditional_loads::read(unit, func, &mut body, effects);
+            if !opt::tsan_atomics::is_tsan_instrumented(unit, func) {
+                opt::hoist_conditional_loads::hoist_conditional_loads(
+                    unit, func, &mut body, effects,
+                );
             }
-            lower::outline_alias_scopes::state(unit, func, &mut body, effects);
+            lower::outline_alias_scopes::attach_alias_scopes(unit, func, &mut body, effects);
             unit.functions[func].body = Some(body);
         }
     }
@@ -175,27 +179,27 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
 /// parallel loops. `answers` states the replies to thread-count queries.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
-pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Projected {
-    prepare_ad::tasks_as_loops::to_loops(unit, functions);
-    let ordered = thread_count::order_dependence::ordered(unit);
-    let asked = thread_count::queries::Asked::of(unit, functions, answers);
-    let projected = Projected {
-        serial: asked.places(unit, functions),
-        told: match asked.all_one {
-            true => thread_count::serial_clones::speaking(unit),
+pub fn project(unit: &mut Unit, functions: &[FuncId], answers: ThreadCountAnswers) -> Serialized {
+    prepare_ad::tasks_as_loops::tasks_to_loops(unit, functions);
+    let ordered = thread_count::order_dependence::order_dependent_functions(unit);
+    let asked = thread_count::queries::ThreadCountQueries::of(unit, functions, answers);
+    let projected = Serialized {
+        serial: asked.serial_loops(unit, functions),
+        one_thread_functions: match asked.all_one {
+            true => thread_count::serial_clones::functions_with_teams_or_queries(unit),
             false => HashSet::new(),
         },
         by_address: asked.by_address.clone(),
-        unseen: asked.unseen.clone(),
-        marked: asked.marked.clone(),
+        unknown_calls: asked.unknown_calls.clone(),
+        external_sentinels: asked.external_sentinels.clone(),
     };
-    lower::serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
+    lower::serial::fold_thread_count_to_one(unit, |func, op| asked.sees_one_thread(func, op));
     for &func in functions {
         // A recursive function is inspected during the transformation, hence a clone.
         if let Some(mut body) = unit.functions[func].body.clone() {
-            let parallel = asked.part(unit, func, &mut body);
+            let parallel = asked.version_loops(unit, func, &mut body);
             lower::serial::project(unit, &mut body, &ordered, |op| {
-                asked.relies(func, op) && !parallel.contains(&op)
+                asked.depends_on_thread_count(func, op) && !parallel.contains(&op)
             });
             // Folds guards such as "has the thread a share of the iterations" around the loop, which now has
             // the whole range.
@@ -208,10 +212,15 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
 }
 
 /// Returns function and location of each team with a stated number of ranks.
-pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+pub fn teams_with_stated_size(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let of_function = |&func: &FuncId| {
         let body = unit.functions[func].body.as_deref();
-        let teams = body.map(|body| (body, thread_count::num_threads::sized(unit, body)));
+        let teams = body.map(|body| {
+            (
+                body,
+                thread_count::num_threads::teams_with_stated_size(unit, body),
+            )
+        });
         let places = teams.map(|(body, teams)| {
             let places = teams.into_iter().map(|op| (func, body.ops[op].loc));
             places.collect::<Vec<_>>()
@@ -226,15 +235,18 @@ pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<Loc
 /// Returns function and location of each team that cannot become a loop, because the ranks wait for each other,
 /// share work or communicate. A serial projection would break the program's assumptions about the number of
 /// ranks.
-pub fn ranks_to_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
-    let ordered = thread_count::order_dependence::ordered(unit);
+pub fn stated_teams_to_loops(
+    unit: &mut Unit,
+    functions: &[FuncId],
+) -> Vec<(FuncId, Option<LocId>)> {
+    let ordered = thread_count::order_dependence::order_dependent_functions(unit);
     let mut teams = Vec::new();
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for op in thread_count::num_threads::sized(unit, &body) {
-            if !thread_count::num_threads::to_loop(unit, &mut body, op, &ordered) {
+        for op in thread_count::num_threads::teams_with_stated_size(unit, &body) {
+            if !thread_count::num_threads::team_to_loop(unit, &mut body, op, &ordered) {
                 teams.push((func, body.ops[op].loc));
             }
         }
@@ -252,11 +264,11 @@ struct Lowering<'a> {
     /// The functions outlined from the body.
     made: Vec<FuncId>,
     /// The fork decisions of the body's parallel loops.
-    forks: Vec<Fork>,
+    forks: Vec<ForkDecision>,
     /// Functions that may throw.
-    throws: lower::exceptions::Throws,
+    throws: lower::exceptions::UnwindAnalysis,
     /// Cost estimates of calls.
-    costs: &'a cost::model::Costs,
+    costs: &'a cost::model::CallCosts,
     /// Effect summaries of functions.
     effects: &'a Effects,
 }
@@ -264,22 +276,24 @@ struct Lowering<'a> {
 impl Lowering<'_> {
     /// Lowers the outermost parallel op until none is left. Nested parallel ops have then been outlined or
     /// inlined.
-    fn body(&mut self, body: &mut Body) {
-        while let Some(op) = outermost(body) {
+    fn lower_body(&mut self, body: &mut Body) {
+        while let Some(op) = outermost_parallel_op(body) {
             match self.options.target {
-                _ if lower::cooperative::are_taken(body, op) => self.turns(body, op),
+                _ if lower::cooperative::is_cooperative(body, op) => {
+                    self.lower_cooperative_grid(body, op)
+                }
                 Target::Serial => lower::serial::lower(self.unit, body, op),
-                Target::Runtime => self.op(body, op),
-                Target::Words => self.worded(body, op),
+                Target::Runtime => self.lower_to_runtime(body, op),
+                Target::Intrinsics => self.lower_to_intrinsic(body, op),
             }
         }
     }
 
-    fn op(&mut self, body: &mut Body, op: Op) {
+    fn lower_to_runtime(&mut self, body: &mut Body, op: Op) {
         match body.kind(op) {
-            OpKind::ParFor { .. } => self.par_for(body, op),
-            OpKind::Spmd { .. } => self.team(body, op),
-            OpKind::Scope => self.scope(body, op),
+            OpKind::ParFor { .. } => self.lower_par_for(body, op),
+            OpKind::Spmd { .. } => self.lower_team(body, op),
+            OpKind::Scope => self.lower_scope(body, op),
             OpKind::Critical(_) => self.critical(body, op),
             _ => lower::serial::lower(self.unit, body, op),
         }
@@ -287,7 +301,7 @@ impl Lowering<'_> {
 }
 
 /// Returns the first parallel op without an enclosing parallel op.
-fn outermost(body: &Body) -> Option<Op> {
+fn outermost_parallel_op(body: &Body) -> Option<Op> {
     body.walk(body.root())
         .find(|op| body.kind(*op).is_parallel())
 }

@@ -375,7 +375,8 @@ fn variants(
     }
     let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
     let one_order = run.request.options.deterministic;
-    let serialised = gradus_par::weigh(unit, &funcs, &runs_alone(&made), one_order);
+    let serialised =
+        gradus_par::version_forks_by_worker_count(unit, &funcs, &runs_alone(&made), one_order);
     run.take(remarks(unit, &serialised, IN_ORDER))?;
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {

@@ -3,7 +3,7 @@
 
 use gradus_interp::Machine;
 use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
-use gradus_par::{Answers, Options, Target, lower, project, restore};
+use gradus_par::{Options, Target, ThreadCountAnswers, lower, project, restore};
 use gradus_testkit::{Pool, eager};
 
 /// Programs: a name, and text with a function `@f() -> i64`.
@@ -276,7 +276,7 @@ fn found_again(text: &str) -> (Unit, usize) {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
     let mut count = 0;
     let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
-    project(&mut unit, &all, Answers::Followed);
+    project(&mut unit, &all, ThreadCountAnswers::OneWhereTeams);
     for func in all {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;

@@ -1,23 +1,23 @@
 //! The fork decision of a parallel loop, as made by lowering: data for `--par-report`.
 
 use crate::Options;
-use crate::cost::model::Work;
+use crate::cost::model::IterationWork;
 use gradus_ir::LocId;
 
 /// The size from which a parallel loop forks, and its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fork {
+pub struct ForkDecision {
     /// The location of the loop.
     pub loc: Option<LocId>,
     /// The size from which the loop forks.
-    pub size: Size,
+    pub size: ForkThreshold,
     /// True if the loop was interchanged with its inner loop, see column interchange.
     pub interchanged: bool,
 }
 
 /// The dependence of the fork decision on the loop's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum ForkThreshold {
     /// Always too small for a fork.
     Never,
     /// Always large enough for a fork.
@@ -33,11 +33,16 @@ pub enum Size {
     Estimated,
 }
 
-impl Size {
+impl ForkThreshold {
     /// Returns the decision for a loop with `work` per iteration and `trips` iterations, if known.
-    pub(crate) fn of(work: &Work, trips: Option<u64>, reduces: bool, options: &Options) -> Size {
+    pub(crate) fn of(
+        work: &IterationWork,
+        trips: Option<u64>,
+        reduces: bool,
+        options: &Options,
+    ) -> ForkThreshold {
         if !work.terms.is_empty() {
-            return Size::Estimated;
+            return ForkThreshold::Estimated;
         }
         let from = |limit: u64| limit / work.fixed.max(1) + 1;
         let asleep = from(options.small_work);
@@ -45,16 +50,16 @@ impl Size {
             true => asleep,
             false => from(options.small_work.min(options.small_work_awake)),
         };
-        Size::from(trips, awake, asleep)
+        ForkThreshold::from(trips, awake, asleep)
     }
 
     /// Returns the decision for a loop that forks from `awake` or `asleep` iterations, given the trip count if
     /// known.
-    pub(crate) fn from(trips: Option<u64>, awake: u64, asleep: u64) -> Size {
+    pub(crate) fn from(trips: Option<u64>, awake: u64, asleep: u64) -> ForkThreshold {
         match trips {
-            Some(trips) if trips < awake => Size::Never,
-            Some(trips) if trips >= asleep => Size::Always,
-            _ => Size::From { awake, asleep },
+            Some(trips) if trips < awake => ForkThreshold::Never,
+            Some(trips) if trips >= asleep => ForkThreshold::Always,
+            _ => ForkThreshold::From { awake, asleep },
         }
     }
 }
@@ -64,30 +69,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_follow_the_work_of_an_iteration() {
+    fn threshold_follows_iteration_work() {
         let options = Options {
             small_work: 1000,
             small_work_awake: 100,
             ..Options::default()
         };
-        let work = Work {
+        let work = IterationWork {
             fixed: 10,
-            ..Work::default()
+            ..IterationWork::default()
         };
-        let size = |trips, reduces| Size::of(&work, trips, reduces, &options);
-        assert_eq!(size(Some(10), false), Size::Never);
+        let size = |trips, reduces| ForkThreshold::of(&work, trips, reduces, &options);
+        assert_eq!(size(Some(10), false), ForkThreshold::Never);
         let (awake, asleep) = (11, 101);
-        assert_eq!(size(Some(11), false), Size::From { awake, asleep });
-        assert_eq!(size(Some(101), false), Size::Always);
-        assert_eq!(size(None, false), Size::From { awake, asleep });
-        assert_eq!(size(Some(11), true), Size::Never);
-        let unknown = Work {
+        assert_eq!(size(Some(11), false), ForkThreshold::From { awake, asleep });
+        assert_eq!(size(Some(101), false), ForkThreshold::Always);
+        assert_eq!(size(None, false), ForkThreshold::From { awake, asleep });
+        assert_eq!(size(Some(11), true), ForkThreshold::Never);
+        let unknown = IterationWork {
             terms: vec![(Vec::new(), 3)],
-            ..Work::default()
+            ..IterationWork::default()
         };
         assert_eq!(
-            Size::of(&unknown, Some(1), false, &options),
-            Size::Estimated
+            ForkThreshold::of(&unknown, Some(1), false, &options),
+            ForkThreshold::Estimated
         );
     }
 }

@@ -20,84 +20,84 @@ use gradus_ir::{
 };
 use std::collections::HashMap;
 
-const UNKNOWN_TRIPS: u64 = 16;
-const CALL: u64 = 2_000;
+const TRIPS_IF_UNKNOWN: u64 = 16;
+const CALL_WORK: u64 = 2_000;
 /// The cost of a call of unknown duration.
-const ANY_TIME: u64 = 1 << 17;
+const UNBOUNDED_WORK: u64 = 1 << 17;
 /// The nesting depth of loops with unknown trip counts that counts as unbounded; a loop without a count adds as
 /// many levels.
-const OPEN: u32 = 2;
-const MATH: u64 = 25;
-const DIVISION: u64 = 10;
-const VECTOR: u64 = 4;
-const ALLOCATION: u64 = 100;
-const HALVES: u64 = 2;
+const UNBOUNDED_DEPTH: u32 = 2;
+const MATH_WORK: u64 = 25;
+const DIVISION_WORK: u64 = 10;
+const VECTOR_WORK: u64 = 4;
+const ALLOCATION_WORK: u64 = 100;
+const UNITS_PER_OP: u64 = 2;
 const NARROW_BITS: u32 = 32;
 /// The number of bytes that one operation of a memory copy moves.
-const BYTES_AT_ONCE: u64 = 16;
+const COPY_BYTES_PER_OP: u64 = 16;
 /// An atomic operation, even if uncontended: 6 to 9 ns, and surrounding code is not vectorised.
-const ATOMIC: u64 = 30;
+const ATOMIC_WORK: u64 = 30;
 /// The maximum number of workers considered.
-pub(crate) const MOST_THREADS: u64 = 1 << 16;
+pub(crate) const THREADS_MAX: u64 = 1 << 16;
 /// Saturation limit for trip counts of inner loops and for op counts.
-const LARGE: u64 = 1 << 18;
+const FACTOR_MAX: u64 = 1 << 18;
 /// Saturation limit for the trip count: as many single operations justify a fork.
-const MANY: u64 = 1 << 20;
+const TRIPS_MAX: u64 = 1 << 20;
 /// Saturation limit for the work of an iteration: the product with [`MANY`] does not overflow.
-const HUGE: u64 = 1 << 42;
+const ITERATION_WORK_MAX: u64 = 1 << 42;
 /// The maximum number of trip counts in a product; further trip counts count as unknown.
-const FACTORS: usize = 2;
+const FACTORS_MAX: usize = 2;
 
 /// Work per iteration: a constant plus multiples of values known before the loop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct IterationWork {
     pub(crate) fixed: u64,
     pub(crate) terms: Vec<(Vec<Value>, u64)>,
     /// True if functions unknown by name may be called.
     pub(crate) calls: bool,
     /// True if the work may be unbounded although all code is known.
-    pub(crate) open: bool,
+    pub(crate) unbounded: bool,
 }
 
 /// Costs of calls of program functions, from code before lowering.
 #[derive(Debug, Default)]
-pub(crate) struct Costs {
-    functions: HashMap<FuncId, Cost>,
+pub(crate) struct CallCosts {
+    functions: HashMap<FuncId, CallCost>,
 }
 
 /// The cost of a call: a constant plus multiples of parameters.
 #[derive(Clone, Debug)]
-struct Cost {
+struct CallCost {
     fixed: u64,
     terms: Vec<(Vec<usize>, u64)>,
     calls: bool,
     /// The maximum nesting depth of loops with unknown trip counts; recursion counts as the relevant maximum.
-    guesses: u32,
+    guess_depth: u32,
     /// True if calls in a loop do not prevent vectorisation.
-    straight: bool,
+    vectorizable: bool,
 }
 
-impl Cost {
+impl CallCost {
     /// Known code with unknown trip counts.
-    const SEEN: Cost = Cost {
-        fixed: CALL,
+    const KNOWN_CODE: CallCost = CallCost {
+        fixed: CALL_WORK,
         terms: Vec::new(),
         calls: true,
-        guesses: 0,
-        straight: false,
+        guess_depth: 0,
+        vectorizable: false,
     };
-    const UNSEEN: Cost = Cost {
-        fixed: ANY_TIME,
+    const UNKNOWN_CODE: CallCost = CallCost {
+        fixed: UNBOUNDED_WORK,
         terms: Vec::new(),
         calls: true,
-        guesses: 0,
-        straight: false,
+        guess_depth: 0,
+        vectorizable: false,
     };
 
     /// Returns the cost of a function without an entry in [`Costs`], or of an unknown callee.
-    fn of_other(unit: &Unit, callee: Option<FuncId>) -> Cost {
+    fn of_unsummarized(unit: &Unit, callee: Option<FuncId>) -> CallCost {
         let Some(callee) = callee else {
-            return Cost::UNSEEN;
+            return CallCost::UNKNOWN_CODE;
         };
         let is_short = match unit.known(callee) {
             Some(
@@ -112,26 +112,26 @@ impl Cost {
             None => unit.functions[callee].body.is_some(),
         };
         match is_short {
-            true => Cost::SEEN,
-            false => Cost::UNSEEN,
+            true => CallCost::KNOWN_CODE,
+            false => CallCost::UNKNOWN_CODE,
         }
     }
 }
 
-impl Costs {
+impl CallCosts {
     /// Computes the costs of all functions reachable from `functions`.
-    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Costs {
+    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> CallCosts {
         let closure = CallGraph::of(unit, functions);
-        let mut costs = Costs::default();
+        let mut costs = CallCosts::default();
         for component in closure.components() {
             for &func in &component.functions {
-                let quiet = Cost {
+                let quiet = CallCost {
                     calls: false,
-                    ..Cost::SEEN
+                    ..CallCost::KNOWN_CODE
                 };
                 costs.functions.insert(func, quiet);
             }
-            let found: Vec<(FuncId, Cost)> = component
+            let found: Vec<(FuncId, CallCost)> = component
                 .functions
                 .iter()
                 .map(|&func| (func, costs.function(unit, func)))
@@ -139,33 +139,33 @@ impl Costs {
             let calls = found.iter().any(|(_, cost)| cost.calls);
             for (func, cost) in found {
                 let cost = match component.recursive {
-                    true => Cost {
-                        guesses: OPEN,
-                        ..Cost::SEEN
+                    true => CallCost {
+                        guess_depth: UNBOUNDED_DEPTH,
+                        ..CallCost::KNOWN_CODE
                     },
                     false => cost,
                 };
-                costs.functions.insert(func, Cost { calls, ..cost });
+                costs.functions.insert(func, CallCost { calls, ..cost });
             }
         }
         costs
     }
 
-    fn function(&self, unit: &Unit, func: FuncId) -> Cost {
+    fn function(&self, unit: &Unit, func: FuncId) -> CallCost {
         let function = &unit.functions[func];
         let Some(body) = function.body.as_deref() else {
-            return Cost::of_other(unit, Some(func));
+            return CallCost::of_unsummarized(unit, Some(func));
         };
         if function.linkage == Linkage::Interposable {
-            return Cost::UNSEEN;
+            return CallCost::UNKNOWN_CODE;
         }
-        let mut count = Count::new(self, unit, body, body.root());
+        let mut count = WorkCounter::new(self, unit, body, body.root());
         count.run();
         let work = count.work;
-        let large = Cost {
+        let large = CallCost {
             calls: work.calls,
-            guesses: count.guesses,
-            ..Cost::SEEN
+            guess_depth: count.guesses,
+            ..CallCost::KNOWN_CODE
         };
         if count.guessed {
             return large;
@@ -178,25 +178,25 @@ impl Costs {
             };
             terms.push((factors, cost));
         }
-        Cost {
+        CallCost {
             fixed: work.fixed,
             terms,
             calls: work.calls,
-            guesses: count.guesses,
-            straight: self.is_straight(unit, body, body.root()),
+            guess_depth: count.guesses,
+            vectorizable: self.is_vectorizable(unit, body, body.root()),
         }
     }
 
     /// Returns true if iterations of `region` are vectorisable: no branches, no loops, and only calls of
     /// instructions and of functions with this property.
-    fn is_straight(&self, unit: &Unit, body: &Body, region: Region) -> bool {
+    fn is_vectorizable(&self, unit: &Unit, body: &Body, region: Region) -> bool {
         let fits = |op: Op| match body.kind(op) {
             OpKind::Call(_) => {
                 let callee = unit.callee(body, op);
                 let known = callee.and_then(|func| unit.known(func));
                 let own = callee.and_then(|func| self.functions.get(&func));
                 matches!(known, Some(ExternalFn::Math(id)) if is_instruction(id))
-                    || own.is_some_and(|cost| cost.straight)
+                    || own.is_some_and(|cost| cost.vectorizable)
             }
             kind => kind.call_info().is_none() && body.op_regions(op).is_empty(),
         };
@@ -204,36 +204,36 @@ impl Costs {
     }
 
     /// Returns the work of one execution of `region`.
-    pub(crate) fn region(&self, unit: &Unit, body: &Body, region: Region) -> Work {
-        let mut count = Count::new(self, unit, body, region);
+    pub(crate) fn region(&self, unit: &Unit, body: &Body, region: Region) -> IterationWork {
+        let mut count = WorkCounter::new(self, unit, body, region);
         count.run();
         count.work
     }
 
     /// Returns the number of threads that match the speed of a single thread. Atomics between iterations
     /// ([`Flags::BETWEEN`]) cost more with concurrent threads than the plain ops of a single thread.
-    pub(crate) fn threads_for_one(&self, unit: &Unit, body: &Body, region: Region) -> u64 {
+    pub(crate) fn break_even_threads(&self, unit: &Unit, body: &Body, region: Region) -> u64 {
         let work = |between: u64| {
-            let mut count = Count::new(self, unit, body, region);
+            let mut count = WorkCounter::new(self, unit, body, region);
             count.between = between;
             count.run();
-            count.work.roughly()
+            count.work.estimate()
         };
-        work(ATOMIC) / work(1).max(1)
+        work(ATOMIC_WORK) / work(1).max(1)
     }
 }
 
 /// Returns the number of threads that match one thread with plain adds on calls among `functions`; `None`
 /// without adds. The work of all functions is summed up; how often recursion runs each function is unknown.
-pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<u64> {
-    let nothing = Cost {
+pub(crate) fn break_even_threads_of_calls(unit: &Unit, functions: &[FuncId]) -> Option<u64> {
+    let nothing = CallCost {
         fixed: 0,
         terms: Vec::new(),
         calls: false,
-        guesses: 0,
-        straight: false,
+        guess_depth: 0,
+        vectorizable: false,
     };
-    let costs = Costs {
+    let costs = CallCosts {
         functions: functions
             .iter()
             .map(|func| (*func, nothing.clone()))
@@ -244,24 +244,24 @@ pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<
             .iter()
             .filter_map(|func| unit.functions[*func].body.as_deref());
         let counts = bodies.map(|body| {
-            let mut count = Count::new(&costs, unit, body, body.root());
+            let mut count = WorkCounter::new(&costs, unit, body, body.root());
             count.added = Some(added);
             count.run();
-            count.work.roughly()
+            count.work.estimate()
         });
         counts.fold(0, u64::saturating_add)
     };
-    let (beside, alone) = (work(ATOMIC), work(1).max(1));
+    let (beside, alone) = (work(ATOMIC_WORK), work(1).max(1));
     (beside > alone).then_some(beside.div_ceil(alone))
 }
 
 /// A region under analysis; costs are in halves of operations.
-struct Count<'a> {
-    costs: &'a Costs,
+struct WorkCounter<'a> {
+    costs: &'a CallCosts,
     unit: &'a Unit,
     body: &'a Body,
     region: Region,
-    work: Work,
+    work: IterationWork,
     /// True if the trip count of a loop is a guess.
     guessed: bool,
     /// The maximum nesting depth of such loops.
@@ -272,14 +272,14 @@ struct Count<'a> {
     added: Option<u64>,
 }
 
-impl<'a> Count<'a> {
-    fn new(costs: &'a Costs, unit: &'a Unit, body: &'a Body, region: Region) -> Self {
-        Count {
+impl<'a> WorkCounter<'a> {
+    fn new(costs: &'a CallCosts, unit: &'a Unit, body: &'a Body, region: Region) -> Self {
+        WorkCounter {
             costs,
             unit,
             body,
             region,
-            work: Work::default(),
+            work: IterationWork::default(),
             guessed: false,
             guesses: 0,
             between: 1,
@@ -289,10 +289,10 @@ impl<'a> Count<'a> {
 
     fn run(&mut self) {
         self.count();
-        self.work.open = self.guesses >= OPEN;
-        self.work.fixed = self.work.fixed.div_ceil(HALVES);
+        self.work.unbounded = self.guesses >= UNBOUNDED_DEPTH;
+        self.work.fixed = self.work.fixed.div_ceil(UNITS_PER_OP);
         for (_, cost) in &mut self.work.terms {
-            *cost = cost.div_ceil(HALVES);
+            *cost = cost.div_ceil(UNITS_PER_OP);
         }
     }
 
@@ -311,14 +311,14 @@ impl<'a> Count<'a> {
             match self.body.kind(op) {
                 OpKind::Call(_) | OpKind::Invoke(_) => self.call(op, times, &factors, guesses),
                 kind => {
-                    self.work.calls |= asks(kind);
+                    self.work.calls |= queries_team(kind);
                     let region = self.body.parent(op).unwrap_or(self.region);
-                    let is_straight = straight
-                        .entry(region)
-                        .or_insert_with(|| self.costs.is_straight(self.unit, self.body, region));
+                    let is_straight = straight.entry(region).or_insert_with(|| {
+                        self.costs.is_vectorizable(self.unit, self.body, region)
+                    });
                     let halves = match *is_straight && self.is_narrow(op) {
                         true => 1,
-                        false => HALVES,
+                        false => UNITS_PER_OP,
                     };
                     let is_sum = matches!(kind, OpKind::AtomicRmw(RmwOp::FAdd, _));
                     let cost = match self.added.filter(|_| is_sum) {
@@ -326,7 +326,7 @@ impl<'a> Count<'a> {
                         None if self.body.ops[op].flags.has(Flags::ATOMIC_ACROSS_ITERATIONS) => {
                             self.between
                         }
-                        None => cost(kind),
+                        None => op_cost(kind),
                     };
                     let cost = halves.saturating_mul(cost);
                     self.add_halves(times.saturating_mul(cost), &factors);
@@ -339,9 +339,9 @@ impl<'a> Count<'a> {
             let trips = self.trips(op);
             for &inner in regions {
                 let (mut times, mut factors) = (times, factors.clone());
-                let is_guessed = self.repeat(&mut times, &mut factors, trips);
+                let is_guessed = self.multiply_trips(&mut times, &mut factors, trips);
                 let guesses = match self.body.kind(op) {
-                    OpKind::Loop { .. } => guesses + OPEN,
+                    OpKind::Loop { .. } => guesses + UNBOUNDED_DEPTH,
                     _ => guesses + u32::from(is_guessed),
                 };
                 self.guesses = self.guesses.max(guesses);
@@ -367,7 +367,7 @@ impl<'a> Count<'a> {
     }
 
     fn add(&mut self, cost: u64, factors: &[Value]) {
-        self.add_halves(cost.saturating_mul(HALVES), factors);
+        self.add_halves(cost.saturating_mul(UNITS_PER_OP), factors);
     }
 
     fn add_halves(&mut self, cost: u64, factors: &[Value]) {
@@ -380,13 +380,13 @@ impl<'a> Count<'a> {
     }
 
     /// Multiplies `times` and `factors` by a trip count; returns true if the trip count is a guess.
-    fn repeat(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) -> bool {
+    fn multiply_trips(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) -> bool {
         match trips {
             Trips::Number(n) => *times = times.saturating_mul(n),
-            Trips::Value(value) if factors.len() < FACTORS => factors.push(value),
+            Trips::Value(value) if factors.len() < FACTORS_MAX => factors.push(value),
             Trips::Value(_) | Trips::Unknown => {
                 self.guessed = true;
-                *times = times.saturating_mul(UNKNOWN_TRIPS);
+                *times = times.saturating_mul(TRIPS_IF_UNKNOWN);
                 return matches!(trips, Trips::Unknown);
             }
         }
@@ -398,18 +398,18 @@ impl<'a> Count<'a> {
         let known = callee.and_then(|func| self.unit.known(func));
         let number = match known {
             Some(ExternalFn::Math(id)) if is_instruction(id) => 1,
-            Some(ExternalFn::Math(MathFn::Sqrt)) => DIVISION,
+            Some(ExternalFn::Math(MathFn::Sqrt)) => DIVISION_WORK,
             // LLVM folds the call to a multiplication.
             Some(ExternalFn::Math(MathFn::Pow)) if self.squares(op) => 1,
-            Some(ExternalFn::Math(_) | ExternalFn::MathOut(_)) => MATH,
-            Some(ExternalFn::Complex(_)) => 4 * MATH,
+            Some(ExternalFn::Math(_) | ExternalFn::MathOut(_)) => MATH_WORK,
+            Some(ExternalFn::Complex(_)) => 4 * MATH_WORK,
             Some(ExternalFn::Integer(_)) => 1,
-            Some(ExternalFn::Reduce(_) | ExternalFn::Masked(_)) => VECTOR,
+            Some(ExternalFn::Reduce(_) | ExternalFn::Masked(_)) => VECTOR_WORK,
             Some(ExternalFn::Memory(id)) if !matches!(id, MemoryFn::UserAllocator(_)) => {
                 self.memory(op, id)
             }
             Some(ExternalFn::Marker(_)) => 0,
-            _ => return self.own_call(op, callee, times, factors, guesses),
+            _ => return self.program_call(op, callee, times, factors, guesses),
         };
         self.add(times.saturating_mul(number), factors);
     }
@@ -429,12 +429,12 @@ impl<'a> Count<'a> {
                 | Mempcpy
                 | Bcopy
         ) {
-            return ALLOCATION;
+            return ALLOCATION_WORK;
         }
         let size = self.unit.call_args(self.body, op).get(2).copied();
         let size = size.and_then(|size| self.body.as_int(self.unit, size));
         let size = size.and_then(|bytes| u64::try_from(bytes).ok());
-        size.map_or(CALL, |bytes| 1 + bytes / BYTES_AT_ONCE)
+        size.map_or(CALL_WORK, |bytes| 1 + bytes / COPY_BYTES_PER_OP)
     }
 
     /// Returns true if the exponent of a power is 2.
@@ -448,7 +448,7 @@ impl<'a> Count<'a> {
     }
 
     /// Adds a call of a program function or of unknown code.
-    fn own_call(
+    fn program_call(
         &mut self,
         op: Op,
         callee: Option<FuncId>,
@@ -457,38 +457,38 @@ impl<'a> Count<'a> {
         guesses: u32,
     ) {
         let costs = self.costs;
-        let other = Cost::of_other(self.unit, callee);
+        let other = CallCost::of_unsummarized(self.unit, callee);
         let cost = callee.and_then(|func| costs.functions.get(&func));
         let cost = cost.unwrap_or(&other);
         self.work.calls |= cost.calls;
-        self.guesses = self.guesses.max(guesses + cost.guesses);
+        self.guesses = self.guesses.max(guesses + cost.guess_depth);
         // Code before the program's end does not make an iteration long.
-        let fixed = match self.is_last(op) {
-            true => cost.fixed.min(CALL),
+        let fixed = match self.is_noreturn_region(op) {
+            true => cost.fixed.min(CALL_WORK),
             false => cost.fixed,
         };
         self.add(times.saturating_mul(fixed), factors);
         let args = self.unit.call_args(self.body, op);
         for (params, cost) in &cost.terms {
-            let known = |param: &usize| args.get(*param).map(|arg| self.known_before(*arg));
+            let known = |param: &usize| args.get(*param).map(|arg| self.count_before_region(*arg));
             let trips: Vec<Trips> = params.iter().filter_map(known).collect();
             let unknown = |trips: &Trips| matches!(trips, Trips::Unknown);
             if trips.len() < params.len() || trips.iter().any(unknown) {
                 self.guessed = true;
                 self.guesses = self.guesses.max(guesses + 1);
-                self.add(times.saturating_mul(CALL), factors);
+                self.add(times.saturating_mul(CALL_WORK), factors);
                 continue;
             }
             let (mut times, mut factors) = (times, factors.to_vec());
             for trips in trips {
-                self.repeat(&mut times, &mut factors, trips);
+                self.multiply_trips(&mut times, &mut factors, trips);
             }
             self.add(times.saturating_mul(*cost), &factors);
         }
     }
 
     /// Returns true if no code runs after the region of `op`.
-    fn is_last(&self, op: Op) -> bool {
+    fn is_noreturn_region(&self, op: Op) -> bool {
         let end = self.body.parent(op).and_then(|r| self.body.last(r));
         end.is_some_and(|end| matches!(self.body.kind(end), OpKind::Unreachable))
     }
@@ -497,13 +497,13 @@ impl<'a> Count<'a> {
     fn trips(&self, op: Op) -> Trips {
         match self.body.kind(op) {
             OpKind::For { trip_max } => {
-                match (self.known_before(self.body.operand(op, 0)), trip_max) {
+                match (self.count_before_region(self.body.operand(op, 0)), trip_max) {
                     (Trips::Unknown, Some(most)) => Trips::Number(*most),
                     (trips, _) => trips,
                 }
             }
             OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
-                self.known_before(self.body.operand(op, 0))
+                self.count_before_region(self.body.operand(op, 0))
             }
             OpKind::Loop { .. } => Trips::Unknown,
             _ => Trips::Number(1),
@@ -512,7 +512,7 @@ impl<'a> Count<'a> {
 
     /// Returns a count known before the region. Width changes, added constants and a select between two values
     /// are looked through to a parameter.
-    fn known_before(&self, count: Value) -> Trips {
+    fn count_before_region(&self, count: Value) -> Trips {
         let (unit, body) = (self.unit, self.body);
         if let Some(n) = body.as_int(unit, count) {
             return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
@@ -559,7 +559,7 @@ enum Trips {
 }
 
 /// Returns the cost of an op without calls.
-fn cost(kind: &OpKind) -> u64 {
+fn op_cost(kind: &OpKind) -> u64 {
     match kind {
         OpKind::Binary(
             BinaryOp::FDiv
@@ -568,7 +568,7 @@ fn cost(kind: &OpKind) -> u64 {
             | BinaryOp::UDiv
             | BinaryOp::SRem
             | BinaryOp::URem,
-        ) => DIVISION,
+        ) => DIVISION_WORK,
         kind if kind.is_terminator() => 0,
         OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Alloca(_) | OpKind::If => 0,
         _ => 1,
@@ -576,7 +576,7 @@ fn cost(kind: &OpKind) -> u64 {
 }
 
 /// Returns true if `op` queries the runtime for thread number or team size.
-fn asks(kind: &OpKind) -> bool {
+fn queries_team(kind: &OpKind) -> bool {
     matches!(
         kind,
         OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_)
@@ -600,19 +600,19 @@ fn is_instruction(id: MathFn) -> bool {
     )
 }
 
-impl Work {
+impl IterationWork {
     /// Returns the work with `open` code counted as unbounded.
-    pub(crate) fn with_open(mut self) -> Work {
-        if self.open {
-            self.fixed = self.fixed.max(ANY_TIME);
+    pub(crate) fn with_unbounded(mut self) -> IterationWork {
+        if self.unbounded {
+            self.fixed = self.fixed.max(UNBOUNDED_WORK);
         }
         self
     }
 
     /// Returns the work of an iteration, with unknown values estimated.
-    fn roughly(&self) -> u64 {
+    fn estimate(&self) -> u64 {
         let terms = self.terms.iter().map(|(factors, cost)| {
-            let times = UNKNOWN_TRIPS.saturating_pow(factors.len() as u32);
+            let times = TRIPS_IF_UNKNOWN.saturating_pow(factors.len() as u32);
             times.saturating_mul(*cost)
         });
         terms.fold(self.fixed, u64::saturating_add)
@@ -621,19 +621,19 @@ impl Work {
     /// Emits the work of `trips` iterations and of one iteration (at least 1). Large numbers saturate far above
     /// every threshold, hence nothing overflows.
     pub(crate) fn values(&self, b: &mut Builder<'_>, trips: Value) -> (Value, Value) {
-        let number = |n: u64| i64::try_from(n.clamp(1, LARGE)).unwrap_or(1);
+        let number = |n: u64| i64::try_from(n.clamp(1, FACTOR_MAX)).unwrap_or(1);
         let mut sum = b.i64(number(self.fixed));
         for (factors, cost) in &self.terms {
             let mut product = b.i64(number(*cost));
             for &factor in factors {
-                let factor = crate::lower::serial::wide(b, factor);
-                let factor = at_most(b, factor, LARGE);
+                let factor = crate::lower::serial::to_i64(b, factor);
+                let factor = at_most(b, factor, FACTOR_MAX);
                 product = b.mul(product, factor);
             }
             sum = b.add(sum, product);
         }
-        let one = at_most(b, sum, HUGE);
-        let trips = at_most(b, trips, MANY);
+        let one = at_most(b, sum, ITERATION_WORK_MAX);
+        let trips = at_most(b, trips, TRIPS_MAX);
         let all = b.mul(trips, one);
         (all, one)
     }
@@ -704,11 +704,11 @@ mod tests {
         (work.fixed, term.map(|(_, cost)| *cost), work.calls)
     }
 
-    fn work_of(call: &str) -> (Work, Value) {
+    fn work_of(call: &str) -> (IterationWork, Value) {
         let text = TEXT.replace("CALLEE", call);
         let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        let costs = Costs::of(&unit, &all);
+        let costs = CallCosts::of(&unit, &all);
         let Some(Symbol::Func(f)) = unit.symbol("f") else {
             panic!("it is there");
         };
@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_counts_as_the_code_that_it_runs() {
+    fn call_costs_its_body() {
         assert_eq!(work("small(%i)"), (3, None, false));
         assert_eq!(work("twice(%i)"), (5, None, false));
         // The loop itself, and an addition per iteration.
@@ -730,14 +730,14 @@ mod tests {
         assert_eq!(work("while(%n)"), (5, Some(1), false));
         assert_eq!(work("least(%n, %i)"), (5, Some(1), false));
         assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
-        assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH, None, false));
-        assert_eq!(work("malloc(%i)"), (1 + ALLOCATION, None, false));
+        assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH_WORK, None, false));
+        assert_eq!(work("malloc(%i)"), (1 + ALLOCATION_WORK, None, false));
         assert_eq!(work("llvm.umin.i64(%i, 7)"), (2, None, false));
     }
 
     /// Two operations on 32 bits count as one if vectorisable.
     #[test]
-    fn narrow_numbers_count_half_in_straight_code() {
+    fn narrow_vectorizable_ops_cost_half() {
         assert_eq!(work("narrow(%i)"), (1 + 1, None, false));
         // The comparison is not in straight code, but the arms are.
         assert_eq!(work("branch(%i)"), (1 + 1 + 1, None, false));
@@ -745,25 +745,26 @@ mod tests {
 
     /// Loops with tiny iterations fork if long, and no estimate overflows.
     #[test]
-    fn many_small_iterations_are_worth_a_fork() {
-        assert!(MANY > crate::Options::default().small_work);
+    fn long_loops_fork() {
+        assert!(TRIPS_MAX > crate::Options::default().small_work);
         assert!(
-            MANY.checked_mul(HUGE)
+            TRIPS_MAX
+                .checked_mul(ITERATION_WORK_MAX)
                 .is_some_and(|all| i64::try_from(all).is_ok())
         );
     }
 
     #[test]
-    fn a_call_of_which_nothing_is_known_is_large() {
-        assert_eq!(work("deep(%i)"), (CALL + 1, None, false));
+    fn unknown_trip_counts_are_large() {
+        assert_eq!(work("deep(%i)"), (CALL_WORK + 1, None, false));
         // The trip count depends on the iteration, or on more than an argument.
-        assert_eq!(work("sum(%i)"), (2 + CALL, None, false));
-        assert_eq!(work("squares(%n)"), (CALL + 1, None, false));
+        assert_eq!(work("sum(%i)"), (2 + CALL_WORK, None, false));
+        assert_eq!(work("squares(%n)"), (CALL_WORK + 1, None, false));
     }
 
     /// Recursion and while loops, but not a single loop over a row.
     #[test]
-    fn what_is_seen_may_take_any_time_too() {
+    fn recursion_and_while_are_unbounded() {
         for (call, open) in [
             ("small(%i)", false),
             ("sum(%n)", false),
@@ -773,20 +774,23 @@ mod tests {
         ] {
             let (work, _) = work_of(call);
             let fixed = work.fixed;
-            let counted = work.with_open().fixed;
-            assert_eq!(counted, if open { ANY_TIME } else { fixed }, "{call}");
+            let counted = work.with_unbounded().fixed;
+            assert_eq!(counted, if open { UNBOUNDED_WORK } else { fixed }, "{call}");
         }
     }
 
     /// Code of another file, a function pointer, and calls that wait for a disk or another thread.
     #[test]
-    fn two_calls_that_may_take_any_time_are_worth_a_fork() {
-        assert_eq!(work("elsewhere(%i)"), (ANY_TIME + 1, None, true));
-        assert_eq!(work("calls_elsewhere(%i)"), (ANY_TIME + 1, None, true));
-        assert_eq!(work("read(%i)"), (ANY_TIME + 1, None, true));
-        assert_eq!(work("ends(%i)"), (CALL + 2, None, true));
-        assert_eq!(work("rand(%i)"), (CALL + 1, None, true));
-        assert!(2 * ANY_TIME > crate::Options::default().small_work);
-        assert!(ANY_TIME < LARGE);
+    fn two_unknown_calls_fork() {
+        assert_eq!(work("elsewhere(%i)"), (UNBOUNDED_WORK + 1, None, true));
+        assert_eq!(
+            work("calls_elsewhere(%i)"),
+            (UNBOUNDED_WORK + 1, None, true)
+        );
+        assert_eq!(work("read(%i)"), (UNBOUNDED_WORK + 1, None, true));
+        assert_eq!(work("ends(%i)"), (CALL_WORK + 2, None, true));
+        assert_eq!(work("rand(%i)"), (CALL_WORK + 1, None, true));
+        assert!(2 * UNBOUNDED_WORK > crate::Options::default().small_work);
+        assert!(UNBOUNDED_WORK < FACTOR_MAX);
     }
 }

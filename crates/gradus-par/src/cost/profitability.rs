@@ -15,8 +15,8 @@
 
 use crate::cost::model;
 use crate::lower::abi::Entry;
-use crate::lower::loops::may_be_serial;
-use crate::lower::serial_fallback::{is_between, make_serial_around};
+use crate::lower::loops::is_serial_allowed;
+use crate::lower::serial_fallback::{clear_independent_around, is_atomic_between_iterations};
 use crate::prepare_ad::tasks_as_loops;
 use gradus_analysis::CallGraph;
 use gradus_edit::{ValueMap, clone_op_within};
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 /// faster on one thread. `alone` maps derivatives that may run concurrently to equivalents that do not.
 ///
 /// With `one_order` the serial version replaces the fork. Returns function and location of each fork replaced.
-pub fn weigh(
+pub fn version_forks_by_worker_count(
     unit: &mut Unit,
     functions: &[FuncId],
     alone: &HashMap<FuncId, FuncId>,
@@ -52,15 +52,15 @@ pub fn weigh(
                 .filter_map(|op| unit.callee(&body, op))
                 .filter(|callee| alone.contains_key(callee))
                 .collect();
-            let derivatives = closed(unit, &called, alone);
-            let Some(threads) = model::threads_for_one_call(unit, &derivatives) else {
+            let derivatives = reachable_concurrent(unit, &called, alone);
+            let Some(threads) = model::break_even_threads_of_calls(unit, &derivatives) else {
                 continue;
             };
             if one_order {
-                let forks = one_order_of(unit, &mut body, lp, alone);
+                let forks = replace_by_serial(unit, &mut body, lp, alone);
                 serialised.extend(forks.into_iter().map(|op| (func, body.ops[op].loc)));
             } else {
-                beside(unit, &mut body, lp, threads, alone);
+                add_serial_version(unit, &mut body, lp, threads, alone);
             }
         }
         unit.functions[func].body = Some(body);
@@ -69,14 +69,24 @@ pub fn weigh(
 }
 
 /// Returns the possibly concurrent derivatives reachable from `called`.
-fn closed(unit: &Unit, called: &[FuncId], alone: &HashMap<FuncId, FuncId>) -> Vec<FuncId> {
+fn reachable_concurrent(
+    unit: &Unit,
+    called: &[FuncId],
+    alone: &HashMap<FuncId, FuncId>,
+) -> Vec<FuncId> {
     let closure = CallGraph::of(unit, called);
     let reached = closure.functions().iter().copied();
     reached.filter(|func| alone.contains_key(func)).collect()
 }
 
 /// Adds the serial version for up to `threads` workers.
-fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMap<FuncId, FuncId>) {
+fn add_serial_version(
+    unit: &mut Unit,
+    body: &mut Body,
+    lp: Op,
+    threads: u64,
+    alone: &HashMap<FuncId, FuncId>,
+) {
     let types: Vec<_> = body.results(lp).iter().map(|v| body.ty(*v)).collect();
     let results = body.results(lp).to_vec();
     let b = &mut Builder::new(unit, body);
@@ -86,9 +96,9 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     let call = b.call(workers, &[]);
     let workers = b.body.result(call);
     let ty = b.body.ty(workers);
-    let most = b.int(ty, i128::from(threads.min(model::MOST_THREADS)));
+    let most = b.int(ty, i128::from(threads.min(model::THREADS_MAX)));
     let few = b.icmp(IntPredicate::Ule, workers, most);
-    let free = may_be_serial(b, true);
+    let free = is_serial_allowed(b, true);
     let serial = b.binary(BinaryOp::And, few, free);
     let (choice, one, many) = b.if_(serial, &types);
     for (result, value) in results.iter().zip(b.body.results(choice).to_vec()) {
@@ -106,7 +116,7 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
 }
 
 /// Replaces a fork by the serial version; returns the fork and the nested forks that are now serial.
-fn one_order_of(
+fn replace_by_serial(
     unit: &mut Unit,
     body: &mut Body,
     lp: Op,
@@ -127,11 +137,11 @@ fn make_serial(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
     let inside: Vec<Op> = b.body.walk(b.body.op_regions(lp)[0]).collect();
     for op in inside {
         let callee = b.unit.callee(b.body, op);
-        if is_between(b.body, op) {
-            make_serial_around(b.body, op);
+        if is_atomic_between_iterations(b.body, op) {
+            clear_independent_around(b.body, op);
             gradus_edit::atomic_to_plain(b, op);
         } else if let Some(&other) = callee.and_then(|callee| alone.get(&callee)) {
-            make_serial_around(b.body, op);
+            clear_independent_around(b.body, op);
             let other = b.func(other);
             b.body.set_operand(op, 0, other);
         }

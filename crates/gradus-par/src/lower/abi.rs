@@ -50,7 +50,7 @@ enum Ty {
 }
 
 impl Entry {
-    fn row(self) -> (&'static str, Ty, &'static [Ty]) {
+    fn signature(self) -> (&'static str, Ty, &'static [Ty]) {
         use Ty::*;
         match self {
             Entry::For => ("gr_for", Void, &[I64, I64, I64, Ptr, Ptr]),
@@ -89,7 +89,7 @@ impl Entry {
 
     /// Returns the entry point's function, declared on first use.
     pub(crate) fn declare(self, unit: &mut Unit) -> FuncId {
-        let (name, result, params) = self.row();
+        let (name, result, params) = self.signature();
         let result = ty(unit, result);
         let params = params.iter().map(|p| ty(unit, *p)).collect();
         let ty = unit.types.func(result, params);
@@ -108,7 +108,11 @@ impl Entry {
         if self == Entry::Scratch {
             attrs.result.push(flag("noalias"));
         }
-        let truths = self.row().2.iter().position(|ty| matches!(ty, Ty::Bool));
+        let truths = self
+            .signature()
+            .2
+            .iter()
+            .position(|ty| matches!(ty, Ty::Bool));
         if let Some(at) = truths {
             attrs.params = vec![Vec::new(); at];
             attrs.params.push(vec![flag("zeroext")]);
@@ -130,28 +134,28 @@ fn ty(unit: &mut Unit, ty: Ty) -> TypeId {
 /// Returns the address of a runtime byte: non-zero if every loop must fork, regardless of size, or (`calls`)
 /// every loop with a call to an unknown callee. The runtime sets the byte before the program starts, hence the
 /// global is constant.
-pub(crate) fn always_fork(b: &mut Builder<'_>, calls: bool) -> Value {
+pub(crate) fn always_fork_address(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
     let name = match calls {
         true => "gr_always_fork_calls",
         false => "gr_always_fork",
     };
-    let global = variable(b.unit, name, byte, Linkage::External, false);
+    let global = runtime_global(b.unit, name, byte, Linkage::External, false);
     b.unit.globals[global].constant = true;
-    address(b, global)
+    global_address(b, global)
 }
 
 /// Returns the address of the runtime's count of awake workers that are idle or became busy a moment ago. The
 /// count may change at any time.
-pub(crate) fn awake(b: &mut Builder<'_>) -> Value {
+pub(crate) fn idle_workers_address(b: &mut Builder<'_>) -> Value {
     let word = b.unit.types.int(32);
-    let global = variable(b.unit, "gr_awake", word, Linkage::External, false);
-    address(b, global)
+    let global = runtime_global(b.unit, "gr_awake", word, Linkage::External, false);
+    global_address(b, global)
 }
 
 /// Returns the address of the lock for all critical regions called `name`. The lock is clang's variable if the
 /// program has one, because code left to libomp takes clang's lock.
-pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {
+pub(crate) fn lock_address(b: &mut Builder<'_>, name: &str) -> Value {
     let clang = format!(".gomp_critical_user_{name}.var");
     let known = [&clang, name].map(|name| b.unit.symbol(name));
     let global = known.into_iter().find_map(|symbol| match symbol {
@@ -161,12 +165,12 @@ pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {
     let global = global.unwrap_or_else(|| {
         let word = b.unit.types.int(32);
         let words = b.unit.types.array(word, 8);
-        variable(b.unit, &clang, words, Linkage::LinkOnceOdr, true)
+        runtime_global(b.unit, &clang, words, Linkage::LinkOnceOdr, true)
     });
-    address(b, global)
+    global_address(b, global)
 }
 
-fn address(b: &mut Builder<'_>, global: GlobalId) -> Value {
+fn global_address(b: &mut Builder<'_>, global: GlobalId) -> Value {
     let ptr = b.unit.types.ptr();
     let id = b
         .unit
@@ -175,7 +179,13 @@ fn address(b: &mut Builder<'_>, global: GlobalId) -> Value {
     b.constant(id)
 }
 
-fn variable(unit: &mut Unit, name: &str, ty: TypeId, linkage: Linkage, defined: bool) -> GlobalId {
+fn runtime_global(
+    unit: &mut Unit,
+    name: &str,
+    ty: TypeId,
+    linkage: Linkage,
+    defined: bool,
+) -> GlobalId {
     if let Some(Symbol::Global(id)) = unit.symbol(name) {
         return id;
     }

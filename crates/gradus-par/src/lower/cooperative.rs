@@ -3,8 +3,8 @@
 
 use crate::Lowering;
 use crate::lower::abi::Entry;
-use crate::lower::reduction_combine::copied;
-use crate::lower::serial::{narrow, wide};
+use crate::lower::reduction_combine::copied_value;
+use crate::lower::serial::{to_i64, to_index_type};
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_op, entry_alloca, load_fields, store_fields,
 };
@@ -14,18 +14,18 @@ use gradus_ir::{
 };
 
 /// The alignment in bytes of each shared variable.
-const LINE: u64 = 64;
+const LINE_BYTES: u64 = 64;
 /// The number of dimensions of a block in its grid, and of a thread in its block.
 const DIMS: usize = 3;
 
 /// Returns true for a grid with cooperative threads.
-pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
+pub(crate) fn is_cooperative(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Spmd { .. })
         && body.ops[op].flags.has(Flags::COOPERATIVE_THREADS)
 }
 
 /// The regions of a grid and of its block.
-struct Grid {
+struct CooperativeGrid {
     outer: Region,
     block: Op,
     inner: Region,
@@ -33,8 +33,8 @@ struct Grid {
     shared: Vec<(Op, TypeId)>,
 }
 
-impl Grid {
-    fn of(body: &Body, op: Op) -> Option<Grid> {
+impl CooperativeGrid {
+    fn of(body: &Body, op: Op) -> Option<CooperativeGrid> {
         let outer = body.op_regions(op)[0];
         let is_block = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
         let block = body.ops_in(outer).find(is_block)?;
@@ -42,7 +42,7 @@ impl Grid {
             .walk(outer)
             .filter_map(|op| Some((op, shared_type(body, op)?)));
         let shared = shared.collect();
-        Some(Grid {
+        Some(CooperativeGrid {
             outer,
             block,
             inner: body.op_regions(block)[0],
@@ -61,8 +61,8 @@ fn shared_type(body: &Body, op: Op) -> Option<TypeId> {
 
 impl Lowering<'_> {
     /// Lowers a grid with cooperative threads.
-    pub(crate) fn turns(&mut self, body: &mut Body, op: Op) {
-        let Some(grid) = Grid::of(body, op) else {
+    pub(crate) fn lower_cooperative_grid(&mut self, body: &mut Body, op: Op) {
+        let Some(grid) = CooperativeGrid::of(body, op) else {
             unreachable!("a grid whose threads take turns has a block");
         };
         let mut outside = captured_values(body, grid.outer);
@@ -84,7 +84,7 @@ impl Lowering<'_> {
         let sizes = b.unit.types.array(long, extents.len() as u64);
         let sizes = entry_alloca(b, sizes);
         for (index, &extent) in extents.iter().enumerate() {
-            let extent = wide(b, extent);
+            let extent = to_i64(b, extent);
             let index = b.i64(index as i64);
             let at = b.addr(long, sizes, index);
             b.store(extent, at);
@@ -103,13 +103,13 @@ impl Lowering<'_> {
     fn thread_function(
         &mut self,
         source: &Body,
-        grid: &Grid,
+        grid: &CooperativeGrid,
         outside: &[Value],
         extents: &[Value],
     ) -> FuncId {
         let ptr = self.unit.types.ptr();
         let block = block_type(self.unit, source, outside);
-        self.function("turns", None, &[ptr, ptr, ptr], |b| {
+        self.outline("turns", None, &[ptr, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
             let values = load_fields(b, block, given[2]);
             let mut map = ValueMap::zip(outside, &values);
@@ -121,11 +121,11 @@ impl Lowering<'_> {
                     let index = b.i64((level * DIMS + dim) as i64);
                     let at = b.addr(long, given[0], index);
                     let value = b.load(long, at);
-                    let value = narrow(b, value, source.ty(rank));
+                    let value = to_index_type(b, value, source.ty(rank));
                     map.set(rank, value);
                 }
                 for (dim, &size) in sizes.iter().enumerate() {
-                    let value = copied(b, source, &map, extents[level * DIMS + dim]);
+                    let value = copied_value(b, source, &map, extents[level * DIMS + dim]);
                     map.set(size, value);
                 }
             }
@@ -133,7 +133,7 @@ impl Lowering<'_> {
             for &(alloca, ty) in &grid.shared {
                 let memory = b.byte_addr(given[1], at);
                 map.set(source.result(alloca), memory);
-                let count = copied(b, source, &map, source.operand(alloca, 0));
+                let count = copied_value(b, source, &map, source.operand(alloca, 0));
                 let own = whole_lines(b, ty, count);
                 at = b.add(at, own);
             }
@@ -152,7 +152,7 @@ impl Lowering<'_> {
             } else {
                 b.return_(None);
             }
-            meet(b);
+            lower_barriers(b);
         })
     }
 }
@@ -161,15 +161,15 @@ impl Lowering<'_> {
 fn whole_lines(b: &mut Builder<'_>, ty: TypeId, count: Value) -> Value {
     let size = b.unit.layout.size_bytes(b.unit, ty);
     let size = b.i64(size as i64);
-    let count = wide(b, count);
+    let count = to_i64(b, count);
     let bytes = b.mul(count, size);
-    let (less, mask) = (b.i64(LINE as i64 - 1), b.i64(-(LINE as i64)));
+    let (less, mask) = (b.i64(LINE_BYTES as i64 - 1), b.i64(-(LINE_BYTES as i64)));
     let most = b.add(bytes, less);
     b.binary(BinaryOp::And, most, mask)
 }
 
 /// Lowers the barriers of a thread's code.
-fn meet(b: &mut Builder<'_>) {
+fn lower_barriers(b: &mut Builder<'_>) {
     let is_barrier = |op: &Op| matches!(b.body.kind(*op), OpKind::Barrier(_));
     let barriers: Vec<Op> = b.body.walk(b.body.root()).filter(is_barrier).collect();
     let meet = Entry::TurnMeet.declare(b.unit);

@@ -17,22 +17,25 @@ use std::collections::HashSet;
 
 /// Makes serial all parallel ops of `functions` whose results may depend on the order of strands. Returns
 /// function and location of each.
-pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
-    let unordered = order_dependence::closed(unit, &depends);
+pub fn serialize_order_dependent(
+    unit: &mut Unit,
+    functions: &[FuncId],
+) -> Vec<(FuncId, Option<LocId>)> {
+    let unordered = order_dependence::functions_reaching(unit, &is_order_dependent);
     let asks_final = unit
         .functions
         .ids()
-        .any(|func| serial::is_final_question(unit, func));
+        .any(|func| serial::is_final_query(unit, func));
     let mut serialised = Vec::new();
     for &func in functions {
         // A recursive function is inspected during the transformation, hence a clone.
         let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
-        let keeps = num_threads::sized(unit, &body);
+        let keeps = num_threads::teams_with_stated_size(unit, &body);
         let forks: Vec<Op> = body
             .walk(body.root())
-            .filter(|op| forks(&body, *op))
+            .filter(|op| has_concurrent_strands(&body, *op))
             .collect();
         for op in forks.into_iter().rev() {
             let is_team = matches!(body.kind(op), OpKind::Spmd { .. });
@@ -40,22 +43,22 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
                 continue;
             }
             let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-            if is_team || inside.any(|op| depends(unit, &body, op, &unordered)) {
+            if is_team || inside.any(|op| is_order_dependent(unit, &body, op, &unordered)) {
                 serialised.push((func, body.ops[op].loc));
                 if asks_final {
-                    tasks::begin_final(&mut Builder::new(unit, &mut body), op);
+                    tasks::mark_final_task(&mut Builder::new(unit, &mut body), op);
                 }
                 serial::lower(unit, &mut body, op);
             }
         }
-        serial_fallback::make_plain(unit, &mut body);
+        serial_fallback::make_between_atomics_plain(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
     serialised
 }
 
 /// Returns true if `op` has concurrent strands.
-fn forks(body: &Body, op: Op) -> bool {
+fn has_concurrent_strands(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::ParFor { .. } | OpKind::Spmd { .. } | OpKind::Spawn { .. }
@@ -63,13 +66,13 @@ fn forks(body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if results or memory effects of `op` may depend on the order of concurrent strands.
-fn depends(unit: &Unit, body: &Body, op: Op, unordered: &HashSet<FuncId>) -> bool {
+fn is_order_dependent(unit: &Unit, body: &Body, op: Op, unordered: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } | OpKind::Scope | OpKind::Spawn { .. } | OpKind::Sync => false,
         OpKind::AtomicRmw(how, _) => !commutes(*how) || body.has_uses(body.result(op)),
         OpKind::CmpXchg { .. } => true,
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
-        _ => order_dependence::orders(unit, body, op, unordered),
+        _ => order_dependence::may_order_iterations(unit, body, op, unordered),
     }
 }
 

@@ -23,17 +23,17 @@ use std::collections::HashSet;
 
 /// The functions that may unwind.
 #[derive(Default)]
-pub(crate) struct Throws {
+pub(crate) struct UnwindAnalysis {
     /// Analysed functions.
     read: HashSet<FuncId>,
     throwing: HashSet<FuncId>,
 }
 
-impl Throws {
+impl UnwindAnalysis {
     /// Analyses the functions reachable from `functions`.
-    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Throws {
+    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> UnwindAnalysis {
         let closure = CallGraph::of(unit, functions);
-        let mut found = Throws::default();
+        let mut found = UnwindAnalysis::default();
         for component in closure.components() {
             // Within a call cycle, a fixpoint from "nothing throws".
             found.read.extend(&component.functions);
@@ -51,13 +51,13 @@ impl Throws {
     }
 
     fn function(&mut self, unit: &Unit, func: FuncId, body: &Body) {
-        if !is_quiet(unit, func) && self.region(unit, body, body.root()) {
+        if !is_nounwind(unit, func) && self.region(unit, body, body.root()) {
             self.throwing.insert(func);
         }
     }
 
     /// Adds an outlined function; returns true if the function may throw.
-    fn add(&mut self, unit: &Unit, func: FuncId) -> bool {
+    fn add_function(&mut self, unit: &Unit, func: FuncId) -> bool {
         self.read.insert(func);
         if let Some(body) = unit.functions[func].body.as_deref() {
             self.function(unit, func, body);
@@ -83,7 +83,7 @@ impl Throws {
 }
 
 /// Returns true if the function, or the source function of an outlined function, is `nounwind`.
-fn is_quiet(unit: &Unit, func: FuncId) -> bool {
+fn is_nounwind(unit: &Unit, func: FuncId) -> bool {
     let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
     around.any(|func| {
         let attrs = unit.attrs(unit.functions[func].attrs);
@@ -94,18 +94,18 @@ fn is_quiet(unit: &Unit, func: FuncId) -> bool {
 impl Lowering<'_> {
     /// Returns true if an exception may leave a region of the lowered body.
     pub(crate) fn may_throw(&self, body: &Body, region: Region) -> bool {
-        !is_quiet(self.unit, self.func) && self.throws.region(self.unit, body, region)
+        !is_nounwind(self.unit, self.func) && self.throws.region(self.unit, body, region)
     }
 
     /// Analyses an outlined function; returns true if the function may throw.
-    pub(crate) fn made_throws(&mut self, func: FuncId) -> bool {
-        self.throws.add(self.unit, func)
+    pub(crate) fn outlined_may_throw(&mut self, func: FuncId) -> bool {
+        self.throws.add_function(self.unit, func)
     }
 }
 
 /// Emits a call with a catch-all handler that stores the exception in `group`. `returned` emits the code after
 /// a normal return.
-pub(crate) fn caught(
+pub(crate) fn call_with_catch_all(
     b: &mut Builder<'_>,
     callee: FuncId,
     args: &[Value],
@@ -129,7 +129,7 @@ pub(crate) fn caught(
 }
 
 /// Emits a call with a cleanup handler: `clean` runs on unwinding, which continues. Returns the invoke.
-pub(crate) fn guarded(
+pub(crate) fn call_with_cleanup(
     b: &mut Builder<'_>,
     callee: FuncId,
     args: &[Value],
@@ -180,7 +180,7 @@ fn landing_pad(b: &mut Builder<'_>, cleanup: bool, clauses: Vec<(bool, ConstId)>
 }
 
 /// Returns the type of a group with an exception slot: the number of unfinished tasks and the exception object.
-pub(crate) fn keeping_group(unit: &mut Unit) -> TypeId {
+pub(crate) fn exception_group_type(unit: &mut Unit) -> TypeId {
     let (long, ptr) = (unit.types.int(64), unit.types.ptr());
     unit.types.tuple(vec![long, ptr])
 }
@@ -188,7 +188,7 @@ pub(crate) fn keeping_group(unit: &mut Unit) -> TypeId {
 /// Emits the rethrow of a stored exception, if any.
 pub(crate) fn rethrow(b: &mut Builder<'_>, group: Value) {
     let (ptr, word) = (b.unit.types.ptr(), b.unit.types.int(32));
-    let ty = keeping_group(b.unit);
+    let ty = exception_group_type(b.unit);
     let kept = field_address(b, ty, group, 1);
     let kept = b.load(ptr, kept);
     let nothing = b.zero(ptr);

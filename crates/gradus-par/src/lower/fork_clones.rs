@@ -23,14 +23,14 @@ use gradus_ir::{
 use std::collections::{HashMap, HashSet};
 
 /// The levels that a spawned call descends, or a call with siblings.
-const SPAWNED: i64 = 8;
+const LEVELS_SPAWNED: i64 = 8;
 /// Like `SPAWNED`, for runs with enough calls that three generations are enough tasks.
-const SPAWNED_OF_MANY: i64 = 11;
+const LEVELS_SPAWNED_OF_MANY: i64 = 11;
 /// The number of calls that counts as many: three generations yield as many tasks as six generations of two
 /// calls.
-const MANY: usize = 4;
+const MANY_CALLS: usize = 4;
 /// The levels that the only call of a run descends.
-const CALLED: i64 = 1;
+const LEVELS_CALLED: i64 = 1;
 /// Nothing is spawned from this level on.
 const CUT_OFF: i64 = 32;
 
@@ -44,12 +44,12 @@ struct Clones {
 
 /// Clones the recursive spawning functions reachable from `functions`. Returns all functions with new bodies,
 /// clones included.
-pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
-    let chosen = chosen(unit, functions);
-    let minds_final = serial::minds_final(unit, &chosen);
+pub(crate) fn clone_recursive_spawners(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
+    let chosen = functions_to_clone(unit, functions);
+    let minds_final = serial::depends_on_final(unit, &chosen);
     let clones: HashMap<FuncId, Clones> = chosen
         .iter()
-        .map(|&func| (func, declare(unit, func)))
+        .map(|&func| (func, declare_clones(unit, func)))
         .collect();
     for &func in &chosen {
         let Some(body) = unit.functions[func].body.take() else {
@@ -69,7 +69,7 @@ pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
 }
 
 /// Selects the functions to clone: members of call cycles with spawns, and their callees that spawn too.
-fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
+fn functions_to_clone(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let closure = CallGraph::of(unit, functions);
     let mut spawning: HashSet<FuncId> = HashSet::new();
     let mut open: Vec<FuncId> = Vec::new();
@@ -95,7 +95,7 @@ fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
     }
     let mut chosen: Vec<FuncId> = Vec::new();
     while let Some(func) = open.pop() {
-        if spawning.contains(&func) && !chosen.contains(&func) && can_be_split(unit, func) {
+        if spawning.contains(&func) && !chosen.contains(&func) && can_be_cloned(unit, func) {
             chosen.push(func);
             open.extend(callees(unit, &closure, func));
         }
@@ -116,7 +116,7 @@ fn callees(unit: &Unit, closure: &CallGraph, func: FuncId) -> Vec<FuncId> {
 
 /// Returns true if the body may be copied into clones and has a serial projection. Worksharing of an enclosing
 /// team has none.
-fn can_be_split(unit: &Unit, func: FuncId) -> bool {
+fn can_be_cloned(unit: &Unit, func: FuncId) -> bool {
     let function = &unit.functions[func];
     let variadic = matches!(
         unit.types.get(function.ty),
@@ -133,25 +133,25 @@ fn can_be_split(unit: &Unit, func: FuncId) -> bool {
     !variadic && function.linkage != Linkage::Interposable && body.walk(body.root()).all(fits)
 }
 
-fn owners(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
+fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
     let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
     std::iter::successors(owner(op), move |&op| owner(op))
 }
 
 fn in_team(body: &Body, op: Op) -> bool {
-    owners(body, op).any(|o| matches!(body.kind(o), OpKind::Spmd { .. }))
+    enclosing_ops(body, op).any(|o| matches!(body.kind(o), OpKind::Spmd { .. }))
 }
 
-fn declare(unit: &mut Unit, func: FuncId) -> Clones {
+fn declare_clones(unit: &mut Unit, func: FuncId) -> Clones {
     Clones {
-        fork: clone_of(unit, func, "fork", true),
-        level: clone_of(unit, func, "level", true),
-        serial: clone_of(unit, func, "serial", false),
+        fork: declare_clone(unit, func, "fork", true),
+        level: declare_clone(unit, func, "level", true),
+        serial: declare_clone(unit, func, "serial", false),
     }
 }
 
 /// Adds a function with the signature of `func` and no body. The level follows the parameters.
-fn clone_of(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> FuncId {
+fn declare_clone(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> FuncId {
     let parent = unit.functions[func].clone();
     let mut params = unit.param_types(parent.ty).to_vec();
     if levelled {
@@ -174,7 +174,7 @@ fn clone_of(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> Func
 }
 
 /// Calls a clone, with the parameter attributes and calling convention of `like`.
-fn call(b: &mut Builder<'_>, callee: FuncId, like: FuncId, args: &[Value]) -> Option<Value> {
+fn call_clone(b: &mut Builder<'_>, callee: FuncId, like: FuncId, args: &[Value]) -> Option<Value> {
     let function = &b.unit.functions[like];
     let (own, convention) = (b.unit.attrs(function.attrs).clone(), function.convention);
     let attrs = b.unit.intern_attrs(AttrSet {
@@ -197,7 +197,7 @@ fn entry_body(unit: &mut Unit, func: FuncId, fork: FuncId) -> Box<Body> {
     let b = &mut Builder::new(unit, &mut body);
     let mut args = b.body.params().to_vec();
     args.push(b.i64(0));
-    let result = call(b, fork, func, &args);
+    let result = call_clone(b, fork, func, &args);
     b.return_(result);
     Box::new(body)
 }
@@ -218,7 +218,7 @@ fn level_body(unit: &mut Unit, made: Clones) -> Box<Body> {
     let (choice, forks, stays) = b.if_(above, &types);
     for (region, callee, args) in [(forks, made.fork, &args[..]), (stays, made.serial, plain)] {
         b.set_insertion_end(region);
-        let result = call(b, callee, made.serial, args);
+        let result = call_clone(b, callee, made.serial, args);
         b.yield_(&result.into_iter().collect::<Vec<_>>());
     }
     b.restore_insertion_point(outside);
@@ -238,44 +238,46 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     }
     let clones_called = |op| Some((op, clones.get(&b.unit.callee(b.body, op)?)?));
     let calls: Vec<(Op, &Clones)> = b.body.walk(root).filter_map(clones_called).collect();
-    let down = match most_of_a_run(b.body, &calls) >= MANY {
-        true => SPAWNED_OF_MANY,
-        false => SPAWNED,
+    let down = match max_calls_per_run(b.body, &calls) >= MANY_CALLS {
+        true => LEVELS_SPAWNED_OF_MANY,
+        false => LEVELS_SPAWNED,
     };
-    let [spawned, called] = [down, CALLED].map(|down| {
+    let [spawned, called] = [down, LEVELS_CALLED].map(|down| {
         let down = b.i64(down);
         b.add(level, down)
     });
     let plain: Vec<Op> = calls
         .iter()
         .map(|(op, _)| *op)
-        .filter(|op| !is_forked(b.body, *op))
+        .filter(|op| !is_in_strand(b.body, *op))
         .collect();
-    let several = !plain.iter().all(|op| is_only(b.body, *op, &plain));
+    let several = !plain
+        .iter()
+        .all(|op| is_only_call_of_run(b.body, *op, &plain));
     for (op, made) in calls {
         let level = match several || !plain.contains(&op) {
             true => spawned,
             false => called,
         };
-        redirect(b, op, made.level, Some(level));
+        redirect_call(b, op, made.level, Some(level));
     }
     body
 }
 
 /// Returns true if `op` is inside of a task, a parallel iteration or a rank.
-pub(crate) fn is_forked(body: &Body, op: Op) -> bool {
-    owners(body, op).any(|owner| body.kind(owner).is_strand_op())
+pub(crate) fn is_in_strand(body: &Body, op: Op) -> bool {
+    enclosing_ops(body, op).any(|owner| body.kind(owner).is_strand_op())
 }
 
 /// Returns true if `op` is inside of a loop.
-fn is_repeated(body: &Body, op: Op) -> bool {
+fn is_in_loop(body: &Body, op: Op) -> bool {
     let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
-    owners(body, op).any(repeats)
+    enclosing_ops(body, op).any(repeats)
 }
 
 /// Returns true if a run that executes the call `op` executes it once and no other of `calls`.
-fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
-    !is_repeated(body, op)
+fn is_only_call_of_run(body: &Body, op: Op, calls: &[Op]) -> bool {
+    !is_in_loop(body, op)
         && calls
             .iter()
             .all(|other| *other == op || are_exclusive(body, op, *other))
@@ -283,14 +285,14 @@ fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
 
 /// Returns the maximum number of `calls` in one run: the calls not exclusive with each other, at least `MANY`
 /// for a call in a loop.
-fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
+fn max_calls_per_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
     let meets = |op: Op| {
         let others = calls.iter().map(|(other, _)| *other);
         let met = others
             .filter(|&other| other == op || !are_exclusive(body, op, other))
             .count();
-        match is_repeated(body, op) {
-            true => met.max(MANY),
+        match is_in_loop(body, op) {
+            true => met.max(MANY_CALLS),
             false => met,
         }
     };
@@ -300,7 +302,7 @@ fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
 /// Returns true if `a` and `b` are in different arms of a branch.
 fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
     let arms = |op: Op| {
-        let inside = std::iter::once(op).chain(owners(body, op));
+        let inside = std::iter::once(op).chain(enclosing_ops(body, op));
         inside.filter_map(|op| Some((body.owner(body.parent(op)?)?, body.parent(op)?)))
     };
     let of_a: HashMap<Op, Region> = arms(a).collect();
@@ -311,7 +313,7 @@ fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
 }
 
 /// Redirects a call to `callee`, with an optional extra argument.
-fn redirect(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>) {
+fn redirect_call(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>) {
     let args = b.unit.call_args(b.body, op);
     let bundled: Vec<Value> = b.body.operands(op).skip(1 + args.len()).collect();
     let target = b.func(callee);
@@ -343,7 +345,7 @@ fn serial_body(
     };
     while let Some(op) = projected(&body) {
         if minds_final {
-            tasks::begin_final(&mut Builder::new(unit, &mut body), op);
+            tasks::mark_final_task(&mut Builder::new(unit, &mut body), op);
         }
         serial::lower(unit, &mut body, op);
     }
@@ -353,7 +355,7 @@ fn serial_body(
     for op in calls {
         let callee = b.unit.callee(b.body, op);
         if let Some(made) = callee.and_then(|f| clones.get(&f)) {
-            redirect(b, op, made.serial, None);
+            redirect_call(b, op, made.serial, None);
         }
     }
     Box::new(body)

@@ -19,56 +19,56 @@ use gradus_ir::{
 
 /// An intrinsic that marks a statement.
 #[derive(Clone, Copy)]
-enum Word {
+enum Intrinsic {
     Looping,
     Scoping,
     Spawning,
 }
 
-impl Word {
+impl Intrinsic {
     fn name(self) -> &'static str {
         match self {
-            Word::Looping => "__gr_looping",
-            Word::Scoping => "__gr_scoping",
-            Word::Spawning => "__gr_spawning",
+            Intrinsic::Looping => "__gr_looping",
+            Intrinsic::Scoping => "__gr_scoping",
+            Intrinsic::Spawning => "__gr_spawning",
         }
     }
 }
 
 impl Lowering<'_> {
     /// Lowers a parallel op to an intrinsic or to runtime calls.
-    pub(crate) fn worded(&mut self, body: &mut Body, op: Op) {
+    pub(crate) fn lower_to_intrinsic(&mut self, body: &mut Body, op: Op) {
         match body.kind(op) {
-            OpKind::ParFor { .. } if has_word(self.unit, body, op) => {
-                let nest = serial::par_for(&mut at(self.unit, body, op), op);
+            OpKind::ParFor { .. } if has_intrinsic(self.unit, body, op) => {
+                let nest = serial::par_for_to_nest(&mut builder_before(self.unit, body, op), op);
                 for nested in nest {
                     let flags = &mut body.ops[nested].flags;
                     *flags = flags.with(Flags::HAS_PARALLEL_INTRINSIC);
-                    mark(self.unit, body, nested, Word::Looping);
+                    mark_by_intrinsic(self.unit, body, nested, Intrinsic::Looping);
                 }
             }
-            OpKind::Scope if tasks_have_words(body, op) => {
-                mark(self.unit, body, op, Word::Scoping);
-                open(self.unit, body, op);
+            OpKind::Scope if tasks_have_intrinsics(body, op) => {
+                mark_by_intrinsic(self.unit, body, op, Intrinsic::Scoping);
+                inline_in_place(self.unit, body, op);
             }
             OpKind::Spawn { .. } => {
-                mark(self.unit, body, op, Word::Spawning);
-                open(self.unit, body, op);
+                mark_by_intrinsic(self.unit, body, op, Intrinsic::Spawning);
+                inline_in_place(self.unit, body, op);
             }
             OpKind::Sync => {
-                let b = &mut at(self.unit, body, op);
+                let b = &mut builder_before(self.unit, body, op);
                 let void = b.unit.types.void();
                 let sync = declare(b.unit, "__gr_syncing", void);
                 b.call(sync, &[]);
                 body.erase(op);
             }
-            _ => self.op(body, op),
+            _ => self.lower_to_runtime(body, op),
         }
     }
 }
 
 /// Returns a builder before `op`, with the location of `op`.
-fn at<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
+fn builder_before<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
@@ -76,23 +76,23 @@ fn at<'a>(unit: &'a mut Unit, body: &'a mut Body, op: Op) -> Builder<'a> {
 }
 
 /// Inlines the region of a scope or task in place.
-fn open(unit: &mut Unit, body: &mut Body, op: Op) {
+fn inline_in_place(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
-    inline_region(&mut at(unit, body, op), op, region, &[]);
+    inline_region(&mut builder_before(unit, body, op), op, region, &[]);
 }
 
 /// Returns true if raising recovers the loop from an intrinsic: unordered iterations and built-in reductions.
-fn has_word(unit: &Unit, body: &Body, op: Op) -> bool {
+fn has_intrinsic(unit: &Unit, body: &Body, op: Op) -> bool {
     let OpKind::ParFor { grain, .. } = body.kind(op) else {
         return false;
     };
     let reductions = reduction_combine::reductions(unit, body, op);
     let own = reductions.iter().any(|r| r.region.is_some());
-    grain.is_none() && !own && comes_to_its_end(body, body.op_regions(op)[0])
+    grain.is_none() && !own && exits_only_at_end(body, body.op_regions(op)[0])
 }
 
 /// Returns true if raising recovers all tasks of a scope, including nested tasks, from intrinsics.
-fn tasks_have_words(body: &Body, scope: Op) -> bool {
+fn tasks_have_intrinsics(body: &Body, scope: Op) -> bool {
     let region = body.op_regions(scope)[0];
     let plain = |op: Op| match body.kind(op) {
         OpKind::Spawn {
@@ -100,23 +100,23 @@ fn tasks_have_words(body: &Body, scope: Op) -> bool {
             has_final: serial,
         } => {
             let orphan = body.ops[op].flags.has(Flags::ORPHANED_TASK);
-            !when && !serial && !orphan && comes_to_its_end(body, body.op_regions(op)[0])
+            !when && !serial && !orphan && exits_only_at_end(body, body.op_regions(op)[0])
         }
         _ => true,
     };
-    comes_to_its_end(body, region) && body.walk(region).all(plain)
+    exits_only_at_end(body, region) && body.walk(region).all(plain)
 }
 
 /// Returns true if control leaves the region only at its end.
-fn comes_to_its_end(body: &Body, region: Region) -> bool {
+fn exits_only_at_end(body: &Body, region: Region) -> bool {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
     body.last(region).is_some_and(ends) && !body.walk(region).any(leaves)
 }
 
 /// Marks `op` by an intrinsic. For a result of 0 a loop would yield its initial values.
-fn mark(unit: &mut Unit, body: &mut Body, op: Op, word: Word) {
-    let b = &mut at(unit, body, op);
+fn mark_by_intrinsic(unit: &mut Unit, body: &mut Body, op: Op, word: Intrinsic) {
+    let b = &mut builder_before(unit, body, op);
     let int = b.unit.types.int(32);
     let asked = declare(b.unit, word.name(), int);
     let call = b.call(asked, &[]);

@@ -7,12 +7,12 @@
 use crate::lower::abi;
 use crate::lower::abi::Entry;
 use crate::lower::reduction_combine;
-use crate::lower::reduction_combine::{Reduction, copied};
-use crate::lower::serial::{is_independent, narrow, wide, yielded};
+use crate::lower::reduction_combine::{Reduction, copied_value};
+use crate::lower::serial::{copied_yields, is_independent, to_i64, to_index_type};
 use crate::lower::{exceptions, tasks};
-use crate::opt::column_interchange::Columns;
-use crate::opt::tsan_atomics::is_watched;
-use crate::{Fork, Lowering, Options, Size};
+use crate::opt::column_interchange::ColumnLoop;
+use crate::opt::tsan_atomics::is_tsan_instrumented;
+use crate::{ForkDecision, ForkThreshold, Lowering, Options};
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_op, clone_ops, entry_alloca, load_fields,
     store_fields,
@@ -22,7 +22,7 @@ use gradus_ir::{
 };
 
 /// The lowering plan of a `par.for`.
-pub(crate) struct Plan {
+pub(crate) struct LoopPlan {
     pub(crate) region: Region,
     extents: Vec<Value>,
     initial: Vec<Value>,
@@ -33,13 +33,13 @@ pub(crate) struct Plan {
     /// True if iterations are declared conflict-free.
     race_free: bool,
     /// The column form, if column interchange applies.
-    columns: Option<Columns>,
+    columns: Option<ColumnLoop>,
     /// The slot for an iteration's exception, if an exception may leave an iteration. Runtime entry functions
     /// find the slot's address after the captured values.
-    kept: Option<Value>,
+    exception_slot: Option<Value>,
 }
 
-impl Plan {
+impl LoopPlan {
     fn of(unit: &Unit, body: &Body, op: Op, options: &Options) -> Option<Self> {
         let OpKind::ParFor { dims, grain, .. } = body.kind(op) else {
             return None;
@@ -60,7 +60,7 @@ impl Plan {
                 outside.push(value);
             }
         }
-        Some(Plan {
+        Some(LoopPlan {
             region: body.op_regions(op)[0],
             extents: extents.to_vec(),
             initial: initial.to_vec(),
@@ -69,20 +69,20 @@ impl Plan {
             grain: *grain,
             race_free: options.race_free,
             columns: None,
-            kept: None,
+            exception_slot: None,
         })
     }
 
     /// Returns true if the program declares each iteration a task.
-    fn names_tasks(&self) -> bool {
+    fn has_task_per_iteration(&self) -> bool {
         self.grain == Some(1)
     }
 
     /// Returns the types of loop-carried values: the partial results, plus a validity flag if a user-defined
     /// reduction has no identity.
-    fn carried(&self, unit: &mut Unit) -> Vec<TypeId> {
+    fn carried_types(&self, unit: &mut Unit) -> Vec<TypeId> {
         let mut types: Vec<TypeId> = self.reductions.iter().map(|r| r.ty).collect();
-        if self.has_flag() {
+        if self.has_validity_flag() {
             types.push(unit.types.int(64));
         }
         types
@@ -96,11 +96,15 @@ impl Plan {
     }
 
     /// Returns the values in the context block of runtime calls.
-    fn context(&self) -> Vec<Value> {
-        self.captured.iter().copied().chain(self.kept).collect()
+    fn context_values(&self) -> Vec<Value> {
+        self.captured
+            .iter()
+            .copied()
+            .chain(self.exception_slot)
+            .collect()
     }
 
-    fn has_flag(&self) -> bool {
+    fn has_validity_flag(&self) -> bool {
         let unknown = |r: &Reduction| r.region.is_some() && r.bounded.is_none();
         self.reductions.iter().any(unknown)
     }
@@ -108,19 +112,19 @@ impl Plan {
 
 impl Lowering<'_> {
     /// Lowers a `par.for`.
-    pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
-        let Some(mut plan) = Plan::of(self.unit, body, op, self.options) else {
+    pub(crate) fn lower_par_for(&mut self, body: &mut Body, op: Op) {
+        let Some(mut plan) = LoopPlan::of(self.unit, body, op, self.options) else {
             unreachable!("a parallel loop has a plan");
         };
-        plan.columns = self.columns(body, op);
+        plan.columns = self.column_form(body, op);
         let range = self.range_function("range", body, &plan);
-        let before = 2 + plan.carried(self.unit).len();
-        self.tell(body, range, before, &plan.captured);
-        let alone = self.alone_function(body, &plan);
-        if self.made_throws(range) {
+        let before = 2 + plan.carried_types(self.unit).len();
+        self.attach_pointer_facts(body, range, before, &plan.captured);
+        let alone = self.serial_range_function(body, &plan);
+        if self.outlined_may_throw(range) {
             let b = &mut Builder::new(self.unit, body);
-            let ty = exceptions::keeping_group(b.unit);
-            plan.kept = Some(entry_alloca(b, ty));
+            let ty = exceptions::exception_group_type(b.unit);
+            plan.exception_slot = Some(entry_alloca(b, ty));
         }
         let entry = match plan.reductions.is_empty() {
             true => self.loop_entry(body, &plan, range),
@@ -132,16 +136,16 @@ impl Lowering<'_> {
         let work = if alone.is_some() {
             work
         } else {
-            work.with_open()
+            work.with_unbounded()
         };
-        let enough = self.costs.threads_for_one(self.unit, body, plan.region);
+        let enough = self.costs.break_even_threads(self.unit, body, plan.region);
         let options = *self.options;
         let known = plan.known_trips(self.unit, body);
-        self.forks.push(Fork {
+        self.forks.push(ForkDecision {
             loc: body.ops[op].loc,
-            size: match plan.names_tasks() {
-                true => Size::from(known, 2, 2),
-                false => Size::of(&work, known, !plan.reductions.is_empty(), &options),
+            size: match plan.has_task_per_iteration() {
+                true => ForkThreshold::from(known, 2, 2),
+                false => ForkThreshold::of(&work, known, !plan.reductions.is_empty(), &options),
             },
             interchanged: plan.columns.is_some(),
         });
@@ -149,33 +153,33 @@ impl Lowering<'_> {
         let b = &mut Builder::new(self.unit, body);
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
-        let trips = product(b, &plan.extents);
+        let trips = trip_count(b, &plan.extents);
         let (all, one) = work.values(b, trips);
-        let (size, limit) = match plan.names_tasks() {
+        let (size, limit) = match plan.has_task_per_iteration() {
             true => (trips, b.i64(1)),
-            false => (all, small_work(b, &plan, &options)),
+            false => (all, serial_threshold(b, &plan, &options)),
         };
         let mut is_small = b.icmp(IntPredicate::Ule, size, limit);
         if alone.is_some() {
-            is_small = or_few_workers(b, is_small, enough);
+            is_small = unless_few_workers(b, is_small, enough);
         }
         let is_small = unless_forced(b, is_small, work.calls);
         let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
         let (choice, direct, forked) = b.if_(is_small, &types);
         b.set_insertion_end(direct);
-        let entered = work.calls.then(|| tasks::enter(b));
+        let entered = work.calls.then(|| tasks::emit_enter(b));
         let results = direct_call(b, &plan, alone.unwrap_or(range), trips, entered);
         if let Some(entered) = entered {
-            tasks::leave(b, entered);
+            tasks::emit_leave(b, entered);
         }
         b.yield_(&results);
         b.set_insertion_end(forked);
         let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
         let enough = b.binary(BinaryOp::UDiv, task, one);
-        let enough = least_part(b, enough, work.calls);
-        let grain = match plan.names_tasks() {
+        let enough = min_chunk(b, enough, work.calls);
+        let grain = match plan.has_task_per_iteration() {
             true => b.i64(1),
-            false => at_most(b, enough, plan.grain),
+            false => min_with_stated_chunk(b, enough, plan.grain),
         };
         let results = forked_call(b, &plan, entry, combine, trips, grain);
         b.yield_(&results);
@@ -188,15 +192,15 @@ impl Lowering<'_> {
     }
 
     /// Returns the column form of a loop if column interchange applies.
-    fn columns(&self, body: &Body, op: Op) -> Option<Columns> {
-        let free = self.options.race_free && !is_watched(self.unit, self.func);
-        Columns::of(self.unit, self.func, body, op, self.effects).filter(|_| free)
+    fn column_form(&self, body: &Body, op: Op) -> Option<ColumnLoop> {
+        let free = self.options.race_free && !is_tsan_instrumented(self.unit, self.func);
+        ColumnLoop::of(self.unit, self.func, body, op, self.effects).filter(|_| free)
     }
 
     /// Outlines the range function `(lo, hi, carried…, captured…) → carried`.
-    pub(crate) fn range_function(&mut self, suffix: &str, body: &Body, plan: &Plan) -> FuncId {
+    pub(crate) fn range_function(&mut self, suffix: &str, body: &Body, plan: &LoopPlan) -> FuncId {
         let long = self.unit.types.int(64);
-        let carried = plan.carried(self.unit);
+        let carried = plan.carried_types(self.unit);
         let mut params = vec![long, long];
         params.extend(&carried);
         params.extend(Self::types(body, &plan.captured));
@@ -205,11 +209,11 @@ impl Lowering<'_> {
             [one] => Some(one),
             _ => Some(self.unit.types.tuple(carried.clone())),
         };
-        self.function(suffix, result, &params, |b| {
+        self.outline(suffix, result, &params, |b| {
             let given = b.body.params().to_vec();
             let split = 2 + carried.len();
             let map = ValueMap::zip(&plan.captured, &given[split..]);
-            let mut copy = Copy {
+            let mut copy = RangeCopy {
                 source: body,
                 plan,
                 map,
@@ -220,19 +224,19 @@ impl Lowering<'_> {
                     copy.columns(b, columns, range);
                     Vec::new()
                 }
-                (None, 1) => copy.row(b, range, &[], &given[2..split]),
-                _ => copy.rows(b, range, &given[2..split]),
+                (None, 1) => copy.emit_row(b, range, &[], &given[2..split]),
+                _ => copy.emit_rows(b, range, &given[2..split]),
             };
-            let value = bundle(b, &results);
+            let value = pack_results(b, &results);
             b.return_(value);
         })
     }
 
     /// Emits the runtime's entry function `(lo, hi, context)`.
-    fn loop_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
+    fn loop_entry(&mut self, body: &Body, plan: &LoopPlan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
-        let block = block_type(self.unit, body, &plan.context());
-        self.function("loop", None, &[long, long, ptr], |b| {
+        let block = block_type(self.unit, body, &plan.context_values());
+        self.outline("loop", None, &[long, long, ptr], |b| {
             let given = b.body.params().to_vec();
             let mut args = vec![given[0], given[1]];
             args.extend(load_fields(b, block, given[2]));
@@ -243,18 +247,18 @@ impl Lowering<'_> {
 
     /// Emits the runtime's entry function `(lo, hi, partial, context)`, which accumulates a range into a
     /// partial result.
-    fn reduce_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
+    fn reduce_entry(&mut self, body: &Body, plan: &LoopPlan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
-        let block = block_type(self.unit, body, &plan.context());
-        let carried = plan.carried(self.unit);
+        let block = block_type(self.unit, body, &plan.context_values());
+        let carried = plan.carried_types(self.unit);
         let partial = self.unit.types.tuple(carried.clone());
-        self.function("reduce", None, &[long, long, ptr, ptr], |b| {
+        self.outline("reduce", None, &[long, long, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
             let mut args = vec![given[0], given[1]];
             args.extend(load_fields(b, partial, given[2]));
             args.extend(load_fields(b, block, given[3]));
             range_call(b, plan, range, args, |b, result| {
-                let results = unbundle(b, result, carried.len());
+                let results = unpack_results(b, result, carried.len());
                 store_fields(b, partial, given[2], &results);
             });
             b.return_(None);
@@ -263,12 +267,12 @@ impl Lowering<'_> {
 
     /// Emits `(into, from, context)`, which combines two partial results. Both are non-empty: the runtime
     /// combines no empty ranges.
-    fn combine_function(&mut self, body: &Body, plan: &Plan) -> FuncId {
+    fn combine_function(&mut self, body: &Body, plan: &LoopPlan) -> FuncId {
         let ptr = self.unit.types.ptr();
         let block = block_type(self.unit, body, &plan.captured);
-        let carried = plan.carried(self.unit);
+        let carried = plan.carried_types(self.unit);
         let partial = self.unit.types.tuple(carried);
-        self.function("combine", None, &[ptr, ptr, ptr], |b| {
+        self.outline("combine", None, &[ptr, ptr, ptr], |b| {
             let given = b.body.params().to_vec();
             let (into, from) = (
                 load_fields(b, partial, given[0]),
@@ -290,15 +294,15 @@ impl Lowering<'_> {
 /// exception may occur; `returned` emits the code after the call.
 fn range_call(
     b: &mut Builder<'_>,
-    plan: &Plan,
+    plan: &LoopPlan,
     range: FuncId,
     mut args: Vec<Value>,
     returned: impl FnOnce(&mut Builder<'_>, Option<Value>),
 ) {
-    if plan.kept.is_some()
+    if plan.exception_slot.is_some()
         && let Some(group) = args.pop()
     {
-        return exceptions::caught(b, range, &args, group, returned);
+        return exceptions::call_with_catch_all(b, range, &args, group, returned);
     }
     let call = b.call(range, &args);
     let result = b.body.results(call).first().copied();
@@ -306,7 +310,7 @@ fn range_call(
 }
 
 /// Packs values into one: none, the value itself, or a struct.
-pub(crate) fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
+pub(crate) fn pack_results(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
     if values.len() < 2 {
         return values.first().copied();
     }
@@ -320,7 +324,11 @@ pub(crate) fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
 }
 
 /// Unpacks the result of [`bundle`].
-pub(crate) fn unbundle(b: &mut Builder<'_>, result: Option<Value>, count: usize) -> Vec<Value> {
+pub(crate) fn unpack_results(
+    b: &mut Builder<'_>,
+    result: Option<Value>,
+    count: usize,
+) -> Vec<Value> {
     match result {
         Some(one) if count == 1 => vec![one],
         Some(all) => (0..count).map(|i| b.extract(all, &[i as u32])).collect(),
@@ -329,10 +337,10 @@ pub(crate) fn unbundle(b: &mut Builder<'_>, result: Option<Value>, count: usize)
 }
 
 /// Emits the trip count.
-fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
+fn trip_count(b: &mut Builder<'_>, extents: &[Value]) -> Value {
     let mut all = b.i64(1);
     for (i, &extent) in extents.iter().enumerate() {
-        let extent = wide(b, extent);
+        let extent = to_i64(b, extent);
         all = if i == 0 { extent } else { b.mul(all, extent) };
     }
     all
@@ -340,14 +348,14 @@ fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
 
 /// Emits the work threshold below which the loop runs serially. A reduction's threshold must not depend on
 /// awake workers, because the combination order depends on the decision.
-fn small_work(b: &mut Builder<'_>, plan: &Plan, options: &Options) -> Value {
+fn serial_threshold(b: &mut Builder<'_>, plan: &LoopPlan, options: &Options) -> Value {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let small = b.i64(number(options.small_work));
     if !plan.reductions.is_empty() {
         return small;
     }
     let word = b.unit.types.int(32);
-    let awake = abi::awake(b);
+    let awake = abi::idle_workers_address(b);
     let awake = b.load(word, awake);
     let nobody = b.zero(word);
     let nobody = b.icmp(IntPredicate::Eq, awake, nobody);
@@ -356,11 +364,11 @@ fn small_work(b: &mut Builder<'_>, plan: &Plan, options: &Options) -> Value {
 }
 
 /// Emits `small`, or the test for at most `few` workers.
-fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
+fn unless_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
     let workers = Entry::Workers.declare(b.unit);
     let call = b.call(workers, &[]);
     let workers = b.body.result(call);
-    let workers = wide(b, workers);
+    let workers = to_i64(b, workers);
     let few = b.i64(i64::try_from(few).unwrap_or(i64::MAX));
     let are_few = b.icmp(IntPredicate::Ule, workers, few);
     b.binary(BinaryOp::Or, small, are_few)
@@ -368,24 +376,24 @@ fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
 
 /// Emits `small`, masked by the runtime's switches for forced forks.
 fn unless_forced(b: &mut Builder<'_>, small: Value, calls: bool) -> Value {
-    let free = may_be_serial(b, calls);
+    let free = is_serial_allowed(b, calls);
     b.binary(BinaryOp::And, small, free)
 }
 
 /// Emits the minimum number of iterations of a chunk. If the runtime forces loops with unknown calls to fork,
 /// the minimum is one.
-fn least_part(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
+fn min_chunk(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
     if !calls {
         return enough;
     }
-    let free = may_be_serial(b, calls);
+    let free = is_serial_allowed(b, calls);
     let one = b.i64(1);
     b.select(free, enough, one)
 }
 
 /// Emits the chunk size if the program states a chunk size, too. A stated size is an upper bound: programs
 /// choose a large size against the overhead of a chunk queue, and few large chunks balance badly.
-fn at_most(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
+fn min_with_stated_chunk(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
     let Some(named) = named else {
         return enough;
     };
@@ -394,9 +402,9 @@ fn at_most(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
     b.select(fewer, named, enough)
 }
 
-pub(crate) fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
+pub(crate) fn is_serial_allowed(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
-    let forced = abi::always_fork(b, calls);
+    let forced = abi::always_fork_address(b, calls);
     let forced = b.load(byte, forced);
     let zero = b.zero(byte);
     b.icmp(IntPredicate::Eq, forced, zero)
@@ -405,24 +413,26 @@ pub(crate) fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
 /// Emits the direct call of all iterations.
 fn direct_call(
     b: &mut Builder<'_>,
-    plan: &Plan,
+    plan: &LoopPlan,
     range: FuncId,
     trips: Value,
     entered: Option<Value>,
 ) -> Vec<Value> {
     let mut args = vec![b.i64(0), trips];
     args.extend(&plan.initial);
-    if plan.has_flag() {
+    if plan.has_validity_flag() {
         args.push(b.i64(1));
     }
     args.extend(&plan.captured);
-    let call = match entered.filter(|_| plan.kept.is_some()) {
-        Some(entered) => exceptions::guarded(b, range, &args, |b| tasks::leave(b, entered)),
+    let call = match entered.filter(|_| plan.exception_slot.is_some()) {
+        Some(entered) => {
+            exceptions::call_with_cleanup(b, range, &args, |b| tasks::emit_leave(b, entered))
+        }
         None => b.call(range, &args),
     };
     let result = b.body.results(call).first().copied();
-    let carried = plan.reductions.len() + usize::from(plan.has_flag());
-    let mut results = unbundle(b, result, carried);
+    let carried = plan.reductions.len() + usize::from(plan.has_validity_flag());
+    let mut results = unpack_results(b, result, carried);
     results.truncate(plan.reductions.len());
     results
 }
@@ -430,18 +440,18 @@ fn direct_call(
 /// Emits the runtime call that forks the iterations.
 fn forked_call(
     b: &mut Builder<'_>,
-    plan: &Plan,
+    plan: &LoopPlan,
     entry: FuncId,
     combine: Option<FuncId>,
     trips: Value,
     grain: Value,
 ) -> Vec<Value> {
-    let values = plan.context();
+    let values = plan.context_values();
     let block = block_type(b.unit, b.body, &values);
     let context = entry_alloca(b, block);
     store_fields(b, block, context, &values);
-    if let Some(kept) = plan.kept {
-        let ty = exceptions::keeping_group(b.unit);
+    if let Some(kept) = plan.exception_slot {
+        let ty = exceptions::exception_group_type(b.unit);
         let nothing = b.zero(ty);
         b.store(nothing, kept);
     }
@@ -449,12 +459,12 @@ fn forked_call(
     let Some(combine) = combine else {
         let run = Entry::For.declare(b.unit);
         b.call(run, &[zero, trips, grain, entry, context]);
-        if let Some(kept) = plan.kept {
+        if let Some(kept) = plan.exception_slot {
             exceptions::rethrow(b, kept);
         }
         return Vec::new();
     };
-    let carried = plan.carried(b.unit);
+    let carried = plan.carried_types(b.unit);
     let partial = b.unit.types.tuple(carried);
     let (identity, result) = (entry_alloca(b, partial), entry_alloca(b, partial));
     let (mut neutral, mut initial) = (Vec::new(), plan.initial.clone());
@@ -464,7 +474,7 @@ fn forked_call(
             .unwrap_or_else(|| b.zero(reduction.ty));
         neutral.push(value);
     }
-    if plan.has_flag() {
+    if plan.has_validity_flag() {
         neutral.push(b.i64(0));
         initial.push(b.i64(1));
     }
@@ -477,7 +487,7 @@ fn forked_call(
         zero, trips, grain, entry, combine, identity, result, size, context,
     ];
     b.call(run, &args);
-    if let Some(kept) = plan.kept {
+    if let Some(kept) = plan.exception_slot {
         exceptions::rethrow(b, kept);
     }
     let mut results = load_fields(b, partial, result);
@@ -486,16 +496,16 @@ fn forked_call(
 }
 
 /// Copies a loop's region into the range function.
-pub(crate) struct Copy<'a> {
+pub(crate) struct RangeCopy<'a> {
     pub(crate) source: &'a Body,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a LoopPlan,
     /// The copies of the captured values.
     pub(crate) map: ValueMap,
 }
 
-impl Copy<'_> {
+impl RangeCopy<'_> {
     /// Emits a loop over the last index, from `range[0]` to `range[1]`, with fixed `outer` indices.
-    pub(crate) fn row(
+    pub(crate) fn emit_row(
         &mut self,
         b: &mut Builder<'_>,
         range: [Value; 2],
@@ -504,7 +514,7 @@ impl Copy<'_> {
     ) -> Vec<Value> {
         let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
         b.set_flags(trips, Flags::NUW.with(Flags::NSW));
-        let carried = self.bounded(b, trips, carried);
+        let carried = self.bounded_initial(b, trips, carried);
         let (nest, region) = b.for_(trips, &carried);
         let params = b.body.region_params(region).to_vec();
         let back = b.set_insertion_end(region);
@@ -512,11 +522,11 @@ impl Copy<'_> {
         b.set_flags(index, Flags::NUW.with(Flags::NSW));
         let own = self.source.region_params(self.plan.region);
         for (&param, &index) in own.iter().zip(outer.iter().chain([&index])) {
-            let index = narrow(b, index, self.source.ty(param));
+            let index = to_index_type(b, index, self.source.ty(param));
             self.map.set(param, index);
         }
         clone_ops(self.source, self.plan.region, b, &mut self.map);
-        match yielded(b, self.source, &self.map, self.plan.region) {
+        match copied_yields(b, self.source, &self.map, self.plan.region) {
             Some(given) => {
                 let next = self.accumulate(b, &params[1..], &given);
                 b.yield_(&next);
@@ -536,7 +546,12 @@ impl Copy<'_> {
 
     /// Returns the carried values at row entry: a bounded partial result is combined with its bound, unless the
     /// row is empty.
-    fn bounded(&mut self, b: &mut Builder<'_>, trips: Value, carried: &[Value]) -> Vec<Value> {
+    fn bounded_initial(
+        &mut self,
+        b: &mut Builder<'_>,
+        trips: Value,
+        carried: &[Value],
+    ) -> Vec<Value> {
         let mut carried = carried.to_vec();
         for (total, reduction) in carried.iter_mut().zip(&self.plan.reductions) {
             let Some(bounded) = reduction.bounded else {
@@ -558,8 +573,8 @@ impl Copy<'_> {
         carried: &[Value],
         given: &[Value],
     ) -> Vec<Value> {
-        if !self.plan.has_flag() {
-            return self.combined(b, carried, given);
+        if !self.plan.has_validity_flag() {
+            return self.combine_contributions(b, carried, given);
         }
         let flag = carried[carried.len() - 1];
         let zero = b.i64(0);
@@ -567,7 +582,7 @@ impl Copy<'_> {
         let types: Vec<TypeId> = given.iter().map(|v| b.body.ty(*v)).collect();
         let (choice, later, first) = b.if_(some, &types);
         let back = b.set_insertion_end(later);
-        let both = self.combined(b, carried, given);
+        let both = self.combine_contributions(b, carried, given);
         b.yield_(&both);
         b.set_insertion_end(first);
         b.yield_(given);
@@ -577,13 +592,18 @@ impl Copy<'_> {
         next
     }
 
-    fn combined(&mut self, b: &mut Builder<'_>, carried: &[Value], given: &[Value]) -> Vec<Value> {
+    fn combine_contributions(
+        &mut self,
+        b: &mut Builder<'_>,
+        carried: &[Value],
+        given: &[Value],
+    ) -> Vec<Value> {
         let mut next = Vec::new();
         for (reduction, (total, value)) in
             self.plan.reductions.iter().zip(carried.iter().zip(given))
         {
             next.push(match reduction.bounded {
-                Some(bounded) => bounded.next(b, self.source, &self.map, *total),
+                Some(bounded) => bounded.accumulate_unbounded(b, self.source, &self.map, *total),
                 None => reduction.combine(b, self.source, &mut self.map, *total, *value),
             });
         }
@@ -592,7 +612,12 @@ impl Copy<'_> {
 
     /// Emits iterations `lo .. hi` of a multi-dimensional loop, last index fastest: a loop over the rows
     /// touched, with a plain loop per row. No iteration divides.
-    fn rows(&mut self, b: &mut Builder<'_>, range: [Value; 2], carried: &[Value]) -> Vec<Value> {
+    fn emit_rows(
+        &mut self,
+        b: &mut Builder<'_>,
+        range: [Value; 2],
+        carried: &[Value],
+    ) -> Vec<Value> {
         let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
         let some = b.icmp(IntPredicate::Ult, range[0], range[1]);
         let (choice, run, none) = b.if_(some, &types);
@@ -600,7 +625,10 @@ impl Copy<'_> {
         b.yield_(carried);
         b.set_insertion_end(run);
         let extents: Vec<Value> = self.plan.extents[1..].to_vec();
-        let extents: Vec<Value> = extents.into_iter().map(|e| self.extent(b, e)).collect();
+        let extents: Vec<Value> = extents
+            .into_iter()
+            .map(|e| self.extent_value(b, e))
+            .collect();
         let length = extents[extents.len() - 1];
         let one = b.i64(1);
         let first = b.binary(BinaryOp::UDiv, range[0], length);
@@ -613,13 +641,13 @@ impl Copy<'_> {
         b.set_insertion_end(region);
         let row = b.add(first, params[0]);
         let start = b.mul(row, length);
-        let from = self.clipped(b, range[0], start, IntPredicate::Ugt);
+        let from = self.select_by(b, range[0], start, IntPredicate::Ugt);
         let end = b.add(start, length);
-        let to = self.clipped(b, range[1], end, IntPredicate::Ult);
+        let to = self.select_by(b, range[1], end, IntPredicate::Ult);
         let from = b.binary(BinaryOp::Sub, from, start);
         let to = b.binary(BinaryOp::Sub, to, start);
-        let outer = split(b, row, &extents[..extents.len() - 1]);
-        let results = self.row(b, [from, to], &outer, &params[1..]);
+        let outer = delinearize(b, row, &extents[..extents.len() - 1]);
+        let results = self.emit_row(b, [from, to], &outer, &params[1..]);
         b.yield_(&results);
         b.set_insertion_end(run);
         let results = b.body.results(nest).to_vec();
@@ -628,20 +656,20 @@ impl Copy<'_> {
         b.body.results(choice).to_vec()
     }
 
-    fn extent(&self, b: &mut Builder<'_>, extent: Value) -> Value {
-        let extent = copied(b, self.source, &self.map, extent);
-        wide(b, extent)
+    fn extent_value(&self, b: &mut Builder<'_>, extent: Value) -> Value {
+        let extent = copied_value(b, self.source, &self.map, extent);
+        to_i64(b, extent)
     }
 
     /// Emits the maximum or minimum of two values.
-    fn clipped(&self, b: &mut Builder<'_>, a: Value, x: Value, first: IntPredicate) -> Value {
+    fn select_by(&self, b: &mut Builder<'_>, a: Value, x: Value, first: IntPredicate) -> Value {
         let first = b.icmp(first, a, x);
         b.select(first, a, x)
     }
 }
 
 /// Delinearises a row number into indices; `extents` are all but the first.
-fn split(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
+fn delinearize(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
     let mut indices = Vec::new();
     let mut rest = row;
     for &extent in extents.iter().rev() {
@@ -674,7 +702,7 @@ mod tests {
     }
 
     /// Returns the op that defines the minimum chunk size passed to the runtime.
-    fn least_part(grain: &str) -> OpKind {
+    fn lowered_min_chunk(grain: &str) -> OpKind {
         let unit = lowered(grain);
         let f = unit.function("f").expect("it is there");
         let body = unit.functions[f].body.as_deref().expect("it has code");
@@ -701,7 +729,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_that_the_program_names_tasks_are_worth_a_fork() {
+    fn grain_one_forks_from_two_iterations() {
         assert!(forks_from_two("grain 1"));
         assert!(!forks_from_two("grain 2"));
         assert!(!forks_from_two(""));
@@ -709,8 +737,8 @@ mod tests {
 
     /// A stated chunk size is an upper bound: two workers share 1,500 iterations in chunks of 1,000 evenly.
     #[test]
-    fn a_named_part_is_not_the_least() {
-        assert!(matches!(least_part(""), OpKind::Binary(..)));
-        assert_eq!(least_part("grain 1000"), OpKind::Select);
+    fn stated_chunk_is_upper_bound() {
+        assert!(matches!(lowered_min_chunk(""), OpKind::Binary(..)));
+        assert_eq!(lowered_min_chunk("grain 1000"), OpKind::Select);
     }
 }

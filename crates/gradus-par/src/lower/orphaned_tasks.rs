@@ -15,19 +15,19 @@ use std::collections::HashSet;
 
 /// Emits the query for an enclosing parallel region at the builder's position.
 pub(crate) fn is_in_region(b: &mut Builder<'_>) -> Value {
-    asked(b, IntPredicate::Ne, NO_REGION)
+    compare_region_state(b, IntPredicate::Ne, IN_NO_REGION)
 }
 
 /// Emits the query for a region that shares loops: a rank of a team runs its loops alone, but shares its tasks.
 pub(crate) fn shares_loops(b: &mut Builder<'_>) -> Value {
-    asked(b, IntPredicate::Eq, REGION)
+    compare_region_state(b, IntPredicate::Eq, IN_REGION_WITHOUT_RANKS)
 }
 
 /// The runtime's replies: no region; a region without ranks of a team.
-const NO_REGION: i128 = 0;
-const REGION: i128 = 1;
+const IN_NO_REGION: i128 = 0;
+const IN_REGION_WITHOUT_RANKS: i128 = 1;
 
-fn asked(b: &mut Builder<'_>, is: IntPredicate, what: i128) -> Value {
+fn compare_region_state(b: &mut Builder<'_>, is: IntPredicate, what: i128) -> Value {
     let int = b.unit.types.int(32);
     let ty = b.unit.types.func(int, Vec::new());
     let ask = b.unit.declare("gr_in_region", ty, AttrSet::default());
@@ -38,7 +38,7 @@ fn asked(b: &mut Builder<'_>, is: IntPredicate, what: i128) -> Value {
 }
 
 /// Resolves orphaned tasks of `functions`; external code calls `entries` outside of all regions.
-pub fn settle_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId]) {
+pub fn resolve_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId]) {
     let outside = reached_outside(unit, entries);
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -46,15 +46,15 @@ pub fn settle_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId])
         };
         let ops: Vec<Op> = body.walk(body.root()).collect();
         for op in ops {
-            settle_op(unit, &mut body, op, outside.contains(&func));
+            resolve_orphan_op(unit, &mut body, op, outside.contains(&func));
         }
         unit.functions[func].body = Some(body);
     }
 }
 
-fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
+fn resolve_orphan_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
     let b = &mut Builder::new(unit, body);
-    match (b.body.kind(op), asks(b.unit, b.body, op)) {
+    match (b.body.kind(op), openmp_query(b.unit, b.body, op)) {
         (OpKind::Spawn { .. }, _) if b.body.ops[op].flags.has(Flags::ORPHANED_TASK) => {
             b.body.ops[op].flags = Flags::NONE;
             if outside {
@@ -65,8 +65,8 @@ fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
         (_, Some(OpenMpFn::InRegion | OpenMpFn::BeginRegion)) => {
             let (old, int) = (b.body.result(op), b.unit.types.int(32));
             let answer = match outside {
-                true => NO_REGION,
-                false => REGION,
+                true => IN_NO_REGION,
+                false => IN_REGION_WITHOUT_RANKS,
             };
             let answer = b.int(int, answer);
             b.body.replace_uses(old, answer);
@@ -78,7 +78,7 @@ fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
 }
 
 /// Returns the OpenMP query that `op` calls.
-fn asks(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
+fn openmp_query(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
         Some(ExternalFn::OpenMp(id)) => Some(id),
         _ => None,
@@ -97,33 +97,33 @@ fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
 /// address is taken.
 fn reached_outside(unit: &Unit, entries: &[FuncId]) -> HashSet<FuncId> {
     let mut found: HashSet<FuncId> = entries.iter().copied().collect();
-    follow(unit, &mut found, |body| {
-        mentioned(unit, body, &parts(unit, body).outside)
+    add_reachable(unit, &mut found, |body| {
+        referenced_functions(unit, body, &ops_by_region(unit, body).outside)
     });
     found
 }
 
 /// Returns the functions reachable from parallel regions, and functions with a team inside of a region. A
 /// nested team has one rank, unless several levels may be active.
-pub fn inside_of_regions(unit: &Unit) -> HashSet<FuncId> {
+pub fn reachable_from_regions(unit: &Unit) -> HashSet<FuncId> {
     let mut found = HashSet::new();
     for (func, function) in unit.functions.iter() {
         let Some(body) = function.body.as_deref() else {
             continue;
         };
-        let inside = parts(unit, body).inside;
+        let inside = ops_by_region(unit, body).inside;
         let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
         found.extend(inside.iter().any(is_team).then_some(func));
-        found.extend(mentioned(unit, body, &inside));
+        found.extend(referenced_functions(unit, body, &inside));
     }
-    follow(unit, &mut found, |body| {
-        mentioned(unit, body, &body.walk(body.root()).collect::<Vec<Op>>())
+    add_reachable(unit, &mut found, |body| {
+        referenced_functions(unit, body, &body.walk(body.root()).collect::<Vec<Op>>())
     });
     found
 }
 
 /// Adds the functions reachable by `called` to `found`.
-fn follow(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Vec<FuncId>) {
+fn add_reachable(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Vec<FuncId>) {
     let mut open: Vec<FuncId> = found.iter().copied().collect();
     while let Some(func) = open.pop() {
         if let Some(body) = unit.functions[func].body.as_deref() {
@@ -133,7 +133,7 @@ fn follow(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Ve
 }
 
 /// Returns the functions referenced by `ops`.
-fn mentioned(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
+fn referenced_functions(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
     let values = ops.iter().flat_map(|op| body.operands(*op));
     values
         .filter_map(|value| function(unit, body, value))
@@ -143,21 +143,21 @@ fn mentioned(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
 /// The ops of a body by enclosing region. A parallel region is a team, a loop, or rank-free code between region
 /// markers.
 #[derive(Default)]
-struct Parts {
+struct OpsByRegion {
     /// Ops without an enclosing team or region markers.
     outside: Vec<Op>,
     /// Ops inside of any parallel region.
     inside: Vec<Op>,
 }
 
-fn parts(unit: &Unit, body: &Body) -> Parts {
+fn ops_by_region(unit: &Unit, body: &Body) -> OpsByRegion {
     use OpKind::{ParFor, ShareFor, Spmd};
-    let mut parts = Parts::default();
+    let mut parts = OpsByRegion::default();
     let mut open = vec![body.root()];
     while let Some(region) = open.pop() {
         let mut depth = 0;
         for op in body.ops_in(region) {
-            match asks(unit, body, op) {
+            match openmp_query(unit, body, op) {
                 Some(OpenMpFn::BeginRegion) => depth += 1,
                 Some(OpenMpFn::EndRegion) => depth -= 1,
                 _ => {}
@@ -182,7 +182,7 @@ fn parts(unit: &Unit, body: &Body) -> Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::settle_orphans;
+    use super::resolve_orphans;
     use gradus_ir::{Flags, FuncId, OpKind, Unit, parse, verify};
 
     const TASKS: &str = "declare @gr_in_region() -> i32
@@ -195,12 +195,12 @@ mod tests {
         return }";
 
     /// Resolves orphans in a unit; `f`, which has this code, is called from outside.
-    fn settled(code: &str) -> Unit {
+    fn resolved_unit(code: &str) -> Unit {
         let text = format!("{TASKS}\n func @f(%p: ptr) {{ {code} return }}");
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let functions: Vec<FuncId> = unit.functions.ids().collect();
         let f = unit.function("f").expect("it is there");
-        settle_orphans(&mut unit, &functions, &[f]);
+        resolve_orphans(&mut unit, &functions, &[f]);
         assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
         unit
     }
@@ -218,12 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn tasks_stay_where_only_regions_come_to_them() {
+    fn tasks_survive_if_region_only() {
         let inside = "%b = call @gr_region() call @tasks(%p) call @gr_region_end(%b)";
-        assert_eq!(spawns(&settled(inside)), 1);
+        assert_eq!(spawns(&resolved_unit(inside)), 1);
         let team = "spmd team 2 { |%r: i64, %s: i64| call @tasks(%p) yield }";
-        assert_eq!(spawns(&settled(team)), 1);
-        assert_eq!(spawns(&settled("call @tasks(%p)")), 0);
-        assert_eq!(spawns(&settled(&format!("{inside} call @tasks(%p)"))), 0);
+        assert_eq!(spawns(&resolved_unit(team)), 1);
+        assert_eq!(spawns(&resolved_unit("call @tasks(%p)")), 0);
+        assert_eq!(
+            spawns(&resolved_unit(&format!("{inside} call @tasks(%p)"))),
+            0
+        );
     }
 }

@@ -16,30 +16,37 @@ use std::collections::{HashMap, HashSet};
 const OBJECTS_MAX: usize = 64;
 
 /// A memory access and the objects the access may touch.
-struct Touch {
+struct ObjectAccess {
     op: Op,
     objects: Vec<ObjectId>,
 }
 
 /// Attaches alias scopes and `noalias` lists to the accesses in regions of `body`.
-pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
+pub(crate) fn attach_alias_scopes(
+    unit: &mut Unit,
+    func: FuncId,
+    body: &mut Body,
+    effects: &Effects,
+) {
     let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
-    let touches: Vec<Touch> = body
+    let touches: Vec<ObjectAccess> = body
         .walk(body.root())
         .filter(|op| body.enclosing_strand(*op) != body.root())
         .filter_map(|op| {
-            let targets = alias.points_to.targets(body, address(body, op)?);
+            let targets = alias
+                .points_to
+                .targets(body, plain_access_address(body, op)?);
             let mut objects: Vec<ObjectId> = targets.iter().map(|t| t.object).collect();
             objects.sort_unstable();
             objects.dedup();
-            (!objects.is_empty()).then_some(Touch { op, objects })
+            (!objects.is_empty()).then_some(ObjectAccess { op, objects })
         })
         .collect();
-    let shared = shared(body, &alias, &touches);
+    let shared = objects_shared_by_strands(body, &alias, &touches);
     if shared.len() < 2 || shared.len() > OBJECTS_MAX {
         return;
     }
-    let meets = |touch: &Touch, object: ObjectId| {
+    let meets = |touch: &ObjectAccess, object: ObjectId| {
         let mut own = touch.objects.iter();
         own.any(|mine| alias.objects_may_alias(*mine, object, false))
     };
@@ -79,7 +86,7 @@ pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Ef
 }
 
 /// Returns the address of a plain load or store.
-fn address(body: &Body, op: Op) -> Option<Value> {
+fn plain_access_address(body: &Body, op: Op) -> Option<Value> {
     match body.kind(op) {
         OpKind::Load(access) if access.is_plain() => Some(body.operand(op, 0)),
         OpKind::Store(access) if access.is_plain() => Some(body.operand(op, 1)),
@@ -89,7 +96,11 @@ fn address(body: &Body, op: Op) -> Option<Value> {
 
 /// Returns the objects accessed in a strand different from the allocating strand, sorted. The remaining objects
 /// are distinguished at the allocation.
-fn shared(body: &Body, alias: &Alias<'_>, touches: &[Touch]) -> Vec<ObjectId> {
+fn objects_shared_by_strands(
+    body: &Body,
+    alias: &Alias<'_>,
+    touches: &[ObjectAccess],
+) -> Vec<ObjectId> {
     let home = |object: ObjectId| -> Option<Region> {
         match alias.points_to.object(object) {
             Object::Stack(op) | Object::Heap(op) => Some(body.enclosing_strand(op)),
@@ -118,7 +129,7 @@ mod tests {
 
     /// Returns, for each access in the region of a test program, the number of scopes and the number of
     /// `noalias` entries.
-    fn stated(before: &str) -> Vec<(usize, usize)> {
+    fn scope_counts(before: &str) -> Vec<(usize, usize)> {
         let text = format!(
             "declare @malloc(i64) -> ptr
              declare @keep(ptr)
@@ -136,7 +147,7 @@ mod tests {
         let f = unit.function("f").expect("it is there");
         let effects = Effects::of(&unit, &CallGraph::of(&unit, &[f]));
         let mut body = unit.functions[f].body.take().expect("it has code");
-        state(&mut unit, f, &mut body, &effects);
+        attach_alias_scopes(&mut unit, f, &mut body, &effects);
         let is_access = |op: &Op| {
             matches!(body.kind(*op), OpKind::Load(_) | OpKind::Store(_))
                 && body.enclosing_strand(*op) != body.root()
@@ -150,25 +161,25 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_the_function_are_apart_from_each_other_and_from_what_was_handed_in() {
+    fn blocks_do_not_alias_arguments() {
         // Three objects: two blocks and the argument's. The iteration's private slot is no shared object, and
         // an atomic access gets no list.
         let apart = (1, 2);
         assert_eq!(
-            stated("%b = call @malloc(%n)"),
+            scope_counts("%b = call @malloc(%n)"),
             [apart, apart, apart, (0, 3), (0, 0)]
         );
     }
 
     #[test]
-    fn what_was_loaded_may_be_what_others_know_of() {
+    fn loaded_pointer_may_alias_escaped() {
         let apart = (1, 1);
         assert_eq!(
-            stated("%b = load %p -> ptr"),
+            scope_counts("%b = load %p -> ptr"),
             [apart, (0, 1), apart, (0, 2), (0, 0)]
         );
         assert_eq!(
-            stated("call @keep(%a) %b = load %p -> ptr"),
+            scope_counts("call @keep(%a) %b = load %p -> ptr"),
             [apart, (0, 0), apart, (0, 2), (0, 0)]
         );
     }

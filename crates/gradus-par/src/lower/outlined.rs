@@ -6,7 +6,7 @@ use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Value};
 
 impl Lowering<'_> {
     /// Adds a function next to the lowered function; `fill` emits the body.
-    pub(crate) fn function(
+    pub(crate) fn outline(
         &mut self,
         suffix: &str,
         result: Option<TypeId>,
@@ -31,7 +31,7 @@ impl Lowering<'_> {
         let ty = self.unit.types.func(result, params.to_vec());
         let mut body = Body::new(params);
         fill(&mut Builder::new(self.unit, &mut body));
-        large_frames::drop_others_lifetimes(self.unit, &mut body);
+        large_frames::drop_foreign_lifetimes(self.unit, &mut body);
         let func = self.unit.define(name, ty, Linkage::Internal, body);
         let function = &mut self.unit.functions[func];
         function.derived_from = Some(origin);

@@ -5,7 +5,7 @@ use crate::Lowering;
 use gradus_ir::{AllocaStorage, Attr, AttrValue, Body, FuncId, OpKind, Value};
 
 /// Pointer attributes that hold for a value throughout the call that received the value.
-const LASTING: [&str; 5] = [
+const LASTING_ATTRIBUTES: [&str; 5] = [
     "nonnull",
     "noundef",
     "dereferenceable",
@@ -15,8 +15,17 @@ const LASTING: [&str; 5] = [
 
 impl Lowering<'_> {
     /// Attaches the attributes of the captured values to the parameters of `func` from index `at`.
-    pub(crate) fn tell(&mut self, body: &Body, func: FuncId, at: usize, captured: &[Value]) {
-        let known: Vec<Vec<Attr>> = captured.iter().map(|v| self.known(body, *v)).collect();
+    pub(crate) fn attach_pointer_facts(
+        &mut self,
+        body: &Body,
+        func: FuncId,
+        at: usize,
+        captured: &[Value],
+    ) {
+        let known: Vec<Vec<Attr>> = captured
+            .iter()
+            .map(|v| self.pointer_attributes(body, *v))
+            .collect();
         if known.iter().all(Vec::is_empty) {
             return;
         }
@@ -26,11 +35,11 @@ impl Lowering<'_> {
         self.unit.functions[func].attrs = self.unit.intern_attrs(attrs);
     }
 
-    fn known(&self, body: &Body, value: Value) -> Vec<Attr> {
+    fn pointer_attributes(&self, body: &Body, value: Value) -> Vec<Attr> {
         if let Some(index) = body.params().iter().position(|param| *param == value) {
             let own = self.unit.attrs(self.unit.functions[self.func].attrs);
             let own = own.params.get(index).into_iter().flatten();
-            let lasting = own.filter(|attr| LASTING.contains(&attr.name.as_str()));
+            let lasting = own.filter(|attr| LASTING_ATTRIBUTES.contains(&attr.name.as_str()));
             return lasting.cloned().collect();
         }
         let size_bytes = body.def_op(value).and_then(|op| match body.kind(op) {
@@ -55,7 +64,7 @@ mod tests {
     use gradus_ir::{AttrValue, FuncId, Symbol, parse};
 
     #[test]
-    fn what_a_pointer_leads_to_is_known_inside_of_the_loop() {
+    fn dereferenceable_reaches_range_fn() {
         let text = "attrs 0 = fn() param(nonnull, dereferenceable = 16, readonly) param()
              func @f(%p: ptr, %q: ptr, %n: i64) #0 {
                %t = alloca f64, 2

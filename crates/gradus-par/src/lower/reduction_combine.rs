@@ -49,7 +49,7 @@ impl Bounded {
         let same = combined.predicate == choice.predicate
             && params == [combined.second, combined.first]
             && body.as_const(choice.first).is_none();
-        (same && is_number(unit, bound)).then_some(Bounded { choice, bound })
+        (same && is_float_not_nan(unit, bound)).then_some(Bounded { choice, bound })
     }
 
     /// Returns the initial value of partial results.
@@ -58,20 +58,20 @@ impl Bounded {
     }
 
     /// Combines an iteration's contribution into `total`, which already includes the bound.
-    pub(crate) fn next(
+    pub(crate) fn accumulate_unbounded(
         &self,
         b: &mut Builder<'_>,
         source: &Body,
         map: &ValueMap,
         total: Value,
     ) -> Value {
-        let value = copied(b, source, map, self.choice.first);
+        let value = copied_value(b, source, map, self.choice.first);
         self.choice.emit(b, value, total)
     }
 }
 
 /// Returns true for a 32- or 64-bit float constant that is not NaN; infinity qualifies.
-fn is_number(unit: &Unit, constant: ConstId) -> bool {
+fn is_float_not_nan(unit: &Unit, constant: ConstId) -> bool {
     let constant = unit.constant(constant);
     let kind = unit.types.float_kind(constant.ty);
     match (&constant.kind, kind.map(|kind| kind.bits())) {
@@ -134,12 +134,12 @@ impl Reduction {
         x: Value,
     ) -> Value {
         match self.op {
-            ReduceOp::Custom => self.own(b, source, map, a, x),
+            ReduceOp::Custom => self.combine_custom(b, source, map, a, x),
             op => combine(b, op, a, x),
         }
     }
 
-    fn own(
+    fn combine_custom(
         &self,
         b: &mut Builder<'_>,
         source: &Body,
@@ -156,7 +156,7 @@ impl Reduction {
         clone_ops(source, region, b, map);
         let end = source.last(region);
         match end.filter(|end| matches!(source.kind(*end), OpKind::Yield)) {
-            Some(end) => copied(b, source, map, source.operand(end, 0)),
+            Some(end) => copied_value(b, source, map, source.operand(end, 0)),
             // The combining region is no-return: nothing reads the value.
             None => a,
         }
@@ -165,7 +165,12 @@ impl Reduction {
 
 /// Returns the copy of `value`, a value of a `source` body other than the builder's. Constants are re-created;
 /// any other value has an entry in `map`.
-pub(crate) fn copied(b: &mut Builder<'_>, source: &Body, map: &ValueMap, value: Value) -> Value {
+pub(crate) fn copied_value(
+    b: &mut Builder<'_>,
+    source: &Body,
+    map: &ValueMap,
+    value: Value,
+) -> Value {
     match (map.get(value), source.as_const(value)) {
         (Some(copy), _) => copy,
         (None, Some(id)) => b.constant(id),
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neutral_value_is_met_once() {
+    fn bounded_min_has_one_comparison() {
         let given = "%c = fcmp olt %x, 1.0e300 %v = select %c, %x, 1.0e300";
         let combined = "%d = fcmp olt %y, %t %m = select %d, %y, %t";
         assert!(is_bounded(given, combined));
@@ -235,7 +240,7 @@ mod tests {
 
     /// The loop has the result of a min/max computed before the loop, not the operands.
     #[test]
-    fn what_is_made_before_the_loop_is_contributed_as_it_is() {
+    fn min_before_loop_is_not_bounded() {
         let text = "func @f(%o: f64, %n: i64) -> f64 {
             %c = fcmp olt %o, 1.0e300 %v = select %c, %o, 1.0e300
             %s = par.for %i < %n reduce(custom 1.0e9) { yield %v } {

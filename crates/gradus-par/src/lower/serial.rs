@@ -2,12 +2,12 @@
 //!
 //! Loops run in order, a team has one rank, tasks run at the spawn.
 
-use crate::cost::model::Costs;
+use crate::cost::model::CallCosts;
 use crate::lower::reduction_combine;
-use crate::lower::reduction_combine::copied;
+use crate::lower::reduction_combine::copied_value;
 use crate::prepare_ad::iteration_private_memory;
-use crate::thread_count::order_dependence::orders;
-use crate::thread_count::queries::asks;
+use crate::thread_count::order_dependence::may_order_iterations;
+use crate::thread_count::queries::queries_max_threads;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 
 /// The maximum constant work, in simple operations, of a loop that loses its independence before
 /// differentiation.
-const TINY_WORK: u64 = 1_000;
+const TINY_WORK_MAX: u64 = 1_000;
 
 /// Replaces all parallel ops of a body by their serial projections.
 ///
@@ -29,14 +29,15 @@ pub(crate) fn project(
     ordered: &HashSet<FuncId>,
     relies: impl Fn(Op) -> bool,
 ) {
-    while let Some(op) = crate::outermost(body) {
+    while let Some(op) = crate::outermost_parallel_op(body) {
         let mut regions = body.op_regions(op).iter();
-        let calls_ordered =
-            |op: Op| body.kind(op).call_info().is_some() && orders(unit, body, op, ordered);
+        let calls_ordered = |op: Op| {
+            body.kind(op).call_info().is_some() && may_order_iterations(unit, body, op, ordered)
+        };
         let hidden = relies(op) || regions.any(|region| body.walk(*region).any(calls_ordered));
         let before = body.ops.len();
         if !hidden && matches!(body.kind(op), OpKind::ParFor { .. }) {
-            iteration_private_memory::to_heap(unit, body, op);
+            iteration_private_memory::slots_to_heap(unit, body, op);
         }
         lower(unit, body, op);
         if hidden {
@@ -51,7 +52,7 @@ pub(crate) fn project(
 
 /// Replaces thread-count queries by one if `is_told`. A team has one rank in the serial projection, and a
 /// program that reads the results of every thread must find one thread.
-pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
+pub(crate) fn fold_thread_count_to_one(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     for func in functions {
@@ -60,7 +61,7 @@ pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op
         };
         let calls = body.walk(body.root());
         let calls: Vec<Op> = calls
-            .filter(|op| asks(unit, &body, *op) && is_told(func, *op))
+            .filter(|op| queries_max_threads(unit, &body, *op) && is_told(func, *op))
             .collect();
         for op in calls {
             let result = body.result(op);
@@ -80,12 +81,12 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     match (b.body.kind(op).clone(), region) {
-        (OpKind::ParFor { .. }, Some(_)) => drop(par_for(&mut b, op)),
+        (OpKind::ParFor { .. }, Some(_)) => drop(par_for_to_nest(&mut b, op)),
         (OpKind::ShareFor { .. }, Some(region)) => {
             let trips = b.body.operand(op, 0);
             let (_, inner) = b.for_(trips, &[]);
             let index = b.body.region_params(inner)[0];
-            take(&mut b, region, inner, &[index]);
+            move_region(&mut b, region, inner, &[index]);
             b.body.erase(op);
         }
         (OpKind::Spmd { dims, .. }, Some(region)) => {
@@ -105,13 +106,13 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
 }
 
 /// Returns true for the query "is the current task final".
-pub(crate) fn is_final_question(unit: &Unit, func: FuncId) -> bool {
+pub(crate) fn is_final_query(unit: &Unit, func: FuncId) -> bool {
     unit.known(func) == Some(ExternalFn::OpenMp(OpenMpFn::InFinal))
 }
 
 /// Returns true if final tasks are observable in the serial projections of the mutually recursive `functions`:
 /// reachable code contains the query, spawns, or is unknown.
-pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
+pub(crate) fn depends_on_final(unit: &Unit, functions: &[FuncId]) -> bool {
     let mut known: HashSet<FuncId> = functions.iter().copied().collect();
     let mut open: Vec<(FuncId, bool)> = functions.iter().map(|func| (*func, true)).collect();
     while let Some((func, projected)) = open.pop() {
@@ -128,7 +129,7 @@ pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
                 continue;
             }
             match unit.callee(body, op) {
-                Some(callee) if is_final_question(unit, callee) => return true,
+                Some(callee) if is_final_query(unit, callee) => return true,
                 Some(callee) if unit.known(callee).is_some() => {}
                 Some(callee) => open.extend(known.insert(callee).then_some((callee, false))),
                 None => return true,
@@ -139,7 +140,7 @@ pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
 }
 
 /// Moves the ops of `from` to the empty region `to`, with `params` as parameters.
-fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
+fn move_region(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
     let old = b.body.region_params(from).to_vec();
     for (param, value) in old.into_iter().zip(params) {
         b.body.replace_uses(param, *value);
@@ -149,7 +150,7 @@ fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
 
 /// Replaces a `par.for` by a loop nest, one loop per index, last index innermost; reductions become carried
 /// values. Returns the loops, outermost first.
-pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
+pub(crate) fn par_for_to_nest(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
         unreachable!("callers lower parallel loops only");
     };
@@ -158,7 +159,7 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let reductions = reduction_combine::reductions(b.unit, b.body, op);
     let mut totals = operands[dims..].to_vec();
     let inside = b.body.op_regions(op)[0];
-    let apart = is_independent(b.body, inside) && !passes_on(b.body, inside);
+    let apart = is_independent(b.body, inside) && !may_pass_values_on(b.body, inside);
     let flags = match apart && !is_tiny(b.unit, b.body, op) {
         true => b.body.ops[op].flags.with(Flags::INDEPENDENT),
         false => Flags::NONE,
@@ -179,7 +180,7 @@ pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     };
     let region = b.body.op_regions(op)[0];
     let inner = b.region();
-    take(b, region, inner, &indices);
+    move_region(b, region, inner, &indices);
     let mut ends = Vec::new();
     if let Some(end) = b
         .body
@@ -229,16 +230,16 @@ fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
     };
     let extents = body.operands(op).take(dims as usize).map(number);
     let runs = extents.reduce(|a, b| a?.checked_mul(b?)).flatten();
-    let work = Costs::default().region(unit, body, region);
+    let work = CallCosts::default().region(unit, body, region);
     let steady = work.terms.is_empty() && body.walk(region).all(counted);
     let all = runs.and_then(|runs| runs.checked_mul(work.fixed));
-    steady && all.is_some_and(|all| all <= TINY_WORK)
+    steady && all.is_some_and(|all| all <= TINY_WORK_MAX)
 }
 
 /// Returns true if an iteration may wait for a result of another iteration, e.g. the last block of a kernel
 /// that counts finished blocks and reads all results. The iterations have an order, which the reverse must
 /// follow.
-fn passes_on(body: &Body, region: Region) -> bool {
+fn may_pass_values_on(body: &Body, region: Region) -> bool {
     body.walk(region).any(|op| may_wait(body, op))
 }
 
@@ -275,7 +276,7 @@ fn combined(
 }
 
 /// Converts an unsigned count to 64 bits.
-pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
+pub(crate) fn to_i64(b: &mut Builder<'_>, count: Value) -> Value {
     let long = b.unit.types.int(64);
     match b.unit.types.int_bits(b.body.ty(count)) {
         Some(bits) if bits > 64 => b.cast(CastOp::Trunc, count, long),
@@ -284,7 +285,7 @@ pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
 }
 
 /// Converts a 64-bit index to the type `like`.
-pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
+pub(crate) fn to_index_type(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
     match b.unit.types.int_bits(like) {
         Some(bits) if bits > 64 => b.cast(CastOp::ZExt, index, like),
         _ => b.cast(CastOp::Trunc, index, like),
@@ -292,7 +293,7 @@ pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId)
 }
 
 /// Returns the copies of the values yielded by a region of another body.
-pub(crate) fn yielded(
+pub(crate) fn copied_yields(
     b: &mut Builder<'_>,
     source: &Body,
     map: &ValueMap,
@@ -305,7 +306,7 @@ pub(crate) fn yielded(
     Some(
         values
             .into_iter()
-            .map(|v| copied(b, source, map, v))
+            .map(|v| copied_value(b, source, map, v))
             .collect(),
     )
 }

@@ -6,8 +6,8 @@
 //! fallback range function has the plain accesses and serial inner loops, and is called directly.
 
 use crate::Lowering;
-use crate::lower::fork_clones::is_forked;
-use crate::lower::loops::Plan;
+use crate::lower::fork_clones::is_in_strand;
+use crate::lower::loops::LoopPlan;
 use crate::lower::serial;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
 
@@ -16,22 +16,22 @@ impl Lowering<'_> {
     ///
     /// Returns `None` if the function would equal the normal range function, or if threads may run concurrently
     /// with the loop or inside of the loop anyway.
-    pub(crate) fn alone_function(&mut self, body: &Body, plan: &Plan) -> Option<FuncId> {
+    pub(crate) fn serial_range_function(&mut self, body: &Body, plan: &LoopPlan) -> Option<FuncId> {
         let outermost = !self.unit.functions[self.func].name.contains(".gr_");
         let mut inside = body.walk(plan.region);
         let simple = inside.all(|op| {
             matches!(body.kind(op), OpKind::ParFor { .. }) || !body.kind(op).is_parallel()
         });
         let mut inside = body.walk(plan.region);
-        if !outermost || !simple || !inside.any(|op| is_between(body, op)) {
+        if !outermost || !simple || !inside.any(|op| is_atomic_between_iterations(body, op)) {
             return None;
         }
         let func = self.range_function("alone", body, plan);
         if let Some(mut body) = self.unit.functions[func].body.take() {
-            while let Some(op) = crate::outermost(&body) {
+            while let Some(op) = crate::outermost_parallel_op(&body) {
                 serial::lower(self.unit, &mut body, op);
             }
-            make_plain(self.unit, &mut body);
+            make_between_atomics_plain(self.unit, &mut body);
             self.unit.functions[func].body = Some(body);
         }
         Some(func)
@@ -39,7 +39,7 @@ impl Lowering<'_> {
 }
 
 /// Returns true for an atomic op that conflicts with iterations only and becomes plain in serial execution.
-pub(crate) fn is_between(body: &Body, op: Op) -> bool {
+pub(crate) fn is_atomic_between_iterations(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::Xchg, _)
@@ -48,19 +48,19 @@ pub(crate) fn is_between(body: &Body, op: Op) -> bool {
 
 /// Makes atomics between iterations plain if no enclosing loop is concurrent any more. Iterations with plain
 /// updates are not independent.
-pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn make_between_atomics_plain(unit: &mut Unit, body: &mut Body) {
     let between: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| is_between(body, *op) && !is_forked(body, *op))
+        .filter(|op| is_atomic_between_iterations(body, *op) && !is_in_strand(body, *op))
         .collect();
     for op in between {
-        make_serial_around(body, op);
+        clear_independent_around(body, op);
         gradus_edit::atomic_to_plain(&mut Builder::new(unit, body), op);
     }
 }
 
 /// Removes `INDEPENDENT` from all loops that enclose `op`.
-pub(crate) fn make_serial_around(body: &mut Body, op: Op) {
+pub(crate) fn clear_independent_around(body: &mut Body, op: Op) {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
     for around in loops {

@@ -8,8 +8,8 @@
 
 use crate::Lowering;
 use crate::lower::abi::Entry;
-use crate::lower::loops::{bundle, unbundle};
-use crate::lower::reduction_combine::copied;
+use crate::lower::loops::{pack_results, unpack_results};
+use crate::lower::reduction_combine::copied_value;
 use crate::lower::{exceptions, orphaned_tasks};
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
@@ -22,9 +22,9 @@ const TASK_ALIGN_BYTES: u64 = 16;
 
 impl Lowering<'_> {
     /// Lowers a scope, its spawns and its syncs; nested scopes remain.
-    pub(crate) fn scope(&mut self, body: &mut Body, op: Op) {
+    pub(crate) fn lower_scope(&mut self, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
-        let (spawns, syncs) = members(body, region);
+        let (spawns, syncs) = spawns_and_syncs(body, region);
         if spawns.is_empty() {
             for sync in syncs {
                 body.erase(sync);
@@ -32,48 +32,54 @@ impl Lowering<'_> {
             return inline_region(&mut Builder::new(self.unit, body), op, region, &[]);
         }
         let throws = self.may_throw(body, region);
-        let unwaited = ends_with_tasks(body, region, &spawns);
+        let unwaited = has_pending_tasks_at_end(body, region, &spawns);
         let calls = self.costs.region(self.unit, body, region).calls;
         let is_orphan = |spawn: &Op| body.ops[*spawn].flags.has(Flags::ORPHANED_TASK);
         let (orphan, all) = (spawns.iter().any(is_orphan), spawns.iter().all(is_orphan));
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
-        let mut group = Group::new(b, op, throws);
+        let mut group = TaskGroup::new(b, op, throws);
         group.in_region = orphan.then(|| orphaned_tasks::is_in_region(b));
         let entered = calls.then(|| match group.in_region.filter(|_| all) {
-            Some(inside) => asked_if(b, inside, Entry::Enter),
-            None => enter(b),
+            Some(inside) => query_if(b, inside, Entry::Enter),
+            None => emit_enter(b),
         });
         for &spawn in &spawns {
-            self.enclose(body, spawn);
-            begin_final(&mut Builder::new(self.unit, body), spawn);
+            self.add_inner_scope(body, spawn);
+            mark_final_task(&mut Builder::new(self.unit, body), spawn);
         }
         for sync in syncs {
             let b = &mut Builder::new(self.unit, body);
             b.set_insertion_before(sync);
-            wait(b, group);
+            emit_sync(b, group);
             b.body.erase(sync);
         }
         for spawn in spawns {
-            self.spawn(body, spawn, group);
+            self.lower_spawn(body, spawn, group);
         }
         let b = &mut Builder::new(self.unit, body);
         if let Some(end) = b.body.last(region).filter(|_| unwaited) {
             b.set_insertion_before(end);
-            wait(b, group);
+            emit_sync(b, group);
         }
         if throws {
-            return self.guarded_scope(body, op, group, entered);
+            return self.outline_throwing_scope(body, op, group, entered);
         }
         if let Some((end, entered)) = b.body.last(region).zip(entered) {
             b.set_insertion_before(end);
-            leave(b, entered);
+            emit_leave(b, entered);
         }
         inline_region(b, op, region, &[]);
     }
 
     /// Outlines the region of a scope, so that any exception leaving the scope waits for the tasks at one call.
-    fn guarded_scope(&mut self, body: &mut Body, op: Op, group: Group, entered: Option<Value>) {
+    fn outline_throwing_scope(
+        &mut self,
+        body: &mut Body,
+        op: Op,
+        group: TaskGroup,
+        entered: Option<Value>,
+    ) {
         let region = body.op_regions(op)[0];
         let outside = captured_values(body, region);
         let params = Self::types(body, &outside);
@@ -84,36 +90,36 @@ impl Lowering<'_> {
             [one] => Some(one),
             _ => Some(self.unit.types.tuple(types)),
         };
-        let scope = self.function("scope", result, &params, |b| {
+        let scope = self.outline("scope", result, &params, |b| {
             let mut map = ValueMap::zip(&outside, b.body.params());
-            code_of(body, region, b, &mut map);
+            emit_region(body, region, b, &mut map);
         });
-        self.made_throws(scope);
+        self.outlined_may_throw(scope);
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
         b.set_insertion_before(op);
-        let call = exceptions::guarded(b, scope, &outside, |b| {
+        let call = exceptions::call_with_cleanup(b, scope, &outside, |b| {
             let abandon = Entry::Abandon.declare(b.unit);
             b.call(abandon, &[group.at]);
             if let Some(entered) = entered {
-                leave(b, entered);
+                emit_leave(b, entered);
             }
         });
         let given = b.body.results(call).first().copied();
-        let given = unbundle(b, given, results.len());
+        let given = unpack_results(b, given, results.len());
         for (result, value) in results.into_iter().zip(given) {
             b.body.replace_uses(result, value);
         }
         if let Some(entered) = entered {
-            leave(b, entered);
+            emit_leave(b, entered);
         }
         b.body.erase(op);
     }
 
     /// Adds a scope to a task that spawns or syncs: the task waits for its child tasks, never for itself.
-    fn enclose(&mut self, body: &mut Body, spawn: Op) {
+    fn add_inner_scope(&mut self, body: &mut Body, spawn: Op) {
         let region = body.op_regions(spawn)[0];
-        let (spawns, syncs) = members(body, region);
+        let (spawns, syncs) = spawns_and_syncs(body, region);
         if spawns.is_empty() && syncs.is_empty() {
             return;
         }
@@ -126,7 +132,7 @@ impl Lowering<'_> {
         b.yield_(&[]);
     }
 
-    fn spawn(&mut self, body: &mut Body, op: Op, group: Group) {
+    fn lower_spawn(&mut self, body: &mut Body, op: Op, group: TaskGroup) {
         let OpKind::Spawn {
             has_condition: when,
             ..
@@ -156,7 +162,7 @@ impl Lowering<'_> {
             .in_region
             .filter(|_| b.body.ops[op].flags.has(Flags::ORPHANED_TASK));
         let mut wanted = match in_region {
-            Some(inside) => asked_if(b, inside, Entry::Hungry),
+            Some(inside) => query_if(b, inside, Entry::Hungry),
             None => {
                 let hungry = Entry::Hungry.declare(b.unit);
                 let call = b.call(hungry, &[]);
@@ -189,24 +195,24 @@ impl Lowering<'_> {
         block: TypeId,
     ) -> FuncId {
         let ptr = self.unit.types.ptr();
-        self.function("task", None, &[ptr], |b| {
+        self.outline("task", None, &[ptr], |b| {
             let given = b.body.params()[0];
             let values = load_fields(b, block, given);
             let mut map = ValueMap::zip(outside, &values);
-            code_of(source, region, b, &mut map);
+            emit_region(source, region, b, &mut map);
         })
     }
 
     /// Emits a task that stores an exception of `tried` in the group, which is last in the context.
     fn catching_task(&mut self, tried: FuncId, block: TypeId) -> FuncId {
-        self.made_throws(tried);
+        self.outlined_may_throw(tried);
         let ptr = self.unit.types.ptr();
-        self.function("caught", None, &[ptr], |b| {
+        self.outline("caught", None, &[ptr], |b| {
             let given = b.body.params()[0];
             let group = *load_fields(b, block, given)
                 .last()
                 .expect("it was packed last");
-            exceptions::caught(b, tried, &[given], group, |_, _| {});
+            exceptions::call_with_catch_all(b, tried, &[given], group, |_, _| {});
             b.return_(None);
         })
     }
@@ -214,7 +220,7 @@ impl Lowering<'_> {
 
 /// The task group of a scope.
 #[derive(Clone, Copy)]
-struct Group {
+struct TaskGroup {
     at: Value,
     /// True if the group may hold an exception.
     throws: bool,
@@ -223,18 +229,18 @@ struct Group {
     in_region: Option<Value>,
 }
 
-impl Group {
+impl TaskGroup {
     /// Emits an empty group before `op`; the builder stays before `op`.
-    fn new(b: &mut Builder<'_>, op: Op, throws: bool) -> Group {
+    fn new(b: &mut Builder<'_>, op: Op, throws: bool) -> TaskGroup {
         let ty = match throws {
-            true => exceptions::keeping_group(b.unit),
+            true => exceptions::exception_group_type(b.unit),
             false => b.unit.types.int(64),
         };
         let at = entry_alloca(b, ty);
         b.set_insertion_before(op);
         let nothing = b.zero(ty);
         b.store(nothing, at);
-        Group {
+        TaskGroup {
             at,
             throws,
             in_region: None,
@@ -243,7 +249,7 @@ impl Group {
 }
 
 /// Emits the code of a region as a function body that returns the yielded values.
-fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMap) {
+fn emit_region(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMap) {
     clone_ops(source, region, b, map);
     match source.last(region).map(|end| source.kind(end)) {
         Some(OpKind::Unreachable) => {
@@ -252,8 +258,8 @@ fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMa
         _ => {
             let end = source.last(region);
             let yielded = end.into_iter().flat_map(|end| source.operands(end));
-            let yielded: Vec<Value> = yielded.map(|v| copied(b, source, map, v)).collect();
-            let value = bundle(b, &yielded);
+            let yielded: Vec<Value> = yielded.map(|v| copied_value(b, source, map, v)).collect();
+            let value = pack_results(b, &yielded);
             b.return_(value);
         }
     }
@@ -261,14 +267,14 @@ fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMa
 
 /// Emits the entry into runtime-managed code: thread-number queries return the worker's number from here on,
 /// because several workers may query at once. Returns the operand of [`leave`].
-pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
+pub(crate) fn emit_enter(b: &mut Builder<'_>) -> Value {
     let enter = Entry::Enter.declare(b.unit);
     let call = b.call(enter, &[]);
     b.body.result(call)
 }
 
 /// Emits `condition && entry()`.
-fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
+fn query_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
     let truth = b.body.ty(condition);
     let (choice, asked, otherwise) = b.if_(condition, &[truth]);
     let place = b.set_insertion_end(asked);
@@ -284,13 +290,13 @@ fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
 }
 
 /// Emits the exit that corresponds to [`enter`].
-pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
+pub(crate) fn emit_leave(b: &mut Builder<'_>, entered: Value) {
     let leave = Entry::Leave.declare(b.unit);
     b.call(leave, &[entered]);
 }
 
 /// Emits the begin and end of a final task: child tasks, also in callees, run undeferred.
-pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
+pub(crate) fn mark_final_task(b: &mut Builder<'_>, spawn: Op) {
     let OpKind::Spawn {
         has_final: true, ..
     } = *b.body.kind(spawn)
@@ -313,7 +319,7 @@ pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
     b.call(end, &[before]);
 }
 
-fn wait(b: &mut Builder<'_>, group: Group) {
+fn emit_sync(b: &mut Builder<'_>, group: TaskGroup) {
     let sync = Entry::Sync.declare(b.unit);
     b.call(sync, &[group.at]);
     if group.throws {
@@ -323,7 +329,7 @@ fn wait(b: &mut Builder<'_>, group: Group) {
 
 /// Returns true if tasks of `spawns` may be running at the end of `region`: no sync on all paths follows the
 /// last spawn.
-fn ends_with_tasks(body: &Body, region: Region, spawns: &[Op]) -> bool {
+fn has_pending_tasks_at_end(body: &Body, region: Region, spawns: &[Op]) -> bool {
     let mut at = body.last(region);
     while let Some(op) = at {
         let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
@@ -339,7 +345,7 @@ fn ends_with_tasks(body: &Body, region: Region, spawns: &[Op]) -> bool {
 }
 
 /// Returns the spawns and syncs of the scope of `region`, without nested tasks and scopes.
-fn members(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
+fn spawns_and_syncs(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
     let (mut spawns, mut syncs) = (Vec::new(), Vec::new());
     let mut open = vec![body.first(region)];
     while let Some(next) = open.pop() {
@@ -384,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_waits_at_its_end_only_for_tasks_that_nothing_waited_for() {
+    fn scope_end_syncs_pending_tasks_only() {
         let task = "spawn { store 1, %p yield }";
         assert_eq!(waits(task), 1);
         assert_eq!(waits(&format!("{task} sync")), 1);

@@ -8,9 +8,9 @@
 use crate::Lowering;
 use crate::lower::abi;
 use crate::lower::abi::Entry;
-use crate::lower::reduction_combine::copied;
+use crate::lower::reduction_combine::copied_value;
 use crate::lower::serial;
-use crate::lower::serial::{narrow, wide};
+use crate::lower::serial::{to_i64, to_index_type};
 use gradus_edit::{
     ValueMap, block_type, captured_values, clone_ops, entry_alloca, inline_region, load_fields,
     store_fields,
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 /// The rank state of the code to emit.
 #[derive(Clone, Copy)]
-struct Rank {
+struct RankState {
     member: Value,
     rank: Value,
     size: Value,
@@ -33,14 +33,14 @@ struct Rank {
 
 impl Lowering<'_> {
     /// Lowers an `spmd`.
-    pub(crate) fn team(&mut self, body: &mut Body, op: Op) {
+    pub(crate) fn lower_team(&mut self, body: &mut Body, op: Op) {
         let OpKind::Spmd { kind, dims } = *body.kind(op) else {
             unreachable!("only `spmd` ops are lowered to teams");
         };
         if kind != SpmdKind::Team || dims != 1 {
             return self.ranks_as_loops(body, op);
         }
-        let copies = self.places_of_copies(body, op);
+        let copies = self.copyprivate_slots(body, op);
         let region = body.op_regions(op)[0];
         let mut outside = captured_values(body, region);
         outside.extend(copies.values());
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         let context = entry_alloca(b, block);
         store_fields(b, block, context, &outside);
         let wanted = b.body.operand(op, 0);
-        let wanted = wide(b, wanted);
+        let wanted = to_i64(b, wanted);
         let int = b.unit.types.int(32);
         let wanted = b.cast(CastOp::Trunc, wanted, int);
         let (entry, run) = (b.func(entry), Entry::Team.declare(b.unit));
@@ -66,7 +66,7 @@ impl Lowering<'_> {
     }
 
     /// Allocates a slot per copyprivate `single` region, which passes the yielded values to all ranks.
-    fn places_of_copies(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
+    fn copyprivate_slots(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
         let region = body.op_regions(op)[0];
         let copies = |op: &Op| matches!(body.kind(*op), OpKind::Single { copy: true, .. });
         let singles: Vec<Op> = body.walk(region).filter(copies).collect();
@@ -96,14 +96,14 @@ impl Lowering<'_> {
             .filter(is_copy)
             .map(|op| copies[&op])
             .collect();
-        self.function("team", None, &[ptr, int, int, ptr], |b| {
+        self.outline("team", None, &[ptr, int, int, ptr], |b| {
             let given = b.body.params().to_vec();
             let values = load_fields(b, block, given[3]);
             let mut map = ValueMap::zip(outside, &values);
             let params = source.region_params(region).to_vec();
             for (param, value) in params.into_iter().zip([given[1], given[2]]) {
-                let wide = serial::wide(b, value);
-                let value = narrow(b, wide, source.ty(param));
+                let wide = serial::to_i64(b, value);
+                let value = to_index_type(b, wide, source.ty(param));
                 map.set(param, value);
             }
             clone_ops(source, region, b, &mut map);
@@ -115,8 +115,11 @@ impl Lowering<'_> {
             } else {
                 b.return_(None);
             }
-            let places: Vec<Value> = places.iter().map(|p| copied(b, source, &map, *p)).collect();
-            share(b, &given, &places);
+            let places: Vec<Value> = places
+                .iter()
+                .map(|p| copied_value(b, source, &map, *p))
+                .collect();
+            lower_worksharing(b, &given, &places);
         })
     }
 
@@ -134,7 +137,7 @@ fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
     b.set_insertion_before(op);
-    let lock = abi::lock(b, &name);
+    let lock = abi::lock_address(b, &name);
     let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
     b.call(take, &[lock]);
     let after = b.body.next(op);
@@ -147,17 +150,17 @@ fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
 
 /// Lowers worksharing and barriers in the body of a team function with parameters `given`. `places` are the
 /// slots of copyprivate singles, in order.
-fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
+fn lower_worksharing(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     let long = b.unit.types.int(64);
     let end = entry_alloca(b, long);
     let first = b.body.first(b.body.root());
     let after_slots = b.body.ops_in(b.body.root()).nth(1).or(first);
     let at_start = after_slots.map(|at| b.set_insertion_before(at));
-    let (rank, size) = (wide(b, given[1]), wide(b, given[2]));
+    let (rank, size) = (to_i64(b, given[1]), to_i64(b, given[2]));
     if let Some(back) = at_start {
         b.restore_insertion_point(back);
     }
-    let state = Rank {
+    let state = RankState {
         member: given[0],
         rank,
         size,
@@ -215,16 +218,16 @@ fn shared_ops(body: &Body) -> Vec<Op> {
     found
 }
 
-fn barrier(b: &mut Builder<'_>, state: Rank) {
+fn barrier(b: &mut Builder<'_>, state: RankState) {
     let entry = Entry::Barrier.declare(b.unit);
     b.call(entry, &[state.member]);
 }
 
 /// Emits `if (rank is selected) { region }`, with the operands as results on the remaining ranks.
-fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
-    let choice = chosen_rank(b, state, op);
+fn single(b: &mut Builder<'_>, state: RankState, op: Op, nowait: bool) {
+    let choice = select_single_rank(b, state, op);
     let others: Vec<Value> = b.body.operands(op).collect();
-    fill_choice(b, choice, op, &others);
+    fill_arms(b, choice, op, &others);
     let chosen = b.body.results(choice).to_vec();
     replace_results(b, op, &chosen);
     if !nowait {
@@ -234,10 +237,10 @@ fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
 }
 
 /// Like [`single`]; yielded values reach all ranks through memory.
-fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
+fn single_for_all(b: &mut Builder<'_>, state: RankState, op: Op, place: Value) {
     let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
     let block = b.unit.types.tuple(types.clone());
-    let choice = chosen_rank(b, state, op);
+    let choice = select_single_rank(b, state, op);
     let mut nothing = Vec::new();
     for ty in types {
         nothing.push(b.poison(ty));
@@ -253,7 +256,7 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
         store_fields(b, block, place, &given);
         b.restore_insertion_point(back);
     }
-    fill_choice(b, choice, op, &nothing);
+    fill_arms(b, choice, op, &nothing);
     barrier(b, state);
     let values = load_fields(b, block, place);
     // No rank writes the slot again before all ranks have read the slot.
@@ -262,7 +265,7 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
     b.body.erase(op);
 }
 
-fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
+fn select_single_rank(b: &mut Builder<'_>, state: RankState, op: Op) -> Op {
     let entry = Entry::Single.declare(b.unit);
     let call = b.call(entry, &[state.member]);
     let mine = b.body.result(call);
@@ -271,7 +274,7 @@ fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
 }
 
 /// Moves the region of `op` into the first arm of `choice`; the second arm yields `others`.
-fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
+fn fill_arms(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
     let regions = b.body.op_regions(choice).to_vec();
     let own = b.body.op_regions(op)[0];
     b.body.move_ops(own, regions[0]);
@@ -287,11 +290,11 @@ fn replace_results(b: &mut Builder<'_>, op: Op, values: &[Value]) {
     }
 }
 
-fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
+fn shared_loop(b: &mut Builder<'_>, state: RankState, op: Op, schedule: Schedule) {
     let operands: Vec<Value> = b.body.operands(op).collect();
-    let trips = wide(b, operands[0]);
+    let trips = to_i64(b, operands[0]);
     let chunk = operands.get(1).copied();
-    let chunk = chunk.map(|chunk| wide(b, chunk));
+    let chunk = chunk.map(|chunk| to_i64(b, chunk));
     match (schedule, chunk) {
         (Schedule::Static, None) => {
             // A runtime call instead of inline arithmetic: scalar evolution would expand the quotient and the
@@ -300,28 +303,30 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
             let part = Entry::Part.declare(b.unit);
             let call = b.call(part, &[state.rank, state.size, trips, state.end]);
             let start = b.body.result(call);
-            run_part_to(b, op, start, state.end);
+            emit_range_to(b, op, start, state.end);
         }
-        (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
+        (Schedule::Static, Some(chunk)) => {
+            round_robin_chunks(b, (state.rank, state.size), op, trips, chunk)
+        }
         (Schedule::Dynamic | Schedule::Guided, chunk) => {
             // Without a stated chunk the schedule is unspecified, too: the runtime knows the current setting.
             let (none, one) = (b.i64(0), b.i64(1));
             let chunk = chunk.map_or(none, |chunk| at_least(b, chunk, one));
-            fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
+            dynamic_chunks(b, state, op, trips, chunk, schedule == Schedule::Guided);
         }
     }
 }
 
 /// Emits iterations from `start` to the end stored in slot `end`, exclusive.
-fn run_part_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
+fn emit_range_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
     let long = b.unit.types.int(64);
     let end = b.load(long, end);
     let length = b.binary(BinaryOp::Sub, end, start);
-    run_part(b, op, start, length);
+    emit_range(b, op, start, length);
 }
 
 /// Emits a loop of `length` iterations from `start` with the worksharing loop's region.
-fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
+fn emit_range(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     let region = b.body.op_regions(op)[0];
     let (_, inner) = b.for_(length, &[]);
     let own = b.body.region_params(inner)[0];
@@ -330,14 +335,14 @@ fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     b.set_flags(index, Flags::NUW.with(Flags::NSW));
     let param = b.body.region_params(region)[0];
     let ty = b.body.ty(param);
-    let index = narrow(b, index, ty);
+    let index = to_index_type(b, index, ty);
     b.body.replace_uses(param, index);
     b.body.move_ops(region, inner);
     b.restore_insertion_point(back);
 }
 
 /// Emits round-robin chunks of the rank.
-pub(crate) fn dealt(
+pub(crate) fn round_robin_chunks(
     b: &mut Builder<'_>,
     (rank, size): (Value, Value),
     op: Op,
@@ -363,7 +368,7 @@ pub(crate) fn dealt(
     let left = b.binary(BinaryOp::Sub, trips, start);
     let all = b.icmp(IntPredicate::Ult, chunk, left);
     let length = b.select(all, chunk, left);
-    run_part(b, op, start, length);
+    emit_range(b, op, start, length);
     b.yield_(&[]);
     b.restore_insertion_point(back);
 }
@@ -374,7 +379,14 @@ fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
 }
 
 /// Emits a loop over chunks fetched from the team.
-fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value, guided: bool) {
+fn dynamic_chunks(
+    b: &mut Builder<'_>,
+    state: RankState,
+    op: Op,
+    trips: Value,
+    chunk: Value,
+    guided: bool,
+) {
     let (begin, next) = (
         Entry::LoopBegin.declare(b.unit),
         Entry::LoopNext.declare(b.unit),
@@ -386,7 +398,7 @@ fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value,
     let args = [state.member, trips, chunk, guided, state.end];
     let call = b.call(next, &args);
     let start = b.body.result(call);
-    run_part_to(b, op, start, state.end);
+    emit_range_to(b, op, start, state.end);
     let again = b.icmp(IntPredicate::Ult, start, trips);
     b.repeat(again, &[], &[]);
     b.restore_insertion_point(back);

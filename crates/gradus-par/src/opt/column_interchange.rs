@@ -18,9 +18,9 @@
 //!
 //! Place: while a loop becomes its range function, hence the trip count remains the number of columns.
 
-use crate::lower::loops::Copy;
-use crate::lower::reduction_combine::copied;
-use crate::lower::serial::{narrow, yielded};
+use crate::lower::loops::RangeCopy;
+use crate::lower::reduction_combine::copied_value;
+use crate::lower::serial::{copied_yields, to_index_type};
 use gradus_analysis::{Affine, Alias, AliasOptions, Effects, affine};
 use gradus_edit::{clone_op, clone_ops, entry_alloca, is_pure};
 use gradus_ir::{
@@ -28,29 +28,29 @@ use gradus_ir::{
 };
 
 /// Columns per strip: a few vectors, with the expanded scalars in the L1 cache.
-const WIDTH: i64 = 64;
+const STRIP_COLUMNS: i64 = 64;
 /// The minimum number of columns; fewer are not profitable.
-const LEAST: i64 = 16;
+const COLUMNS_MIN: i64 = 16;
 /// Rows at a smaller distance share cache lines.
 const FAR_BYTES: u64 = 64;
 /// A column known to be shorter stays unchanged.
-const SHORT: i64 = 8;
+const ROWS_MIN: i64 = 8;
 /// The maximum number of ops in the inner loop; more ops have their operands in memory anyway.
-const OPS: usize = 100;
+const OPS_MAX: usize = 100;
 
 /// A parallel loop over columns.
-pub(crate) struct Columns {
+pub(crate) struct ColumnLoop {
     /// The loop down a column.
     down: Op,
     /// The ops before `down`, each with a flag for recomputation at every use.
-    before: Vec<(Op, bool)>,
+    ops_before: Vec<(Op, bool)>,
     /// The ops after `down`.
-    after: Vec<Op>,
+    ops_after: Vec<Op>,
     /// The stored values of the ops before `down`.
-    kept: Vec<Value>,
+    stored_values: Vec<Value>,
 }
 
-impl Columns {
+impl ColumnLoop {
     /// Returns the loop's columns if interchange is legal and profitable.
     pub(crate) fn of(
         unit: &Unit,
@@ -58,13 +58,13 @@ impl Columns {
         body: &Body,
         op: Op,
         effects: &Effects,
-    ) -> Option<Columns> {
-        let columns = Columns::by_form(unit, body, op)?;
+    ) -> Option<ColumnLoop> {
+        let columns = ColumnLoop::by_form(unit, body, op)?;
         let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
-        columns.is_worth_it(&alias, op).then_some(columns)
+        columns.is_profitable(&alias, op).then_some(columns)
     }
 
-    fn by_form(unit: &Unit, body: &Body, op: Op) -> Option<Columns> {
+    fn by_form(unit: &Unit, body: &Body, op: Op) -> Option<ColumnLoop> {
         let OpKind::ParFor {
             dims: 1,
             reductions,
@@ -80,7 +80,7 @@ impl Columns {
                 (OpKind::Yield, _) => {}
                 (OpKind::For { .. }, None) => down = Some(inner),
                 _ if !is_plain(unit, body, inner) => return None,
-                (_, None) => before.push((inner, is_cheap(unit, body, inner))),
+                (_, None) => before.push((inner, is_recomputed(unit, body, inner))),
                 (_, Some(_)) => after.push(inner),
             }
         }
@@ -91,19 +91,19 @@ impl Columns {
         let outside = body
             .region_of(trips)
             .is_none_or(|at| !body.is_inside(at, region));
-        let short = body.as_int(unit, trips).is_some_and(|n| n < SHORT);
-        let kept = kept(body, &before, down);
-        let columns = Columns {
+        let short = body.as_int(unit, trips).is_some_and(|n| n < ROWS_MIN);
+        let kept = values_to_store(body, &before, down);
+        let columns = ColumnLoop {
             down,
-            before,
-            after,
-            kept,
+            ops_before: before,
+            ops_after: after,
+            stored_values: kept,
         };
         let fits = reductions.is_empty()
             && !body.ops[op].flags.has(Flags::ALLOWS_EQUAL_WRITES)
             && outside
             && !short
-            && body.ops_in(inner).count() <= OPS
+            && body.ops_in(inner).count() <= OPS_MAX
             && body.ops_in(inner).all(straight)
             && columns
                 .stored(body)
@@ -113,12 +113,15 @@ impl Columns {
 
     /// Returns the values each column stores between the loops: the carried values of `down` and `kept`.
     fn stored<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = Value> + 'a {
-        body.results(self.down).iter().chain(&self.kept).copied()
+        body.results(self.down)
+            .iter()
+            .chain(&self.stored_values)
+            .copied()
     }
 
     /// Returns true if every access has a column stride of zero or one element, and one access a large row
     /// stride.
-    fn is_worth_it(&self, alias: &Alias, op: Op) -> bool {
+    fn is_profitable(&self, alias: &Alias, op: Op) -> bool {
         let (unit, body) = (alias.unit, alias.body);
         let inner = body.op_regions(self.down)[0];
         let mut far = false;
@@ -135,7 +138,7 @@ impl Columns {
             match form.constant_step(op).map(i64::unsigned_abs) {
                 // A store of all columns to one location is a race; the loop stays unchanged.
                 Some(0) if matches!(body.kind(access), OpKind::Load(_)) => {}
-                Some(step) if step == size => far |= goes_far(&form, self.down),
+                Some(step) if step == size => far |= has_large_stride(&form, self.down),
                 _ => return false,
             }
         }
@@ -144,7 +147,7 @@ impl Columns {
 }
 
 /// Returns true if the address has a large stride in the loop `lp`.
-fn goes_far(form: &Affine, lp: Op) -> bool {
+fn has_large_stride(form: &Affine, lp: Op) -> bool {
     let mut terms = form.terms_of(lp);
     terms.any(|term| !term.factors.is_empty() || term.coefficient.unsigned_abs() >= FAR_BYTES)
 }
@@ -159,7 +162,7 @@ fn is_plain(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if `op` is recomputed rather than stored: addresses and indices.
-fn is_cheap(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_recomputed(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_index = |value: &Value| {
         let ty = unit.types.get(body.ty(*value));
         matches!(ty, Type::Int(_) | Type::Ptr(_))
@@ -171,7 +174,7 @@ fn is_cheap(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns the results of non-recomputed ops in `before` with uses outside of those ops and of `down`'s
 /// operands.
-fn kept(body: &Body, before: &[(Op, bool)], down: Op) -> Vec<Value> {
+fn values_to_store(body: &Body, before: &[(Op, bool)], down: Op) -> Vec<Value> {
     let once = before.iter().filter(|(_, again)| !again);
     let values = once.flat_map(|(op, _)| body.results(*op));
     let early = |op: Op| before.iter().any(|(other, again)| *other == op && !again);
@@ -192,15 +195,15 @@ fn is_storable(unit: &Unit, ty: TypeId) -> bool {
     }
 }
 
-impl Copy<'_> {
+impl RangeCopy<'_> {
     /// Emits the range of a column loop: strips if the range has enough columns, else one column at a time.
-    pub(crate) fn columns(&mut self, b: &mut Builder<'_>, columns: &Columns, range: [Value; 2]) {
+    pub(crate) fn columns(&mut self, b: &mut Builder<'_>, columns: &ColumnLoop, range: [Value; 2]) {
         let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
-        let least = b.i64(LEAST);
+        let least = b.i64(COLUMNS_MIN);
         let enough = b.icmp(IntPredicate::Uge, trips, least);
         let (_, yes, no) = b.if_(enough, &[]);
         let place = b.set_insertion_end(no);
-        self.row(b, range, &[], &[]);
+        self.emit_row(b, range, &[], &[]);
         b.yield_(&[]);
         b.set_insertion_end(yes);
         self.strips(b, columns, range[0], trips);
@@ -208,10 +211,10 @@ impl Copy<'_> {
         b.restore_insertion_point(place);
     }
 
-    fn strips(&mut self, b: &mut Builder<'_>, columns: &Columns, first: Value, trips: Value) {
+    fn strips(&mut self, b: &mut Builder<'_>, columns: &ColumnLoop, first: Value, trips: Value) {
         let stored: Vec<Value> = columns.stored(self.source).collect();
         let arrays: Vec<Value> = stored.iter().map(|v| self.array(b, *v)).collect();
-        let (width, more) = (b.i64(WIDTH), b.i64(WIDTH - 1));
+        let (width, more) = (b.i64(STRIP_COLUMNS), b.i64(STRIP_COLUMNS - 1));
         let rounded = b.add(trips, more);
         let count = b.binary(BinaryOp::UDiv, rounded, width);
         let (_, region) = b.for_(count, &[]);
@@ -229,9 +232,9 @@ impl Copy<'_> {
             first,
             count,
         };
-        self.begin(b, &strip);
-        self.go_down(b, &strip);
-        self.end(b, &strip);
+        self.emit_before(b, &strip);
+        self.emit_loop_down(b, &strip);
+        self.emit_after(b, &strip);
         b.yield_(&[]);
         b.restore_insertion_point(back);
     }
@@ -240,25 +243,25 @@ impl Copy<'_> {
         let ty = self.source.ty(value);
         let array = b.unit.types.intern(Type::Array {
             elem: ty,
-            len: WIDTH as u64,
+            len: STRIP_COLUMNS as u64,
         });
         entry_alloca(b, array)
     }
 
     /// Emits the ops before `down` and stores the initial carried values.
-    fn begin(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
+    fn emit_before(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         let (down, carried) = (
             strip.columns.down,
             self.source.results(strip.columns.down).len(),
         );
-        self.side_by_side(b, strip, |copy, b, column| {
-            for (op, _) in &strip.columns.before {
+        self.emit_column_loop(b, strip, |copy, b, column| {
+            for (op, _) in &strip.columns.ops_before {
                 clone_op(copy.source, *op, b, &mut copy.map);
             }
             let initial = (0..carried).map(|n| copy.source.operand(down, n + 1));
-            let values = initial.chain(strip.columns.kept.iter().copied());
+            let values = initial.chain(strip.columns.stored_values.iter().copied());
             for (value, array) in values.zip(strip.arrays) {
-                let value = copied(b, copy.source, &copy.map, value);
+                let value = copied_value(b, copy.source, &copy.map, value);
                 let at = b.addr(b.body.ty(value), *array, column);
                 b.store(value, at);
             }
@@ -266,20 +269,20 @@ impl Copy<'_> {
     }
 
     /// Emits the loop down; each row runs an inner loop over the columns of the strip.
-    fn go_down(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
+    fn emit_loop_down(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
         let down = strip.columns.down;
         let inner = self.source.op_regions(down)[0];
         let params = self.source.region_params(inner).to_vec();
-        let trips = copied(b, self.source, &self.map, self.source.operand(down, 0));
+        let trips = copied_value(b, self.source, &self.map, self.source.operand(down, 0));
         let (_, region) = b.for_(trips, &[]);
         let back = b.set_insertion_end(region);
         let row = b.body.region_params(region)[0];
-        self.side_by_side(b, strip, |copy, b, column| {
+        self.emit_column_loop(b, strip, |copy, b, column| {
             copy.map.set(params[0], row);
-            copy.take(b, strip, column, &params[1..]);
-            copy.again(b, strip);
+            copy.reload_column(b, strip, column, &params[1..]);
+            copy.recompute_before(b, strip);
             clone_ops(copy.source, inner, b, &mut copy.map);
-            let Some(given) = yielded(b, copy.source, &copy.map, inner) else {
+            let Some(given) = copied_yields(b, copy.source, &copy.map, inner) else {
                 unreachable!("a loop down a column comes to the end of each row");
             };
             for (value, array) in given.into_iter().zip(strip.arrays) {
@@ -292,15 +295,15 @@ impl Copy<'_> {
     }
 
     /// Emits the ops after `down`.
-    fn end(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
-        if strip.columns.after.is_empty() {
+    fn emit_after(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
+        if strip.columns.ops_after.is_empty() {
             return;
         }
         let results = self.source.results(strip.columns.down).to_vec();
-        self.side_by_side(b, strip, |copy, b, column| {
-            copy.take(b, strip, column, &results);
-            copy.again(b, strip);
-            for op in &strip.columns.after {
+        self.emit_column_loop(b, strip, |copy, b, column| {
+            copy.reload_column(b, strip, column, &results);
+            copy.recompute_before(b, strip);
+            for op in &strip.columns.ops_after {
                 clone_op(copy.source, *op, b, &mut copy.map);
             }
         });
@@ -309,7 +312,7 @@ impl Copy<'_> {
 
 /// A strip of columns.
 struct Strip<'a> {
-    columns: &'a Columns,
+    columns: &'a ColumnLoop,
     /// The array of each stored value, indexed by column.
     arrays: &'a [Value],
     stored: &'a [Value],
@@ -317,9 +320,9 @@ struct Strip<'a> {
     count: Value,
 }
 
-impl Copy<'_> {
+impl RangeCopy<'_> {
     /// Emits a loop over the columns of a strip, independent like the parallel loop.
-    fn side_by_side(
+    fn emit_column_loop(
         &mut self,
         b: &mut Builder<'_>,
         strip: &Strip<'_>,
@@ -332,7 +335,7 @@ impl Copy<'_> {
         let index = b.add(strip.first, column);
         b.set_flags(index, Flags::NUW.with(Flags::NSW));
         let param = self.source.region_params(self.plan.region)[0];
-        let index = narrow(b, index, self.source.ty(param));
+        let index = to_index_type(b, index, self.source.ty(param));
         self.map.set(param, index);
         code(self, b, column);
         b.yield_(&[]);
@@ -340,15 +343,21 @@ impl Copy<'_> {
     }
 
     /// Recomputes the addresses and indices before the loop down.
-    fn again(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
-        for (op, _) in strip.columns.before.iter().filter(|(_, again)| *again) {
+    fn recompute_before(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>) {
+        for (op, _) in strip.columns.ops_before.iter().filter(|(_, again)| *again) {
             clone_op(self.source, *op, b, &mut self.map);
         }
     }
 
     /// Reloads a column's stored values. `carried` names the carried values in the current region.
-    fn take(&mut self, b: &mut Builder<'_>, strip: &Strip<'_>, column: Value, carried: &[Value]) {
-        let names = carried.iter().chain(&strip.columns.kept);
+    fn reload_column(
+        &mut self,
+        b: &mut Builder<'_>,
+        strip: &Strip<'_>,
+        column: Value,
+        carried: &[Value],
+    ) {
+        let names = carried.iter().chain(&strip.columns.stored_values);
         for ((name, array), like) in names.zip(strip.arrays).zip(strip.stored) {
             let ty = self.source.ty(*like);
             let at = b.addr(ty, *array, column);

@@ -23,8 +23,8 @@
 
 mod same_iteration;
 
-use crate::opt::fusion::same_iteration::Iterations;
-use crate::opt::tsan_atomics::is_watched;
+use crate::opt::fusion::same_iteration::LoopPair;
+use crate::opt::tsan_atomics::is_tsan_instrumented;
 use gradus_analysis::{
     AccessKind, Alias, AliasOptions, BaseValue, CallGraph, Clobbers, Effects, ExitClobbers,
     MemoryAccess,
@@ -36,15 +36,15 @@ use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, ReduceOp, Region, Unit, 
 use std::collections::HashSet;
 
 /// The maximum number of ops in a fused loop.
-const OPS: usize = 400;
+const FUSED_OPS_MAX: usize = 400;
 /// The maximum number of arrays in a fused loop: with more, caches and prefetchers lose more than fusion saves.
-const ARRAYS: usize = 12;
+const ARRAYS_MAX: usize = 12;
 /// The maximum number of access pairs to compare.
-const PAIRS: usize = 1 << 13;
+const ACCESS_PAIRS_MAX: usize = 1 << 13;
 
 /// Two fused loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fused {
+pub struct FusedLoops {
     /// The function of the loops.
     pub func: FuncId,
     /// The location of the first loop.
@@ -55,15 +55,15 @@ pub struct Fused {
 
 /// Merges successive branches on an equal condition that contain parallel loops; returns the changed functions.
 /// Simplification merges duplicate code of the branches before [`fuse`] runs.
-pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
+pub fn merge_branches_around_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let mut changed = Vec::new();
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
         let mut joined = 0;
-        while let Some((first, second)) = branches(unit, &body) {
-            one_branch(&mut body, first, second);
+        while let Some((first, second)) = mergeable_branches(unit, &body) {
+            merge_branches(&mut body, first, second);
             joined += 1;
         }
         unit.functions[func].body = Some(body);
@@ -75,13 +75,13 @@ pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
 }
 
 /// Returns two branches on an equal condition that contain parallel loops, with only pure ops between.
-fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
+fn mergeable_branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
     let regions: Vec<Region> = body.regions().collect();
     for region in regions {
         let mut last: Option<Op> = None;
         for op in body.ops_in(region) {
             let pure = is_pure(unit, body, op) && body.op_regions(op).is_empty();
-            if holds_loop(body, op) {
+            if is_branch_with_parallel_loop(body, op) {
                 match last.filter(|last| body.operand(*last, 0) == body.operand(op, 0)) {
                     Some(first) => return Some((first, op)),
                     None => last = Some(op),
@@ -96,7 +96,7 @@ fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
 
 /// Returns true for a branch without results whose first arm contains a parallel loop and whose second arm is
 /// empty.
-fn holds_loop(body: &Body, op: Op) -> bool {
+fn is_branch_with_parallel_loop(body: &Body, op: Op) -> bool {
     let [yes, no] = body.op_regions(op) else {
         return false;
     };
@@ -114,14 +114,14 @@ fn holds_loop(body: &Body, op: Op) -> bool {
 }
 
 /// Moves the code of the first branch in front of the code of the second.
-fn one_branch(body: &mut Body, first: Op, second: Op) {
+fn merge_branches(body: &mut Body, first: Op, second: Op) {
     let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
-    put_before(body, from, into);
+    prepend_region(body, from, into);
     body.erase(first);
 }
 
 /// Moves the ops of `from`, without the terminator, in front of the ops of `into`.
-fn put_before(body: &mut Body, from: Region, into: Region) {
+fn prepend_region(body: &mut Body, from: Region, into: Region) {
     if let Some(end) = body.last(from) {
         body.erase(end);
     }
@@ -130,14 +130,18 @@ fn put_before(body: &mut Body, from: Region, into: Region) {
 }
 
 /// Fuses parallel loops of `functions`; returns the fused pairs in program order.
-pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Vec<Fused> {
+pub fn fuse_parallel_loops(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    options: &AliasOptions,
+) -> Vec<FusedLoops> {
     if !options.race_free {
         return Vec::new();
     }
     let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let mut found = Vec::new();
     for &func in functions {
-        if is_watched(unit, func) {
+        if is_tsan_instrumented(unit, func) {
             continue;
         }
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -145,19 +149,20 @@ pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Ve
         };
         let mut refused = HashSet::new();
         loop {
-            let pairs = neighbours(unit, &body, &refused);
+            let pairs = adjacent_loops(unit, &body, &refused);
             if pairs.is_empty() {
                 break;
             }
-            let fitting = Find::among(unit, func, &body, &effects, options, &pairs);
+            let fitting =
+                FusionAnalysis::fusible_pairs(unit, func, &body, &effects, options, &pairs);
             refused.extend(pairs.into_iter().filter(|pair| !fitting.contains(pair)));
             for (first, second) in fitting {
-                found.push(Fused {
+                found.push(FusedLoops {
                     func,
                     first: body.ops[first].loc,
                     second: body.ops[second].loc,
                 });
-                one_loop(&mut body, first, second);
+                merge_loops(&mut body, first, second);
             }
         }
         unit.functions[func].body = Some(body);
@@ -166,14 +171,15 @@ pub fn fuse(unit: &mut Unit, functions: &[FuncId], options: &AliasOptions) -> Ve
 }
 
 /// Returns adjacent parallel loops with equal trip counts, disjoint pairs, without the `refused` pairs.
-fn neighbours(unit: &Unit, body: &Body, refused: &HashSet<(Op, Op)>) -> Vec<(Op, Op)> {
+fn adjacent_loops(unit: &Unit, body: &Body, refused: &HashSet<(Op, Op)>) -> Vec<(Op, Op)> {
     let mut pairs = Vec::new();
     for region in body.regions() {
         let mut last: Option<Op> = None;
         for op in body.ops_in(region) {
             if is_candidate(body, op) {
-                let fits =
-                    |first: &Op| same_shape(body, *first, op) && !refused.contains(&(*first, op));
+                let fits = |first: &Op| {
+                    has_equal_shape(body, *first, op) && !refused.contains(&(*first, op))
+                };
                 last = match last.filter(fits) {
                     Some(first) => {
                         pairs.push((first, op));
@@ -205,7 +211,7 @@ fn is_candidate(body: &Body, op: Op) -> bool {
 /// Returns true if both loops have equal trip counts and chunking, and built-in reductions only. A loop with a
 /// reduction forks at a fixed size, because its bits must not depend on awake workers: reductions and plain
 /// loops do not mix.
-fn same_shape(body: &Body, first: Op, second: Op) -> bool {
+fn has_equal_shape(body: &Body, first: Op, second: Op) -> bool {
     let shape = |op: Op| match body.kind(op) {
         OpKind::ParFor {
             dims,
@@ -223,15 +229,15 @@ fn same_shape(body: &Body, first: Op, second: Op) -> bool {
 }
 
 /// The analyses of a body before its transformation.
-struct Find<'a> {
+struct FusionAnalysis<'a> {
     alias: &'a Alias<'a>,
     clobbers: &'a Clobbers<'a>,
     effects: &'a Effects,
 }
 
-impl Find<'_> {
+impl FusionAnalysis<'_> {
     /// Returns the pairs that may be fused.
-    fn among(
+    fn fusible_pairs(
         unit: &Unit,
         func: FuncId,
         body: &Body,
@@ -241,7 +247,7 @@ impl Find<'_> {
     ) -> Vec<(Op, Op)> {
         let alias = Alias::new(unit, Some(func), body, effects, options);
         let clobbers = Clobbers::of(&alias, effects, ExitClobbers::default());
-        let find = Find {
+        let find = FusionAnalysis {
             alias: &alias,
             clobbers: &clobbers,
             effects,
@@ -253,17 +259,17 @@ impl Find<'_> {
     fn may_fuse(&self, first: Op, second: Op) -> bool {
         let body = self.alias.body;
         let ops = |lp: Op| body.walk(body.op_regions(lp)[0]).count();
-        ops(first) + ops(second) <= OPS
+        ops(first) + ops(second) <= FUSED_OPS_MAX
             && !self.clobbers.may_exit_in(first)
             && !self.clobbers.may_exit_in(second)
-            && self.may_wait(first, second)
-            && self.is_straight(first) == self.is_straight(second)
-            && self.keep_apart(first, second)
+            && self.may_sink_to(first, second)
+            && self.is_vectorizable(first) == self.is_vectorizable(second)
+            && self.conflict_in_equal_iterations(first, second)
     }
 
     /// Returns true if the first loop may move to the position of the second. The ops between and the second
     /// loop use no result of the first loop. The ops between read no location that the first loop writes.
-    fn may_wait(&self, first: Op, second: Op) -> bool {
+    fn may_sink_to(&self, first: Op, second: Op) -> bool {
         let body = self.alias.body;
         let is_needed_at = |op: Op| {
             let inside = |used: Op| used == op || self.alias.nest.contains(op, used);
@@ -287,7 +293,7 @@ impl Find<'_> {
     }
 
     /// Returns true if LLVM can vectorise the loop's iterations, judged by the kinds of its ops.
-    fn is_straight(&self, lp: Op) -> bool {
+    fn is_vectorizable(&self, lp: Op) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         body.walk(body.op_regions(lp)[0])
             .all(|op| match body.kind(op) {
@@ -309,16 +315,16 @@ impl Find<'_> {
 
     /// Returns true if conflicting accesses of the loops conflict in equal iterations only, the loops share
     /// memory, and the number of arrays is small.
-    fn keep_apart(&self, first: Op, second: Op) -> bool {
+    fn conflict_in_equal_iterations(&self, first: Op, second: Op) -> bool {
         let (one, other) = (self.accesses(first), self.accesses(second));
-        let (starts, others) = (self.starts(&one), self.starts(&other));
+        let (starts, others) = (self.base_addresses(&one), self.base_addresses(&other));
         let shares = starts.iter().any(|start| others.contains(start));
         let arrays: HashSet<BaseValue> = starts.union(&others).copied().collect();
-        if !shares || arrays.len() > ARRAYS || one.len() * other.len() > PAIRS {
+        if !shares || arrays.len() > ARRAYS_MAX || one.len() * other.len() > ACCESS_PAIRS_MAX {
             return false;
         }
         let frame = self.alias.nest.enclosing_loop(first);
-        let iterations = Iterations {
+        let iterations = LoopPair {
             alias: self.alias,
             clobbers: self.clobbers,
             first,
@@ -327,7 +333,7 @@ impl Find<'_> {
         let is_apart = |(a, b): (&MemoryAccess, &MemoryAccess)| {
             !a.is_clobber() && !b.is_clobber()
                 || !self.alias.may_alias_within(a, b, frame)
-                || iterations.meet_as_one(a, b)
+                || iterations.conflict_only_in_same_iteration(a, b)
                 || is_planted(Mutant::LoopFusionUnchecked)
         };
         let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
@@ -335,7 +341,7 @@ impl Find<'_> {
     }
 
     /// Returns the base addresses of the accesses, without deallocations.
-    fn starts(&self, accesses: &[MemoryAccess]) -> HashSet<BaseValue> {
+    fn base_addresses(&self, accesses: &[MemoryAccess]) -> HashSet<BaseValue> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let plain = accesses.iter().filter(|a| a.kind != AccessKind::Free);
         let pointers = plain.filter_map(|a| a.ptr());
@@ -345,7 +351,7 @@ impl Find<'_> {
 }
 
 /// Moves the code of the first loop in front of the code of the second.
-fn one_loop(body: &mut Body, first: Op, second: Op) {
+fn merge_loops(body: &mut Body, first: Op, second: Op) {
     let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
     let OpKind::ParFor {
         dims, reductions, ..
@@ -368,7 +374,7 @@ fn one_loop(body: &mut Body, first: Op, second: Op) {
             body.add_operand(end, value);
         }
     }
-    put_before(body, from, into);
+    prepend_region(body, from, into);
     for value in body.operands(first).skip(dims).collect::<Vec<Value>>() {
         body.add_operand(second, value);
     }

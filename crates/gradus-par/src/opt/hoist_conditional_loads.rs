@@ -17,13 +17,18 @@ use gradus_edit::{ValueMap, clone_op_within, is_dereferenceable};
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value};
 
 /// Hoists conditional loads of `body` out of inner loops.
-pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
+pub(crate) fn hoist_conditional_loads(
+    unit: &mut Unit,
+    func: FuncId,
+    body: &mut Body,
+    effects: &Effects,
+) {
     let moves: Vec<(Op, Op)> = {
         let loads = body.walk(body.root()).filter(|op| {
             matches!(body.kind(*op), OpKind::Load(access) if access.is_plain())
                 && body.enclosing_strand(*op) != body.root()
                 && is_dereferenceable(unit, Some(func), body, *op)
-                && destination(body, *op, |_| true).is_some()
+                && hoist_target(body, *op, |_| true).is_some()
         });
         let loads: Vec<Op> = loads.collect();
         if loads.is_empty() {
@@ -32,7 +37,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
         let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
         let clobbers = Clobbers::of(&alias, effects, ExitClobbers::default());
         let moved = loads.into_iter().filter_map(|op| {
-            destination(body, op, |around| clobbers.invariant_in(op, around)).map(|to| (op, to))
+            hoist_target(body, op, |around| clobbers.invariant_in(op, around)).map(|to| (op, to))
         });
         moved.collect()
     };
@@ -48,7 +53,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
 }
 
 /// Returns the outermost serial loop of the iteration that the conditional load `load` may leave.
-fn destination(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> Option<Op> {
+fn hoist_target(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> Option<Op> {
     let address = body.operand(load, 0);
     let (mut at, mut conditional, mut found) = (load, false, None);
     while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {
@@ -105,7 +110,7 @@ mod tests {
         let f = unit.function("f").expect("it is there");
         let effects = Effects::of(&unit, &CallGraph::of(&unit, &[f]));
         let mut body = unit.functions[f].body.take().expect("it has code");
-        read(&mut unit, f, &mut body, &effects);
+        hoist_conditional_loads(&mut unit, f, &mut body, &effects);
         let reads = |op: &Op| {
             matches!(body.kind(*op), OpKind::Load(_))
                 && body.as_const(body.operand(*op, 0)).is_some()
@@ -117,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_read_before_the_loop_that_asks_whether_to_read_them() {
+    fn conditional_load_is_hoisted() {
         assert!(is_early("if %b", "%v = load @w -> f64 store %v, %x"));
     }
 
     #[test]
-    fn what_the_loop_writes_is_read_where_it_was() {
+    fn clobbered_load_is_not_hoisted() {
         let code = "%v = load @w -> f64 store f64 1.0, @w store %v, %x";
         assert!(!is_early("if %b", code));
     }
 
     #[test]
-    fn volatile_and_foreign_memory_is_read_where_it_was() {
+    fn volatile_load_is_not_hoisted() {
         let code = "%v = load volatile @w -> f64 store %v, %x";
         assert!(!is_early("if %b", code));
     }

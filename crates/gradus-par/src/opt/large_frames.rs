@@ -12,11 +12,11 @@ use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Unit, Value};
 const LARGE_BYTES: i64 = 64 << 10;
 
 /// Moves the large allocations of a body off the frame.
-pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn large_allocas_to_scratch(unit: &mut Unit, body: &mut Body) {
     let root = body.root();
     let large: Vec<(Op, i64)> = body
         .ops_in(root)
-        .filter_map(|op| Some((op, size(unit, body, op)?)))
+        .filter_map(|op| Some((op, frame_alloca_bytes(unit, body, op)?)))
         .filter(|(_, bytes)| *bytes >= LARGE_BYTES)
         .collect();
     if large.is_empty() {
@@ -58,7 +58,7 @@ fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
 }
 
 /// Removes lifetime markers of slots that are in another function's frame after outlining.
-pub(crate) fn drop_others_lifetimes(unit: &Unit, body: &mut Body) {
+pub(crate) fn drop_foreign_lifetimes(unit: &Unit, body: &mut Body) {
     let is_own = |value: Value| {
         let maker = body.def_op(value);
         maker.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)))
@@ -79,7 +79,7 @@ fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the size in bytes of an allocation in the frame, if known.
-fn size(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
+fn frame_alloca_bytes(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;
     };

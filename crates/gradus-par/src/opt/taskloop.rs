@@ -9,7 +9,7 @@ use gradus_edit::{ValueMap, clone_op_within, is_pure, loops_to_fors};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Region, Unit};
 
 /// Turns the task loops of a body into parallel loops; returns the number of loops.
-pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
+pub fn convert_task_loops(unit: &mut Unit, body: &mut Body) -> usize {
     let spawns = |op: Op| matches!(body.kind(op), OpKind::Spawn { .. });
     if !body.walk(body.root()).any(spawns) {
         return 0;
@@ -21,7 +21,7 @@ pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
         .filter(|(op, _)| !in_team(body, *op))
         .collect();
     for &(op, spawn) in &loops {
-        rebuild(unit, body, op, spawn);
+        to_par_for(unit, body, op, spawn);
     }
     loops.len()
 }
@@ -40,12 +40,12 @@ fn only_task(unit: &Unit, body: &Body, op: Op) -> Option<Op> {
     };
     let before = body.ops_in(region).take_while(|o| *o != spawn);
     let quiet = before.into_iter().all(|o| is_pure(unit, body, o));
-    (*body.kind(spawn) == free && quiet && is_simple(body, body.op_regions(spawn)[0]))
+    (*body.kind(spawn) == free && quiet && is_leaf_task(body, body.op_regions(spawn)[0]))
         .then_some(spawn)
 }
 
 /// Returns true if the task reaches its end and spawns no tasks.
-fn is_simple(body: &Body, region: Region) -> bool {
+fn is_leaf_task(body: &Body, region: Region) -> bool {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     let tasks = |op: Op| {
         matches!(
@@ -63,12 +63,12 @@ fn in_team(body: &Body, op: Op) -> bool {
     around.any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
 }
 
-fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
+fn to_par_for(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
     if b.body.ops[spawn].flags.has(Flags::ORPHANED_TASK) {
-        only_shared(b, op);
+        version_by_region(b, op);
     }
     let task = b.body.op_regions(spawn)[0];
     gradus_edit::inline_region(b, spawn, task, &[]);
@@ -84,7 +84,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
 
 /// Versions a loop by the presence of a region with shared loops, else a copy runs. Tasks of a team's rank stay
 /// tasks; tasks without a region are run by the creating thread.
-fn only_shared(b: &mut Builder<'_>, op: Op) {
+fn version_by_region(b: &mut Builder<'_>, op: Op) {
     let shared = orphaned_tasks::shares_loops(b);
     let (_, region, otherwise) = b.if_(shared, &[]);
     b.set_insertion_end(otherwise);

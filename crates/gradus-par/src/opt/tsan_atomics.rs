@@ -10,7 +10,7 @@ use gradus_ir::{
 };
 
 /// Returns true if ThreadSanitizer instruments the function, or the function from which `func` is derived.
-pub(crate) fn is_watched(unit: &Unit, func: FuncId) -> bool {
+pub(crate) fn is_tsan_instrumented(unit: &Unit, func: FuncId) -> bool {
     let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
     around.any(|func| {
         let attrs = unit.attrs(unit.functions[func].attrs);
@@ -19,7 +19,7 @@ pub(crate) fn is_watched(unit: &Unit, func: FuncId) -> bool {
 }
 
 /// Replaces atomic float additions of a body by compare-exchange loops.
-pub(crate) fn show_float_sums(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn float_sums_to_cmpxchg(unit: &mut Unit, body: &mut Body) {
     for op in body.walk(body.root()).collect::<Vec<Op>>() {
         let OpKind::AtomicRmw(sum @ (RmwOp::FAdd | RmwOp::FSub), access) = body.kind(op).clone()
         else {
@@ -35,11 +35,18 @@ pub(crate) fn show_float_sums(unit: &mut Unit, body: &mut Body) {
             _ => continue,
         };
         let bits = unit.types.intern(Type::Int(bits));
-        exchange(unit, body, op, sum, access, bits);
+        emit_cmpxchg_loop(unit, body, op, sum, access, bits);
     }
 }
 
-fn exchange(unit: &mut Unit, body: &mut Body, op: Op, sum: BinaryOp, access: Access, bits: TypeId) {
+fn emit_cmpxchg_loop(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    sum: BinaryOp,
+    access: Access,
+    bits: TypeId,
+) {
     let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
     let (float, loc, meta) = (body.ty(value), body.ops[op].loc, body.ops[op].meta);
     let bit = unit.types.intern(Type::Int(1));

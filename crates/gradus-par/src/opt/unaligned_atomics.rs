@@ -12,7 +12,7 @@ use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp
 const LOCK: &str = "gradus.unaligned";
 
 /// Adds the alignment test to possibly misaligned atomic additions of a body.
-pub(crate) fn lower(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn split_by_alignment(unit: &mut Unit, body: &mut Body) {
     let sums: Vec<Op> = body
         .walk(body.root())
         .filter(|op| matches!(body.kind(*op), OpKind::AtomicRmw(RmwOp::FAdd, _)))
@@ -23,12 +23,12 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body) {
         };
         let bytes = unit.layout.store_bytes(unit, body.ty(body.result(op)));
         if u64::from(access.align_bytes) < bytes && !body.has_uses(body.result(op)) {
-            ask(unit, body, op, bytes);
+            add_alignment_test(unit, body, op, bytes);
         }
     }
 }
 
-fn ask(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
+fn add_alignment_test(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
@@ -56,7 +56,7 @@ fn ask(unit: &mut Unit, body: &mut Body, op: Op, bytes: u64) {
     add(&mut b, bytes as u32);
     b.yield_(&[]);
     b.set_insertion_end(no);
-    let lock = abi::lock(&mut b, LOCK);
+    let lock = abi::lock_address(&mut b, LOCK);
     let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
     b.call(take, &[lock]);
     let alone = add(&mut b, access.align_bytes);

@@ -23,13 +23,13 @@ pub(crate) fn widen(unit: &mut Unit, body: &mut Body) {
     for op in extensions {
         let narrow = body.operand(op, 0);
         let found = readings(body, op).iter().find(|reading| {
-            let cuts = reading.cuts(unit, body, narrow, DEPTH_MAX);
+            let cuts = reading.dead_truncations(unit, body, narrow, DEPTH_MAX);
             cuts.is_some_and(|cuts| cuts > 0)
         });
         let Some(reading) = found else {
             continue;
         };
-        let value = reading.build(unit, body, narrow, DEPTH_MAX, &mut wide);
+        let value = reading.emit_wide(unit, body, narrow, DEPTH_MAX, &mut wide);
         let old = body.result(op);
         body.replace_uses(old, value);
         loose.push(old);
@@ -61,58 +61,64 @@ enum Reading {
 }
 
 /// The definition of a narrow value.
-enum Made {
+enum NarrowDefinition {
     /// A truncation of a 64-bit value.
-    Cut(Value),
+    Truncated(Value),
     /// A binary op.
-    By(Op, BinaryOp),
+    Computed(Op, BinaryOp),
     /// Any other value, extended unchanged.
     Whole,
 }
 
 impl Reading {
     /// Returns the no-wrap flag of the reading, which also marks lossless truncations.
-    fn exact(self) -> Flags {
+    fn no_wrap_flag(self) -> Flags {
         match self {
             Reading::Signed => Flags::NSW,
             Reading::Unsigned => Flags::NUW,
         }
     }
 
-    fn made(self, unit: &Unit, body: &Body, value: Value) -> Made {
+    fn definition(self, unit: &Unit, body: &Body, value: Value) -> NarrowDefinition {
         let Some(op) = body.def_op(value) else {
-            return Made::Whole;
+            return NarrowDefinition::Whole;
         };
-        let exact = body.ops[op].flags.has(self.exact());
+        let exact = body.ops[op].flags.has(self.no_wrap_flag());
         match *body.kind(op) {
             OpKind::Cast(CastOp::Trunc) if exact => {
                 let from = body.operand(op, 0);
                 match unit.types.int_bits(body.ty(from)) {
-                    Some(64) => Made::Cut(from),
-                    _ => Made::Whole,
+                    Some(64) => NarrowDefinition::Truncated(from),
+                    _ => NarrowDefinition::Whole,
                 }
             }
             OpKind::Binary(kind @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)) if exact => {
-                Made::By(op, kind)
+                NarrowDefinition::Computed(op, kind)
             }
             // Bitwise, hence also valid for sign bits.
-            OpKind::Binary(BinaryOp::Or) => Made::By(op, BinaryOp::Or),
-            _ => Made::Whole,
+            OpKind::Binary(BinaryOp::Or) => NarrowDefinition::Computed(op, BinaryOp::Or),
+            _ => NarrowDefinition::Whole,
         }
     }
 
     /// Returns the number of truncations that become dead if `value` is computed in 64 bits. `None` if the
     /// computation needs new extensions of anything but constants and values from outside of the using region.
-    fn cuts(self, unit: &Unit, body: &Body, value: Value, depth: usize) -> Option<usize> {
+    fn dead_truncations(
+        self,
+        unit: &Unit,
+        body: &Body,
+        value: Value,
+        depth: usize,
+    ) -> Option<usize> {
         if body.as_const(value).is_some() {
-            return self.number(unit, body, value).map(|_| 0);
+            return self.constant_value(unit, body, value).map(|_| 0);
         }
-        match self.made(unit, body, value) {
-            Made::Cut(_) => Some(1),
-            Made::By(op, _) if depth > 0 => {
+        match self.definition(unit, body, value) {
+            NarrowDefinition::Truncated(_) => Some(1),
+            NarrowDefinition::Computed(op, _) if depth > 0 => {
                 let part = |part: Value| {
                     let away = body.region_of(part) != body.parent(op);
-                    self.cuts(unit, body, part, depth - 1)
+                    self.dead_truncations(unit, body, part, depth - 1)
                         .or((away && body.as_const(part).is_none()).then_some(0))
                 };
                 Some(part(body.operand(op, 0))? + part(body.operand(op, 1))?)
@@ -122,7 +128,7 @@ impl Reading {
     }
 
     /// Returns the number that a narrow constant denotes.
-    fn number(self, unit: &Unit, body: &Body, value: Value) -> Option<i64> {
+    fn constant_value(self, unit: &Unit, body: &Body, value: Value) -> Option<i64> {
         let signed = body.as_int(unit, value)?;
         let bits = unit.types.int_bits(body.ty(value))?;
         match self {
@@ -132,7 +138,7 @@ impl Reading {
     }
 
     /// Emits the 64-bit value, next to the narrow value if all operands are available.
-    fn build(
+    fn emit_wide(
         self,
         unit: &mut Unit,
         body: &mut Body,
@@ -143,12 +149,17 @@ impl Reading {
         if let Some(&known) = wide.get(&(value, self)) {
             return known;
         }
-        let found = match (self.number(unit, body, value), self.made(unit, body, value)) {
+        let found = match (
+            self.constant_value(unit, body, value),
+            self.definition(unit, body, value),
+        ) {
             (Some(number), _) => return Builder::new(unit, body).i64(number),
-            (None, Made::Cut(from)) => from,
-            (None, Made::By(op, kind)) if self.cuts(unit, body, value, depth).is_some() => {
+            (None, NarrowDefinition::Truncated(from)) => from,
+            (None, NarrowDefinition::Computed(op, kind))
+                if self.dead_truncations(unit, body, value, depth).is_some() =>
+            {
                 let parts = [body.operand(op, 0), body.operand(op, 1)];
-                let [x, y] = parts.map(|part| self.build(unit, body, part, depth - 1, wide));
+                let [x, y] = parts.map(|part| self.emit_wide(unit, body, part, depth - 1, wide));
                 let (flags, loc) = (body.ops[op].flags, body.ops[op].loc);
                 let mut b = Builder::new(unit, body);
                 b.set_insertion_before(op);
@@ -157,7 +168,7 @@ impl Reading {
                 // A value that fits into fewer bits wraps in 64 bits neither as signed nor as unsigned, if read
                 // as before.
                 let disjoint = flags.and(Flags::DISJOINT);
-                b.set_flags(made, self.flags(kind, flags).with(disjoint));
+                b.set_flags(made, self.wide_flags(kind, flags).with(disjoint));
                 made
             }
             (None, _) => self.extend(unit, body, value),
@@ -167,7 +178,7 @@ impl Reading {
     }
 
     /// Returns the flags of the 64-bit op for a narrow op with `flags`.
-    fn flags(self, kind: BinaryOp, flags: Flags) -> Flags {
+    fn wide_flags(self, kind: BinaryOp, flags: Flags) -> Flags {
         match (self, kind) {
             (_, BinaryOp::Or) => Flags::NONE,
             // Unsigned wrapping of the wider op is unknown.
@@ -255,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_may_wrap_stays() {
+    fn wrapping_index_is_unchanged() {
         for index in [
             "%t = trunc %i -> i32 %x = mul nsw %t, i32 8",
             "%t = trunc nsw %i -> i32 %x = mul nuw %t, i32 8",

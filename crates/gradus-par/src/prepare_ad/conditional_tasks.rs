@@ -11,36 +11,36 @@
 //! A final task runs its child tasks undeferred, too; functions reachable from a final task therefore keep
 //! their tasks in order.
 
-use crate::prepare_ad::tasks_as_loops::{all, scope_of};
+use crate::prepare_ad::tasks_as_loops::{ops_of_kind, task_scope};
 use gradus_analysis::CallGraph;
 use gradus_edit::{ValueMap, clone_op_within, inline_region};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, TypeId, Unit, Use, Value};
 use std::collections::HashSet;
 
 /// A part with more ops is not versioned.
-const MOST_OPS: usize = 2000;
+const VERSIONED_OPS_MAX: usize = 2000;
 
 /// A conditional task and the ops up to the sync.
-struct Part {
+struct ConditionalPart {
     ops: Vec<Op>,
     /// True if `ops` ends with the sync.
-    waits: bool,
+    ends_with_sync: bool,
     /// The tasks in `ops` with an equal condition.
     tasks: Vec<Op>,
 }
 
 /// Versions each conditional task, with the code concurrent to the task, by the condition.
-pub(crate) fn part(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn version_conditional_tasks(unit: &mut Unit, body: &mut Body) {
     let mut done: HashSet<Op> = HashSet::new();
-    for task in all(body, is_conditional) {
+    for task in ops_of_kind(body, is_conditional) {
         if done.contains(&task) {
             continue;
         }
-        let Some(part) = Part::of(body, task) else {
+        let Some(part) = ConditionalPart::of(body, task) else {
             continue;
         };
         done.extend(&part.tasks);
-        part.twice(&mut Builder::new(unit, body), task);
+        part.version(&mut Builder::new(unit, body), task);
     }
 }
 
@@ -52,9 +52,9 @@ fn is_conditional(kind: &OpKind) -> bool {
     *kind == conditional
 }
 
-impl Part {
-    fn of(body: &Body, task: Op) -> Option<Part> {
-        let scope = scope_of(body, task)?;
+impl ConditionalPart {
+    fn of(body: &Body, task: Op) -> Option<ConditionalPart> {
+        let scope = task_scope(body, task)?;
         let behind = std::iter::successors(Some(task), |op| body.next(*op));
         let mut ops: Vec<Op> = behind
             .take_while(|op| {
@@ -68,25 +68,29 @@ impl Part {
         } else if body.parent(task) != Some(scope) || !matches!(body.kind(end), OpKind::Yield) {
             return None;
         }
-        let all = walk(body, &ops);
+        let all = nested_ops(body, &ops);
         let when = body.operand(task, 0);
         let has_condition = |op: &Op| {
             is_conditional(body.kind(*op))
                 && body.operand(*op, 0) == when
-                && scope_of(body, *op) == Some(scope)
+                && task_scope(body, *op) == Some(scope)
         };
         let tasks: Vec<Op> = all.iter().copied().filter(has_condition).collect();
         let ends = |task: &Op| {
             let end = body.last(body.op_regions(*task)[0]);
             end.is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
         };
-        let fits = all.len() <= MOST_OPS && tasks.iter().all(ends);
-        fits.then_some(Part { ops, waits, tasks })
+        let fits = all.len() <= VERSIONED_OPS_MAX && tasks.iter().all(ends);
+        fits.then_some(ConditionalPart {
+            ops,
+            ends_with_sync: waits,
+            tasks,
+        })
     }
 
-    fn twice(&self, b: &mut Builder<'_>, task: Op) {
+    fn version(&self, b: &mut Builder<'_>, task: Op) {
         let spawns = spawns(b.body, &self.ops);
-        let used = self.used_behind(b.body);
+        let used = self.live_out_values(b.body);
         let types: Vec<TypeId> = used.iter().map(|v| b.body.ty(*v)).collect();
         let when = b.body.operand(task, 0);
         b.set_insertion_before(task);
@@ -96,7 +100,7 @@ impl Part {
         let mut map = ValueMap::new();
         let copies = self.ops.iter().map(|op| clone_op_within(*op, b, &mut map));
         let copies: Vec<Op> = copies.collect();
-        if !self.waits {
+        if !self.ends_with_sync {
             b.op(OpKind::Sync, &[], &[], 0);
         }
         let given: Vec<Value> = used.iter().map(|v| map.get_or_same(*v)).collect();
@@ -111,7 +115,7 @@ impl Part {
             }
         }
         for (value, new) in used.iter().zip(b.body.results(choice).to_vec()) {
-            for at in self.uses_behind(b.body, *value) {
+            for at in self.uses_after(b.body, *value) {
                 b.body.set_operand(at.op, at.index as usize, new);
             }
         }
@@ -128,21 +132,21 @@ impl Part {
     }
 
     /// Returns the results of `ops` used after `ops`.
-    fn used_behind(&self, body: &Body) -> Vec<Value> {
+    fn live_out_values(&self, body: &Body) -> Vec<Value> {
         let results = self.ops.iter().flat_map(|op| body.results(*op).to_vec());
-        let used = results.filter(|value| !self.uses_behind(body, *value).is_empty());
+        let used = results.filter(|value| !self.uses_after(body, *value).is_empty());
         used.collect()
     }
 
-    fn uses_behind(&self, body: &Body, value: Value) -> Vec<Use> {
-        let inside: HashSet<Op> = walk(body, &self.ops).into_iter().collect();
+    fn uses_after(&self, body: &Body, value: Value) -> Vec<Use> {
+        let inside: HashSet<Op> = nested_ops(body, &self.ops).into_iter().collect();
         let uses = body.uses(value);
         uses.filter(|at| !inside.contains(&at.op)).collect()
     }
 }
 
 /// Returns `ops` and all nested ops.
-fn walk(body: &Body, ops: &[Op]) -> Vec<Op> {
+fn nested_ops(body: &Body, ops: &[Op]) -> Vec<Op> {
     let inside = |op: &Op| {
         let nested = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
         std::iter::once(*op).chain(nested).collect::<Vec<Op>>()
@@ -151,13 +155,13 @@ fn walk(body: &Body, ops: &[Op]) -> Vec<Op> {
 }
 
 fn spawns(body: &Body, ops: &[Op]) -> Vec<Op> {
-    let all = walk(body, ops).into_iter();
+    let all = nested_ops(body, ops).into_iter();
     let spawns = all.filter(|op| matches!(body.kind(*op), OpKind::Spawn { .. }));
     spawns.collect()
 }
 
 /// Returns the functions reachable from final tasks.
-pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
+pub(crate) fn reachable_from_final_tasks(unit: &Unit) -> HashSet<FuncId> {
     let mut called = Vec::new();
     let bodies = unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
     for body in bodies {
@@ -170,7 +174,7 @@ pub(crate) fn in_final_tasks(unit: &Unit) -> HashSet<FuncId> {
                 }
             )
         };
-        for task in all(body, is_final) {
+        for task in ops_of_kind(body, is_final) {
             let inside = body.walk(body.op_regions(task)[0]);
             called.extend(inside.filter_map(|op| unit.callee(body, op)));
         }

@@ -23,7 +23,7 @@ const STACK_BYTES_MAX: i64 = 1 << 20;
 const SMALL_BYTES_MAX: i64 = 1 << 14;
 
 /// Returns true if the loop's iterations are blocks of a kernel.
-fn runs_blocks(body: &Body, op: Op) -> bool {
+fn is_block_loop(body: &Body, op: Op) -> bool {
     body.ops[op].flags.has(Flags::ALLOWS_EQUAL_WRITES)
 }
 
@@ -31,7 +31,7 @@ fn runs_blocks(body: &Body, op: Op) -> bool {
 const MANY_OPS: usize = 50;
 
 /// Returns true if an iteration has enough work for an allocation.
-fn does_enough(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_worth_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_loop =
         |body: &Body, op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
     let is_call = |body: &Body, op: Op| {
@@ -48,11 +48,11 @@ fn does_enough(unit: &Unit, body: &Body, op: Op) -> bool {
         })
     };
     let is_work = |op: Op| is_loop(body, op) || is_call(body, op) && is_long(op);
-    runs_blocks(body, op) || body.walk(body.op_regions(op)[0]).any(is_work)
+    is_block_loop(body, op) || body.walk(body.op_regions(op)[0]).any(is_work)
 }
 
 /// Moves all slots of a parallel loop's iterations to heap blocks, if every slot can move.
-pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
+pub(crate) fn slots_to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     let slots: Vec<Op> = body
         .walk(region)
@@ -69,7 +69,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     let on_heap = |slot: &Op| {
         body.enclosing_strand(*slot) == region && slot_bytes(unit, body, *slot).is_some()
     };
-    if !does_enough(unit, body, op) || !slots.iter().all(on_heap) {
+    if !is_worth_allocation(unit, body, op) || !slots.iter().all(on_heap) {
         return;
     }
     let Some(allocate) = gradus_edit::declare_aligned_alloc(unit) else {
@@ -110,23 +110,23 @@ fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
 }
 
 /// Moves heap blocks that an independent iteration allocates, uses and frees to the stack.
-pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
-    let own = |op: &Op| runs_blocks(body, *op) || body.ops[*op].flags.has(Flags::INDEPENDENT);
+pub(crate) fn blocks_to_stack(unit: &mut Unit, body: &mut Body) {
+    let own = |op: &Op| is_block_loop(body, *op) || body.ops[*op].flags.has(Flags::INDEPENDENT);
     let loops: Vec<Op> = body
         .walk(body.root())
         .filter(|op| matches!(body.kind(*op), OpKind::For { .. }) && own(op))
         .collect();
     for op in loops {
         let region = body.op_regions(op)[0];
-        let most_bytes = match runs_blocks(body, op) {
+        let most_bytes = match is_block_loop(body, op) {
             true => STACK_BYTES_MAX,
             false => SMALL_BYTES_MAX,
         };
         let found = body
             .ops_in(region)
-            .filter_map(|call| block(unit, body, call))
+            .filter_map(|call| private_block(unit, body, call))
             .filter(|block| block.bytes <= most_bytes);
-        let blocks: Vec<Block> = found.collect();
+        let blocks: Vec<HeapBlock> = found.collect();
         for block in blocks {
             put_on_stack(unit, body, &block);
         }
@@ -134,7 +134,7 @@ pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
 }
 
 /// A heap block that moves to the stack.
-struct Block {
+struct HeapBlock {
     call: Op,
     free: Op,
     align_bytes: u32,
@@ -143,7 +143,7 @@ struct Block {
 }
 
 /// Returns the block of known size allocated by `call`, if freed in the same region and used by accesses only.
-fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
+fn private_block(unit: &Unit, body: &Body, call: Op) -> Option<HeapBlock> {
     let args = || unit.call_args(body, call);
     let known = |arg: usize| body.as_int(unit, args()[arg]);
     let (align_bytes, bytes, zeroed) = match memory_function(unit, body, call)? {
@@ -173,7 +173,7 @@ fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
         }
     }
     let [free] = frees[..] else { return None };
-    (body.parent(free) == body.parent(call)).then_some(Block {
+    (body.parent(free) == body.parent(call)).then_some(HeapBlock {
         call,
         free,
         align_bytes: align_bytes.max(LINE_BYTES),
@@ -182,7 +182,7 @@ fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
     })
 }
 
-fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &Block) {
+fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &HeapBlock) {
     let memset = block.zeroed.then(|| memset_function(unit));
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[block.call].loc;

@@ -5,24 +5,24 @@
 //! ([`gradus_edit::carried_value`] classifies carried values).
 
 use crate::prepare_ad::iteration_private_memory;
-use crate::prepare_ad::tasks_as_loops::Fork;
+use crate::prepare_ad::tasks_as_loops::ForkLoop;
 use gradus_edit::{CarriedValue, ReductionKind, carried_value};
 use gradus_ir::{Body, Builder, Flags, Op, OpKind, Unit, Value};
 
 /// Turns the independent loops of a body into parallel loops and tasks, if legal. Returns the loops that
 /// remain, because a carried value is no reduction. Private blocks of iterations move to the stack.
 pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
-    iteration_private_memory::to_stack(unit, body);
+    iteration_private_memory::blocks_to_stack(unit, body);
     let mut stay = Vec::new();
-    while let Some(op) = next(body, &stay) {
+    while let Some(op) = next_independent_loop(body, &stay) {
         let reduced = |index: usize| match carried_value(unit, body, op, index) {
             Some(CarriedValue::Reduced(ReductionKind::By(kind))) => Some(kind),
             _ => None,
         };
-        if let Some(fork) = Fork::of(unit, body, op, reduced) {
+        if let Some(fork) = ForkLoop::of(unit, body, op, reduced) {
             fork.to_task(unit, body);
-        } else if let Some(carried) = carried(unit, body, op) {
-            rebuild(unit, body, op, &carried);
+        } else if let Some(carried) = carried_reductions(unit, body, op) {
+            for_to_par_for(unit, body, op, &carried);
         } else {
             stay.push(op);
         }
@@ -31,7 +31,7 @@ pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
 }
 
 /// Returns the next independent loop from the outside in, because inner loops are cloned with forks.
-fn next(body: &Body, stay: &[Op]) -> Option<Op> {
+fn next_independent_loop(body: &Body, stay: &[Op]) -> Option<Op> {
     let marked = |op: &Op| {
         let is_loop = matches!(body.kind(*op), OpKind::For { .. });
         is_loop && body.ops[*op].flags.has(Flags::INDEPENDENT) && !stay.contains(op)
@@ -40,14 +40,14 @@ fn next(body: &Body, stay: &[Op]) -> Option<Op> {
 }
 
 /// Classifies the carried values of a loop; `None` if a carried value is no reduction.
-fn carried(unit: &Unit, body: &Body, op: Op) -> Option<Vec<CarriedValue>> {
+fn carried_reductions(unit: &Unit, body: &Body, op: Op) -> Option<Vec<CarriedValue>> {
     let count = body.operand_count(op) - 1;
     (0..count)
         .map(|index| carried_value(unit, body, op, index))
         .collect()
 }
 
-fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[CarriedValue]) {
+fn for_to_par_for(unit: &mut Unit, body: &mut Body, op: Op, carried: &[CarriedValue]) {
     let region = body.op_regions(op)[0];
     let operands: Vec<Value> = body.operands(op).collect();
     let params = body.region_params(region).to_vec();

@@ -16,7 +16,7 @@
 
 use crate::lower::serial::may_wait;
 use crate::prepare_ad::conditional_tasks;
-use crate::thread_count::order_dependence::{closed, orders};
+use crate::thread_count::order_dependence::{functions_reaching, may_order_iterations};
 use gradus_edit::{ValueMap, clone_op_within, combine, identity, inline_region, strand_alloca};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{
@@ -26,36 +26,36 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Turns the tasks of `functions` into loops, and removes scopes without tasks.
-pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
-    let ordered = closed(unit, &orders_otherwise);
-    let in_order = conditional_tasks::in_final_tasks(unit);
+pub(crate) fn tasks_to_loops(unit: &mut Unit, functions: &[FuncId]) {
+    let ordered = functions_reaching(unit, &orders_beyond_tasks);
+    let in_order = conditional_tasks::reachable_from_final_tasks(unit);
     let functions = functions.iter().filter(|func| !in_order.contains(func));
     for &func in functions {
         // A recursive function is inspected during the transformation, hence a clone.
         let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
-        conditional_tasks::part(unit, &mut body);
+        conditional_tasks::version_conditional_tasks(unit, &mut body);
         // Inner and later tasks first: the code after an earlier task includes the loops of later tasks.
-        let mut spawns = all(&body, is_free_spawn);
+        let mut spawns = ops_of_kind(&body, is_unconditional_spawn);
         spawns.reverse();
         for spawn in spawns {
-            if let Some(rest) = rest(unit, &body, spawn, &ordered) {
-                rebuild(unit, &mut body, spawn, &rest);
+            if let Some(rest) = concurrent_ops(unit, &body, spawn, &ordered) {
+                spawn_to_loop(unit, &mut body, spawn, &rest);
             }
         }
-        drop_idle(unit, &mut body);
+        drop_empty_scopes(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
 }
 
 /// Returns the ops of a kind, in order.
-pub(crate) fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
+pub(crate) fn ops_of_kind(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
     let ops = body.walk(body.root());
     ops.filter(|op| is_one(body.kind(*op))).collect()
 }
 
-fn is_free_spawn(kind: &OpKind) -> bool {
+fn is_unconditional_spawn(kind: &OpKind) -> bool {
     let free = OpKind::Spawn {
         has_condition: false,
         has_final: false,
@@ -64,16 +64,21 @@ fn is_free_spawn(kind: &OpKind) -> bool {
 }
 
 /// Like [`orders`], except that tasks alone impose no order.
-fn orders_otherwise(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
+fn orders_beyond_tasks(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     let of_tasks = matches!(
         body.kind(op),
         OpKind::Scope | OpKind::Spawn { .. } | OpKind::Sync
     );
-    !of_tasks && orders(unit, body, op, ordered)
+    !of_tasks && may_order_iterations(unit, body, op, ordered)
 }
 
 /// Returns the ops concurrent to the task up to the sync, if the task and the ops can be arms of a fork.
-fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Option<Vec<Op>> {
+fn concurrent_ops(
+    unit: &Unit,
+    body: &Body,
+    spawn: Op,
+    ordered: &HashSet<FuncId>,
+) -> Option<Vec<Op>> {
     let region = body.parent(spawn)?;
     let owner = body.owner(region);
     let waits_at_end =
@@ -97,22 +102,22 @@ fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Optio
     let beside: Vec<Op> = rest.iter().flat_map(inside).collect();
     let own: Vec<Op> = body.walk(task).collect();
     let waits_again = beside.iter().any(|op| {
-        matches!(body.kind(*op), OpKind::Sync) && scope_of(body, *op) == scope_of(body, spawn)
+        matches!(body.kind(*op), OpKind::Sync) && task_scope(body, *op) == task_scope(body, spawn)
     });
     let side = |ops: &[Op]| {
-        ops.iter().any(|op| does_much(unit, body, *op))
+        ops.iter().any(|op| may_be_worth_forking(unit, body, *op))
             && ops.iter().all(|op| {
-                !leaves(body, *op)
+                !may_leave_region(body, *op)
                     && !may_wait(body, *op)
-                    && !orders_otherwise(unit, body, *op, ordered)
-                    && !is_open_slot(body, *op)
+                    && !orders_beyond_tasks(unit, body, *op, ordered)
+                    && !is_shared_or_unsized_slot(body, *op)
             })
     };
     (is_waited_for && ends && !waits_again && side(&own) && side(&beside)).then_some(rest)
 }
 
 /// Returns the region of the scope or task that `op` belongs to.
-pub(crate) fn scope_of(body: &Body, op: Op) -> Option<Region> {
+pub(crate) fn task_scope(body: &Body, op: Op) -> Option<Region> {
     let mut region = body.parent(op)?;
     loop {
         let owner = body.owner(region)?;
@@ -124,7 +129,7 @@ pub(crate) fn scope_of(body: &Body, op: Op) -> Option<Region> {
 }
 
 /// Returns true if `op` may be expensive enough for a fork.
-fn does_much(unit: &Unit, body: &Body, op: Op) -> bool {
+fn may_be_worth_forking(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::For { .. } | OpKind::Loop { .. } | OpKind::ParFor { .. } => true,
         OpKind::Call(_) => {
@@ -136,7 +141,7 @@ fn does_much(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if control may not reach the code after `op`.
-fn leaves(body: &Body, op: Op) -> bool {
+fn may_leave_region(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::Return | OpKind::Resume | OpKind::Invoke(_) | OpKind::LandingPad(_)
@@ -144,7 +149,7 @@ fn leaves(body: &Body, op: Op) -> bool {
 }
 
 /// Returns true for a slot that is shared or has no constant size.
-fn is_open_slot(body: &Body, op: Op) -> bool {
+fn is_shared_or_unsized_slot(body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => {
             info.storage == AllocaStorage::Shared || body.as_const(body.operand(op, 0)).is_none()
@@ -153,7 +158,7 @@ fn is_open_slot(body: &Body, op: Op) -> bool {
     }
 }
 
-fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
+fn spawn_to_loop(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
     let task = body.op_regions(spawn)[0];
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[spawn].loc;
@@ -176,13 +181,13 @@ fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
     b.body.erase(spawn);
     for &op in rest {
         for result in b.body.results(op).to_vec() {
-            through_memory(b, fork, beside, result);
+            demote_to_slot(b, fork, beside, result);
         }
     }
 }
 
 /// Passes a value of a fork's arm to its uses after the fork through a stack slot.
-fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
+fn demote_to_slot(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     let outside = |b: &Builder<'_>, op: Op| {
         let region = b.body.parent(op);
         region.is_some_and(|region| !b.body.is_inside(region, side))
@@ -206,9 +211,9 @@ fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
 }
 
 /// Removes scopes without tasks, and the syncs inside.
-fn drop_idle(unit: &mut Unit, body: &mut Body) {
+fn drop_empty_scopes(unit: &mut Unit, body: &mut Body) {
     let is_task = |kind: &OpKind| matches!(kind, OpKind::Spawn { .. });
-    let scopes = all(body, |kind| *kind == OpKind::Scope);
+    let scopes = ops_of_kind(body, |kind| *kind == OpKind::Scope);
     for scope in scopes.into_iter().rev() {
         let region = body.op_regions(scope)[0];
         if body.walk(region).any(|op| is_task(body.kind(op))) {
@@ -227,11 +232,11 @@ fn drop_idle(unit: &mut Unit, body: &mut Body) {
 
 /// The role of a value carried from a fork's first iteration to its second.
 #[derive(Clone, Copy)]
-enum Handed {
+enum ForkCarried {
     /// The first iteration leaves the value unchanged.
-    Begun,
+    UnchangedByFirst,
     /// The second iteration does not use the value.
-    Left,
+    UnusedBySecond,
     /// Both iterations accumulate into the value.
     Reduced(ReduceOp),
 }
@@ -249,12 +254,12 @@ pub fn is_fork(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// A loop of two iterations with calls, as a fork.
-pub(crate) struct Fork {
+pub(crate) struct ForkLoop {
     lp: Op,
-    handed: Vec<Handed>,
+    handed: Vec<ForkCarried>,
 }
 
-impl Fork {
+impl ForkLoop {
     /// Returns the loop as a fork, if neither iteration uses a value carried from the other. `reduced` states
     /// the carried values that are reductions.
     pub(crate) fn of(
@@ -262,26 +267,28 @@ impl Fork {
         body: &Body,
         lp: Op,
         reduced: impl Fn(usize) -> Option<ReduceOp>,
-    ) -> Option<Fork> {
+    ) -> Option<ForkLoop> {
         if !is_fork(unit, body, lp) {
             return None;
         }
         let region = body.op_regions(lp)[0];
-        let sides = [0, 1].map(|number| Side::of(unit, body, lp, number));
+        let sides = [0, 1].map(|number| ForkArm::of(unit, body, lp, number));
         let params = body.region_params(region)[1..].iter().enumerate();
         let handed = params.map(|(index, &param)| {
             if let Some(op) = reduced(index) {
-                return Some(Handed::Reduced(op));
+                return Some(ForkCarried::Reduced(op));
             }
-            let kept = |side: &Side| side.yields.get(index) == Some(&param);
+            let kept = |side: &ForkArm| side.yields.get(index) == Some(&param);
             match &sides {
-                [first, _] if kept(first) => Some(Handed::Begun),
-                [_, second] if kept(second) && !second.uses(body, param) => Some(Handed::Left),
+                [first, _] if kept(first) => Some(ForkCarried::UnchangedByFirst),
+                [_, second] if kept(second) && !second.uses(body, param) => {
+                    Some(ForkCarried::UnusedBySecond)
+                }
                 _ => None,
             }
         });
-        let handed = handed.collect::<Option<Vec<Handed>>>()?;
-        Some(Fork { lp, handed })
+        let handed = handed.collect::<Option<Vec<ForkCarried>>>()?;
+        Some(ForkLoop { lp, handed })
     }
 
     /// Turns the first iteration into a task concurrent to the second.
@@ -303,7 +310,7 @@ impl Fork {
         let spawn = b.op(spawn, &[], &[], 1);
         let mut begun = starts.clone();
         for (value, how) in begun.iter_mut().zip(&self.handed) {
-            if let Handed::Reduced(op) = *how {
+            if let ForkCarried::Reduced(op) = *how {
                 let ty = b.body.ty(*value);
                 let Some(nothing) = identity(b, op, ty) else {
                     unreachable!("a `for` carries no reduction of the program's own");
@@ -313,10 +320,10 @@ impl Fork {
         }
         let task = b.body.op_regions(spawn)[0];
         b.set_insertion_end(task);
-        let first = iteration(b, lp, 0, &begun);
+        let first = emit_iteration(b, lp, 0, &begun);
         let mut slots = Vec::new();
         for (value, how) in first.iter().zip(&self.handed) {
-            if matches!(how, Handed::Begun) {
+            if matches!(how, ForkCarried::UnchangedByFirst) {
                 slots.push(None);
                 continue;
             }
@@ -327,7 +334,7 @@ impl Fork {
         }
         b.yield_(&[]);
         b.set_insertion_end(around);
-        let mut totals = iteration(b, lp, 1, &starts);
+        let mut totals = emit_iteration(b, lp, 1, &starts);
         b.op(OpKind::Sync, &[], &[], 0);
         for ((total, how), slot) in totals.iter_mut().zip(&self.handed).zip(slots) {
             let Some((ty, slot)) = slot else {
@@ -335,7 +342,7 @@ impl Fork {
             };
             let other = b.load(ty, slot);
             *total = match *how {
-                Handed::Reduced(op) => combine(b, op, other, *total),
+                ForkCarried::Reduced(op) => combine(b, op, other, *total),
                 _ => other,
             };
         }
@@ -348,28 +355,28 @@ impl Fork {
 }
 
 /// The code that runs in the iteration of a given number.
-struct Side {
+struct ForkArm {
     ops: Vec<Op>,
     yields: Vec<Value>,
     /// The results of branches decided by the iteration number.
     given: ValueMap,
 }
 
-impl Side {
-    fn of(unit: &Unit, body: &Body, lp: Op, number: u128) -> Side {
+impl ForkArm {
+    fn of(unit: &Unit, body: &Body, lp: Op, number: u128) -> ForkArm {
         let region = body.op_regions(lp)[0];
-        let mut side = Side {
+        let mut side = ForkArm {
             ops: Vec::new(),
             yields: Vec::new(),
             given: ValueMap::new(),
         };
         let index = (body.region_params(region)[0], number);
-        side.yields = side.take(unit, body, region, index);
+        side.yields = side.collect_ops(unit, body, region, index);
         side
     }
 
     /// Collects the ops of a region; returns the yielded values.
-    fn take(
+    fn collect_ops(
         &mut self,
         unit: &Unit,
         body: &Body,
@@ -378,7 +385,7 @@ impl Side {
     ) -> Vec<Value> {
         for op in body.ops_in(region) {
             let condition = match body.kind(op) {
-                OpKind::If => settled(unit, body, body.operand(op, 0), &|value| {
+                OpKind::If => fold_from_known(unit, body, body.operand(op, 0), &|value| {
                     (value == index.0).then_some(index.1)
                 }),
                 kind if kind.is_terminator() => continue,
@@ -389,7 +396,7 @@ impl Side {
                 continue;
             };
             let arm = body.op_regions(op)[usize::from(condition == 0)];
-            let given = self.take(unit, body, arm, index);
+            let given = self.collect_ops(unit, body, arm, index);
             for (result, value) in body.results(op).iter().zip(given) {
                 self.given.set(*result, value);
             }
@@ -416,18 +423,18 @@ impl Side {
 
 /// Emits one iteration of a loop, with only the taken arm of branches decided by the iteration number. Returns
 /// the yielded values.
-fn iteration(b: &mut Builder<'_>, lp: Op, number: i128, carried: &[Value]) -> Vec<Value> {
+fn emit_iteration(b: &mut Builder<'_>, lp: Op, number: i128, carried: &[Value]) -> Vec<Value> {
     let region = b.body.op_regions(lp)[0];
     let params = b.body.region_params(region).to_vec();
     let mut map = ValueMap::zip(&params[1..], carried);
     let ty = b.body.ty(params[0]);
     let number = b.int(ty, number);
     map.set(params[0], number);
-    code(b, region, &mut map)
+    emit_region(b, region, &mut map)
 }
 
 /// Emits the ops of a region; returns the yielded values.
-fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
+fn emit_region(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
     let ops: Vec<Op> = b.body.ops_in(region).collect();
     for op in ops {
         if b.body.kind(op).is_terminator() {
@@ -437,7 +444,7 @@ fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
             OpKind::If => {
                 let (unit, body) = (&*b.unit, &*b.body);
                 let number = |value| int_value(unit, body, map.get(value)?).map(|(n, _)| n);
-                settled(unit, body, body.operand(op, 0), &number)
+                fold_from_known(unit, body, body.operand(op, 0), &number)
             }
             _ => None,
         };
@@ -446,7 +453,7 @@ fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
             continue;
         };
         let arm = b.body.op_regions(op)[usize::from(condition == 0)];
-        let given = code(b, arm, map);
+        let given = emit_region(b, arm, map);
         for (result, value) in b.body.results(op).to_vec().into_iter().zip(given) {
             map.set(result, value);
         }
@@ -463,7 +470,7 @@ fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
 }
 
 /// Constant-folds `value` from constants and `known` values.
-fn settled(
+fn fold_from_known(
     unit: &Unit,
     body: &Body,
     value: Value,
@@ -475,7 +482,7 @@ fn settled(
     }
     let op = body.def_op(value)?;
     let bits = |value: Value| unit.types.int_bits(body.ty(value));
-    let operand = |index: usize| settled(unit, body, body.operand(op, index), known);
+    let operand = |index: usize| fold_from_known(unit, body, body.operand(op, index), known);
     match *body.kind(op) {
         OpKind::Binary(kind) => fold_binary(kind, bits(value)?, operand(0)?, operand(1)?),
         OpKind::ICmp(predicate) => {
@@ -493,7 +500,7 @@ fn settled(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Answers, project, restore};
+    use crate::{ThreadCountAnswers, project, restore};
     use gradus_ir::{FuncId, OpKind, Symbol, Unit, parse, verify};
 
     const TASK: &str = "spawn { call @g(%p) yield }";
@@ -506,7 +513,7 @@ mod tests {
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
-        project(&mut unit, &all, Answers::True);
+        project(&mut unit, &all, ThreadCountAnswers::Exact);
         assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
         let count = count(&unit, |kind| matches!(kind, OpKind::For { .. }));
         (unit, count)
@@ -523,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_until_a_task_is_waited_for_is_the_other_side() {
+    fn ops_until_sync_become_second_arm() {
         let other = "call @g(%p)";
         assert_eq!(loops(&format!("{TASK} {other} sync")).1, 1);
         assert_eq!(loops(&format!("{TASK} {other}")).1, 1);
@@ -550,7 +557,7 @@ mod tests {
 
     /// If the condition is false, both arms are called in order.
     #[test]
-    fn a_task_with_a_condition_is_a_fork_where_that_holds() {
+    fn conditional_task_is_versioned() {
         let (unit, made) = loops("spawn when %c { call @g(%p) yield } call @g(%p) sync");
         assert_eq!(made, 1);
         assert_eq!(count(&unit, |kind| matches!(kind, OpKind::Call(_))), 4);
@@ -558,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_otherwise_or_is_under_a_lock_is_none() {
+    fn acquire_or_lock_prevents_fork() {
         let other = "call @g(%p)";
         let waits = "%a = load acquire align 8 %p -> f64";
         assert_eq!(loops(&format!("{TASK} {waits} {other} sync")).1, 0);
@@ -567,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_becomes_a_task_again() {
+    fn fork_loop_is_restored_to_task() {
         let value = "%a = load %p -> f64 call @g(%p)";
         let used = format!("{TASK} {value} sync store %a, %p");
         let (mut unit, made) = loops(&used);

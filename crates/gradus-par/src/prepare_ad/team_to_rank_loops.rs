@@ -11,10 +11,10 @@
 //! regions: results of atomics, fences, nested tasks or teams, or unknown callees.
 
 use crate::lower::abi::Entry;
-use crate::lower::serial::{narrow, wide};
-use crate::lower::team::dealt;
+use crate::lower::serial::{to_i64, to_index_type};
+use crate::lower::team::round_robin_chunks;
 use crate::thread_count::num_threads;
-use crate::thread_count::order_dependence::closed;
+use crate::thread_count::order_dependence::functions_reaching;
 use gradus_edit::{
     ValueMap, block_type, clone_op_within, entry_alloca, load_fields, store_fields, strided_to_for,
 };
@@ -27,7 +27,7 @@ use std::collections::HashSet;
 
 /// Returns the teams of a body with (`stated`) or without a stated number of ranks.
 pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
-    let sized = num_threads::sized(unit, body);
+    let sized = num_threads::teams_with_stated_size(unit, body);
     let team = OpKind::Spmd {
         kind: SpmdKind::Team,
         dims: 1,
@@ -37,7 +37,7 @@ pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
 }
 
 /// Returns true if `body` has worksharing or barriers of a team outside of `body`.
-pub fn shares_of_others(body: &Body) -> bool {
+pub fn has_orphaned_worksharing(body: &Body) -> bool {
     let mut open = vec![body.root()];
     while let Some(region) = open.pop() {
         for op in body.ops_in(region) {
@@ -54,14 +54,19 @@ pub fn shares_of_others(body: &Body) -> bool {
 }
 
 /// Returns the functions in which a rank may wait for another rank, or may be distinguished from another rank.
-pub fn waiting(unit: &Unit) -> HashSet<FuncId> {
-    closed(unit, &waits)
+pub fn functions_that_wait(unit: &Unit) -> HashSet<FuncId> {
+    functions_reaching(unit, &may_wait_for_rank)
 }
 
 /// Turns a team into the code of one rank with barriers, and materialises the number of ranks before the team.
 /// Returns true on success. `waiting` is the result of [`waiting`].
-pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId>) -> bool {
-    answer(unit, body, team);
+pub fn team_to_rank_code(
+    unit: &mut Unit,
+    body: &mut Body,
+    team: Op,
+    waiting: &HashSet<FuncId>,
+) -> bool {
+    replace_rank_queries(unit, body, team);
     let region = body.op_regions(team)[0];
     let shares = |op: &Op| {
         matches!(
@@ -72,27 +77,28 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     let around = |op: &Op| body.owner(body.parent(*op)?);
     let mut outside = std::iter::successors(around(&team), around);
     let (shared, others): (Vec<Op>, Vec<Op>) = body.walk(region).partition(shares);
-    let waits = |op: &Op| waits(unit, body, *op, waiting) || is_open_slot(unit, body, *op);
+    let waits =
+        |op: &Op| may_wait_for_rank(unit, body, *op, waiting) || is_unsized_slot(unit, body, *op);
     if outside.any(|op| body.kind(op).is_parallel()) || others.iter().any(waits) {
         return false;
     }
     let mut b = Builder::new(unit, body);
-    number(&mut b, team);
-    count_strides(b.unit, b.body, team);
-    let Some(rank) = Rank::of(&mut b, team) else {
+    materialize_rank_count(&mut b, team);
+    rank_strides_to_for(b.unit, b.body, team);
+    let Some(rank) = RankCode::of(&mut b, team) else {
         unreachable!("a team of one dimension knows its rank and its size");
     };
     for op in shared {
-        rank.share(&mut b, op);
+        rank.lower_worksharing(&mut b, op);
     }
-    lock_apart(unit, body, team);
-    forget_scopes(unit, body, team);
+    isolate_critical_regions(unit, body, team);
+    drop_split_alias_scopes(unit, body, team);
     true
 }
 
 /// Converts loops of a team with the number of ranks, a positive number, as step into `for`s. Saved values then
 /// have a tape slot per iteration.
-fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
+fn rank_strides_to_for(unit: &mut Unit, body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     let mut sizes: Vec<Value> = body.region_params(region)[1..].to_vec();
     let mut next = 0;
@@ -119,7 +125,7 @@ fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
 }
 
 /// Replaces rank and size queries of code inlined into the team by the team's parameters.
-fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
+fn replace_rank_queries(unit: &mut Unit, body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     let &[number, size] = body.region_params(region) else {
         unreachable!("a team's region has the rank and the size as parameters");
@@ -147,14 +153,14 @@ fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
         b.loc = b.body.ops[op].loc;
         let result = b.body.result(op);
         let ty = b.body.ty(result);
-        let answer = narrow(&mut b, answer, ty);
+        let answer = to_index_type(&mut b, answer, ty);
         b.body.replace_uses(result, answer);
         b.body.erase(op);
     }
 }
 
 /// Returns true if ranks may wait for each other at `op`, except at worksharing and barriers.
-fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
+fn may_wait_for_rank(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } | OpKind::Critical(_) => false,
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
@@ -185,13 +191,13 @@ fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
 }
 
 /// Returns true for a rank's private slot of unknown size.
-fn is_open_slot(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_unsized_slot(unit: &Unit, body: &Body, op: Op) -> bool {
     let is_slot = matches!(body.kind(op), OpKind::Alloca(_));
     is_slot && body.as_int(unit, body.operand(op, 0)).is_none()
 }
 
 /// Materialises the number of ranks before the team.
-fn number(b: &mut Builder<'_>, team: Op) {
+fn materialize_rank_count(b: &mut Builder<'_>, team: Op) {
     b.set_insertion_before(team);
     b.loc = b.body.ops[team].loc;
     let extent = b.body.operand(team, 0);
@@ -202,12 +208,12 @@ fn number(b: &mut Builder<'_>, team: Op) {
         None => {
             let entry = Entry::Ranks.declare(b.unit);
             let int = b.unit.types.int(32);
-            let wanted = wide(b, extent);
+            let wanted = to_i64(b, extent);
             let wanted = b.cast(CastOp::Trunc, wanted, int);
             let call = b.call(entry, &[wanted]);
             let answer = b.body.result(call);
-            let answer = wide(b, answer);
-            narrow(b, answer, ty)
+            let answer = to_i64(b, answer);
+            to_index_type(b, answer, ty)
         }
     };
     let ranks = b.value(OpKind::Freeze, &[ranks], ty);
@@ -216,7 +222,7 @@ fn number(b: &mut Builder<'_>, team: Op) {
 
 /// The rank state of the code to emit.
 #[derive(Clone, Copy)]
-struct Rank {
+struct RankCode {
     number: Value,
     /// `rank` and `size` (the number of ranks) are 64 bits wide.
     rank: Value,
@@ -224,8 +230,8 @@ struct Rank {
     team: Op,
 }
 
-impl Rank {
-    fn of(b: &mut Builder<'_>, team: Op) -> Option<Rank> {
+impl RankCode {
+    fn of(b: &mut Builder<'_>, team: Op) -> Option<RankCode> {
         let region = b.body.op_regions(team)[0];
         let first = b.body.first(region)?;
         b.set_insertion_before(first);
@@ -233,10 +239,10 @@ impl Rank {
             return None;
         };
         for number in [number, size] {
-            widen(b, number);
+            drop_truncated_extensions(b, number);
         }
-        let (rank, size) = (wide(b, number), wide(b, size));
-        Some(Rank {
+        let (rank, size) = (to_i64(b, number), to_i64(b, size));
+        Some(RankCode {
             number,
             rank,
             size,
@@ -245,7 +251,7 @@ impl Rank {
     }
 
     /// Replaces a worksharing op by the rank's share.
-    fn share(self, b: &mut Builder<'_>, op: Op) {
+    fn lower_worksharing(self, b: &mut Builder<'_>, op: Op) {
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         match *b.body.kind(op) {
@@ -320,14 +326,14 @@ impl Rank {
 
     fn shared_loop(self, b: &mut Builder<'_>, op: Op, schedule: Schedule) {
         let operands: Vec<Value> = b.body.operands(op).collect();
-        let trips = wide(b, operands[0]);
+        let trips = to_i64(b, operands[0]);
         let one = b.i64(1);
-        let chunk = operands.get(1).map(|chunk| wide(b, *chunk));
+        let chunk = operands.get(1).map(|chunk| to_i64(b, *chunk));
         match (schedule, chunk) {
-            (Schedule::Static | Schedule::Guided, None) => self.by_blocks(b, op, trips),
+            (Schedule::Static | Schedule::Guided, None) => self.block_partition(b, op, trips),
             (_, chunk) => {
                 let chunk = chunk.unwrap_or(one);
-                dealt(b, (self.rank, self.size), op, trips, chunk);
+                round_robin_chunks(b, (self.rank, self.size), op, trips, chunk);
             }
         }
     }
@@ -335,17 +341,17 @@ impl Rank {
     /// Emits the block partition: rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉, as in a team at run
     /// time. All ranks have an equal trip count, and iterations past the end are empty: tape slots per
     /// iteration are then at known offsets.
-    fn by_blocks(self, b: &mut Builder<'_>, op: Op, trips: Value) {
+    fn block_partition(self, b: &mut Builder<'_>, op: Op, trips: Value) {
         let exact = Flags::NUW.with(Flags::NSW);
         let one = b.i64(1);
         // The chunk size, equal for all ranks, is computed before the team if possible.
-        let before = value_before(b, self.team, trips);
+        let before = recompute_before_team(b, self.team, trips);
         let (all, size, back) = match before {
             None => (trips, self.size, None),
             Some(all) => {
                 let back = b.set_insertion_before(self.team);
                 let extent = b.body.operand(self.team, 0);
-                (all, wide(b, extent), Some(back))
+                (all, to_i64(b, extent), Some(back))
             }
         };
         let less = b.binary(BinaryOp::Sub, size, one);
@@ -365,7 +371,7 @@ impl Rank {
         let there = b.icmp(IntPredicate::Ult, index, trips);
         let param = b.body.region_params(region)[0];
         let ty = b.body.ty(param);
-        let index = narrow(b, index, ty);
+        let index = to_index_type(b, index, ty);
         b.body.replace_uses(param, index);
         let (_, some, none) = b.if_(there, &[]);
         b.body.move_ops(region, some);
@@ -378,11 +384,11 @@ impl Rank {
 }
 
 /// The maximum number of recomputed ops.
-const MOST_AGAIN: usize = 64;
+const RECOMPUTED_OPS_MAX: usize = 64;
 
 /// Returns `value` as recomputed before the team, if computed by speculatable arithmetic from values before the
 /// team.
-fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
+fn recompute_before_team(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
     let region = b.body.op_regions(team)[0];
     let (mut open, mut found) = (vec![value], Vec::new());
     while let Some(value) = open.pop() {
@@ -392,7 +398,7 @@ fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
         }
         let op = b.body.def_op(value)?;
         let is_plain = b.body.kind(op).effects() == EffectClass::Pure;
-        if !is_plain || found.len() == MOST_AGAIN {
+        if !is_plain || found.len() == RECOMPUTED_OPS_MAX {
             return None;
         }
         found.push(op);
@@ -410,7 +416,7 @@ fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
 
 /// Removes truncation to 32 bits followed by extension from a thread number: ranks fit into 32 bits and are not
 /// negative.
-fn widen(b: &mut Builder<'_>, number: Value) {
+fn drop_truncated_extensions(b: &mut Builder<'_>, number: Value) {
     let made = |b: &Builder<'_>, value: Value, is: fn(CastOp) -> bool| -> Vec<Value> {
         let uses = b.body.uses(value);
         let casts = uses.filter(|at| matches!(b.body.kind(at.op), OpKind::Cast(cast) if is(*cast)));
@@ -433,7 +439,7 @@ fn barrier(b: &mut Builder<'_>) {
 }
 
 /// Returns the regions split by barrier fission: the team's region and all regions with a barrier.
-fn cut_regions(body: &Body, team: Op) -> HashSet<Region> {
+fn split_regions(body: &Body, team: Op) -> HashSet<Region> {
     let root = body.op_regions(team)[0];
     let mut cut = HashSet::from([root]);
     for op in body.walk(root) {
@@ -449,8 +455,8 @@ fn cut_regions(body: &Body, team: Op) -> HashSet<Region> {
 
 /// Puts barriers around critical regions in split regions: only the critical regions then run rank after rank,
 /// not the neighbouring code.
-fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
-    let cut = cut_regions(body, team);
+fn isolate_critical_regions(unit: &mut Unit, body: &mut Body, team: Op) {
+    let cut = split_regions(body, team);
     let locks = body.walk(body.op_regions(team)[0]).filter(|op| {
         let stands = body.parent(*op).is_some_and(|region| cut.contains(&region));
         stands && matches!(body.kind(*op), OpKind::Critical(_))
@@ -470,8 +476,8 @@ fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
 
 /// Drops alias scopes declared in split regions: after fission, a rank's accesses are no longer separate from
 /// accesses of other ranks.
-fn forget_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
-    let cut = cut_regions(body, team);
+fn drop_split_alias_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
+    let cut = split_regions(body, team);
     let inside: Vec<Op> = body.walk(body.op_regions(team)[0]).collect();
     let begins = |op: &Op| {
         let known = unit.callee(body, *op).and_then(|func| unit.known(func));

@@ -8,11 +8,12 @@
 //! serial otherwise. How the number reaches the loop need not be known.
 
 use crate::lower::abi::Entry;
-use crate::lower::serial::par_for;
+use crate::lower::serial::par_for_to_nest;
 use crate::thread_count::queries::{
-    around, asks_openmp, counted, in_versions, is_loop, is_of_ranks, loops_of, outermost, sizes,
+    enclosing_ops, is_loop, is_openmp_query, is_team_rank_count, outermost_parallel_loop,
+    rank_counters, related_parallel_loops, team_size_values, version_loop,
 };
-use crate::thread_count::taint::{Context, Followed};
+use crate::thread_count::taint::{TaintContext, TaintFlow};
 use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
@@ -22,39 +23,42 @@ use gradus_ir::{Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Va
 ///
 /// Teams with a stated number of ranks are exempt: their number is fixed. Returns `None` if a team or a
 /// team-size query is inside of such a loop, or such a loop is inside of a team.
-pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(FuncId, Op)>> {
+pub fn loops_depending_on_team_size(
+    unit: &Unit,
+    functions: &[FuncId],
+) -> Option<Vec<(FuncId, Op)>> {
     let effects = Effects::of(unit, &CallGraph::of(unit, functions));
     let mut found = Vec::new();
     let mut leaves = false;
     for (func, body) in with_bodies(unit, functions) {
         let open = crate::prepare_ad::team_to_rank_loops::teams(unit, body, false);
         // A function called by a team contains the query itself.
-        let asks = |op: &Op| asks_openmp(unit, body, *op, OpenMpFn::NumThreads);
+        let asks = |op: &Op| is_openmp_query(unit, body, *op, OpenMpFn::NumThreads);
         let asking: Vec<Op> = body.walk(body.root()).filter(asks).collect();
         if open.is_empty() && asking.is_empty() {
             continue;
         }
         let mut sources = open.iter().chain(&asking);
-        if sources.any(|op| outermost(body, *op).is_some()) {
+        if sources.any(|op| outermost_parallel_loop(body, *op).is_some()) {
             return None;
         }
-        let context = Context::of(unit, func, body, &effects);
+        let context = TaintContext::of(unit, func, body, &effects);
         let asked: Vec<Value> = asking.iter().map(|op| body.result(*op)).collect();
-        let mut all = vec![Followed::of(&context, &asked)];
+        let mut all = vec![TaintFlow::of(&context, &asked)];
         for &team in &open {
-            all.push(Followed::of(&context, &sizes(body, team)));
-            let counted = counted(unit, body, &context, team);
-            all.push(Followed::of_memory(&context, &counted));
+            all.push(TaintFlow::of(&context, &team_size_values(body, team)));
+            let counted = rank_counters(unit, body, &context, team);
+            all.push(TaintFlow::of_memory(&context, &counted));
         }
-        leaves |= all.iter().any(|followed| followed.leaves);
+        leaves |= all.iter().any(|followed| followed.escapes);
         let ops = all.iter().flat_map(|followed| &followed.ops);
-        let loops = ops.flat_map(|op| loops_of(body, *op));
-        found.extend(loops.filter_map(|op| Some((func, outermost(body, op)?))));
+        let loops = ops.flat_map(|op| related_parallel_loops(body, *op));
+        found.extend(loops.filter_map(|op| Some((func, outermost_parallel_loop(body, op)?))));
     }
     if leaves {
         for (func, body) in with_bodies(unit, functions) {
             let loops = body.walk(body.root());
-            found.extend(loops.filter_map(|op| Some((func, outermost(body, op)?))));
+            found.extend(loops.filter_map(|op| Some((func, outermost_parallel_loop(body, op)?))));
         }
     }
     found.sort_unstable();
@@ -62,7 +66,7 @@ pub fn loops_asking_teams(unit: &Unit, functions: &[FuncId]) -> Option<Vec<(Func
     let in_team = |(func, op): &(FuncId, Op)| {
         let body = unit.functions[*func].body.as_deref();
         body.is_some_and(|body| {
-            around(body, *op).any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
+            enclosing_ops(body, *op).any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
         })
     };
     (!found.iter().any(in_team)).then_some(found)
@@ -86,11 +90,11 @@ pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
         *body.kind(several) == OpKind::ICmp(IntPredicate::Sgt)
             && body.parent(inside) == body.op_regions(choice).first().copied()
             && body.as_int(unit, body.operand(several, 1)) == Some(1)
-            && is_of_ranks(unit, body, body.operand(several, 0))
+            && is_team_rank_count(unit, body, body.operand(several, 0))
     };
-    let outside = around(body, op).skip(1);
+    let outside = enclosing_ops(body, op).skip(1);
     let has_condition = |(_, choice): &(Op, Op)| body.operands(*choice).next().is_some();
-    around(body, op)
+    enclosing_ops(body, op)
         .zip(outside)
         .filter(has_condition)
         .any(is_guard)
@@ -98,7 +102,7 @@ pub(crate) fn is_guarded(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Versions a parallel loop: parallel if a team at loop entry would have several ranks, else serial with all
 /// nested parallel loops.
-pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
+pub fn guard_by_team_size(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;
@@ -109,7 +113,7 @@ pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
     let ranks = b.body.result(call);
     let ranks = b.value(OpKind::Freeze, &[ranks], int);
     let several = b.icmp(IntPredicate::Sgt, ranks, one);
-    in_versions(&mut b, op, several);
+    version_loop(&mut b, op, several);
     let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
     let mut loops: Vec<Op> = inside.filter(|op| is_loop(body, *op)).collect();
     loops.insert(0, op);
@@ -117,7 +121,7 @@ pub fn guard(unit: &mut Unit, body: &mut Body, op: Op) {
         let mut b = Builder::new(unit, body);
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
-        for made in par_for(&mut b, op) {
+        for made in par_for_to_nest(&mut b, op) {
             let flags = &mut body.ops[made].flags;
             *flags = flags.without(Flags::INDEPENDENT);
         }

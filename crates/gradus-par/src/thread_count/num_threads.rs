@@ -4,19 +4,19 @@
 //! projection of such a team is therefore all ranks, one after the other, a legal run if no rank waits for
 //! another. The projection is a parallel loop over the ranks.
 
-use crate::thread_count::order_dependence::orders;
+use crate::thread_count::order_dependence::may_order_iterations;
 use gradus_ir::{Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, SpmdKind};
 use gradus_ir::{Unit, Value};
 use std::collections::HashSet;
 
 /// Returns the teams of a body with a stated number of ranks, inner teams first.
-pub(crate) fn sized(unit: &Unit, body: &Body) -> Vec<Op> {
+pub(crate) fn teams_with_stated_size(unit: &Unit, body: &Body) -> Vec<Op> {
     let is_sized = |op: &Op| {
         let team = OpKind::Spmd {
             kind: SpmdKind::Team,
             dims: 1,
         };
-        *body.kind(*op) == team && !is_open(unit, body, body.operand(*op, 0))
+        *body.kind(*op) == team && !is_unspecified_or_one(unit, body, body.operand(*op, 0))
     };
     let mut teams: Vec<Op> = body.walk(body.root()).filter(is_sized).collect();
     teams.reverse();
@@ -24,7 +24,7 @@ pub(crate) fn sized(unit: &Unit, body: &Body) -> Vec<Op> {
 }
 
 /// Returns true if the number of ranks is unspecified (0) or one, or selects between the two.
-fn is_open(unit: &Unit, body: &Body, extent: Value) -> bool {
+fn is_unspecified_or_one(unit: &Unit, body: &Body, extent: Value) -> bool {
     if let Some(number) = body.as_int(unit, extent) {
         return number == 0 || number == 1;
     }
@@ -32,9 +32,11 @@ fn is_open(unit: &Unit, body: &Body, extent: Value) -> bool {
         return false;
     };
     match body.kind(op) {
-        OpKind::Select => (1..3).all(|arm| is_open(unit, body, body.operand(op, arm))),
+        OpKind::Select => {
+            (1..3).all(|arm| is_unspecified_or_one(unit, body, body.operand(op, arm)))
+        }
         OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => {
-            is_open(unit, body, body.operand(op, 0))
+            is_unspecified_or_one(unit, body, body.operand(op, 0))
         }
         _ => false,
     }
@@ -42,9 +44,14 @@ fn is_open(unit: &Unit, body: &Body, extent: Value) -> bool {
 
 /// Turns a team into a parallel loop over ranks. Returns false if a rank may wait for another, share work or
 /// communicate. `ordered` holds the functions that may order their callers.
-pub(crate) fn to_loop(unit: &mut Unit, body: &mut Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
+pub(crate) fn team_to_loop(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    ordered: &HashSet<FuncId>,
+) -> bool {
     let region = body.op_regions(op)[0];
-    let apart = |inside: Op| is_apart(unit, body, inside, ordered);
+    let apart = |inside: Op| is_rank_independent(unit, body, inside, ordered);
     if !body.walk(region).all(apart) {
         return false;
     }
@@ -67,12 +74,12 @@ pub(crate) fn to_loop(unit: &mut Unit, body: &mut Body, op: Op, ordered: &HashSe
     true
 }
 
-fn is_apart(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
+fn is_rank_independent(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
     match body.kind(op) {
         OpKind::Critical(_) | OpKind::ParFor { .. } => true,
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::AtomicRmw(..) => !body.has_uses(body.result(op)),
         OpKind::CmpXchg { .. } | OpKind::Unreachable => false,
-        _ => !orders(unit, body, op, ordered),
+        _ => !may_order_iterations(unit, body, op, ordered),
     }
 }

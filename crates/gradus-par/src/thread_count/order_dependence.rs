@@ -9,15 +9,15 @@ use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
 /// A predicate on an op. The set holds the functions known to satisfy the predicate.
-type Asked<'a> = &'a dyn Fn(&Unit, &Body, Op, &HashSet<FuncId>) -> bool;
+type OpPredicate<'a> = &'a dyn Fn(&Unit, &Body, Op, &HashSet<FuncId>) -> bool;
 
 /// Returns the functions that may order their callers' iterations, directly or by a callee.
-pub(crate) fn ordered(unit: &Unit) -> HashSet<FuncId> {
-    closed(unit, &orders)
+pub(crate) fn order_dependent_functions(unit: &Unit) -> HashSet<FuncId> {
+    functions_reaching(unit, &may_order_iterations)
 }
 
 /// Returns the functions with an op that satisfies `asked`, directly or by a callee, as a least fixpoint.
-pub(crate) fn closed(unit: &Unit, asked: Asked<'_>) -> HashSet<FuncId> {
+pub(crate) fn functions_reaching(unit: &Unit, asked: OpPredicate<'_>) -> HashSet<FuncId> {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let mut open: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     let mut ordered: HashSet<FuncId> = HashSet::new();
@@ -40,7 +40,12 @@ pub(crate) fn closed(unit: &Unit, asked: Asked<'_>) -> HashSet<FuncId> {
 }
 
 /// Returns true if `op` may order or distinguish threads; `ordered` holds the functions that do.
-pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
+pub(crate) fn may_order_iterations(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    ordered: &HashSet<FuncId>,
+) -> bool {
     match body.kind(op) {
         OpKind::ParFor { .. } => false,
         kind if kind.is_parallel() => true,

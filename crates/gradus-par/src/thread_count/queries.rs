@@ -22,9 +22,9 @@
 //! locations touched in external memory, or if a team-related result decides on an access of external memory.
 //! Each access at risk is guarded by a condition on the result.
 
-use crate::thread_count::guards::{guard, is_guarded};
+use crate::thread_count::guards::{guard_by_team_size, is_guarded};
 use crate::thread_count::sentinels;
-use crate::thread_count::taint::{Context, Followed};
+use crate::thread_count::taint::{TaintContext, TaintFlow};
 use gradus_analysis::{CallGraph, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
@@ -35,32 +35,32 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// Returns true if `op` queries the maximum number of threads.
-pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
-    asks_openmp(unit, body, op, OpenMpFn::MaxThreads)
+pub(crate) fn queries_max_threads(unit: &Unit, body: &Body, op: Op) -> bool {
+    is_openmp_query(unit, body, op, OpenMpFn::MaxThreads)
 }
 
 /// Returns true if `op` calls the OpenMP query `what`.
-pub(crate) fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
+pub(crate) fn is_openmp_query(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     known == Some(ExternalFn::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
 }
 
 /// Returns true if `op` queries the size or presence of the enclosing team. Presence (`omp_in_parallel`, the
 /// nesting level) differs only if teams lose ranks.
-fn asks_of_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
-    let asks = |what| asks_openmp(unit, body, op, what);
+fn queries_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
+    let asks = |what| is_openmp_query(unit, body, op, what);
     asks(OpenMpFn::NumThreads)
         || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
 }
 
 /// Returns true for the function that reports the maximum number of threads.
-fn is_question(unit: &Unit, func: FuncId) -> bool {
+fn is_max_threads_query(unit: &Unit, func: FuncId) -> bool {
     unit.known(func) == Some(ExternalFn::OpenMp(OpenMpFn::MaxThreads))
 }
 
 /// Returns the calls of unknown callees whose integer result decides on reads of external memory, or selects
 /// among floating-point results.
-fn unseen(
+fn unknown_calls_deciding_reads(
     unit: &Unit,
     func: FuncId,
     body: &Body,
@@ -76,7 +76,7 @@ fn unseen(
     if calls.is_empty() {
         return Vec::new();
     }
-    let context = Context::of(unit, func, body, effects);
+    let context = TaintContext::of(unit, func, body, effects);
     let is_float = |value: &Value| {
         let scalar = unit.types.scalar(body.ty(*value));
         unit.types.float_kind(scalar).is_some()
@@ -89,8 +89,10 @@ fn unseen(
         branches && body.results(*op).iter().any(is_float)
     };
     let says = |op: &Op| {
-        let followed = Followed::of(&context, &[body.results(*op)[0]]);
-        followed.places || followed.guards || followed.ops.iter().any(chooses)
+        let followed = TaintFlow::of(&context, &[body.results(*op)[0]]);
+        followed.selects_external_location
+            || followed.guards_external_access
+            || followed.ops.iter().any(chooses)
     };
     let calls = calls.into_iter().filter(says);
     calls.map(|op| (func, body.ops[op].loc)).collect()
@@ -98,17 +100,17 @@ fn unseen(
 
 /// A loop that is parallel only if all query results it depends on exceed one.
 #[derive(Debug)]
-struct Version {
+struct ThreadCountVersion {
     func: FuncId,
     op: Op,
-    asked: Vec<Op>,
+    queries: Vec<Op>,
 }
 
 /// The parallel loops that depend on a thread-count query.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ThreadCountQueries {
     /// A query result may reach any loop.
-    anywhere: bool,
+    reaches_any_loop: bool,
     /// Query results or sentinels mix in memory: all queries return one.
     pub(crate) all_one: bool,
     /// All queries return the number of workers.
@@ -118,43 +120,47 @@ pub(crate) struct Asked {
     over_ranks: HashSet<(FuncId, Op)>,
     loops: HashSet<(FuncId, Op)>,
     /// Calls that return the number of workers.
-    told: HashSet<(FuncId, Op)>,
-    versions: Vec<Version>,
+    true_queries: HashSet<(FuncId, Op)>,
+    versions: Vec<ThreadCountVersion>,
     /// Teams that lose ranks while the program takes the address of a query, which then reports all threads.
     pub(crate) by_address: Vec<(FuncId, Option<LocId>)>,
     /// Calls of unknown callees that may be queries and whose result decides on reads, if ranks of a team write
     /// per-rank locations.
-    pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
+    pub(crate) unknown_calls: Vec<(FuncId, Option<LocId>)>,
     /// Sentinels in external memory, set by ranks of teams that lose their ranks.
-    pub(crate) marked: Vec<(FuncId, Option<LocId>)>,
+    pub(crate) external_sentinels: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// The replies to thread-count queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum ThreadCountAnswers {
     /// The true number, always: each team keeps all ranks.
-    True,
+    Exact,
     /// One for results related to teams, because a team has one rank.
-    Followed,
+    OneWhereTeams,
     /// One, always.
     One,
 }
 
 /// A tracked query result of a body.
-struct Answer<'a> {
+struct TrackedCount<'a> {
     /// The query call; `None` for a team size, a rank or a sentinel.
     call: Option<Op>,
-    followed: Followed<'a>,
+    followed: TaintFlow<'a>,
     /// True if the result must be one.
-    one: bool,
+    must_be_one: bool,
 }
 
-impl Asked {
+impl ThreadCountQueries {
     /// Analyses the unit before queries are answered and before the functions in `projected` lose their teams.
-    pub(crate) fn of(unit: &Unit, projected: &[FuncId], answers_are: Answers) -> Asked {
-        let mut asked = Asked {
-            all_true: answers_are == Answers::True,
-            ..Asked::default()
+    pub(crate) fn of(
+        unit: &Unit,
+        projected: &[FuncId],
+        answers_are: ThreadCountAnswers,
+    ) -> ThreadCountQueries {
+        let mut asked = ThreadCountQueries {
+            all_true: answers_are == ThreadCountAnswers::Exact,
+            ..ThreadCountQueries::default()
         };
         for &func in projected {
             if let Some(body) = &unit.functions[func].body {
@@ -176,7 +182,7 @@ impl Asked {
         if closure
             .address_taken()
             .iter()
-            .any(|f| is_question(unit, *f))
+            .any(|f| is_max_threads_query(unit, *f))
         {
             let bodies = closure.bodies(unit).filter(loses_teams);
             let places = bodies
@@ -191,9 +197,9 @@ impl Asked {
                 let mut ops = body.walk(body.root());
                 loses_teams(it)
                     || ops.any(|op| {
-                        asks(unit, body, op)
-                            || asks_of_team(unit, body, op, without_teams)
-                            || asks_openmp(unit, body, op, OpenMpFn::ThreadNum)
+                        queries_max_threads(unit, body, op)
+                            || queries_team(unit, body, op, without_teams)
+                            || is_openmp_query(unit, body, op, OpenMpFn::ThreadNum)
                     })
             })
             .collect();
@@ -201,24 +207,27 @@ impl Asked {
             return asked;
         }
         let effects = Effects::of(unit, &closure);
-        let contexts: Vec<Context<'_>> = bodies
+        let contexts: Vec<TaintContext<'_>> = bodies
             .iter()
-            .map(|(func, body)| Context::of(unit, *func, body, &effects))
+            .map(|(func, body)| TaintContext::of(unit, *func, body, &effects))
             .collect();
         let mut all_one = false;
         let mut apart = false;
         let mut found = Vec::new();
         for ((func, body), context) in bodies.iter().zip(&contexts) {
-            let answers = answers(unit, body, context, without_teams);
-            asked.anywhere |= answers.iter().any(|a| a.followed.leaves);
-            all_one |= answers.iter().any(|a| a.followed.places);
-            all_one |= answers.iter().any(|a| a.one && a.followed.guards);
-            let ranks = Followed::of(context, &ranks(unit, body));
-            apart |= ranks.places || ranks.leaves;
+            let answers = tracked_counts(unit, body, context, without_teams);
+            asked.reaches_any_loop |= answers.iter().any(|a| a.followed.escapes);
+            all_one |= answers.iter().any(|a| a.followed.selects_external_location);
+            all_one |= answers
+                .iter()
+                .any(|a| a.must_be_one && a.followed.guards_external_access);
+            let ranks = TaintFlow::of(context, &rank_values(unit, body));
+            apart |= ranks.selects_external_location || ranks.escapes;
             found.push((*func, *body, answers));
         }
         if !without_teams && !asked.all_true {
-            asked.marked = sentinels::known_to_others(unit, &closure, &effects, &loses_teams);
+            asked.external_sentinels =
+                sentinels::external_sentinels(unit, &closure, &effects, &loses_teams);
         }
         if asked.all_true {
             all_one = false;
@@ -226,42 +235,48 @@ impl Asked {
         }
         if apart {
             for (func, body) in closure.bodies(unit) {
-                asked.unseen.extend(unseen(unit, func, body, &effects));
+                asked
+                    .unknown_calls
+                    .extend(unknown_calls_deciding_reads(unit, func, body, &effects));
             }
         }
-        asked.all_one = !asked.all_true && (all_one || apart || asked.anywhere);
+        asked.all_one = !asked.all_true && (all_one || apart || asked.reaches_any_loop);
         for (func, body, mut answers) in found {
             for answer in &mut answers {
-                answer.one |= asked.all_one || answers_are == Answers::One;
-                answer.one &= !asked.all_true;
+                answer.must_be_one |= asked.all_one || answers_are == ThreadCountAnswers::One;
+                answer.must_be_one &= !asked.all_true;
             }
-            spread(&mut answers);
-            asked.decide(func, body, &answers);
+            propagate_must_be_one(&mut answers);
+            asked.record_dependent_loops(func, body, &answers);
         }
         asked
     }
 
     /// Returns true if the loop `op` must be serial.
-    pub(crate) fn relies(&self, func: FuncId, op: Op) -> bool {
-        let is_asked = self.anywhere || self.loops.contains(&(func, op));
+    pub(crate) fn depends_on_thread_count(&self, func: FuncId, op: Op) -> bool {
+        let is_asked = self.reaches_any_loop || self.loops.contains(&(func, op));
         is_asked && !self.over_ranks.contains(&(func, op))
     }
 
     /// Returns true if the query call `op` returns one.
-    pub(crate) fn is_told_one(&self, func: FuncId, op: Op) -> bool {
-        !self.all_true && !self.told.contains(&(func, op))
+    pub(crate) fn sees_one_thread(&self, func: FuncId, op: Op) -> bool {
+        !self.all_true && !self.true_queries.contains(&(func, op))
     }
 
     /// Returns function and location of each loop that is serial whatever the query returns.
-    pub(crate) fn places(&self, unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+    pub(crate) fn serial_loops(
+        &self,
+        unit: &Unit,
+        functions: &[FuncId],
+    ) -> Vec<(FuncId, Option<LocId>)> {
         let of = |&func: &FuncId| {
             let body = unit.functions[func].body.as_deref();
             body.into_iter().flat_map(move |body| {
-                let guarded = self.guarded(unit, func, body);
+                let guarded = self.loops_to_guard(unit, func, body);
                 let loops = body.walk(body.root()).filter(move |op| {
-                    let mut around = around(body, *op);
+                    let mut around = enclosing_ops(body, *op);
                     is_loop(body, *op)
-                        && self.relies(func, *op)
+                        && self.depends_on_thread_count(func, *op)
                         && !self.has_version(func, body, *op)
                         && !around.any(|op| guarded.contains(&op))
                         && !is_guarded(unit, body, *op)
@@ -274,17 +289,17 @@ impl Asked {
 
     /// Returns the outermost loops that depend on a true thread count by untracked paths. Such loops query the
     /// number of threads at entry.
-    fn guarded(&self, unit: &Unit, func: FuncId, body: &Body) -> Vec<Op> {
+    fn loops_to_guard(&self, unit: &Unit, func: FuncId, body: &Body) -> Vec<Op> {
         let is_one = |op: &Op| {
             let inside = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
             let all: Vec<Op> = std::iter::once(*op).chain(inside).collect();
             let has_version = |op: Op| self.versions.iter().any(|v| v.func == func && v.op == op);
-            outermost(body, *op) == Some(*op)
+            outermost_parallel_loop(body, *op) == Some(*op)
                 && !self.over_ranks.contains(&(func, *op))
                 && !is_guarded(unit, body, *op)
                 && all
                     .iter()
-                    .any(|op| is_loop(body, *op) && self.relies(func, *op))
+                    .any(|op| is_loop(body, *op) && self.depends_on_thread_count(func, *op))
                 && !all.iter().any(|op| has_version(*op))
         };
         let ops = body.walk(body.root());
@@ -297,16 +312,21 @@ impl Asked {
     /// Adds a parallel version to loops that depend on the number of workers, for a number above one. The
     /// original loop remains for the serial case. Returns the loops that are parallel regardless of the query
     /// results.
-    pub(crate) fn part(&self, unit: &mut Unit, func: FuncId, body: &mut Body) -> HashSet<Op> {
-        for op in self.guarded(unit, func, body) {
-            guard(unit, body, op);
+    pub(crate) fn version_loops(
+        &self,
+        unit: &mut Unit,
+        func: FuncId,
+        body: &mut Body,
+    ) -> HashSet<Op> {
+        for op in self.loops_to_guard(unit, func, body) {
+            guard_by_team_size(unit, body, op);
         }
         for version in self.versions.iter().filter(|version| version.func == func) {
             let op = version.op;
             let mut b = Builder::new(unit, body);
             b.set_insertion_before(op);
             b.loc = b.body.ops[op].loc;
-            let several = version.asked.iter().map(|call| {
+            let several = version.queries.iter().map(|call| {
                 let answer = b.body.result(*call);
                 let ty = b.body.ty(answer);
                 let one = b.int(ty, 1);
@@ -319,7 +339,7 @@ impl Asked {
             else {
                 continue;
             };
-            in_versions(&mut b, op, several);
+            version_loop(&mut b, op, several);
         }
         let ops = body.walk(body.root());
         ops.filter(|op| is_loop(body, *op) && is_guarded(unit, body, *op))
@@ -327,27 +347,28 @@ impl Asked {
     }
 
     fn has_version(&self, func: FuncId, body: &Body, op: Op) -> bool {
-        around(body, op).any(|op| {
+        enclosing_ops(body, op).any(|op| {
             let mut versions = self.versions.iter();
             versions.any(|version| version.func == func && version.op == op)
         })
     }
 
     /// Records the query results that are the number of workers, the serial loops and the versioned loops.
-    fn decide(&mut self, func: FuncId, body: &Body, answers: &[Answer<'_>]) {
-        let told = |answer: &Answer<'_>| answer.call.filter(|_| !answer.one);
+    fn record_dependent_loops(&mut self, func: FuncId, body: &Body, answers: &[TrackedCount<'_>]) {
+        let told = |answer: &TrackedCount<'_>| answer.call.filter(|_| !answer.must_be_one);
         let mut loops: Vec<HashSet<Op>> = Vec::new();
         for answer in answers {
-            self.told.extend(told(answer).map(|call| (func, call)));
+            self.true_queries
+                .extend(told(answer).map(|call| (func, call)));
             let ops = answer.followed.ops.iter();
-            let own = ops.flat_map(|op| loops_of(body, *op));
+            let own = ops.flat_map(|op| related_parallel_loops(body, *op));
             let own = own.filter(|op| !self.over_ranks.contains(&(func, *op)));
             let own: HashSet<Op> = own.collect();
             self.loops.extend(own.iter().map(|op| (func, *op)));
             loops.push(own);
         }
         for op in body.walk(body.root()) {
-            let relies = self.loops.contains(&(func, op)) && !self.anywhere;
+            let relies = self.loops.contains(&(func, op)) && !self.reaches_any_loop;
             if !relies || self.has_version(func, body, op) {
                 continue;
             }
@@ -356,79 +377,83 @@ impl Asked {
                 .zip(&loops)
                 .filter(|(_, own)| own.contains(&op));
             let asked = with_it.map(|(answer, _)| told(answer));
-            let known_there = |call: &Op| is_before(body, *call, op);
+            let known_there = |call: &Op| precedes_in_region(body, *call, op);
             if let Some(asked) = asked.collect::<Option<Vec<Op>>>()
                 && asked.iter().all(known_there)
             {
-                self.versions.push(Version { func, op, asked });
+                self.versions.push(ThreadCountVersion {
+                    func,
+                    op,
+                    queries: asked,
+                });
             }
         }
     }
 }
 
 /// Collects the tracked values of a body: query results, team sizes, rank counters, ranks and sentinels.
-fn answers<'a>(
+fn tracked_counts<'a>(
     unit: &Unit,
     body: &Body,
-    context: &'a Context<'a>,
+    context: &'a TaintContext<'a>,
     without_teams: bool,
-) -> Vec<Answer<'a>> {
+) -> Vec<TrackedCount<'a>> {
     let of_call = |op: Op, one: bool| {
-        let followed = Followed::of(context, &[body.result(op)]);
-        let one = one || followed.team;
-        Answer {
+        let followed = TaintFlow::of(context, &[body.result(op)]);
+        let one = one || followed.reaches_team;
+        TrackedCount {
             call: Some(op),
             followed,
-            one,
+            must_be_one: one,
         }
     };
-    let of_team = |followed| Answer {
+    let of_team = |followed| TrackedCount {
         call: None,
         followed,
-        one: true,
+        must_be_one: true,
     };
     let calls = body.walk(body.root()).filter_map(|op| {
-        let of_team = asks_of_team(unit, body, op, without_teams);
-        (of_team || asks(unit, body, op)).then(|| of_call(op, of_team))
+        let of_team = queries_team(unit, body, op, without_teams);
+        (of_team || queries_max_threads(unit, body, op)).then(|| of_call(op, of_team))
     });
     let teams = teams(body).flat_map(|team| {
-        let sizes = Followed::of(context, &sizes(body, team));
-        let counted = Followed::of_memory(context, &counted(unit, body, context, team));
+        let sizes = TaintFlow::of(context, &team_size_values(body, team));
+        let counted = TaintFlow::of_memory(context, &rank_counters(unit, body, context, team));
         [of_team(sizes), of_team(counted)]
     });
-    let mut all: Vec<Answer<'a>> = calls.chain(teams).collect();
+    let mut all: Vec<TrackedCount<'a>> = calls.chain(teams).collect();
     if !without_teams {
         // Sentinels and ranks may reveal the number of threads.
-        let ranks = Followed::of(context, &ranks(unit, body));
-        let marks = sentinels::of_body(unit, body, context, &ranks).into_iter();
+        let ranks = TaintFlow::of(context, &rank_values(unit, body));
+        let marks = sentinels::sentinels_of_body(unit, body, context, &ranks).into_iter();
         let marks: Vec<(Value, bool)> = marks.map(|mark| (mark.ptr, mark.floats)).collect();
-        all.push(of_team(Followed::of_memory(context, &marks)));
+        all.push(of_team(TaintFlow::of_memory(context, &marks)));
         all.push(of_team(ranks));
     }
     all
 }
 
 /// Propagates "must be one" to every related result, to a fixpoint.
-fn spread(answers: &mut [Answer<'_>]) {
+fn propagate_must_be_one(answers: &mut [TrackedCount<'_>]) {
     loop {
         let joined: Vec<usize> = (0..answers.len())
             .filter(|at| {
                 let answer = &answers[*at];
-                let mut others = answers.iter().filter(|other| other.one);
-                !answer.one && others.any(|other| other.followed.meets(&answer.followed))
+                let mut others = answers.iter().filter(|other| other.must_be_one);
+                !answer.must_be_one && others.any(|other| other.followed.overlaps(&answer.followed))
             })
             .collect();
         if joined.is_empty() {
             return;
         }
         for at in joined {
-            answers[at].one = true;
+            answers[at].must_be_one = true;
         }
     }
 }
 
 /// Versions the parallel loop `op` at the builder's position: a copy if `several` holds, else `op`.
-pub(crate) fn in_versions(b: &mut Builder<'_>, op: Op, several: Value) {
+pub(crate) fn version_loop(b: &mut Builder<'_>, op: Op, several: Value) {
     let old = b.body.results(op).to_vec();
     let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
     let (choice, parallel, serial) = b.if_(several, &types);
@@ -453,42 +478,44 @@ fn is_over_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
     if !is_loop(body, op) {
         return false;
     }
-    is_of_ranks(unit, body, body.operand(op, 0))
+    is_team_rank_count(unit, body, body.operand(op, 0))
 }
 
 /// Returns true if `value` is the runtime's reply on the number of ranks of a team.
-pub(crate) fn is_of_ranks(unit: &Unit, body: &Body, value: Value) -> bool {
+pub(crate) fn is_team_rank_count(unit: &Unit, body: &Body, value: Value) -> bool {
     let mut from = body.def_op(value);
     while let Some(op) = from
         && matches!(body.kind(op), OpKind::Freeze | OpKind::Cast(_))
     {
         from = body.def_op(body.operand(op, 0));
     }
-    from.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::RequestedTeamSize))
+    from.is_some_and(|op| is_openmp_query(unit, body, op, OpenMpFn::RequestedTeamSize))
 }
 
 /// Iterates over `op` and the enclosing ops, innermost first.
-pub(crate) fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
+pub(crate) fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
     std::iter::successors(Some(op), |op| body.owner(body.parent(*op)?))
 }
 
 /// Returns the outermost parallel loop that is or encloses `op`.
-pub(crate) fn outermost(body: &Body, op: Op) -> Option<Op> {
-    around(body, op).filter(|op| is_loop(body, *op)).last()
+pub(crate) fn outermost_parallel_loop(body: &Body, op: Op) -> Option<Op> {
+    enclosing_ops(body, op)
+        .filter(|op| is_loop(body, *op))
+        .last()
 }
 
 /// Returns the parallel loops around `op` and inside of `op`.
-pub(crate) fn loops_of(body: &Body, op: Op) -> Vec<Op> {
+pub(crate) fn related_parallel_loops(body: &Body, op: Op) -> Vec<Op> {
     let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-    around(body, op)
+    enclosing_ops(body, op)
         .chain(inside)
         .filter(|op| is_loop(body, *op))
         .collect()
 }
 
 /// Returns true if `later`, or an op around `later`, follows `first` in the region of `first`.
-fn is_before(body: &Body, first: Op, later: Op) -> bool {
-    let at = around(body, later).find(|op| body.parent(*op) == body.parent(first));
+fn precedes_in_region(body: &Body, first: Op, later: Op) -> bool {
+    let at = enclosing_ops(body, later).find(|op| body.parent(*op) == body.parent(first));
     at.is_some_and(|at| {
         std::iter::successors(body.next(first), |op| body.next(*op)).any(|op| op == at)
     })
@@ -500,33 +527,33 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
 }
 
 /// Returns true if `body` queries a thread's number in the team.
-pub(crate) fn asks_rank(unit: &Unit, body: &Body) -> bool {
+pub(crate) fn queries_rank(unit: &Unit, body: &Body) -> bool {
     let mut ops = body.walk(body.root());
-    ops.any(|op| asks_openmp(unit, body, op, OpenMpFn::ThreadNum))
+    ops.any(|op| is_openmp_query(unit, body, op, OpenMpFn::ThreadNum))
 }
 
 /// Returns the thread numbers of a body: rank parameters of teams and results of rank queries.
-pub(crate) fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
+pub(crate) fn rank_values(unit: &Unit, body: &Body) -> Vec<Value> {
     let of_teams = teams(body).flat_map(|team| {
         let params = body.region_params(body.op_regions(team)[0]);
         params[..params.len() / 2].to_vec()
     });
     let asked = body.walk(body.root());
-    let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::ThreadNum));
+    let asked = asked.filter(|op| is_openmp_query(unit, body, *op, OpenMpFn::ThreadNum));
     of_teams.chain(asked.map(|op| body.result(op))).collect()
 }
 
-pub(crate) fn sizes(body: &Body, team: Op) -> Vec<Value> {
+pub(crate) fn team_size_values(body: &Body, team: Op) -> Vec<Value> {
     let params = body.region_params(body.op_regions(team)[0]);
     params[params.len() / 2..].to_vec()
 }
 
 /// Returns the addresses at which each rank of `team` adds a constant, atomically or under a lock, and thereby
 /// counts ranks. The flag is true for a floating-point sum.
-pub(crate) fn counted(
+pub(crate) fn rank_counters(
     unit: &Unit,
     body: &Body,
-    context: &Context<'_>,
+    context: &TaintContext<'_>,
     team: Op,
 ) -> Vec<(Value, bool)> {
     let own = |op: &Op| {

@@ -5,30 +5,30 @@
 //! team of a derivative writes one sentinel, next to sentinels of all ranks from an earlier run. An initial
 //! value of a sum or another result is no sentinel: the rank overwrites the location with a non-constant.
 
-use crate::thread_count::queries::ranks;
-use crate::thread_count::taint::{Context, Followed};
+use crate::thread_count::queries::rank_values;
+use crate::thread_count::taint::{TaintContext, TaintFlow};
 use gradus_analysis::{CallGraph, Effects};
 use gradus_ir::externals::{ExternalFn, MemoryFn};
 use gradus_ir::{Body, Definition, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// A sentinel's address and type class (float or not).
-pub(crate) struct Mark {
+pub(crate) struct Sentinel {
     pub(crate) op: Op,
     pub(crate) ptr: Value,
     pub(crate) floats: bool,
 }
 
 /// Returns the sentinels written in a body.
-pub(crate) fn of_body(
+pub(crate) fn sentinels_of_body(
     unit: &Unit,
     body: &Body,
-    context: &Context<'_>,
-    ranks: &Followed<'_>,
-) -> Vec<Mark> {
+    context: &TaintContext<'_>,
+    ranks: &TaintFlow<'_>,
+) -> Vec<Sentinel> {
     let all = body.walk(body.root()).filter_map(|op| {
-        let (ptr, value) = left(unit, body, op)?;
-        let is_own = ranks.carries(ptr) && !is_of_a_loop(body, ptr);
+        let (ptr, value) = written_value(unit, body, op)?;
+        let is_own = ranks.is_tainted(ptr) && !varies_with_loop(body, ptr);
         is_own.then_some((op, ptr, value))
     });
     let all: Vec<(Op, Value, Value)> = all.collect();
@@ -39,11 +39,13 @@ pub(crate) fn of_body(
         .map(|(_, ptr, _)| *ptr)
         .collect();
     let is_mark = |(_, ptr, value): &(Op, Value, Value)| {
-        let begins = results.iter().any(|result| same_place(body, *result, *ptr));
+        let begins = results
+            .iter()
+            .any(|result| is_same_address(body, *result, *ptr));
         !begins && context.is_of_constants(*value)
     };
     let marks = all.into_iter().filter(is_mark);
-    let mark = |(op, ptr, value): (Op, Value, Value)| Mark {
+    let mark = |(op, ptr, value): (Op, Value, Value)| Sentinel {
         op,
         ptr,
         floats: context.is_float(value),
@@ -52,7 +54,7 @@ pub(crate) fn of_body(
 }
 
 /// Returns the address and value that `op` writes, for stores, atomics and `memset`.
-fn left(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
+fn written_value(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
     match body.kind(op) {
         OpKind::Store(_) => Some((body.operand(op, 1), body.operand(op, 0))),
         OpKind::AtomicRmw(..) => Some((body.operand(op, 0), body.operand(op, 1))),
@@ -69,7 +71,7 @@ fn left(unit: &Unit, body: &Body, op: Op) -> Option<(Value, Value)> {
 
 /// Returns true if the address varies with a loop: the rank determines the start of an array chunk, and any
 /// number of ranks writes the whole array.
-fn is_of_a_loop(body: &Body, ptr: Value) -> bool {
+fn varies_with_loop(body: &Body, ptr: Value) -> bool {
     let is_loop = |kind: &OpKind| {
         let shared = matches!(kind, OpKind::ShareFor { .. } | OpKind::ParFor { .. });
         shared || matches!(kind, OpKind::For { .. } | OpKind::Loop { .. })
@@ -97,7 +99,7 @@ fn is_of_a_loop(body: &Body, ptr: Value) -> bool {
 }
 
 /// Returns true if two addresses are structurally equal.
-fn same_place(body: &Body, one: Value, other: Value) -> bool {
+fn is_same_address(body: &Body, one: Value, other: Value) -> bool {
     if one == other {
         return true;
     }
@@ -113,15 +115,15 @@ fn same_place(body: &Body, one: Value, other: Value) -> bool {
 
 /// Returns function and location of each sentinel in external memory, written by ranks of teams in bodies that
 /// satisfy `loses`, or by callees that receive the rank.
-pub(crate) fn known_to_others(
+pub(crate) fn external_sentinels(
     unit: &Unit,
     closure: &CallGraph,
     effects: &Effects,
     loses: &dyn Fn(&(FuncId, &Body)) -> bool,
 ) -> Vec<(FuncId, Option<LocId>)> {
     let asking = closure.bodies(unit).filter_map(|(func, body)| {
-        let ranks = ranks(unit, body);
-        let is_one = loses(&(func, body)) || crate::thread_count::queries::asks_rank(unit, body);
+        let ranks = rank_values(unit, body);
+        let is_one = loses(&(func, body)) || crate::thread_count::queries::queries_rank(unit, body);
         (is_one && !ranks.is_empty()).then_some((func, ranks))
     });
     let mut work: Vec<(FuncId, Vec<Value>)> = asking.collect();
@@ -131,9 +133,9 @@ pub(crate) fn known_to_others(
         let Some(body) = unit.functions[func].body.as_deref() else {
             continue;
         };
-        let context = Context::of(unit, func, body, effects);
-        let followed = Followed::of(&context, &ranks);
-        for mark in of_body(unit, body, &context, &followed) {
+        let context = TaintContext::of(unit, func, body, effects);
+        let followed = TaintFlow::of(&context, &ranks);
+        for mark in sentinels_of_body(unit, body, &context, &followed) {
             let place = (func, body.ops[mark.op].loc);
             if !context.is_private(mark.ptr) && !found.contains(&place) {
                 found.push(place);
@@ -148,7 +150,7 @@ pub(crate) fn known_to_others(
                 continue;
             };
             let args = unit.call_args(body, op).into_iter().enumerate();
-            for (index, _) in args.filter(|(_, arg)| followed.carries(*arg)) {
+            for (index, _) in args.filter(|(_, arg)| followed.is_tainted(*arg)) {
                 if let Some(param) = code.params().get(index)
                     && seen.insert((callee, index))
                 {

@@ -7,22 +7,22 @@
 //! one thread, too, and calls the clone.
 
 use crate::thread_count::order_dependence;
-use crate::thread_count::queries::asks;
+use crate::thread_count::queries::queries_max_threads;
 use gradus_ir::{Body, Builder, FuncId, Function, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// Returns the functions that query the maximum number of threads or have a team, directly or by a callee.
-pub(crate) fn speaking(unit: &Unit) -> HashSet<FuncId> {
-    order_dependence::closed(unit, &|unit, body, op, known| {
+pub(crate) fn functions_with_teams_or_queries(unit: &Unit) -> HashSet<FuncId> {
+    order_dependence::functions_reaching(unit, &|unit, body, op, known| {
         let callee = unit.callee(body, op);
-        asks(unit, body, op)
+        queries_max_threads(unit, body, op)
             || matches!(body.kind(op), OpKind::Spmd { .. })
             || callee.is_some_and(|callee| known.contains(&callee))
     })
 }
 
 /// Redirects calls in `callers`, and in all generated functions, from host functions in `projected` to clones.
-pub fn call_projections(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &[FuncId]) {
+pub fn redirect_to_serial_clones(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &[FuncId]) {
     let made = unit.functions.iter();
     let made = made.filter(|(_, f)| f.body.is_some() && !f.defined);
     let mut work: Vec<FuncId> = made.map(|(func, _)| func).collect();
@@ -32,9 +32,9 @@ pub fn call_projections(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for (op, callee) in calls(unit, &body, func, projected) {
+        for (op, callee) in calls_to_redirect(unit, &body, func, projected) {
             let copy = *copies.entry(callee).or_insert_with(|| {
-                let copy = copy(unit, callee, (callee == func).then_some(&*body));
+                let copy = serial_clone(unit, callee, (callee == func).then_some(&*body));
                 work.push(copy);
                 copy
             });
@@ -46,7 +46,12 @@ pub fn call_projections(unit: &mut Unit, projected: &HashSet<FuncId>, callers: &
 }
 
 /// Returns the calls to redirect in a body.
-fn calls(unit: &Unit, body: &Body, func: FuncId, projected: &HashSet<FuncId>) -> Vec<(Op, FuncId)> {
+fn calls_to_redirect(
+    unit: &Unit,
+    body: &Body,
+    func: FuncId,
+    projected: &HashSet<FuncId>,
+) -> Vec<(Op, FuncId)> {
     let of_copy = |op: Op| {
         let callee = unit.callee(body, op)?;
         let function = &unit.functions[callee];
@@ -58,7 +63,7 @@ fn calls(unit: &Unit, body: &Body, func: FuncId, projected: &HashSet<FuncId>) ->
 }
 
 /// Clones a function; `body` is its body if the body is currently taken out of the unit.
-fn copy(unit: &mut Unit, func: FuncId, body: Option<&Body>) -> FuncId {
+fn serial_clone(unit: &mut Unit, func: FuncId, body: Option<&Body>) -> FuncId {
     let function = unit.functions[func].clone();
     let name = unit.fresh_name(&format!("{}.gr_one", function.name));
     let body = function.body.or_else(|| body.cloned().map(Box::new));

@@ -17,51 +17,54 @@ use std::collections::{HashMap, HashSet};
 
 /// The kind of taint of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Share {
+pub(crate) enum Taint {
     /// Control taint: the count decides on the program value selected.
-    Chosen,
+    Control,
     /// Data taint: the value is computed from the count.
-    Made,
+    Value,
 }
 
 /// A body with points-to sets and effects.
-pub(crate) struct Context<'a> {
+pub(crate) struct TaintContext<'a> {
     unit: &'a Unit,
     body: &'a Body,
     effects: &'a Effects,
-    points: PointsTo,
+    points_to: PointsTo,
     /// The objects returned to the caller.
     returned: HashSet<ObjectId>,
     /// The ops that access each object.
-    touching: HashMap<ObjectId, Vec<Op>>,
+    accessors: HashMap<ObjectId, Vec<Op>>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> TaintContext<'a> {
     pub(crate) fn of(unit: &'a Unit, func: FuncId, body: &'a Body, effects: &'a Effects) -> Self {
-        let points = PointsTo::of(unit, Some(func), body, &Nest::of(body), effects);
-        let mut touching: HashMap<ObjectId, Vec<Op>> = HashMap::new();
+        let points_to = PointsTo::of(unit, Some(func), body, &Nest::of(body), effects);
+        let mut accessors: HashMap<ObjectId, Vec<Op>> = HashMap::new();
         for op in body.walk(body.root()) {
             let accesses = effects.of_op(unit, body, op);
             let pointers: HashSet<Value> = accesses.iter().filter_map(MemoryAccess::ptr).collect();
-            for target in pointers.iter().flat_map(|ptr| points.targets(body, *ptr)) {
-                touching.entry(target.object).or_default().push(op);
+            for target in pointers
+                .iter()
+                .flat_map(|ptr| points_to.targets(body, *ptr))
+            {
+                accessors.entry(target.object).or_default().push(op);
             }
         }
-        Context {
+        TaintContext {
             unit,
             body,
             effects,
-            returned: points.returned(body),
-            points,
-            touching,
+            returned: points_to.returned(body),
+            points_to,
+            accessors,
         }
     }
 
     /// Returns true if the memory at `ptr` is private to the body and its strands.
     pub(crate) fn is_private(&self, ptr: Value) -> bool {
-        let mut targets = self.points.targets(self.body, ptr).iter();
+        let mut targets = self.points_to.targets(self.body, ptr).iter();
         targets.all(|target| {
-            self.points.is_private_or_strand_shared(target.object)
+            self.points_to.is_private_or_strand_shared(target.object)
                 && !self.returned.contains(&target.object)
         })
     }
@@ -147,7 +150,7 @@ impl<'a> Context<'a> {
 
     /// Returns true if `op` writes a distinct location in each iteration of a loop inside of `within`, or of
     /// `within` itself: array initialisation.
-    fn begins_an_array(&self, ptr: Value, op: Op, within: Op) -> bool {
+    fn initializes_array(&self, ptr: Value, op: Op, within: Op) -> bool {
         let body = self.body;
         let around = |op: &Op| body.owner(body.parent(*op)?);
         let outside = |op: Op| std::iter::successors(around(&op), around);
@@ -166,8 +169,8 @@ impl<'a> Context<'a> {
     }
 
     /// Returns true if `ptr` points to initialised globals (lookup tables) only.
-    fn is_table(&self, ptr: Value) -> bool {
-        let targets = self.points.targets(self.body, ptr);
+    fn is_constant_table(&self, ptr: Value) -> bool {
+        let targets = self.points_to.targets(self.body, ptr);
         let begins = |global: GlobalId| {
             let init = self.unit.globals[global].init.as_ref();
             init.is_some_and(|init| init.bytes.iter().any(|byte| *byte != 0))
@@ -175,7 +178,7 @@ impl<'a> Context<'a> {
         !targets.is_empty()
             && targets
                 .iter()
-                .all(|target| match self.points.object(target.object) {
+                .all(|target| match self.points_to.object(target.object) {
                     Object::Global(global) => begins(global),
                     _ => false,
                 })
@@ -195,161 +198,161 @@ impl<'a> Context<'a> {
 
 /// A tainted memory object.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct ObjectTaint {
     /// The taint of the contents; `None` if only the size is tainted.
-    share: Option<Share>,
+    share: Option<Taint>,
     /// True if the tainted contents include floats.
     floats: bool,
 }
 
-enum Work {
+enum TaintWork {
     Value(Value),
     Control(Op),
     Object(ObjectId),
 }
 
 /// Everything that depends on a thread count.
-pub(crate) struct Followed<'a> {
-    context: &'a Context<'a>,
-    values: HashMap<Value, Share>,
-    objects: HashMap<ObjectId, Held>,
-    controls: HashMap<Op, Share>,
-    work: Vec<Work>,
+pub(crate) struct TaintFlow<'a> {
+    context: &'a TaintContext<'a>,
+    values: HashMap<Value, Taint>,
+    objects: HashMap<ObjectId, ObjectTaint>,
+    controls: HashMap<Op, Taint>,
+    work: Vec<TaintWork>,
     /// The ops that use a tainted value or are control-dependent on one.
     pub(crate) ops: HashSet<Op>,
     /// The taint escapes from the analysis: to external memory, a function or the caller.
-    pub(crate) leaves: bool,
+    pub(crate) escapes: bool,
     /// The taint determines locations touched in external memory.
-    pub(crate) places: bool,
+    pub(crate) selects_external_location: bool,
     /// The taint decides on accesses of external memory.
-    pub(crate) guards: bool,
+    pub(crate) guards_external_access: bool,
     /// A team depends on the taint.
-    pub(crate) team: bool,
+    pub(crate) reaches_team: bool,
 }
 
-impl<'a> Followed<'a> {
+impl<'a> TaintFlow<'a> {
     /// Propagates taint from `values`.
-    pub(crate) fn of(context: &'a Context<'a>, values: &[Value]) -> Self {
-        let mut followed = Followed {
+    pub(crate) fn of(context: &'a TaintContext<'a>, values: &[Value]) -> Self {
+        let mut followed = TaintFlow {
             context,
             values: HashMap::new(),
             objects: HashMap::new(),
             controls: HashMap::new(),
             work: Vec::new(),
             ops: HashSet::new(),
-            leaves: false,
-            places: false,
-            guards: false,
-            team: false,
+            escapes: false,
+            selects_external_location: false,
+            guards_external_access: false,
+            reaches_team: false,
         };
         for &value in values {
-            followed.value(value, Share::Made);
+            followed.taint_value(value, Taint::Value);
         }
-        followed.run();
+        followed.propagate();
         followed
     }
 
     /// Propagates taint from memory, e.g. sums to which each rank adds a constant. The flag of each pointer is
     /// true for floats.
-    pub(crate) fn of_memory(context: &'a Context<'a>, pointers: &[(Value, bool)]) -> Self {
-        let mut followed = Followed::of(context, &[]);
+    pub(crate) fn of_memory(context: &'a TaintContext<'a>, pointers: &[(Value, bool)]) -> Self {
+        let mut followed = TaintFlow::of(context, &[]);
         for &(ptr, floats) in pointers {
-            followed.keep(ptr, Share::Made, floats);
+            followed.taint_memory_at(ptr, Taint::Value, floats);
         }
-        followed.run();
+        followed.propagate();
         followed
     }
 
     /// Returns true if `value` is tainted.
-    pub(crate) fn carries(&self, value: Value) -> bool {
+    pub(crate) fn is_tainted(&self, value: Value) -> bool {
         self.values.contains_key(&value)
     }
 
     /// Returns true if two taints share an op or an object.
-    pub(crate) fn meets(&self, other: &Followed<'_>) -> bool {
+    pub(crate) fn overlaps(&self, other: &TaintFlow<'_>) -> bool {
         self.ops.iter().any(|op| other.ops.contains(op))
             || self.objects.keys().any(|o| other.objects.contains_key(o))
     }
 
-    fn run(&mut self) {
+    fn propagate(&mut self) {
         while let Some(work) = self.work.pop() {
             match work {
-                Work::Value(value) => {
+                TaintWork::Value(value) => {
                     let body = self.context.body;
                     let share = self.values[&value];
                     if let Some(op) = body.def_op(value) {
-                        self.touch(op);
+                        self.record_op(op);
                     }
                     for used in body.uses(value) {
-                        self.touch(used.op);
-                        self.used(used.op, used.index as usize, value, share);
+                        self.record_op(used.op);
+                        self.propagate_operand(used.op, used.index as usize, value, share);
                     }
                 }
-                Work::Control(op) => self.controlled(op, self.controls[&op]),
-                Work::Object(object) => self.held(object, self.objects[&object]),
+                TaintWork::Control(op) => self.propagate_control(op, self.controls[&op]),
+                TaintWork::Object(object) => self.propagate_object(object, self.objects[&object]),
             }
         }
     }
 
-    fn touch(&mut self, op: Op) {
+    fn record_op(&mut self, op: Op) {
         if self.ops.insert(op) {
-            self.team |= self.context.in_team(op);
+            self.reaches_team |= self.context.in_team(op);
         }
     }
 
-    fn value(&mut self, value: Value, share: Share) {
+    fn taint_value(&mut self, value: Value, share: Taint) {
         if self.values.get(&value).is_none_or(|old| *old < share) {
             self.values.insert(value, share);
-            self.work.push(Work::Value(value));
+            self.work.push(TaintWork::Value(value));
         }
     }
 
     /// Like [`Followed::value`], except for floats.
-    fn unless_float(&mut self, value: Value, share: Share) {
+    fn taint_unless_float(&mut self, value: Value, share: Taint) {
         if !self.context.is_float(value) {
-            self.value(value, share);
+            self.taint_value(value, share);
         }
     }
 
-    fn all(&mut self, values: &[Value], share: Share) {
+    fn taint_all_unless_float(&mut self, values: &[Value], share: Taint) {
         for value in values {
-            self.unless_float(*value, share);
+            self.taint_unless_float(*value, share);
         }
     }
 
-    fn control(&mut self, op: Op, share: Share) {
+    fn taint_control(&mut self, op: Op, share: Taint) {
         if self.controls.get(&op).is_none_or(|old| *old < share) {
             self.controls.insert(op, share);
-            self.work.push(Work::Control(op));
+            self.work.push(TaintWork::Control(op));
         }
     }
 
-    fn object(&mut self, object: ObjectId, share: Option<Share>, floats: bool) {
+    fn taint_object(&mut self, object: ObjectId, share: Option<Taint>, floats: bool) {
         let old = self.objects.get(&object).copied();
         let held = old.unwrap_or_default();
-        let new = Held {
+        let new = ObjectTaint {
             share: held.share.max(share),
             floats: held.floats || floats,
         };
         if old.is_none() || new.share != held.share || new.floats != held.floats {
             self.objects.insert(object, new);
-            self.work.push(Work::Object(object));
+            self.work.push(TaintWork::Object(object));
         }
     }
 
     /// Taints the memory at `ptr`.
-    fn keep(&mut self, ptr: Value, share: Share, floats: bool) {
+    fn taint_memory_at(&mut self, ptr: Value, share: Taint, floats: bool) {
         if !self.context.is_private(ptr) {
-            self.leaves = true;
+            self.escapes = true;
             return;
         }
-        for target in self.context.points.targets(self.context.body, ptr) {
-            self.object(target.object, Some(share), floats);
+        for target in self.context.points_to.targets(self.context.body, ptr) {
+            self.taint_object(target.object, Some(share), floats);
         }
     }
 
     /// Propagates the taint of operand `index` of `op`.
-    fn used(&mut self, op: Op, index: usize, value: Value, share: Share) {
+    fn propagate_operand(&mut self, op: Op, index: usize, value: Value, share: Taint) {
         let body = self.context.body;
         let regions = body.op_regions(op);
         let params = |region: usize| {
@@ -360,108 +363,111 @@ impl<'a> Followed<'a> {
         let results = body.results(op);
         match body.kind(op) {
             OpKind::Load(_) => {
-                self.place(value);
+                self.record_address(value);
                 for result in results {
-                    match self.context.is_table(value) {
-                        true => self.value(*result, share),
-                        false => self.unless_float(*result, Share::Chosen),
+                    match self.context.is_constant_table(value) {
+                        true => self.taint_value(*result, share),
+                        false => self.taint_unless_float(*result, Taint::Control),
                     }
                 }
             }
-            OpKind::Store(_) if index == 1 => self.place(value),
+            OpKind::Store(_) if index == 1 => self.record_address(value),
             OpKind::Store(_) => {
                 let floats = self.context.is_float(value);
-                self.keep(body.operand(op, 1), share, floats);
+                self.taint_memory_at(body.operand(op, 1), share, floats);
             }
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } if index == 0 => {
-                self.place(value);
-                self.all(results, Share::Chosen);
+                self.record_address(value);
+                self.taint_all_unless_float(results, Taint::Control);
             }
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-                self.keep(body.operand(op, 0), share, self.context.is_float(value));
-                self.all(results, share);
+                self.taint_memory_at(body.operand(op, 0), share, self.context.is_float(value));
+                self.taint_all_unless_float(results, share);
             }
-            OpKind::If | OpKind::Switch(_) => self.control(op, share),
+            OpKind::If | OpKind::Switch(_) => self.taint_control(op, share),
             OpKind::For { .. } | OpKind::ShareFor { .. } if index == 0 => {
-                self.control(op, share);
-                self.all(&params(0)[..1], share);
+                self.taint_control(op, share);
+                self.taint_all_unless_float(&params(0)[..1], share);
             }
             OpKind::For { .. } => {
-                self.value(params(0)[index], share);
-                self.value(results[index - 1], share);
+                self.taint_value(params(0)[index], share);
+                self.taint_value(results[index - 1], share);
             }
-            OpKind::Loop { .. } => self.value(params(0)[index], share),
+            OpKind::Loop { .. } => self.taint_value(params(0)[index], share),
             OpKind::ParFor { dims, .. } => match index.checked_sub(*dims as usize) {
-                Some(number) => self.value(results[number], share),
+                Some(number) => self.taint_value(results[number], share),
                 None => {
-                    self.control(op, share);
-                    self.all(&params(0)[index..=index], share);
+                    self.taint_control(op, share);
+                    self.taint_all_unless_float(&params(0)[index..=index], share);
                 }
             },
-            OpKind::Spmd { .. } => self.control(op, share),
-            OpKind::Single { .. } => self.value(results[index], share),
-            OpKind::Yield => self.yielded(op, index, share),
-            OpKind::Repeat => self.repeated(op, index, share),
-            OpKind::Alloca(_) => self.sized(Object::Stack(op)),
-            OpKind::Call(_) | OpKind::Invoke(_) => self.passed(op, value, share),
+            OpKind::Spmd { .. } => self.taint_control(op, share),
+            OpKind::Single { .. } => self.taint_value(results[index], share),
+            OpKind::Yield => self.propagate_yield(op, index, share),
+            OpKind::Repeat => self.propagate_repeat(op, index, share),
+            OpKind::Alloca(_) => self.taint_size(Object::Stack(op)),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.propagate_argument(op, value, share),
             kind if kind.is_arithmetic() || matches!(kind, OpKind::Freeze) => {
                 let made = self.context.is_float(value)
                     || matches!(kind, OpKind::Cast(_) | OpKind::ExtractValue(_));
                 for result in results {
-                    if made || !self.context.is_float(*result) || self.tells(*result, share) {
-                        self.value(*result, share);
+                    if made || !self.context.is_float(*result) || self.reveals_count(*result, share)
+                    {
+                        self.taint_value(*result, share);
                     }
                 }
             }
-            _ => self.leaves = true,
+            _ => self.escapes = true,
         }
     }
 
     /// Returns true if the selection of a float among constants reveals the thread count.
-    fn tells(&self, value: Value, share: Share) -> bool {
-        share == Share::Made && self.context.is_float(value) && self.context.is_of_constants(value)
+    fn reveals_count(&self, value: Value, share: Taint) -> bool {
+        share == Taint::Value && self.context.is_float(value) && self.context.is_of_constants(value)
     }
 
     /// Records the address of an access.
-    fn place(&mut self, ptr: Value) {
+    fn record_address(&mut self, ptr: Value) {
         let is_pointer = self.context.unit.types.is_ptr(self.context.body.ty(ptr));
-        self.places |= is_pointer && !self.context.is_private(ptr);
+        self.selects_external_location |= is_pointer && !self.context.is_private(ptr);
     }
 
     /// Taints the size of an object.
-    fn sized(&mut self, object: Object) {
-        if let Some(object) = self.context.points.find(object) {
-            self.object(object, None, false);
+    fn taint_size(&mut self, object: Object) {
+        if let Some(object) = self.context.points_to.find(object) {
+            self.taint_object(object, None, false);
         }
     }
 
-    fn yielded(&mut self, end: Op, index: usize, share: Share) {
+    fn propagate_yield(&mut self, end: Op, index: usize, share: Taint) {
         let body = self.context.body;
-        let Some((region, owner)) = self.around(end) else {
+        let Some((region, owner)) = self.enclosing(end) else {
             unreachable!("`yield` ends the region of an op");
         };
         let first = body.op_regions(owner).first() == Some(&region);
         match body.kind(owner) {
             OpKind::For { .. } => {
-                self.value(body.region_params(region)[index + 1], share);
-                self.value(body.results(owner)[index], share);
+                self.taint_value(body.region_params(region)[index + 1], share);
+                self.taint_value(body.results(owner)[index], share);
             }
             // The combining region of a reduction.
-            OpKind::ParFor { .. } if !first => self.all(body.results(owner), share),
-            _ => self.value(body.results(owner)[index], share),
+            OpKind::ParFor { .. } if !first => {
+                self.taint_all_unless_float(body.results(owner), share)
+            }
+            _ => self.taint_value(body.results(owner)[index], share),
         }
     }
 
-    fn repeated(&mut self, end: Op, index: usize, share: Share) {
-        let Some((region, owner)) = self.around(end) else {
+    fn propagate_repeat(&mut self, end: Op, index: usize, share: Taint) {
+        let Some((region, owner)) = self.enclosing(end) else {
             unreachable!("`repeat` ends the region of a loop");
         };
         let params = self.context.body.region_params(region);
         match index.checked_sub(1) {
-            None => self.control(owner, share),
-            Some(number) if number < params.len() => self.value(params[number], share),
+            None => self.taint_control(owner, share),
+            Some(number) if number < params.len() => self.taint_value(params[number], share),
             Some(number) => {
-                self.value(
+                self.taint_value(
                     self.context.body.results(owner)[number - params.len()],
                     share,
                 );
@@ -469,34 +475,34 @@ impl<'a> Followed<'a> {
         }
     }
 
-    fn around(&self, op: Op) -> Option<(Region, Op)> {
+    fn enclosing(&self, op: Op) -> Option<(Region, Op)> {
         let region = self.context.body.parent(op)?;
         Some((region, self.context.body.owner(region)?))
     }
 
     /// Propagates the taint of a call argument.
-    fn passed(&mut self, op: Op, value: Value, share: Share) {
+    fn propagate_argument(&mut self, op: Op, value: Value, share: Taint) {
         let body = self.context.body;
         let results = body.results(op);
         match self.context.known(op) {
             Some(ExternalFn::Integer(_) | ExternalFn::Math(_) | ExternalFn::Reduce(_)) => {
                 for result in results {
-                    self.value(*result, share);
+                    self.taint_value(*result, share);
                 }
             }
-            Some(ExternalFn::Marker(_)) => self.all(results, share),
+            Some(ExternalFn::Marker(_)) => self.taint_all_unless_float(results, share),
             // The argument is the number that later queries return, and the later results are tracked.
             Some(ExternalFn::OpenMp(OpenMpFn::Setting)) => {}
             Some(ExternalFn::Memory(_)) => {
-                self.sized(Object::Heap(op));
+                self.taint_size(Object::Heap(op));
                 for access in self.accesses(op) {
                     match access.ptr() {
                         Some(ptr) if self.context.is_private(ptr) => {
                             if access.kind == AccessKind::Write {
-                                self.keep(ptr, Share::Chosen, true);
+                                self.taint_memory_at(ptr, Taint::Control, true);
                             }
                         }
-                        Some(_) => self.places = true,
+                        Some(_) => self.selects_external_location = true,
                         None => {}
                     }
                 }
@@ -505,10 +511,10 @@ impl<'a> Followed<'a> {
                 if !self.context.unit.types.is_ptr(body.ty(value)) =>
             {
                 let mut accesses = self.accesses(op).into_iter();
-                self.leaves |= accesses.any(|a| a.is_clobber() && a.ptr().is_some());
-                self.all(results, share);
+                self.escapes |= accesses.any(|a| a.is_clobber() && a.ptr().is_some());
+                self.taint_all_unless_float(results, share);
             }
-            _ => self.leaves = true,
+            _ => self.escapes = true,
         }
     }
 
@@ -518,7 +524,7 @@ impl<'a> Followed<'a> {
     }
 
     /// Propagates control taint: the count decides which regions of `op` run, or how often.
-    fn controlled(&mut self, op: Op, share: Share) {
+    fn propagate_control(&mut self, op: Op, share: Taint) {
         let body = self.context.body;
         for (index, result) in body.results(op).iter().enumerate() {
             let branches = matches!(body.kind(op), OpKind::If | OpKind::Switch(_));
@@ -528,68 +534,71 @@ impl<'a> Followed<'a> {
                 && chosen.any(|end| self.context.is_constant(body.operand(end, index)))
             {
                 true => share,
-                false => Share::Chosen,
+                false => Taint::Control,
             };
-            match self.tells(*result, share) {
-                true => self.value(*result, share),
-                false => self.unless_float(*result, how),
+            match self.reveals_count(*result, share) {
+                true => self.taint_value(*result, share),
+                false => self.taint_unless_float(*result, how),
             }
         }
         for region in body.op_regions(op) {
             if !matches!(body.kind(op), OpKind::If | OpKind::Switch(_)) {
-                self.all(body.region_params(*region), Share::Chosen);
+                self.taint_all_unless_float(body.region_params(*region), Taint::Control);
             }
             for inside in body.walk(*region) {
-                self.touch(inside);
-                self.runs(inside, op, share);
+                self.record_op(inside);
+                self.propagate_controlled_op(inside, op, share);
             }
         }
     }
 
     /// Propagates control taint of `control` to the nested op `op`.
-    fn runs(&mut self, op: Op, control: Op, share: Share) {
+    fn propagate_controlled_op(&mut self, op: Op, control: Op, share: Taint) {
         let body = self.context.body;
         let elsewhere = |ptr: Value| !self.context.is_private(ptr);
         match body.kind(op) {
             OpKind::Store(_) if self.context.is_float(body.operand(op, 0)) => {
                 let (number, ptr) = (body.operand(op, 0), body.operand(op, 1));
-                self.guards |= share == Share::Made && elsewhere(ptr);
-                if self.tells(number, share) && !self.context.begins_an_array(ptr, op, control) {
-                    self.keep(ptr, share, true);
+                self.guards_external_access |= share == Taint::Value && elsewhere(ptr);
+                if self.reveals_count(number, share)
+                    && !self.context.initializes_array(ptr, op, control)
+                {
+                    self.taint_memory_at(ptr, share, true);
                 }
             }
             OpKind::Store(_) => {
                 let how = match self.context.is_constant(body.operand(op, 0)) {
                     true => share,
-                    false => Share::Chosen,
+                    false => Taint::Control,
                 };
-                self.keep(body.operand(op, 1), how, false);
+                self.taint_memory_at(body.operand(op, 1), how, false);
             }
             OpKind::AtomicRmw(..) if self.context.is_float(body.operand(op, 1)) => {
                 let (ptr, number) = (body.operand(op, 0), body.operand(op, 1));
-                self.guards |= share == Share::Made && elsewhere(ptr);
-                if self.tells(number, share) {
-                    self.keep(ptr, share, true);
+                self.guards_external_access |= share == Taint::Value && elsewhere(ptr);
+                if self.reveals_count(number, share) {
+                    self.taint_memory_at(ptr, share, true);
                 }
             }
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-                self.keep(body.operand(op, 0), Share::Chosen, false);
+                self.taint_memory_at(body.operand(op, 0), Taint::Control, false);
             }
             OpKind::Load(_) => {
-                self.guards |= share == Share::Made && elsewhere(body.operand(op, 0));
+                self.guards_external_access |=
+                    share == Taint::Value && elsewhere(body.operand(op, 0));
             }
-            OpKind::Return | OpKind::Resume | OpKind::Foreign(_) => self.leaves = true,
+            OpKind::Return | OpKind::Resume | OpKind::Foreign(_) => self.escapes = true,
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 for access in self.accesses(op) {
                     match access.place {
                         MemoryRegion::At(ptr) if !elsewhere(ptr) => {
                             if access.kind == AccessKind::Write {
-                                self.keep(ptr, Share::Chosen, true);
+                                self.taint_memory_at(ptr, Taint::Control, true);
                             }
                         }
                         MemoryRegion::Inaccessible | MemoryRegion::Errno | MemoryRegion::Frame => {}
-                        _ if access.is_clobber() => self.leaves = true,
-                        _ => self.guards |= share == Share::Made,
+                        _ if access.is_clobber() => self.escapes = true,
+                        _ => self.guards_external_access |= share == Taint::Value,
                     }
                 }
             }
@@ -598,28 +607,28 @@ impl<'a> Followed<'a> {
     }
 
     /// Propagates taint from a memory object to the ops that access the object.
-    fn held(&mut self, object: ObjectId, held: Held) {
+    fn propagate_object(&mut self, object: ObjectId, held: ObjectTaint) {
         let body = self.context.body;
-        let touching = self.context.touching.get(&object);
+        let touching = self.context.accessors.get(&object);
         for &op in touching.into_iter().flatten() {
-            self.team |= self.context.in_team(op);
+            self.reaches_team |= self.context.in_team(op);
             let Some(share) = held.share else {
                 continue;
             };
-            self.touch(op);
+            self.record_op(op);
             match body.kind(op) {
                 OpKind::Load(_) => {
                     for result in body.results(op) {
                         if held.floats || !self.context.is_float(*result) {
-                            self.value(*result, share);
+                            self.taint_value(*result, share);
                         }
                     }
                 }
                 OpKind::Store(_) => {}
                 OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-                    self.all(body.results(op), share);
+                    self.taint_all_unless_float(body.results(op), share);
                 }
-                _ => self.leaves |= self.accesses(op).iter().any(|a| a.kind == AccessKind::Read),
+                _ => self.escapes |= self.accesses(op).iter().any(|a| a.kind == AccessKind::Read),
             }
         }
     }

@@ -12,7 +12,7 @@
 
 use crate::reports::parallel_loops::{Move, What};
 use gradus_ir::{LocId, SourceSpan, Unit};
-use gradus_par::{Fork, Fused, Size};
+use gradus_par::{ForkDecision, ForkThreshold, FusedLoops};
 use gradus_raise::{Raised, RegionRecord};
 use std::fmt::Write;
 
@@ -22,9 +22,9 @@ pub(crate) struct Happened {
     /// Changes by simplification.
     pub moves: Vec<Move>,
     /// Fused loops.
-    pub fused: Vec<Fused>,
+    pub fused: Vec<FusedLoops>,
     /// The fork condition of each loop.
-    pub forks: Vec<Fork>,
+    pub forks: Vec<ForkDecision>,
 }
 
 /// Returns the report's text.
@@ -116,17 +116,17 @@ fn moved(unit: &Unit, what: &What) -> String {
     }
 }
 
-fn size(size: Size) -> String {
+fn size(size: ForkThreshold) -> String {
     match size {
-        Size::Never => "runs serially: it is too small for a fork".to_string(),
-        Size::Always => "forks: it is large enough".to_string(),
-        Size::From { awake, asleep } if awake == asleep => {
+        ForkThreshold::Never => "runs serially: it is too small for a fork".to_string(),
+        ForkThreshold::Always => "forks: it is large enough".to_string(),
+        ForkThreshold::From { awake, asleep } if awake == asleep => {
             format!("forks from {asleep} iterations on")
         }
-        Size::From { awake, asleep } => {
+        ForkThreshold::From { awake, asleep } => {
             format!("forks from {asleep} iterations on, from {awake} on while a worker is awake")
         }
-        Size::Estimated => {
+        ForkThreshold::Estimated => {
             "forks where it is large enough, by what an iteration takes, as is known when it begins"
                 .to_string()
         }

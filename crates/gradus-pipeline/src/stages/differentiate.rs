@@ -109,7 +109,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         gradus_ad::advise_huge_pages(&mut imported.unit);
     }
     settle(run, &mut imported.unit, &requests, &made)?;
-    gradus_par::call_projections(&mut imported.unit, &told, &requests.changed);
+    gradus_par::redirect_to_serial_clones(&mut imported.unit, &told, &requests.changed);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
         functions = parallelize::fork(run, &mut imported.unit, &functions)?;

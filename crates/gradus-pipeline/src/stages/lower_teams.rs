@@ -33,12 +33,12 @@ pub(crate) fn to_loops(
     open: bool,
 ) -> Teams {
     let asking = match open {
-        true => gradus_par::loops_asking_teams(unit, functions),
+        true => gradus_par::loops_depending_on_team_size(unit, functions),
         false => None,
     };
     let open = asking.is_some();
     let effects = Effects::of(unit, &CallGraph::of(unit, functions));
-    let waiting = gradus_par::waiting(unit);
+    let waiting = gradus_par::functions_that_wait(unit);
     let mut changed = Vec::new();
     for &func in functions.iter().filter(|func| !nested.contains(func)) {
         if let Some(body) = unit.functions[func].body.take() {
@@ -72,7 +72,7 @@ pub(crate) fn to_loops(
         }
         for (func, op) in asking.into_iter().flatten() {
             if let Some(mut body) = unit.functions[func].body.take() {
-                gradus_par::guard(unit, &mut body, op);
+                gradus_par::guard_by_team_size(unit, &mut body, op);
                 unit.functions[func].body = Some(body);
             }
             changed.push(func);
@@ -110,7 +110,7 @@ fn cut(
         let before = made.body.clone();
         let body = &mut made.body;
         take_in(unit, body, func, team, waiting);
-        let is_cut = gradus_par::deal(unit, body, team, waiting)
+        let is_cut = gradus_par::team_to_rank_code(unit, body, team, waiting)
             && gradus_gpu::team_to_loops(unit, body, func, team, effects);
         if !is_cut {
             made.body = before;

@@ -21,7 +21,7 @@ use gradus_ir::{
     Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
 };
 use gradus_llvm::{Host, Imported};
-use gradus_par::{Answers, Fork};
+use gradus_par::{ForkDecision, ThreadCountAnswers};
 use gradus_raise::{Orphans, Outcome, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
 
@@ -104,9 +104,9 @@ fn fuse(
     if run.request.options.off.iter().any(|off| off == "fusion") {
         return;
     }
-    let joined = gradus_par::join(unit, changed);
+    let joined = gradus_par::merge_branches_around_loops(unit, changed);
     short.again(unit, &joined);
-    happened.fused = gradus_par::fuse(unit, changed, &short.alias);
+    happened.fused = gradus_par::fuse_parallel_loops(unit, changed, &short.alias);
     let mut fused: Vec<FuncId> = happened.fused.iter().map(|fused| fused.func).collect();
     fused.dedup();
     short.again(unit, &fused);
@@ -214,7 +214,7 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
             let text = "`gr_for`: an iteration uses what another one gives it";
             raised.regions.push(serial(unit, func, &body, op, text));
         }
-        gradus_par::task_loops(unit, &mut body);
+        gradus_par::convert_task_loops(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
     raised
@@ -314,8 +314,8 @@ pub(crate) fn project(
         .copied()
         .filter(|func| !closure.contains(*func));
     let entries: Vec<FuncId> = primals.iter().copied().chain(apart).collect();
-    let nested = gradus_par::inside_of_regions(unit);
-    gradus_par::settle_orphans(unit, &changed, &entries);
+    let nested = gradus_par::reachable_from_regions(unit);
+    gradus_par::resolve_orphans(unit, &changed, &entries);
     let deterministic = run.request.options.deterministic;
     let teams = run.pass("teams", |run| {
         let teams = lower_teams::to_loops(unit, &changed, &nested, !deterministic);
@@ -327,9 +327,9 @@ pub(crate) fn project(
         Ok(teams)
     })?;
     let answers = match (deterministic, teams.all) {
-        (true, _) => Answers::One,
-        (_, true) => Answers::True,
-        _ => Answers::Followed,
+        (true, _) => ThreadCountAnswers::One,
+        (_, true) => ThreadCountAnswers::Exact,
+        _ => ThreadCountAnswers::OneWhereTeams,
     };
     run.pass("raise", |run| {
         if !teams.all {
@@ -339,7 +339,7 @@ pub(crate) fn project(
             closure.contains(func) && nested.contains(&func)
         })?;
         into_loops::take_in(unit, &changed);
-        let teams = gradus_par::ranks_to_loops(unit, &changed);
+        let teams = gradus_par::stated_teams_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
         let refused = derived.map(|team| sized_team(unit, team)).collect();
         run.take(refused)?;
@@ -354,12 +354,12 @@ pub(crate) fn project(
         };
         let teams = derived(&projected.by_address);
         run.take(teams.iter().map(|team| asked_by_address(unit, team)).collect())?;
-        let calls = derived(&projected.unseen);
+        let calls = derived(&projected.unknown_calls);
         run.take(calls.iter().map(|call| asked_unseen(unit, call)).collect())?;
-        let marks = derived(&projected.marked);
+        let marks = derived(&projected.external_sentinels);
         run.take(marks.iter().map(|mark| counted_later(unit, mark)).collect())?;
         run.after_unit("raise", unit)?;
-        Ok(projected.told)
+        Ok(projected.one_thread_functions)
     })
 }
 
@@ -483,20 +483,20 @@ fn lower(
     run: &mut Run<'_>,
     unit: &mut Unit,
     changed: &[FuncId],
-) -> Result<(Vec<FuncId>, Vec<Fork>), Stop> {
+) -> Result<(Vec<FuncId>, Vec<ForkDecision>), Stop> {
     if run.request.options.deterministic {
         // Forks call copies of functions reachable from here.
         let reached = CallGraph::of(unit, changed).functions().to_vec();
-        let teams = gradus_par::ranks_to_loops(unit, &reached);
+        let teams = gradus_par::stated_teams_to_loops(unit, &reached);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
         run.take(remarks(unit, &teams, message))?;
-        let serialised = gradus_par::keep_order(unit, &reached);
+        let serialised = gradus_par::serialize_order_dependent(unit, &reached);
         run.take(remarks(unit, &serialised, IN_ORDER))?;
     }
     let options = gradus_par::Options {
         target: match run.request.options.target {
             ParallelTarget::Runtime | ParallelTarget::OpenMp => gradus_par::Target::Runtime,
-            ParallelTarget::Words => gradus_par::Target::Words,
+            ParallelTarget::Words => gradus_par::Target::Intrinsics,
         },
         race_free: Short::of(run.request).alias.race_free,
         ..gradus_par::Options::default()
@@ -536,7 +536,7 @@ pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
 fn asked_of_shares(unit: &Unit, closure: &CallGraph, in_regions: &[String]) -> Vec<Diagnostic> {
     let shares: HashSet<FuncId> = closure
         .bodies(unit)
-        .filter(|(_, body)| gradus_par::shares_of_others(body))
+        .filter(|(_, body)| gradus_par::has_orphaned_worksharing(body))
         .map(|(func, _)| func)
         .collect();
     let mut findings = Vec::new();
@@ -589,7 +589,7 @@ fn refuse_nested(
     changed: &[FuncId],
     is_nested: impl Fn(FuncId) -> bool,
 ) -> Result<(), Stop> {
-    let teams = gradus_par::sized_teams(unit, changed);
+    let teams = gradus_par::teams_with_stated_size(unit, changed);
     let inner = teams.iter().filter(|(func, _)| is_nested(*func));
     run.take(inner.map(|team| inner_team(unit, team)).collect())
 }

@@ -150,7 +150,7 @@ fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
     let mut written = unit.clone();
     let all = with_bodies(&written);
     let options = gradus_par::Options {
-        target: gradus_par::Target::Words,
+        target: gradus_par::Target::Intrinsics,
         ..eager(0)
     };
     gradus_par::lower(&mut written, &all, &options);
@@ -184,15 +184,19 @@ fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
 pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     let functions = with_bodies(unit);
     if way.projected {
-        gradus_par::project(unit, &functions, gradus_par::Answers::Followed);
+        gradus_par::project(
+            unit,
+            &functions,
+            gradus_par::ThreadCountAnswers::OneWhereTeams,
+        );
     }
     if way.simplified {
         simplify(unit, &functions);
     }
     if way.fused {
-        gradus_par::join(unit, &functions);
+        gradus_par::merge_branches_around_loops(unit, &functions);
         simplify(unit, &functions);
-        gradus_par::fuse(unit, &functions, &AliasOptions::default());
+        gradus_par::fuse_parallel_loops(unit, &functions, &AliasOptions::default());
         sound(unit)?;
         simplify(unit, &functions);
     }
@@ -201,7 +205,7 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
             if way.projected {
                 gradus_par::restore(unit, &mut body);
             } else if way.simplified {
-                gradus_par::task_loops(unit, &mut body);
+                gradus_par::convert_task_loops(unit, &mut body);
             }
             unit.functions[func].body = Some(body);
         }

@@ -4,11 +4,11 @@ use crate::{Options, lower};
 use gradus_ir::{Body, Flags, OpKind, Region, parse, verify};
 
 /// Returns true if lowering interchanges the program's parallel loop with a loop down columns.
-fn side_by_side(code: &str) -> bool {
-    side_by_side_with(code, Options::default())
+fn is_interchanged(code: &str) -> bool {
+    is_interchanged_with(code, Options::default())
 }
 
-fn side_by_side_with(code: &str, options: Options) -> bool {
+fn is_interchanged_with(code: &str, options: Options) -> bool {
     let text = format!(
         "attrs 0 = param(noalias) param(noalias) param(noalias)
          func @f(%a: ptr, %o: ptr, %list: ptr, %n: i64, %m: i64) -> void #0 {{ {code} return }}"
@@ -20,11 +20,11 @@ fn side_by_side_with(code: &str, options: Options) -> bool {
     let bodies = made
         .iter()
         .filter_map(|func| unit.functions[*func].body.as_deref());
-    bodies.into_iter().any(interchanged)
+    bodies.into_iter().any(has_interchanged_nest)
 }
 
 /// Returns true if an independent loop is nested in a loop nested in a further loop.
-fn interchanged(body: &Body) -> bool {
+fn has_interchanged_nest(body: &Body) -> bool {
     let is_loop = |region: Region| {
         let owner = body.owner(region)?;
         matches!(body.kind(owner), OpKind::For { .. }).then_some(owner)
@@ -50,64 +50,64 @@ fn sums(at: &str, length: &str) -> String {
 const DOWN: &str = "%r = mul nsw %i, %n %k = add nsw %r, %j";
 
 #[test]
-fn sums_of_columns_run_side_by_side() {
-    assert!(side_by_side(&sums(DOWN, "%m")));
+fn column_sums_are_interchanged() {
+    assert!(is_interchanged(&sums(DOWN, "%m")));
 }
 
 #[test]
-fn sums_that_lie_in_memory_do_so_too() {
+fn sums_in_memory_are_interchanged() {
     let code = format!(
         "par.for %j < %n {{ %q = addr inbounds f64, %o, %j
            for %i < %m {{ {DOWN} %p = addr inbounds f64, %a, %k %x = load %p -> f64
              %s = load %q -> f64 %t = fadd %s, %x store %t, %q yield }}
            yield }}"
     );
-    assert!(side_by_side(&code));
+    assert!(is_interchanged(&code));
 }
 
 #[test]
-fn rows_and_short_columns_stay() {
-    assert!(!side_by_side(&sums(
+fn rows_and_short_columns_unchanged() {
+    assert!(!is_interchanged(&sums(
         "%r = mul nsw %j, %m %k = add nsw %r, %i",
         "%m"
     )));
-    assert!(!side_by_side(&sums(DOWN, "4")));
-    assert!(!side_by_side(&sums("%k = add nsw %i, %j", "%m")));
+    assert!(!is_interchanged(&sums(DOWN, "4")));
+    assert!(!is_interchanged(&sums("%k = add nsw %i, %j", "%m")));
 }
 
 #[test]
-fn columns_whose_length_is_their_own_stay() {
-    assert!(!side_by_side(&sums(DOWN, "%j")));
+fn variant_column_length_unchanged() {
+    assert!(!is_interchanged(&sums(DOWN, "%j")));
 }
 
 #[test]
-fn columns_that_write_to_one_place_stay() {
+fn shared_store_is_not_interchanged() {
     let one = sums(DOWN, "%m").replace("yield %d", "store %x, %o yield %d");
-    assert!(!side_by_side(&one));
+    assert!(!is_interchanged(&one));
 }
 
 #[test]
-fn columns_behind_a_list_stay() {
+fn index_array_is_not_interchanged() {
     let listed = format!("{DOWN} %e = addr i64, %list, %k %l = load %e -> i64");
-    assert!(!side_by_side(
+    assert!(!is_interchanged(
         &sums(&listed, "%m").replace("%a, %k", "%a, %l")
     ));
 }
 
 #[test]
-fn what_is_not_only_a_computation_stays() {
+fn atomics_are_not_interchanged() {
     let atomic = sums(DOWN, "%m").replace(
         "yield %d",
         "%z = addr f64, %o, 0 %y = atomicrmw fadd monotonic %z, %x yield %d",
     );
-    assert!(!side_by_side(&atomic));
+    assert!(!is_interchanged(&atomic));
 }
 
 #[test]
-fn nothing_is_interchanged_without_the_freedom_from_races() {
+fn interchange_requires_race_freedom() {
     let options = Options {
         race_free: false,
         ..Options::default()
     };
-    assert!(!side_by_side_with(&sums(DOWN, "%m"), options));
+    assert!(!is_interchanged_with(&sums(DOWN, "%m"), options));
 }

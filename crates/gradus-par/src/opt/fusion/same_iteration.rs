@@ -18,25 +18,29 @@ use gradus_ir::{Body, Definition, Op, OpKind, Value};
 const STEPS: usize = 64;
 
 /// Two parallel loops with equal trip counts.
-pub(super) struct Iterations<'a> {
+pub(super) struct LoopPair<'a> {
     pub(super) alias: &'a Alias<'a>,
     pub(super) clobbers: &'a Clobbers<'a>,
     pub(super) first: Op,
     pub(super) second: Op,
 }
 
-impl Iterations<'_> {
+impl LoopPair<'_> {
     /// Returns true if access `a` of the first loop and `b` of the second, which may alias, conflict in equal
     /// iterations only.
-    pub(super) fn meet_as_one(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
+    pub(super) fn conflict_only_in_same_iteration(
+        &self,
+        a: &MemoryAccess,
+        b: &MemoryAccess,
+    ) -> bool {
         let (Some(p), Some(q)) = (a.ptr(), b.ptr()) else {
             return false;
         };
         let plain = is_plain(self.alias.body, a.op) && is_plain(self.alias.body, b.op);
-        plain && (self.within_one_step(a, p, b, q) || self.are_one_expression(a, p, b, q))
+        plain && (self.is_within_one_stride(a, p, b, q) || self.is_identical_expression(a, p, b, q))
     }
 
-    fn within_one_step(&self, a: &MemoryAccess, p: Value, b: &MemoryAccess, q: Value) -> bool {
+    fn is_within_one_stride(&self, a: &MemoryAccess, p: Value, b: &MemoryAccess, q: Value) -> bool {
         let form = |ptr, lp| affine(self.alias, ptr, Some(lp)).filter(|form| form.exact);
         let (Some(one), Some(other)) = (form(p, self.first), form(q, self.second)) else {
             return false;
@@ -66,20 +70,26 @@ impl Iterations<'_> {
             && step.is_some_and(fits)
     }
 
-    fn are_one_expression(&self, a: &MemoryAccess, p: Value, b: &MemoryAccess, q: Value) -> bool {
-        let mut pairs = Pairs {
+    fn is_identical_expression(
+        &self,
+        a: &MemoryAccess,
+        p: Value,
+        b: &MemoryAccess,
+        q: Value,
+    ) -> bool {
+        let mut pairs = StructuralMatch {
             iterations: self,
             loops: Vec::new(),
             steps: 0,
-            indexed: false,
+            has_parallel_index: false,
         };
         a.offset == b.offset
             && a.size.is_some()
             && a.size == b.size
-            && pairs.same(p, q)
-            && pairs.indexed
-            && (a.is_clobber() && pairs.is_sure(a.op, self.first)
-                || b.is_clobber() && pairs.is_sure(b.op, self.second))
+            && pairs.is_equal(p, q)
+            && pairs.has_parallel_index
+            && (a.is_clobber() && pairs.is_always_executed(a.op, self.first)
+                || b.is_clobber() && pairs.is_always_executed(b.op, self.second))
     }
 }
 
@@ -91,20 +101,20 @@ fn is_plain(body: &Body, op: Op) -> bool {
 }
 
 /// Pairs of serial loops, inside of the two parallel loops, with equal trip counts.
-struct Pairs<'a> {
-    iterations: &'a Iterations<'a>,
+struct StructuralMatch<'a> {
+    iterations: &'a LoopPair<'a>,
     loops: Vec<(Op, Op)>,
     steps: usize,
     /// True if the expressions contain the parallel index: a uniform address is private to no iteration.
-    indexed: bool,
+    has_parallel_index: bool,
 }
 
-impl Pairs<'_> {
+impl StructuralMatch<'_> {
     /// Returns true if `x` in an iteration of the first loop equals `y` in the equal iteration of the second.
     /// Indices of inner loops are equal if the inner loops have equal trip counts: both indices take the
     /// identical values within an iteration.
-    fn same(&mut self, x: Value, y: Value) -> bool {
-        let Iterations {
+    fn is_equal(&mut self, x: Value, y: Value) -> bool {
+        let LoopPair {
             alias,
             first,
             second,
@@ -122,10 +132,10 @@ impl Pairs<'_> {
             (Definition::Param(r, i), Definition::Param(s, j)) if i == j => {
                 match (body.owner(r), body.owner(s)) {
                     (Some(p), Some(q)) if (p, q) == (first, second) => {
-                        self.indexed = true;
+                        self.has_parallel_index = true;
                         true
                     }
-                    (Some(p), Some(q)) => i == 0 && self.same_loops(p, q),
+                    (Some(p), Some(q)) => i == 0 && self.has_equal_trip_counts(p, q),
                     _ => false,
                 }
             }
@@ -135,18 +145,18 @@ impl Pairs<'_> {
                 m == n
                     && settled
                     && body.kind(p) == body.kind(q)
-                    && (is_pure(unit, body, p) || self.reads_the_same(p, q))
+                    && (is_pure(unit, body, p) || self.reads_unmodified_memory(p, q))
                     && body.op_regions(p).is_empty()
                     && body.operand_count(p) == body.operand_count(q)
                     && (0..body.operand_count(p))
-                        .all(|n| self.same(body.operand(p, n), body.operand(q, n)))
+                        .all(|n| self.is_equal(body.operand(p, n), body.operand(q, n)))
             }
             _ => false,
         }
     }
 
-    fn same_loops(&mut self, p: Op, q: Op) -> bool {
-        let Iterations {
+    fn has_equal_trip_counts(&mut self, p: Op, q: Op) -> bool {
+        let LoopPair {
             alias,
             first,
             second,
@@ -164,7 +174,7 @@ impl Pairs<'_> {
         let same = counts(p)
             && counts(q)
             && inside
-            && self.same(alias.body.operand(p, 0), alias.body.operand(q, 0));
+            && self.is_equal(alias.body.operand(p, 0), alias.body.operand(q, 0));
         if same {
             self.loops.push((p, q));
         }
@@ -172,8 +182,8 @@ impl Pairs<'_> {
     }
 
     /// Returns true if both loads read memory that neither loop modifies.
-    fn reads_the_same(&self, p: Op, q: Op) -> bool {
-        let Iterations {
+    fn reads_unmodified_memory(&self, p: Op, q: Op) -> bool {
+        let LoopPair {
             alias,
             clobbers,
             first,
@@ -193,8 +203,8 @@ impl Pairs<'_> {
 
     /// Returns true if every iteration of the parallel loop `lp` executes `op`, for all trips of the paired
     /// loops around `op`.
-    fn is_sure(&self, op: Op, lp: Op) -> bool {
-        let Iterations { alias, .. } = *self.iterations;
+    fn is_always_executed(&self, op: Op, lp: Op) -> bool {
+        let LoopPair { alias, .. } = *self.iterations;
         let (unit, body) = (alias.unit, alias.body);
         let mut at = op;
         while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {

@@ -1,6 +1,6 @@
 //! Tests of loop fusion: legality and profitability.
 
-use super::{fuse, join};
+use super::{fuse_parallel_loops, merge_branches_around_loops};
 use gradus_analysis::AliasOptions;
 use gradus_ir::{FuncId, OpKind, Unit, parse, verify};
 
@@ -20,8 +20,8 @@ fn unit(code: &str) -> (Unit, FuncId) {
 /// Returns the number of parallel loops after fusion.
 fn loops(code: &str) -> usize {
     let (mut unit, f) = unit(code);
-    join(&mut unit, &[f]);
-    fuse(&mut unit, &[f], &AliasOptions::default());
+    merge_branches_around_loops(&mut unit, &[f]);
+    fuse_parallel_loops(&mut unit, &[f], &AliasOptions::default());
     assert!(verify(&unit).is_empty(), "{}", gradus_ir::print(&unit));
     let body = unit.functions[f].body.as_deref().expect("it has code");
     let is_loop = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::ParFor { .. });
@@ -38,12 +38,12 @@ fn writes_then_reads(first: &str, at: &str, second: &str, other: &str) -> String
 }
 
 #[test]
-fn each_iteration_takes_what_it_left_itself() {
+fn equal_iterations_fuse() {
     assert_eq!(loops(&writes_then_reads("", "%i", "", "%j")), 1);
 }
 
 #[test]
-fn a_neighbours_number_keeps_loops_apart() {
+fn neighbour_access_prevents_fusion() {
     let next = "%k = add nsw %j, 1";
     assert_eq!(loops(&writes_then_reads("", "%i", next, "%k")), 2);
     let back = "%l = sub nsw %n, 1 %k = sub nsw %l, %j";
@@ -52,7 +52,7 @@ fn a_neighbours_number_keeps_loops_apart() {
 }
 
 #[test]
-fn the_same_list_leads_to_the_same_places() {
+fn equal_index_arrays_fuse() {
     let by =
         |i: &str, list: &str| format!("%e{i} = addr i64, {list}, %{i} %k{i} = load %e{i} -> i64");
     let (one, other) = (by("i", "%list"), by("j", "%list"));
@@ -62,12 +62,12 @@ fn the_same_list_leads_to_the_same_places() {
 }
 
 #[test]
-fn a_place_that_all_iterations_write_keeps_loops_apart() {
+fn uniform_store_prevents_fusion() {
     assert_eq!(loops(&writes_then_reads("", "0", "", "0")), 2);
 }
 
 #[test]
-fn a_list_that_changes_leads_anywhere() {
+fn mutated_index_array_prevents_fusion() {
     let code = "
         par.for %i < %n { %e = addr i64, %list, %i %k = load %e -> i64
           %p = addr f64, %t, %k store f64 1.0, %p yield }
@@ -79,7 +79,7 @@ fn a_list_that_changes_leads_anywhere() {
 }
 
 #[test]
-fn what_only_some_iterations_write_by_a_list_may_be_anothers() {
+fn conditional_store_prevents_fusion() {
     let code = "
         par.for %i < %n { %e = addr i64, %list, %i %k = load %e -> i64
           %some = icmp sgt %i, 3
@@ -94,7 +94,7 @@ fn what_only_some_iterations_write_by_a_list_may_be_anothers() {
 }
 
 #[test]
-fn rows_are_the_same_where_their_loops_run_alike() {
+fn equal_row_loops_fuse() {
     let rows = |length: &str| {
         format!(
             "par.for %i < %n {{ %s = mul nsw %i, %m
@@ -111,7 +111,7 @@ fn rows_are_the_same_where_their_loops_run_alike() {
 }
 
 #[test]
-fn two_indices_of_one_loop_are_not_those_of_two() {
+fn inner_loops_match_one_to_one() {
     let code = "
         par.for %i < %n { %s = mul nsw %i, %m
           for %k < %m { %e = add nsw %s, %k %d = add nsw %e, %k
@@ -127,7 +127,7 @@ fn two_indices_of_one_loop_are_not_those_of_two() {
 }
 
 #[test]
-fn members_of_one_element_are_its_iterations() {
+fn accesses_within_stride_fuse() {
     let code = |at: &str| {
         format!(
             "par.for %i < %n {{ %s = mul nsw %i, 16 %p = addr inbounds i8, %t, %s store f64 1.0, %p yield }}
@@ -141,7 +141,7 @@ fn members_of_one_element_are_its_iterations() {
 }
 
 #[test]
-fn conditions_twice_are_asked_once() {
+fn equal_conditions_are_merged() {
     let code = "
         if %c { par.for %i < %n { %p = addr f64, %t, %i store f64 1.0, %p yield } yield } else { yield }
         %d = add nsw %m, 1
@@ -153,7 +153,7 @@ fn conditions_twice_are_asked_once() {
 }
 
 #[test]
-fn sums_come_along_but_are_not_used_before_they_are_there() {
+fn reductions_fuse_unless_used() {
     let code = |used: &str, reduce: &str, given: &str| {
         format!(
             "%s = par.for %i < %n reduce(fadd 0.0) {{ %p = addr f64, %t, %i %w = load %p -> f64 yield %w }}
@@ -171,7 +171,7 @@ fn sums_come_along_but_are_not_used_before_they_are_there() {
 }
 
 #[test]
-fn other_counts_and_loops_without_common_memory_stay() {
+fn unequal_or_unrelated_loops_unfused() {
     let code = writes_then_reads("", "%i", "", "%j").replace("par.for %j < %n", "par.for %j < %m");
     assert_eq!(loops(&code), 2);
     let code = "
@@ -181,7 +181,7 @@ fn other_counts_and_loops_without_common_memory_stay() {
 }
 
 #[test]
-fn what_stands_between_and_reads_what_the_first_left_keeps_them_apart() {
+fn dependence_between_prevents_fusion() {
     let code = |between: &str| {
         writes_then_reads("", "%i", "", "%j").replacen(
             "par.for %j",
@@ -195,7 +195,7 @@ fn what_stands_between_and_reads_what_the_first_left_keeps_them_apart() {
 }
 
 #[test]
-fn atomic_sums_keep_loops_apart() {
+fn atomics_prevent_fusion() {
     let code = "
         par.for %i < %n { %e = addr i64, %list, %i %k = load %e -> i64
           %p = addr f64, %t, %k %o = atomicrmw fadd monotonic %p, f64 1.0 yield }
@@ -206,11 +206,11 @@ fn atomic_sums_keep_loops_apart() {
 }
 
 #[test]
-fn nothing_is_fused_without_the_freedom_from_races() {
+fn fusion_requires_race_freedom() {
     let (mut unit, f) = unit(&writes_then_reads("", "%i", "", "%j"));
     let options = AliasOptions {
         race_free: false,
         ..AliasOptions::default()
     };
-    assert!(fuse(&mut unit, &[f], &options).is_empty());
+    assert!(fuse_parallel_loops(&mut unit, &[f], &options).is_empty());
 }
