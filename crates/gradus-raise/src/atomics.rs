@@ -12,7 +12,7 @@ use gradus_ir::{
 };
 
 /// A loop whose only accesses to a variable are updates.
-struct Gathering {
+struct AtomicReduction {
     at: Op,
     variable: Value,
     op: ReduceOp,
@@ -28,19 +28,19 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body) {
     };
     let slots: Vec<Op> = body.walk(body.root()).filter(slot).collect();
     for slot in slots {
-        for gathering in gatherings(unit, body, slot) {
+        for gathering in atomic_reductions(unit, body, slot) {
             gathering.raise(&mut Builder::new(unit, body));
         }
     }
 }
 
 /// Returns the loops that access the variable by one kind of update only.
-fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
+fn atomic_reductions(unit: &Unit, body: &Body, slot: Op) -> Vec<AtomicReduction> {
     let variable = body.result(slot);
-    let mut found: Vec<Gathering> = Vec::new();
+    let mut found: Vec<AtomicReduction> = Vec::new();
     let mut other: Vec<Op> = Vec::new();
     for used in body.uses(variable) {
-        let strands = strands(body, used.op, slot);
+        let strands = enclosing_strand_ops(body, used.op, slot);
         let stays = match body.kind(used.op) {
             OpKind::Load(_) => true,
             OpKind::AtomicRmw(..) => used.index == 0,
@@ -61,10 +61,12 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
         let Some(&around) = strands.last() else {
             continue;
         };
-        match update(body, used.op).filter(|_| strands.len() == 1 && is_loop(body, around)) {
+        match update_kind(body, used.op)
+            .filter(|_| strands.len() == 1 && is_par_for_with_end(body, around))
+        {
             None => other.push(around),
             Some((op, ty)) => match found.iter_mut().find(|g| g.at == around) {
-                None => found.push(Gathering {
+                None => found.push(AtomicReduction {
                     at: around,
                     variable,
                     op,
@@ -81,7 +83,7 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
 }
 
 /// Returns the ops around `op` that run their regions as strands, innermost first, up to the region of `slot`.
-fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
+fn enclosing_strand_ops(body: &Body, op: Op, slot: Op) -> Vec<Op> {
     let end = body.parent(slot);
     let around = |op: &Op| {
         let region = body.parent(*op).filter(|r| Some(*r) != end)?;
@@ -93,14 +95,14 @@ fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
 }
 
 /// Returns true for a parallel loop whose iterations reach their end.
-fn is_loop(body: &Body, op: Op) -> bool {
+fn is_par_for_with_end(body: &Body, op: Op) -> bool {
     let end = body.last(body.op_regions(op)[0]);
     matches!(body.kind(op), OpKind::ParFor { .. })
         && end.is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
 }
 
 /// Returns the reduction and type of an atomic update whose old value is unused.
-fn update(body: &Body, op: Op) -> Option<(ReduceOp, TypeId)> {
+fn update_kind(body: &Body, op: Op) -> Option<(ReduceOp, TypeId)> {
     let OpKind::AtomicRmw(kind, access) = body.kind(op) else {
         return None;
     };
@@ -120,7 +122,7 @@ fn update(body: &Body, op: Op) -> Option<(ReduceOp, TypeId)> {
     (!access.volatile && !body.has_uses(old)).then_some((as_reduction, body.ty(old)))
 }
 
-impl Gathering {
+impl AtomicReduction {
     fn raise(self, b: &mut Builder<'_>) {
         let region = b.body.op_regions(self.at)[0];
         let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {

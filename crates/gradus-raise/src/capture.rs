@@ -8,12 +8,12 @@ use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Returns true if the call `op` may capture argument `index`.
-pub(crate) fn may_keep(unit: &Unit, body: &Body, op: Op, index: usize) -> bool {
+pub(crate) fn may_capture(unit: &Unit, body: &Body, op: Op, index: usize) -> bool {
     let mut seen = HashSet::new();
-    by_call(unit, body, op, index, &mut seen)
+    call_may_capture(unit, body, op, index, &mut seen)
 }
 
-fn by_call(
+fn call_may_capture(
     unit: &Unit,
     body: &Body,
     op: Op,
@@ -21,7 +21,7 @@ fn by_call(
     seen: &mut HashSet<(FuncId, usize)>,
 ) -> bool {
     let attrs = body.kind(op).call_info().and_then(|info| info.attrs);
-    if attrs.is_some_and(|attrs| keeps_nothing(unit.attrs(attrs), index)) {
+    if attrs.is_some_and(|attrs| excludes_capture(unit.attrs(attrs), index)) {
         return false;
     }
     let Some(func) = unit.callee(body, op) else {
@@ -34,12 +34,12 @@ fn by_call(
         return false;
     }
     let function = &unit.functions[func];
-    if keeps_nothing(unit.attrs(function.attrs), index) || !seen.insert((func, index)) {
+    if excludes_capture(unit.attrs(function.attrs), index) || !seen.insert((func, index)) {
         return false;
     }
     match function.body.as_deref() {
         Some(code) => match code.params().get(index) {
-            Some(&param) => by_code(unit, code, param, seen),
+            Some(&param) => body_may_capture(unit, code, param, seen),
             None => true,
         },
         None => true,
@@ -47,14 +47,19 @@ fn by_call(
 }
 
 /// Returns true if attributes exclude the capture of a parameter, or the parameter is the return slot.
-fn keeps_nothing(attrs: &AttrSet, index: usize) -> bool {
+fn excludes_capture(attrs: &AttrSet, index: usize) -> bool {
     attrs.param(index, "captures") == Some(&AttrValue::Int(0))
         || attrs.param(index, "sret").is_some()
         || attrs.param(index, "byval").is_some()
 }
 
 /// Returns true if a body may capture `value`.
-fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, usize)>) -> bool {
+fn body_may_capture(
+    unit: &Unit,
+    body: &Body,
+    value: Value,
+    seen: &mut HashSet<(FuncId, usize)>,
+) -> bool {
     let mut open = vec![value];
     let mut known = HashSet::from([value]);
     while let Some(value) = open.pop() {
@@ -65,12 +70,12 @@ fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, u
                 OpKind::Store(_) if used.index == 1 => Vec::new(),
                 OpKind::Addr { .. } if used.index == 0 => vec![body.result(op)],
                 // A local variable that holds the pointer.
-                OpKind::Store(_) => match read_from(unit, body, body.operand(op, 1)) {
+                OpKind::Store(_) => match loads_of_local(unit, body, body.operand(op, 1)) {
                     Some(reads) => reads,
                     None => return true,
                 },
                 OpKind::Call(_) | OpKind::Invoke(_) if used.index > 0 => {
-                    if by_call(unit, body, op, used.index as usize - 1, seen) {
+                    if call_may_capture(unit, body, op, used.index as usize - 1, seen) {
                         return true;
                     }
                     Vec::new()
@@ -84,7 +89,7 @@ fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, u
 }
 
 /// Returns the values loaded from a variable whose address does not escape.
-fn read_from(unit: &Unit, body: &Body, address: Value) -> Option<Vec<Value>> {
+fn loads_of_local(unit: &Unit, body: &Body, address: Value) -> Option<Vec<Value>> {
     let slot = body.def_op(address)?;
     let mut reads = Vec::new();
     for used in body.uses(address) {

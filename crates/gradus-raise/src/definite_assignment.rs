@@ -6,7 +6,7 @@
 //! iteration.
 
 use crate::Reason;
-use crate::openmp::{Step, reason};
+use crate::openmp::{RaiseResult, reason};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn, MemoryFn};
 use gradus_ir::{AttrValue, Body, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use std::ops::Range;
 
 /// A set of bytes of an allocation: sorted, disjoint, non-adjacent ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Bytes(Vec<Range<u64>>);
+struct ByteSet(Vec<Range<u64>>);
 
-impl Bytes {
+impl ByteSet {
     fn add(&mut self, mut new: Range<u64>) {
         if new.is_empty() {
             return;
@@ -38,8 +38,8 @@ impl Bytes {
     }
 
     /// Returns the intersection.
-    fn both(&self, other: &Bytes) -> Bytes {
-        let mut found = Bytes::default();
+    fn intersection(&self, other: &ByteSet) -> ByteSet {
+        let mut found = ByteSet::default();
         for a in &self.0 {
             for b in &other.0 {
                 found.add(a.start.max(b.start)..a.end.min(b.end));
@@ -50,16 +50,16 @@ impl Bytes {
 }
 
 /// An allocation and its known derived addresses.
-struct Walk<'a> {
+struct AssignmentWalk<'a> {
     unit: &'a Unit,
     body: &'a Body,
     size: u64,
     /// The padding of the allocation's type.
-    gaps: Bytes,
+    padding: ByteSet,
     /// True if an access touches padding, because another type has a member at the bytes.
-    uses_gaps: bool,
+    touches_padding: bool,
     /// Derived addresses, with the byte offset from the allocation's start if constant.
-    parts: HashMap<Value, Option<u64>>,
+    derived_addresses: HashMap<Value, Option<u64>>,
 }
 
 /// Checks that the code of `region` writes each byte of `alloca` before reading it; otherwise returns the
@@ -70,37 +70,37 @@ pub(crate) fn is_written_first(
     region: Region,
     alloca: Op,
     addresses: &[Value],
-) -> Step {
+) -> RaiseResult {
     let OpKind::Alloca(info) = body.kind(alloca) else {
-        return Err(read(unit, body, alloca));
+        return Err(read_before_write(unit, body, alloca));
     };
-    let mut gaps = Bytes::default();
+    let mut gaps = ByteSet::default();
     if !is_union(unit, info.ty) {
-        add_gaps(unit, info.ty, 0, &mut gaps);
+        add_padding(unit, info.ty, 0, &mut gaps);
     }
-    let mut walk = Walk {
+    let mut walk = AssignmentWalk {
         unit,
         body,
         size: unit.layout.size_bytes(unit, info.ty),
-        gaps,
-        uses_gaps: false,
-        parts: HashMap::from([(body.result(alloca), Some(0))]),
+        padding: gaps,
+        touches_padding: false,
+        derived_addresses: HashMap::from([(body.result(alloca), Some(0))]),
     };
     for address in addresses {
         if let Some(op) = body.def_op(*address) {
-            walk.part(op);
+            walk.record_address(op);
         }
     }
-    let begun = walk.gaps.clone();
+    let begun = walk.padding.clone();
     let done = walk.region(region, begun);
-    match walk.uses_gaps {
-        true => walk.region(region, Bytes::default()),
+    match walk.touches_padding {
+        true => walk.region(region, ByteSet::default()),
         false => done,
     }
     .map(|_| ())
 }
 
-fn read(unit: &Unit, body: &Body, op: Op) -> Reason {
+fn read_before_write(unit: &Unit, body: &Body, op: Op) -> Reason {
     let text = "an iteration may read memory of its thread's own before it writes it";
     reason(unit, body, op, text)
 }
@@ -119,7 +119,7 @@ fn is_union(unit: &Unit, ty: TypeId) -> bool {
 }
 
 /// Adds the padding bytes of a struct. Padding between array elements is ignored.
-fn add_gaps(unit: &Unit, ty: TypeId, start: u64, gaps: &mut Bytes) {
+fn add_padding(unit: &Unit, ty: TypeId, start: u64, gaps: &mut ByteSet) {
     let Type::Struct { fields, .. } = unit.types.get(ty) else {
         // Not an error: only structs have padding between members.
         return;
@@ -128,17 +128,17 @@ fn add_gaps(unit: &Unit, ty: TypeId, start: u64, gaps: &mut Bytes) {
     for (index, field) in fields.iter().enumerate() {
         let offset = unit.layout.field_offset_bytes(unit, ty, index as u64);
         gaps.add(start + end..start + offset);
-        add_gaps(unit, *field, start + offset, gaps);
+        add_padding(unit, *field, start + offset, gaps);
         end = offset + unit.layout.store_bytes(unit, *field);
     }
     gaps.add(start + end..start + unit.layout.size_bytes(unit, ty));
 }
 
-impl Walk<'_> {
+impl AssignmentWalk<'_> {
     /// Records a derived address.
-    fn part(&mut self, op: Op) {
+    fn record_address(&mut self, op: Op) {
         let address = self.unit.layout.address(self.unit, self.body, op);
-        let Some(&base) = self.parts.get(&self.body.operand(op, 0)) else {
+        let Some(&base) = self.derived_addresses.get(&self.body.operand(op, 0)) else {
             // Not an error: the address is of other memory, or all bytes were written before its base escaped.
             return;
         };
@@ -146,33 +146,33 @@ impl Walk<'_> {
             let offset = base?.checked_add_signed(a.offset)?;
             (offset <= self.size).then_some(offset)
         });
-        self.parts.insert(self.body.result(op), offset);
+        self.derived_addresses.insert(self.body.result(op), offset);
     }
 
     /// Returns the bytes written at the end of a region entered with `written`; `None` if the end is
     /// unreachable.
-    fn region(&mut self, region: Region, mut written: Bytes) -> Step<Option<Bytes>> {
+    fn region(&mut self, region: Region, mut written: ByteSet) -> RaiseResult<Option<ByteSet>> {
         let body = self.body;
         for op in body.ops_in(region) {
             match body.kind(op) {
-                OpKind::Addr { .. } => self.part(op),
+                OpKind::Addr { .. } => self.record_address(op),
                 OpKind::ICmp(_) => {}
                 OpKind::Load(access) if access.is_plain() => {
                     let bytes = self.bytes(body.ty(body.result(op)));
-                    self.touches(body.operand(op, 0), bytes);
-                    self.reads(op, body.operand(op, 0), Some(bytes), &written)?;
+                    self.record_padding_access(body.operand(op, 0), bytes);
+                    self.check_read(op, body.operand(op, 0), Some(bytes), &written)?;
                 }
                 OpKind::Store(access) if access.is_plain() => {
-                    self.gives_away(op, body.operand(op, 0), &written)?;
+                    self.check_escape(op, body.operand(op, 0), &written)?;
                     let bytes = self.bytes(body.ty(body.operand(op, 0)));
-                    self.touches(body.operand(op, 1), bytes);
-                    self.writes(body.operand(op, 1), Some(bytes), &mut written);
+                    self.record_padding_access(body.operand(op, 1), bytes);
+                    self.record_write(body.operand(op, 1), Some(bytes), &mut written);
                 }
                 OpKind::Call(_) => self.call(op, &mut written)?,
                 OpKind::Invoke(_) => {
                     let args = self.unit.call_args(body, op);
                     self.call_of_code(op, &args, &mut written)?;
-                    match self.inner(op, &written)? {
+                    match self.bytes_after_regions(op, &written)? {
                         Some(further) => written = further,
                         None => return Ok(None),
                     }
@@ -180,9 +180,9 @@ impl Walk<'_> {
                 OpKind::Return | OpKind::Unreachable | OpKind::Resume => return Ok(None),
                 _ => {
                     for value in body.operands(op) {
-                        self.gives_away(op, value, &written)?;
+                        self.check_escape(op, value, &written)?;
                     }
-                    match self.inner(op, &written)? {
+                    match self.bytes_after_regions(op, &written)? {
                         Some(further) => written = further,
                         None => return Ok(None),
                     }
@@ -193,7 +193,7 @@ impl Walk<'_> {
     }
 
     /// Returns the bytes written after an op with regions.
-    fn inner(&mut self, op: Op, before: &Bytes) -> Step<Option<Bytes>> {
+    fn bytes_after_regions(&mut self, op: Op, before: &ByteSet) -> RaiseResult<Option<ByteSet>> {
         let body = self.body;
         let mut ends = Vec::new();
         for region in body.op_regions(op) {
@@ -207,10 +207,10 @@ impl Walk<'_> {
             return Ok(Some(before.clone()));
         }
         let ends = ends.into_iter().flatten();
-        Ok(ends.reduce(|a, b| a.both(&b)))
+        Ok(ends.reduce(|a, b| a.intersection(&b)))
     }
 
-    fn call(&mut self, op: Op, written: &mut Bytes) -> Step {
+    fn call(&mut self, op: Op, written: &mut ByteSet) -> RaiseResult {
         let (unit, body) = (self.unit, self.body);
         let args = unit.call_args(body, op);
         let length = |at: usize| {
@@ -219,16 +219,18 @@ impl Walk<'_> {
         };
         match unit.callee(body, op).and_then(|func| unit.known(func)) {
             Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeStart)) => {
-                let begins = args.iter().any(|a| self.parts.get(a) == Some(&Some(0)));
+                let begins = args
+                    .iter()
+                    .any(|a| self.derived_addresses.get(a) == Some(&Some(0)));
                 written.add(0..if begins { self.size } else { 0 });
             }
             Some(ExternalFn::Marker(CompilerIntrinsic::LifetimeEnd)) => {}
             Some(ExternalFn::Memory(MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic)) => {
-                self.reads(op, args[1], length(2), written)?;
-                self.writes(args[0], length(2), written);
+                self.check_read(op, args[1], length(2), written)?;
+                self.record_write(args[0], length(2), written);
             }
             Some(ExternalFn::Memory(MemoryFn::MemsetIntrinsic)) => {
-                self.writes(args[0], length(2), written);
+                self.record_write(args[0], length(2), written);
             }
             _ => self.call_of_code(op, &args, written)?,
         }
@@ -236,7 +238,7 @@ impl Walk<'_> {
     }
 
     /// Handles a call: every argument may be read, except the return slot, which is written.
-    fn call_of_code(&mut self, op: Op, args: &[Value], written: &mut Bytes) -> Step {
+    fn call_of_code(&mut self, op: Op, args: &[Value], written: &mut ByteSet) -> RaiseResult {
         let attrs = self.body.kind(op).call_info().and_then(|info| info.attrs);
         let attrs = attrs.map(|attrs| self.unit.attrs(attrs));
         let mut result = None;
@@ -245,11 +247,11 @@ impl Walk<'_> {
                 Some(AttrValue::Type(ty)) => {
                     result = Some((value, self.unit.layout.size_bytes(self.unit, *ty)))
                 }
-                _ => self.gives_away(op, value, written)?,
+                _ => self.check_escape(op, value, written)?,
             }
         }
         if let Some((value, bytes)) = result {
-            self.writes(value, Some(bytes), written);
+            self.record_write(value, Some(bytes), written);
         }
         Ok(())
     }
@@ -259,25 +261,31 @@ impl Walk<'_> {
     }
 
     /// Records an access to padding.
-    fn touches(&mut self, address: Value, bytes: u64) {
-        if let Some(&Some(start)) = self.parts.get(&address) {
+    fn record_padding_access(&mut self, address: Value, bytes: u64) {
+        if let Some(&Some(start)) = self.derived_addresses.get(&address) {
             let touched = start..start.saturating_add(bytes);
             let meets = |gap: &Range<u64>| gap.start < touched.end && touched.start < gap.end;
-            self.uses_gaps |= self.gaps.0.iter().any(meets);
+            self.touches_padding |= self.padding.0.iter().any(meets);
         }
     }
 
     /// The address escapes: every byte may be read.
-    fn gives_away(&self, op: Op, value: Value, written: &Bytes) -> Step {
-        match self.parts.contains_key(&value) && !written.has(&(0..self.size)) {
-            true => Err(read(self.unit, self.body, op)),
+    fn check_escape(&self, op: Op, value: Value, written: &ByteSet) -> RaiseResult {
+        match self.derived_addresses.contains_key(&value) && !written.has(&(0..self.size)) {
+            true => Err(read_before_write(self.unit, self.body, op)),
             false => Ok(()),
         }
     }
 
     /// `op` reads from an address; `bytes` is `None` if unknown.
-    fn reads(&self, op: Op, address: Value, bytes: Option<u64>, written: &Bytes) -> Step {
-        let Some(&part) = self.parts.get(&address) else {
+    fn check_read(
+        &self,
+        op: Op,
+        address: Value,
+        bytes: Option<u64>,
+        written: &ByteSet,
+    ) -> RaiseResult {
+        let Some(&part) = self.derived_addresses.get(&address) else {
             // Not an error: the address is of other memory, or all bytes were written before the address
             // escaped.
             return Ok(());
@@ -289,12 +297,12 @@ impl Walk<'_> {
         };
         match written.has(&wanted) {
             true => Ok(()),
-            false => Err(read(self.unit, self.body, op)),
+            false => Err(read_before_write(self.unit, self.body, op)),
         }
     }
 
-    fn writes(&self, address: Value, bytes: Option<u64>, written: &mut Bytes) {
-        if let (Some(&Some(start)), Some(bytes)) = (self.parts.get(&address), bytes) {
+    fn record_write(&self, address: Value, bytes: Option<u64>, written: &mut ByteSet) {
+        if let (Some(&Some(start)), Some(bytes)) = (self.derived_addresses.get(&address), bytes) {
             written.add(start..start.saturating_add(bytes).min(self.size));
         }
     }

@@ -8,13 +8,13 @@ use gradus_edit::handler_terminates;
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
 /// The reason why a statement with a handler runs undeferred.
-pub(crate) const MET: &str = "an exception out of it would meet a handler of this function, and other threads do not have the exception in flight";
+pub(crate) const CAUGHT_HERE: &str = "an exception out of it would meet a handler of this function, and other threads do not have the exception in flight";
 
 /// The reason why a statement with destructors on its unwind path runs undeferred.
-pub(crate) const ENDED: &str = "an exception out of it would end a variable on its way";
+pub(crate) const RUNS_DESTRUCTORS: &str = "an exception out of it would end a variable on its way";
 
 /// Returns the first call in a region whose exception a handler catches.
-pub(crate) fn met(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
+pub(crate) fn call_with_handler(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
     body.walk(region).find(|&op| {
         let [_, handler] = body.op_regions(op) else {
             return false;

@@ -7,46 +7,47 @@
 //! callee may query thread numbers, create tasks or begin regions, because a callee observes the innermost
 //! region.
 
-use crate::openmp::{Step, reason};
+use crate::openmp::{RaiseResult, reason};
 use crate::region_extent;
 use crate::team_to_parallel_loop::{
-    Reach, compared, dissolve, is_unseen, move_home, plan, rank_level, settle, uncast,
+    Reach, inline_team_body, move_to_enclosing_strand, plan_fold, rank_comparisons,
+    reaches_unknown, settle, strip_casts, team_level_ops,
 };
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
 /// The maximum number of ops in a team to be cloned.
-const MOST_OPS: usize = 5000;
+const CLONED_OPS_MAX: usize = 5000;
 
 /// Versions a team with an `if` clause that would become loops without the clause. Returns the op that
 /// distinguishes the ranks otherwise.
-pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> Step {
-    let Some(clause) = Clause::of(unit, body, team) else {
+pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> RaiseResult {
+    let Some(clause) = IfClause::of(unit, body, team) else {
         // Not an error: the team has no `if` clause, and remains unchanged.
         return Ok(());
     };
     let region = body.op_regions(team)[0];
-    let asked = uncast(body, clause.asked);
-    if body.walk(region).count() > MOST_OPS {
+    let asked = strip_casts(body, clause.requested_ranks);
+    if body.walk(region).count() > CLONED_OPS_MAX {
         let text = "it is too large to stand there twice, with and without its condition";
         return Err(reason(unit, body, team, text));
     }
-    plan(unit, body, team, asked, reach)?;
-    let alone = clause.part(unit, body, team);
-    in_order(unit, body, alone, reach);
+    plan_fold(unit, body, team, asked, reach)?;
+    let alone = clause.clone_into_arms(unit, body, team);
+    serialize_team(unit, body, alone, reach);
     Ok(())
 }
 
 /// The number of ranks as determined by an `if` clause.
-struct Clause {
+struct IfClause {
     condition: Value,
     /// The value of the condition for which `asked` ranks are requested.
     holds: bool,
-    asked: Value,
+    requested_ranks: Value,
 }
 
-impl Clause {
-    fn of(unit: &Unit, body: &Body, team: Op) -> Option<Clause> {
+impl IfClause {
+    fn of(unit: &Unit, body: &Body, team: Op) -> Option<IfClause> {
         let select = body.def_op(body.operand(team, 0))?;
         if !matches!(body.kind(select), OpKind::Select) {
             return None;
@@ -58,15 +59,15 @@ impl Clause {
             (true, false) => (false, no),
             _ => return None,
         };
-        Some(Clause {
+        Some(IfClause {
             condition,
             holds,
-            asked,
+            requested_ranks: asked,
         })
     }
 
     /// Clones a team into the arms of a branch; returns the clone with one rank.
-    fn part(self, unit: &mut Unit, body: &mut Body, team: Op) -> Op {
+    fn clone_into_arms(self, unit: &mut Unit, body: &mut Body, team: Op) -> Op {
         let mut b = Builder::new(unit, body);
         b.set_insertion_before(team);
         b.loc = b.body.ops[team].loc;
@@ -74,13 +75,13 @@ impl Clause {
         let (several, one) = if self.holds { (yes, no) } else { (no, yes) };
         b.set_insertion_end(one);
         let copy = clone_op_within(team, &mut b, &mut ValueMap::new());
-        let ty = b.body.ty(self.asked);
+        let ty = b.body.ty(self.requested_ranks);
         let ranks = b.int(ty, 1);
         b.body.set_operand(copy, 0, ranks);
         b.yield_(&[]);
         b.body.detach(team);
         b.body.append(several, team);
-        b.body.set_operand(team, 0, self.asked);
+        b.body.set_operand(team, 0, self.requested_ranks);
         b.set_insertion_end(several);
         b.yield_(&[]);
         copy
@@ -88,10 +89,12 @@ impl Clause {
 }
 
 /// Inlines a team of one rank, if the difference is unobservable.
-fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
+fn serialize_team(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
-    let asks = body.walk(region).any(|op| is_unseen(unit, body, op, reach));
-    let Ok((shared, _)) = rank_level(unit, body, team, reach) else {
+    let asks = body
+        .walk(region)
+        .any(|op| reaches_unknown(unit, body, op, reach));
+    let Ok((shared, _)) = team_level_ops(unit, body, team, reach) else {
         // Not an error: an op distinguishes ranks, and a team of one rank stays a team.
         return;
     };
@@ -101,25 +104,28 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
         .flat_map(|lp| body.ops_in(body.op_regions(*lp)[0]));
     let own = own.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
     let own: Vec<Op> = own.collect();
-    let Ok(compared) = compared(unit, body, region, &shared) else {
+    let Ok(compared) = rank_comparisons(unit, body, region, &shared) else {
         // Not an error: rank or size is used, and a team of one rank stays a team.
         return;
     };
-    if asks || region_extent::may_work(unit, body, region, reach) || !own.iter().all(fixed) {
+    if asks
+        || region_extent::may_reach_tasks_or_regions(unit, body, region, reach)
+        || !own.iter().all(fixed)
+    {
         return;
     }
     settle(unit, body, compared);
     for op in own {
-        move_home(body, op, team);
+        move_to_enclosing_strand(body, op, team);
     }
     for op in shared {
-        run_through(unit, body, op);
+        share_for_to_for(unit, body, op);
     }
-    dissolve(body, team);
+    inline_team_body(body, team);
 }
 
 /// Turns a worksharing loop into a `for`.
-fn run_through(unit: &mut Unit, body: &mut Body, op: Op) {
+fn share_for_to_for(unit: &mut Unit, body: &mut Body, op: Op) {
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(op);
     b.loc = b.body.ops[op].loc;

@@ -13,7 +13,7 @@
 //! - `Scoping`: the arm becomes a `scope`. `Syncing` becomes a `sync`.
 
 use crate::Raised;
-use crate::regions::{settle, splice, wrap_ops};
+use crate::regions::{move_region_before, settle, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::{handlers, loop_bail_reason, task_scopes};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
@@ -33,10 +33,12 @@ pub(crate) fn raise(unit: &mut Unit) -> Raised {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        if !markers(unit, &body).is_empty() {
+        if !intrinsics_of_body(unit, &body).is_empty() {
             let name = unit.functions[func].source_name.clone();
             let name = name.unwrap_or_else(|| unit.functions[func].name.clone());
-            raised.regions.extend(function(unit, &mut body, &name));
+            raised
+                .regions
+                .extend(raise_function(unit, &mut body, &name));
             raised.changed.push(func);
         }
         unit.functions[func].body = Some(body);
@@ -45,7 +47,7 @@ pub(crate) fn raise(unit: &mut Unit) -> Raised {
 }
 
 /// Returns the intrinsics of a body in program order, outer statements first.
-fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ParallelIntrinsic)> {
+fn intrinsics_of_body(unit: &Unit, body: &Body) -> Vec<(Op, ParallelIntrinsic)> {
     let known = |op| match unit.known(unit.callee(body, op)?) {
         Some(ExternalFn::Fork(id)) => Some((op, id)),
         _ => None,
@@ -54,7 +56,7 @@ fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ParallelIntrinsic)> {
 }
 
 /// Returns the source name of an intrinsic.
-fn word(id: ParallelIntrinsic) -> &'static str {
+fn source_name(id: ParallelIntrinsic) -> &'static str {
     match id {
         ParallelIntrinsic::Spawning => "gr_spawn",
         ParallelIntrinsic::SpawningCall => "cilk_spawn",
@@ -66,7 +68,7 @@ fn word(id: ParallelIntrinsic) -> &'static str {
 
 /// Raises the intrinsics of a function: syncs first, because values are reloaded after a sync; inner loops
 /// before outer loops, which are rebuilt; outer tasks before inner tasks.
-fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
+fn raise_function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     let mut records = Vec::new();
     let mut constructs = Vec::new();
     let mut open_scope = false;
@@ -81,7 +83,7 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     ];
     for (ids, inner_first) in steps {
         loop {
-            let mut found = markers(unit, body).into_iter();
+            let mut found = intrinsics_of_body(unit, body).into_iter();
             let next = match inner_first {
                 true => found.rfind(|(_, id)| ids.contains(id)),
                 false => found.find(|(_, id)| ids.contains(id)),
@@ -96,11 +98,11 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
             );
             let why = match open_scope && spawns {
                 true => {
-                    drop_marker(unit, body, op);
+                    fold_intrinsic_to_one(unit, body, op);
                     let text = "where a `gr_scope` of this function waits is not understood";
                     Some((text, None))
                 }
-                false => statement(unit, body, op, id),
+                false => raise_statement(unit, body, op, id),
             };
             open_scope |= id == ParallelIntrinsic::Scoping && why.is_some();
             if let Some((why, at)) = why {
@@ -108,17 +110,17 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
                     function: name.to_string(),
                     span: span.clone(),
                     outcome: Outcome::Serial(Reason {
-                        text: format!("`{}`: {why}", word(id)),
+                        text: format!("`{}`: {why}", source_name(id)),
                         span: at.and_then(|op| unit.span(body.ops[op].loc)),
                     }),
                     constructs: Vec::new(),
                 });
             }
-            let name = word(id);
+            let name = source_name(id);
             constructs.push(Construct { name, span });
         }
     }
-    task_scopes::scopes(unit, body);
+    task_scopes::insert_scopes(unit, body);
     task_scopes::drop_idle_syncs(body);
     constructs.sort_by_key(|c| c.span.as_ref().map(|s| (s.line, s.column)));
     records.insert(
@@ -134,12 +136,17 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
 }
 
 /// The reason why a statement runs serially, and the op responsible.
-type Why = (&'static str, Option<Op>);
+type SerialReason = (&'static str, Option<Op>);
 
 /// Raises the statement of an intrinsic and erases the intrinsic; returns the reason if the statement stays
 /// serial.
-fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ParallelIntrinsic) -> Option<Why> {
-    let (sides, mut why) = match sides(unit, body, marker) {
+fn raise_statement(
+    unit: &mut Unit,
+    body: &mut Body,
+    marker: Op,
+    id: ParallelIntrinsic,
+) -> Option<SerialReason> {
+    let (sides, mut why) = match marked_arms(unit, body, marker) {
         Some(sides) => (sides, None),
         None => {
             let text = "an optimiser has made something else of its condition";
@@ -149,20 +156,20 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ParallelIntrinsic
     for (branch, side) in sides {
         let raised = match id {
             ParallelIntrinsic::Syncing => Ok(()),
-            ParallelIntrinsic::Looping => independent(unit, body, branch, side),
-            ParallelIntrinsic::Scoping => scope(unit, body, branch, side),
+            ParallelIntrinsic::Looping => raise_loop(unit, body, branch, side),
+            ParallelIntrinsic::Scoping => raise_scope(unit, body, branch, side),
             ParallelIntrinsic::Spawning => {
-                alike_first(unit, body, branch, side);
-                spawn(unit, body, branch, side)
+                hoist_common_values(unit, body, branch, side);
+                raise_spawn(unit, body, branch, side)
             }
             ParallelIntrinsic::SpawningCall => {
                 // The other condition of the branch may guard the computation of the arguments.
-                if !asks_more(body, branch) {
-                    arguments_first(unit, body, branch, side);
+                if !tests_another_condition(body, branch) {
+                    hoist_arguments(unit, body, branch, side);
                 }
-                take_in_store(unit, body, branch, side);
-                alike_first(unit, body, branch, side);
-                spawn(unit, body, branch, side)
+                move_store_into_arm(unit, body, branch, side);
+                hoist_common_values(unit, body, branch, side);
+                raise_spawn(unit, body, branch, side)
             }
         };
         why = why.or(raised.err());
@@ -173,12 +180,12 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ParallelIntrinsic
         b.loc = b.body.ops[marker].loc;
         b.op(OpKind::Sync, &[], &[], 0);
     }
-    drop_marker(unit, body, marker);
+    fold_intrinsic_to_one(unit, body, marker);
     why
 }
 
 /// Replaces the intrinsic by 1: the statement is raised, or runs serially.
-fn drop_marker(unit: &mut Unit, body: &mut Body, marker: Op) {
+fn fold_intrinsic_to_one(unit: &mut Unit, body: &mut Body, marker: Op) {
     if let Some(&value) = body.results(marker).first() {
         settle(unit, body, value, 1);
     }
@@ -186,7 +193,7 @@ fn drop_marker(unit: &mut Unit, body: &mut Body, marker: Op) {
 }
 
 /// Returns the branches on an intrinsic's number, each with its arm for 1; `None` for any other use.
-fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
+fn marked_arms(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
     let mut sides = Vec::new();
     let number = body.results(marker).first();
     let mut open: Vec<(Value, u128)> = number.map(|&v| (v, 1)).into_iter().collect();
@@ -196,7 +203,10 @@ fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
             if matches!(body.kind(op), OpKind::If) && used.index == 0 {
                 sides.push((op, body.op_regions(op)[usize::from(is == 0)]));
             } else {
-                open.push((*body.results(op).first()?, asked(unit, body, used, is)?));
+                open.push((
+                    *body.results(op).first()?,
+                    value_if_marked(unit, body, used, is)?,
+                ));
             }
         }
     }
@@ -204,7 +214,7 @@ fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
 }
 
 /// Returns true if the branch tests a further condition besides the number.
-fn asks_more(body: &Body, branch: Op) -> bool {
+fn tests_another_condition(body: &Body, branch: Op) -> bool {
     let mut at = body.def_op(body.operand(branch, 0));
     while let Some(op) = at {
         match body.kind(op) {
@@ -221,7 +231,7 @@ fn asks_more(body: &Body, branch: Op) -> bool {
 /// Returns the value of an op in terms of an operand that is `is` if the number is 1. An optimiser merges the
 /// condition with that of a nested branch that is the entire arm: the value is then the one that selects the
 /// arm of the nested branch.
-fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
+fn value_if_marked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
     let (op, index) = (used.op, used.index as usize);
     let bits = unit.types.int_bits(body.ty(body.operand(op, index)))?;
     let constant = |index: usize| Some(int_value(unit, body, body.operand(op, index))?.0);
@@ -252,7 +262,7 @@ fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
 }
 
 /// Returns the other arm of a branch.
-fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
+fn other_arm(body: &Body, branch: Op, side: Region) -> Option<Region> {
     let mut regions = body.op_regions(branch).iter();
     regions.find(|r| **r != side).copied()
 }
@@ -260,7 +270,7 @@ fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
 // ---- loops and scopes --------------------------------------------------------------------------
 
 /// Turns the loop of an arm into an independent `for`.
-fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Why> {
+fn raise_loop(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), SerialReason> {
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
     let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
     let marked = loops.iter().copied();
@@ -280,18 +290,18 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         _ => loop_to_for(unit, body, only),
     };
     let Some(made) = made.filter(|op| matches!(body.kind(*op), OpKind::For { .. })) else {
-        return Err(loop_bail_reason::why(unit, body, only));
+        return Err(loop_bail_reason::bail_reason(unit, body, only));
     };
     let region = body.op_regions(made)[0];
-    if let Some(why) = loop_bail_reason::leaves(unit, body, region) {
+    if let Some(why) = loop_bail_reason::abnormal_exit(unit, body, region) {
         return Err(why);
     }
     let flags = &mut body.ops[made].flags;
     *flags = flags
         .without(Flags::HAS_PARALLEL_INTRINSIC)
         .with(Flags::INDEPENDENT);
-    own_memory(body, region);
-    let tasks = markers(unit, body).into_iter().any(|(op, id)| {
+    privatize_allocations(body, region);
+    let tasks = intrinsics_of_body(unit, body).into_iter().any(|(op, id)| {
         matches!(
             id,
             ParallelIntrinsic::Spawning | ParallelIntrinsic::SpawningCall
@@ -301,14 +311,14 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         .walk(region)
         .any(|op| matches!(body.kind(op), OpKind::Sync));
     if tasks || waits {
-        wrap(unit, body, region);
+        wrap_in_scope(unit, body, region);
     }
     Ok(())
 }
 
 /// Wraps a region without its terminator and its leading private slots into a scope. Variable-length arrays
 /// stay between their markers.
-fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
+fn wrap_in_scope(unit: &mut Unit, body: &mut Body, region: Region) {
     let is_own = |op: &Op| {
         matches!(body.kind(*op), OpKind::Alloca(_)) && body.as_const(body.operand(*op, 0)).is_some()
     };
@@ -319,17 +329,17 @@ fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
     }
 }
 
-fn scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Why> {
+fn raise_scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), SerialReason> {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     if !body.last(side).is_some_and(ends) {
         return Err(("control does not come to its end", None));
     }
-    wrap(unit, body, side);
+    wrap_in_scope(unit, body, side);
     Ok(())
 }
 
 /// Moves allocations used only in `region` into `region`: each execution has private memory.
-fn own_memory(body: &mut Body, region: Region) {
+fn privatize_allocations(body: &mut Body, region: Region) {
     let inside: HashSet<Op> = body.walk(region).collect();
     let own = |op: &Op| {
         let OpKind::Alloca(info) = body.kind(*op) else {
@@ -358,7 +368,7 @@ fn own_memory(body: &mut Body, region: Region) {
 // ---- tasks -------------------------------------------------------------------------------------
 
 /// Hoists the ops before the last call of an arm above the branch: arguments are computed before the spawn.
-fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+fn hoist_arguments(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let calls = |op: &Op| match body.kind(*op) {
         OpKind::Call(_) => {
             let known = unit.callee(body, *op).and_then(|func| unit.known(func));
@@ -379,8 +389,8 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
 
 /// Hoists the ops of the other arm above the branch, and replaces results computed equally in both arms. An
 /// optimiser that finds a task's argument recomputed after the task sinks the computation into both arms.
-fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
-    let Some(other) = other(body, branch, side) else {
+fn hoist_common_values(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+    let Some(other) = other_arm(body, branch, side) else {
         unreachable!("a branch has two sides");
     };
     let ends = [side, other].map(|r| body.last(r).and_then(|end| ends_with_values(body, end)));
@@ -401,16 +411,16 @@ fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     }
     let results = body.results(branch).to_vec();
     for (result, (a, b)) in results.into_iter().zip(here.into_iter().zip(there)) {
-        if computed_alike(unit, body, a, b) {
+        if is_structurally_equal(unit, body, a, b) {
             body.replace_uses(result, b);
         }
     }
 }
 
 /// Returns true if two values are identical or structurally equal.
-fn computed_alike(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
+fn is_structurally_equal(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
     let mut work = vec![(a, b)];
-    for _ in 0..AHEAD {
+    for _ in 0..SEARCH_OPS_MAX {
         let Some((a, b)) = work.pop() else {
             return true;
         };
@@ -436,12 +446,12 @@ fn computed_alike(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
 }
 
 /// The search limit for the store of a task's result, and for structural comparison, in ops.
-const AHEAD: usize = 64;
+const SEARCH_OPS_MAX: usize = 64;
 
 /// Moves the store of a branch's only result into the arm; the address is computed before the branch.
-fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+fn move_store_into_arm(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     let yields = |end: &Op| matches!(body.kind(*end), OpKind::Yield);
-    let stored = store_of(unit, body, branch).zip(body.last(side).filter(yields));
+    let stored = result_store(unit, body, branch).zip(body.last(side).filter(yields));
     let Some(((chain, before), end)) = stored else {
         // Not an error: the result has other uses and goes through memory, or the arm is no-return.
         return;
@@ -461,7 +471,7 @@ fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
 
 /// Returns the ops that store the result of a branch, and the remaining ops before the store. `None` for other
 /// uses or intervening effects.
-fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> {
+fn result_store(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> {
     let [mut value] = *body.results(branch) else {
         return None;
     };
@@ -480,7 +490,7 @@ fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> 
     }
     let store = *chain.last()?;
     let (mut before, mut at) = (Vec::new(), body.next(branch));
-    for _ in 0..AHEAD {
+    for _ in 0..SEARCH_OPS_MAX {
         let op = at?;
         if op == store {
             return Some((chain, before));
@@ -498,20 +508,25 @@ fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> 
 }
 
 /// Turns an arm of a branch into a task.
-fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(), Why> {
-    let other = other(body, branch, side);
+fn raise_spawn(
+    unit: &mut Unit,
+    body: &mut Body,
+    branch: Op,
+    side: Region,
+) -> Result<(), SerialReason> {
+    let other = other_arm(body, branch, side);
     let empty = other.is_none_or(|other| {
         let alone = body.first(other) == body.last(other);
         let never = |op: Op| matches!(body.kind(op), OpKind::Unreachable);
         alone || body.last(other).is_some_and(never)
     });
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
-    if let Some(call) = handlers::met(unit, body, side) {
-        return Err((handlers::MET, Some(call)));
+    if let Some(call) = handlers::call_with_handler(unit, body, side) {
+        return Err((handlers::CAUGHT_HERE, Some(call)));
     }
     let passes = |op: &Op| matches!(body.kind(*op), OpKind::Resume);
     if let Some(end) = body.walk(side).find(passes) {
-        return Err((handlers::ENDED, Some(end)));
+        return Err((handlers::RUNS_DESTRUCTORS, Some(end)));
     }
     let leaves = |op: Op| matches!(body.kind(op), OpKind::Return);
     if !empty || !body.last(side).is_some_and(ends) || body.walk(side).any(leaves) {
@@ -523,7 +538,7 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
     });
     let b = &mut Builder::new(unit, body);
     let results = b.body.results(branch).to_vec();
-    let slots = slots(b, branch, &results);
+    let slots = result_slots(b, branch, &results);
     b.loc = b.body.ops[branch].loc;
     b.set_insertion_before(branch);
     for (index, slot) in slots.iter().enumerate() {
@@ -552,7 +567,7 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
     let region = b.body.op_regions(task)[0];
     b.set_insertion_end(region);
     let end = b.yield_(&[]);
-    let values = splice(b.body, side, end);
+    let values = move_region_before(b.body, side, end);
     b.set_insertion_before(end);
     for (slot, value) in slots.iter().zip(values) {
         if let Some(slot) = *slot {
@@ -561,11 +576,11 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
     }
     for (slot, result) in slots.into_iter().zip(results) {
         if let Some(slot) = slot {
-            read_behind(b, asked, result, slot);
+            reload_after_sync(b, asked, result, slot);
         }
     }
     b.body.erase(branch);
-    own_memory(body, region);
+    privatize_allocations(body, region);
     Ok(())
 }
 
@@ -584,8 +599,8 @@ fn is_defined(b: &Builder<'_>, value: Value) -> bool {
 }
 
 /// Allocates a slot per used result, in the frame of the strand that executes the branch.
-fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value>> {
-    let home = home(b.body, branch);
+fn result_slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value>> {
+    let home = strand_region(b.body, branch);
     let types: Vec<Option<TypeId>> = results
         .iter()
         .map(|v| b.body.has_uses(*v).then(|| b.body.ty(*v)))
@@ -610,7 +625,7 @@ fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value
 }
 
 /// Returns the region executed anew by each task or iteration around `op`, or the root.
-fn home(body: &Body, op: Op) -> Region {
+fn strand_region(body: &Body, op: Op) -> Region {
     let mut at = body.parent(op).unwrap_or(body.root());
     while let Some(owner) = body.owner(at) {
         let own = match body.kind(owner) {
@@ -627,12 +642,12 @@ fn home(body: &Body, op: Op) -> Region {
 }
 
 /// Replaces uses of a task's value by loads of its slot after a sync.
-fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
+fn reload_after_sync(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
     let ty = b.body.ty(value);
     let uses: Vec<_> = b.body.uses(value).collect();
     for used in uses {
         b.set_insertion_before(used.op);
-        if !is_waited_for(b.body, task, used.op) {
+        if !is_synced_before(b.body, task, used.op) {
             b.op(OpKind::Sync, &[], &[], 0);
         }
         let now = b.load(ty, slot);
@@ -641,7 +656,7 @@ fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
 }
 
 /// Returns true if every path from the task to the use passes a sync.
-fn is_waited_for(body: &Body, task: Op, user: Op) -> bool {
+fn is_synced_before(body: &Body, task: Op, user: Op) -> bool {
     let syncs = |op: Op| matches!(body.kind(op), OpKind::Sync);
     let home = body.parent(task);
     let mut at = user;
@@ -718,7 +733,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_one_branch_waits_where_an_optimiser_made_one_condition_of_both() {
+    fn merged_condition_keeps_scope_end() {
         for condition in [
             "%both = and %is, %c if %both",
             "%both = and %c, %is if %both",
@@ -734,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stay_behind_the_condition_that_lets_them_be_computed() {
+    fn guarded_arguments_are_not_hoisted() {
         let text = "declare @__gr_spawning_call() -> i32
              declare @work(i64) -> void
              func @f(%p: ptr, %c: i1) {
@@ -759,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_sides_of_a_task_compute_is_computed_before_it() {
+    fn common_values_are_hoisted() {
         let text = "declare @__gr_spawning() -> i32
              declare @work(i64)
              func @f(%n: i64) -> i64 {
@@ -790,7 +805,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_run_where_they_stand_where_their_scope_is_lost() {
+    fn tasks_are_serial_without_scope() {
         for condition in [
             "%odd = or %is, %c if %odd",
             "%n = add %m, 1 %odd = icmp ugt %n, i32 1 if %odd",

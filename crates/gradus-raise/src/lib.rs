@@ -63,7 +63,7 @@ impl Raised {
             .regions
             .iter()
             .filter_map(|region| match &region.outcome {
-                Outcome::Kept(reason) => Some((region, reason, "region stays as it is")),
+                Outcome::Unraised(reason) => Some((region, reason, "region stays as it is")),
                 Outcome::Serial(reason) => Some((region, reason, "statement runs serially")),
                 _ => None,
             });
@@ -79,7 +79,7 @@ impl Raised {
     /// Returns remarks on regions whose ranks are distinguished: a derivative is based on the serial projection
     /// and runs such a region with one thread. Functions in `as_they_are` get no remark.
     #[must_use]
-    pub fn teams_of_one(&self, as_they_are: &HashSet<&str>) -> Vec<Diagnostic> {
+    pub fn one_thread_remarks(&self, as_they_are: &HashSet<&str>) -> Vec<Diagnostic> {
         let projected = |r: &&RegionRecord| !as_they_are.contains(r.function.as_str());
         let team = |r: &&RegionRecord| matches!(r.outcome, Outcome::Team(_));
         let teams = self.regions.iter().filter(team).filter(projected);
@@ -105,7 +105,7 @@ pub enum Orphans {
     RaiseOf(HashSet<FuncId>),
     /// Unchanged: the calling team may be in another file and belong to either library, which the runtime finds
     /// out.
-    Leave,
+    LeaveUnraised,
 }
 
 /// Raises all recognised constructs of a unit. Launches are raised only if nothing is differentiated; see
@@ -116,7 +116,7 @@ pub fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
     raised.reach = regions.reach;
-    if *orphans == Orphans::Leave {
+    if *orphans == Orphans::LeaveUnraised {
         let launches = cuda::raise(unit);
         raised.changed.extend(launches.changed);
         raised.refused = launches.refused;

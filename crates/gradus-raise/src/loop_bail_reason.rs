@@ -8,38 +8,40 @@ use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
-const READ: &str = "what ends it is found anew before each iteration, as the loop may change it: \
+const BOUND_RELOADED: &str = "what ends it is found anew before each iteration, as the loop may change it: \
     a variable of its own, set in front of the loop, would not";
-const UNKNOWN: &str = "the number of its iterations is not known before it starts";
+const TRIPS_UNKNOWN: &str = "the number of its iterations is not known before it starts";
 
 /// Returns the reason why `lp` is no `for`, and the op responsible, if any.
-pub(crate) fn why(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>) {
+pub(crate) fn bail_reason(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>) {
     let region = body.op_regions(lp)[0];
     let mut read = None;
-    for op in deciding(body, region) {
+    for op in condition_ops(body, region) {
         match body.kind(op) {
-            OpKind::Invoke(_) if may_throw_on(body, op) => return (handlers::MET, Some(op)),
+            OpKind::Invoke(_) if may_catch_and_continue(body, op) => {
+                return (handlers::CAUGHT_HERE, Some(op));
+            }
             kind if kind.call_info().is_none() && !body.op_regions(op).is_empty() => {}
             _ if !is_pure(unit, body, op) => read = read.or(Some(op)),
             _ => {}
         }
     }
     match read {
-        Some(op) => (READ, Some(op)),
-        None => (UNKNOWN, None),
+        Some(op) => (BOUND_RELOADED, Some(op)),
+        None => (TRIPS_UNKNOWN, None),
     }
 }
 
 /// Returns the op by which control leaves a loop's iterations, and the reason.
-pub(crate) fn leaves(
+pub(crate) fn abnormal_exit(
     unit: &Unit,
     body: &Body,
     region: Region,
 ) -> Option<(&'static str, Option<Op>)> {
     body.walk(region).find_map(|op| match body.kind(op) {
-        OpKind::Resume => match handlers::met(unit, body, region) {
-            Some(call) => Some((handlers::MET, Some(call))),
-            None => Some((handlers::ENDED, Some(op))),
+        OpKind::Resume => match handlers::call_with_handler(unit, body, region) {
+            Some(call) => Some((handlers::CAUGHT_HERE, Some(call))),
+            None => Some((handlers::RUNS_DESTRUCTORS, Some(op))),
         },
         OpKind::Return => Some(("control may leave it", Some(op))),
         _ => None,
@@ -47,13 +49,13 @@ pub(crate) fn leaves(
 }
 
 /// Returns true if the call has an unwind arm that reaches its end.
-fn may_throw_on(body: &Body, call: Op) -> bool {
+fn may_catch_and_continue(body: &Body, call: Op) -> bool {
     let last = body.op_regions(call).get(1).and_then(|arm| body.last(*arm));
     last.is_some_and(|last| matches!(body.kind(last), OpKind::Yield))
 }
 
 /// Returns the ops of a loop's region that determine the loop condition, nearest first.
-fn deciding(body: &Body, region: Region) -> Vec<Op> {
+fn condition_ops(body: &Body, region: Region) -> Vec<Op> {
     let end = body.last(region);
     let mut open: Vec<Value> = end
         .and_then(|end| body.operands(end).next())

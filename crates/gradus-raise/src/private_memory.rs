@@ -1,12 +1,12 @@
 //! Private memory of a rank used by iterations of a worksharing loop: privatisation to iterations once
 //! iterations run concurrently.
 
-use crate::capture::may_keep;
+use crate::capture::may_capture;
 use crate::definite_assignment::is_written_first;
-use crate::openmp::{Step, reason, thread_num};
+use crate::openmp::{RaiseResult, reason, thread_num};
 use crate::team_to_parallel_loop::Reach;
 use crate::thread_private;
-use crate::thread_private::Rank;
+use crate::thread_private::RankAndLoop;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{CompilerIntrinsic, ExternalFn};
 use gradus_ir::{AllocaStorage, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
@@ -14,11 +14,11 @@ use std::collections::HashSet;
 
 /// An allocation privatised to every iteration of a loop.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct PrivateSlot {
     alloca: Op,
 }
 
-impl Own {
+impl PrivateSlot {
     /// Gives every iteration of `op` a private clone of the allocation.
     pub fn take_in(&self, unit: &mut Unit, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
@@ -28,7 +28,7 @@ impl Own {
             b.set_insertion_before(first);
         }
         let mut copies = ValueMap::new();
-        for address in addresses(b.body, self.alloca) {
+        for address in derived_addresses(b.body, self.alloca) {
             let Some(made) = b.body.def_op(address) else {
                 continue;
             };
@@ -47,7 +47,7 @@ impl Own {
 
 /// Returns the address of an allocation, and derived addresses that an optimiser hoisted out of worksharing
 /// loops, in definition order.
-fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
+fn derived_addresses(body: &Body, alloca: Op) -> Vec<Value> {
     let mut found = vec![body.result(alloca)];
     let mut next = 0;
     while let Some(&value) = found.get(next) {
@@ -55,7 +55,7 @@ fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
         let parts = body.uses(value).filter(|u| {
             u.index == 0
                 && matches!(body.kind(u.op), OpKind::Addr { .. })
-                && shared_around(body, u.op).is_none()
+                && outermost_share_for(body, u.op).is_none()
         });
         found.extend(parts.map(|u| body.result(u.op)));
     }
@@ -64,7 +64,7 @@ fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
 
 /// Returns the users of an allocation, including users of derived addresses.
 fn users(body: &Body, alloca: Op) -> Vec<Op> {
-    let addresses = addresses(body, alloca);
+    let addresses = derived_addresses(body, alloca);
     let made: HashSet<Op> = addresses.iter().filter_map(|a| body.def_op(*a)).collect();
     let used = addresses.iter().flat_map(|a| body.uses(*a));
     used.map(|u| u.op).filter(|op| !made.contains(op)).collect()
@@ -76,7 +76,7 @@ fn users(body: &Body, alloca: Op) -> Vec<Op> {
 ///
 /// `gathered` are the slots of reductions. `any_number` is true if the program may run with any number of
 /// ranks.
-pub(crate) fn own_memory(
+pub(crate) fn slots_to_privatize(
     unit: &Unit,
     body: &Body,
     team: Region,
@@ -84,12 +84,12 @@ pub(crate) fn own_memory(
     gathered: &HashSet<Op>,
     any_number: bool,
     reach: &Reach,
-) -> Step<Vec<Own>> {
+) -> RaiseResult<Vec<PrivateSlot>> {
     let region = body.op_regions(op)[0];
     let inside: HashSet<Op> = body.walk(region).collect();
     let mut own = Vec::new();
-    let level = thread_private::level(body, team);
-    let is_all = is_all_of_it(unit, body, &level, op);
+    let level = thread_private::rank_ops(body, team);
+    let is_all = is_only_work_of_rank(unit, body, &level, op);
     let mut slots = HashSet::new();
     for &alloca in &level {
         let OpKind::Alloca(info) = body.kind(alloca) else {
@@ -106,36 +106,38 @@ pub(crate) fn own_memory(
         let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
         if one && body.parent(alloca) == Some(team) {
             let is_array = matches!(unit.types.get(info.ty), Type::Array { .. });
-            let fresh = is_array && any_number && is_of_one_loop(unit, body, team, alloca, op);
-            let kept = body.walk(region).find(|u| keeps(unit, body, alloca, *u));
+            let fresh = is_array && any_number && is_used_by_one_loop(unit, body, team, alloca, op);
+            let kept = body
+                .walk(region)
+                .find(|u| may_capture_slot(unit, body, alloca, *u));
             if let Some(op) = kept.filter(|_| !is_all) {
                 let text =
                     "the address of memory of a thread's own may be kept for what comes later";
                 return Err(reason(unit, body, op, text));
             }
-            match begins_anew(unit, body, alloca, op) {
+            match check_initialized_first(unit, body, alloca, op) {
                 begun if fresh || begun.is_ok() => {
                     slots.remove(&alloca);
-                    own.push(Own { alloca });
+                    own.push(PrivateSlot { alloca });
                     continue;
                 }
-                Err(why) if !only_read(unit, body, alloca, &inside) => return Err(why),
+                Err(why) if !is_only_read(unit, body, alloca, &inside) => return Err(why),
                 _ => continue,
             }
         }
-        if !only_read(unit, body, alloca, &inside) {
+        if !is_only_read(unit, body, alloca, &inside) {
             let text = "iterations write memory of their thread's own whose size is computed";
             return Err(reason(unit, body, alloca, text));
         }
     }
-    let rank = Rank {
+    let rank = RankAndLoop {
         unit,
         body,
         level: level.into_iter().collect(),
         slots,
         inside,
     };
-    match rank.may_be_changed(reach) {
+    match rank.may_modify_private_memory(reach) {
         false => Ok(own),
         true => {
             let text = "iterations may change what their thread allocates, or has behind pointers of its own";
@@ -145,7 +147,7 @@ pub(crate) fn own_memory(
 }
 
 /// Returns true if the worksharing loop `op`, executed once, is the rank's only code with effects.
-fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
+fn is_only_work_of_rank(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
     level.iter().all(|&other| match body.kind(other) {
         OpKind::ShareFor { .. } => other == op,
         OpKind::Loop { .. } | OpKind::For { .. } => false,
@@ -157,7 +159,7 @@ fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
 }
 
 /// Returns true if `op` stores an address within the allocation, or is a call that may capture one.
-fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
+fn may_capture_slot(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
     let is_in = |value: Value| {
         let mut at = value;
         while let Some(op) = body.def_op(at) {
@@ -173,7 +175,7 @@ fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let args = unit.call_args(body, op).into_iter().enumerate();
             let mut given = args.filter(|(_, arg)| is_in(*arg));
-            given.any(|(index, _)| may_keep(unit, body, op, index))
+            given.any(|(index, _)| may_capture(unit, body, op, index))
         }
         _ => false,
     }
@@ -185,8 +187,8 @@ fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
 /// irrelevant for any number of ranks: the program must not depend on the number. The argument is used for
 /// arrays only, which loops fill. Some programs reuse a value left in a scalar (Rodinia's hotspot) and match
 /// the serial result on one thread only.
-fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
-    let is_inside = |user: &Op| shared_around(body, *user) == Some(op);
+fn is_used_by_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
+    let is_inside = |user: &Op| outermost_share_for(body, *user) == Some(op);
     let mut users = users(body, alloca).into_iter();
     let mut around = std::iter::successors(body.parent(op), |region| body.enclosing(*region));
     let mut owners = around.by_ref().take_while(|region| *region != team);
@@ -199,10 +201,10 @@ fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) ->
 
 /// Checks that iterations of worksharing loops write each byte of the allocation before any read, or start its
 /// lifetime, and that no code outside of worksharing loops observes the contents. `op` is one of the loops.
-fn begins_anew(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Step {
+fn check_initialized_first(unit: &Unit, body: &Body, alloca: Op, op: Op) -> RaiseResult {
     let mut loops = vec![op];
     for user in users(body, alloca) {
-        match shared_around(body, user) {
+        match outermost_share_for(body, user) {
             Some(around) if loops.contains(&around) => {}
             Some(around) => loops.push(around),
             None if marker(unit, body, user).is_some() => {}
@@ -212,13 +214,13 @@ fn begins_anew(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Step {
             }
         }
     }
-    let addresses = addresses(body, alloca);
+    let addresses = derived_addresses(body, alloca);
     let mut regions = loops.iter().map(|lp| body.op_regions(*lp)[0]);
     regions.try_for_each(|region| is_written_first(unit, body, region, alloca, &addresses))
 }
 
 /// Returns the outermost worksharing loop around `op`.
-fn shared_around(body: &Body, op: Op) -> Option<Op> {
+fn outermost_share_for(body: &Body, op: Op) -> Option<Op> {
     let mut found = None;
     let mut at = body.parent(op);
     while let Some(region) = at {
@@ -238,7 +240,7 @@ fn marker(unit: &Unit, body: &Body, op: Op) -> Option<CompilerIntrinsic> {
 }
 
 /// Returns true if iterations only read the allocation, through addresses that do not escape.
-fn only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool {
+fn is_only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool {
     let mut open: Vec<Value> = vec![body.result(alloca)];
     while let Some(value) = open.pop() {
         for used in body.uses(value) {
@@ -249,7 +251,7 @@ fn only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool
                 _ if !inside.contains(&op) => match body.kind(op) {
                     OpKind::Store(_) if used.index == 1 => {}
                     OpKind::Call(_) if marker(unit, body, op).is_some() => {}
-                    OpKind::Call(_) if thread_num::asked(unit, body, op).is_none() => {}
+                    OpKind::Call(_) if thread_num::openmp_function(unit, body, op).is_none() => {}
                     _ => return false,
                 },
                 OpKind::Call(_) if marker(unit, body, op).is_some() => return false,

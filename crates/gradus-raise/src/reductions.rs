@@ -43,9 +43,11 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
     while let Some(next) = at {
         at = body.next(next);
         match body.kind(next) {
-            OpKind::Yield => at = around(body, next).and_then(|branch| body.next(branch)),
+            OpKind::Yield => {
+                at = branch_ending_with(body, next).and_then(|branch| body.next(branch))
+            }
             OpKind::Critical(_) => {
-                let parts = critical_parts(unit, body, op, next, &inside);
+                let parts = reductions_of_critical(unit, body, op, next, &inside);
                 found.extend(parts.unwrap_or_default());
             }
             OpKind::Load(_) | OpKind::Barrier(_) => {}
@@ -67,13 +69,13 @@ pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
 }
 
 /// Returns the branch whose arm ends with `op`.
-fn around(body: &Body, op: Op) -> Option<Op> {
+fn branch_ending_with(body: &Body, op: Op) -> Option<Op> {
     let branch = body.parent(op).and_then(|r| body.owner(r))?;
     matches!(body.kind(branch), OpKind::If).then_some(branch)
 }
 
 /// Returns true if `value` is available before `op`.
-fn is_known(body: &Body, value: Value, op: Op) -> bool {
+fn is_available_before(body: &Body, value: Value, op: Op) -> bool {
     let Some(def) = body.def_op(value) else {
         return true;
     };
@@ -92,7 +94,7 @@ fn is_known(body: &Body, value: Value, op: Op) -> bool {
 }
 
 /// Returns true if the critical region contains only the given reductions.
-pub(crate) fn is_all<'r>(
+pub(crate) fn contains_only_reductions<'r>(
     unit: &Unit,
     body: &Body,
     critical: Op,
@@ -115,7 +117,7 @@ fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns the reductions of a critical region: every store must be a reduction.
-fn critical_parts(
+fn reductions_of_critical(
     unit: &Unit,
     body: &Body,
     op: Op,
@@ -132,18 +134,18 @@ fn critical_parts(
             return None;
         }
         let address = body.operand(write, 1);
-        let (total, gathered, between) = combination(unit, body, write)?;
+        let (total, gathered, between) = decompose_combination(unit, body, write)?;
         // The total is read at the stored address, which is defined outside.
-        if body.operand(total, 0) != address || !is_known(body, address, op) {
+        if body.operand(total, 0) != address || !is_available_before(body, address, op) {
             return None;
         }
         let slot = body.def_op(body.operand(gathered, 0))?;
-        let before = is_known(body, body.result(gathered), op);
+        let before = is_available_before(body, body.result(gathered), op);
         let here = body.parent(total) == Some(region);
         if before || !here || !matches!(body.kind(slot), OpKind::Alloca(_)) {
             return None;
         }
-        let neutral = neutral(unit, body, op, slot, gathered, inside)?;
+        let neutral = start_value_store(unit, body, op, slot, gathered, inside)?;
         let result = body.operand(write, 0);
         let pair = (body.result(total), body.result(gathered));
         let reduction = Reduction {
@@ -157,7 +159,7 @@ fn critical_parts(
             write,
         };
         let alike = body.ty(pair.0) == body.ty(pair.1);
-        if !alike || !reduction.is_of_clause(body) && !reduction.may_begin_anywhere(body) {
+        if !alike || !reduction.is_of_clause(body) && !reduction.allows_any_start(body) {
             return None;
         }
         found.push(reduction);
@@ -166,7 +168,7 @@ fn critical_parts(
 }
 
 /// Decomposes a stored value: the load of the total, the load of the slot, and the pure ops between.
-fn combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)> {
+fn decompose_combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)> {
     let region = body.parent(write)?;
     let address = body.operand(write, 1);
     let (mut loads, mut between) = (Vec::new(), Vec::new());
@@ -203,7 +205,7 @@ fn combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)>
 
 /// Returns the only store to the slot outside of the loop, before the loop; `None` for any other use of the
 /// slot.
-fn neutral(
+fn start_value_store(
     unit: &Unit,
     body: &Body,
     op: Op,
@@ -234,7 +236,7 @@ fn neutral(
                 found?;
             }
             // An entry of the runtime's list.
-            OpKind::Store(_) if used.index == 0 && is_list(unit, body, user) => {}
+            OpKind::Store(_) if used.index == 0 && is_unread_store(unit, body, user) => {}
             _ => return None,
         }
     }
@@ -244,7 +246,7 @@ fn neutral(
 }
 
 /// Returns true if the store is to memory never read.
-fn is_list(unit: &Unit, body: &Body, store: Op) -> bool {
+fn is_unread_store(unit: &Unit, body: &Body, store: Op) -> bool {
     let mut base = body.operand(store, 1);
     while let Some(op) = body.def_op(base)
         && matches!(body.kind(op), OpKind::Addr { .. })
@@ -306,7 +308,7 @@ impl Reduction {
     }
 
     /// Returns true if a non-identity start value is legal: the operation has an identity or is idempotent.
-    fn may_begin_anywhere(&self, body: &Body) -> bool {
+    fn allows_any_start(&self, body: &Body) -> bool {
         let (total, gathered) = (body.result(self.total), body.result(self.gathered));
         let choice = MinMax::of(body, body.operand(self.write, 0));
         let of_both =
@@ -323,7 +325,7 @@ impl Reduction {
 
     /// Returns true if the code under the lock must remain: the start value is combined even if no iteration
     /// runs.
-    pub fn stays(&self, b: &mut Builder) -> bool {
+    pub fn keeps_critical_code(&self, b: &mut Builder) -> bool {
         let begun = b.body.operand(self.neutral, 0);
         !self.is_of_clause(b.body) && !self.is_neutral(b, begun)
     }
@@ -331,7 +333,7 @@ impl Reduction {
     /// Returns true if `value` is an identity up to the sign of zero.
     fn is_neutral(&self, b: &mut Builder, value: Value) -> bool {
         let ty = b.body.ty(value);
-        let value = self.exact(b, value);
+        let value = self.signed_zero_identity(b, value);
         gradus_edit::identity(b, self.op, ty) == Some(value)
     }
 
@@ -350,7 +352,7 @@ impl Reduction {
         let neutral = gradus_edit::identity(b, self.op, ty);
         let value = match neutral.filter(|_| !self.is_of_clause(b.body)) {
             Some(neutral) => neutral,
-            None => self.exact(b, value),
+            None => self.signed_zero_identity(b, value),
         };
         let own = b.alloca(ty);
         b.store(value, own);
@@ -365,7 +367,7 @@ impl Reduction {
     }
 
     /// The identity of addition is −0.0, not 0.0: 0.0 + −0.0 is 0.0.
-    fn exact(&self, b: &mut Builder, value: Value) -> Value {
+    fn signed_zero_identity(&self, b: &mut Builder, value: Value) -> Value {
         let ty = b.body.ty(value);
         let constant = b
             .body

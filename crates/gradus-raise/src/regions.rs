@@ -10,7 +10,7 @@ use gradus_ir::{Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
 /// Moves the ops of `region`, without the terminator, before `at`; returns the terminator's operands.
-pub(crate) fn splice(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
+pub(crate) fn move_region_before(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
     let Some(last) = body.last(region) else {
         unreachable!("a verified region has a terminator");
     };
@@ -25,13 +25,13 @@ pub(crate) fn splice(body: &mut Body, region: Region, at: Op) -> Vec<Value> {
 
 /// Replaces an `if` or `switch` by one of its arms. Returns false, without change, if the arm does not reach
 /// its end.
-pub(crate) fn take_arm(body: &mut Body, op: Op, arm: usize) -> bool {
+pub(crate) fn replace_by_arm(body: &mut Body, op: Op, arm: usize) -> bool {
     let region = body.op_regions(op)[arm];
     let yields = |last: Op| matches!(body.kind(last), OpKind::Yield);
     if !body.last(region).is_some_and(yields) {
         return false;
     }
-    let values = splice(body, region, op);
+    let values = move_region_before(body, region, op);
     for (result, value) in body.results(op).to_vec().into_iter().zip(values) {
         body.replace_uses(result, value);
     }
@@ -52,7 +52,7 @@ pub(crate) fn run_once(body: &mut Body, op: Op) -> bool {
     for (&param, &value) in params.iter().zip(&initial) {
         body.replace_uses(param, value);
     }
-    let values = splice(body, region, op);
+    let values = move_region_before(body, region, op);
     let given = values.into_iter().skip(1 + params.len());
     for (result, value) in body.results(op).to_vec().into_iter().zip(given) {
         body.replace_uses(result, value);
@@ -110,18 +110,18 @@ pub(crate) fn settle(unit: &mut Unit, body: &mut Body, value: Value, constant: i
         }
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
-                if let Some(arm) = chosen(unit, body, op) {
+                if let Some(arm) = constant_arm(unit, body, op) {
                     let results = body.results(op).to_vec();
-                    let users = users(body, &results);
-                    if take_arm(body, op, arm) {
+                    let users = users_of(body, &results);
+                    if replace_by_arm(body, op, arm) {
                         open.extend(users);
                     }
                 }
             }
             _ => {
-                if let Some(folded) = folded(unit, body, op) {
+                if let Some(folded) = folded_constant(unit, body, op) {
                     let result = body.result(op);
-                    open.extend(users(body, &[result]));
+                    open.extend(users_of(body, &[result]));
                     body.replace_uses(result, folded);
                     body.erase(op);
                 }
@@ -130,13 +130,13 @@ pub(crate) fn settle(unit: &mut Unit, body: &mut Body, value: Value, constant: i
     }
 }
 
-fn users(body: &Body, values: &[Value]) -> Vec<Op> {
+fn users_of(body: &Body, values: &[Value]) -> Vec<Op> {
     let uses = values.iter().flat_map(|&v| body.uses(v));
     uses.map(|u| u.op).collect()
 }
 
 /// Returns the arm selected by a constant condition.
-fn chosen(unit: &Unit, body: &Body, op: Op) -> Option<usize> {
+fn constant_arm(unit: &Unit, body: &Body, op: Op) -> Option<usize> {
     let (value, _) = int_value(unit, body, body.operand(op, 0))?;
     Some(match body.kind(op) {
         OpKind::If => usize::from(value == 0),
@@ -149,7 +149,7 @@ fn chosen(unit: &Unit, body: &Body, op: Op) -> Option<usize> {
 }
 
 /// Returns the constant result of an op with constant operands.
-fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
+fn folded_constant(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     let result = *body.results(op).first()?;
     let ty = body.ty(result);
     let width = unit.types.int_bits(ty)?;
@@ -178,7 +178,7 @@ fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
 
 /// Returns the ops strictly between two ops of a region; `None` if `last` does not follow `first` in its
 /// region.
-pub(crate) fn between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {
+pub(crate) fn ops_between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {
     if body.parent(first) != body.parent(last) {
         return None;
     }
@@ -195,7 +195,7 @@ pub(crate) fn between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {
 }
 
 /// Removes unused results of branches, and the code that computes only those.
-pub(crate) fn drop_unused(unit: &Unit, body: &mut Body) {
+pub(crate) fn drop_unused_branch_results(unit: &Unit, body: &mut Body) {
     let branches: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::If | OpKind::Switch(_)))

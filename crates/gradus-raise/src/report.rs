@@ -43,11 +43,11 @@ pub enum Outcome {
     /// Tasks or worksharing in a function called by regions.
     Orphan,
     /// Worksharing in a function that teams of either library may call.
-    Left,
+    LeftToCaller,
     /// A statement marked parallel runs serially.
     Serial(Reason),
     /// The region remains unchanged and uses its compiler's runtime.
-    Kept(Reason),
+    Unraised(Reason),
 }
 
 /// The reason why a region remains unchanged.
@@ -83,9 +83,9 @@ impl fmt::Display for Outcome {
                 write!(f, "raised to a team of ranks: {text} (line {})", at.line)
             }
             Outcome::Orphan => f.write_str("raised where it stands"),
-            Outcome::Left => f.write_str("left to the team that calls it"),
+            Outcome::LeftToCaller => f.write_str("left to the team that calls it"),
             Outcome::Serial(reason) => write!(f, "runs serially: {}", reason.text),
-            Outcome::Kept(reason) => write!(f, "left as it is: {}", reason.text),
+            Outcome::Unraised(reason) => write!(f, "left as it is: {}", reason.text),
         }
     }
 }

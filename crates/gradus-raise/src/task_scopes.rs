@@ -8,7 +8,7 @@ use gradus_ir::{BarrierScope, Body, Builder, Op, OpKind, Region, Unit};
 
 /// Returns the region by whose end all tasks of a strand must have finished. The region is the root, or belongs
 /// to the nearest enclosing op that runs its region as a strand or as one of several.
-pub(crate) fn strand(body: &Body, op: Op) -> Region {
+pub(crate) fn strand_region(body: &Body, op: Op) -> Region {
     let mut at = body.parent(op).unwrap_or(body.root());
     while let Some(owner) = body.owner(at) {
         let ends = matches!(
@@ -29,23 +29,23 @@ pub(crate) fn strand(body: &Body, op: Op) -> Region {
 }
 
 /// Inserts scopes around tasks without one.
-pub(crate) fn scopes(unit: &mut Unit, body: &mut Body) {
+pub(crate) fn insert_scopes(unit: &mut Unit, body: &mut Body) {
     let mut strands = Vec::new();
     for op in body.walk(body.root()) {
         if matches!(body.kind(op), OpKind::Spawn { .. }) && !in_scope(body, op) {
-            let strand = strand(body, op);
+            let strand = strand_region(body, op);
             if !strands.contains(&strand) {
                 strands.push(strand);
             }
         }
     }
     for strand in strands {
-        scope_in(unit, body, strand);
+        insert_scope(unit, body, strand);
     }
 }
 
 fn in_scope(body: &Body, op: Op) -> bool {
-    let strand = strand(body, op);
+    let strand = strand_region(body, op);
     let mut at = body.parent(op);
     while let Some(region) = at.filter(|r| *r != strand) {
         let owner = body.owner(region);
@@ -58,12 +58,12 @@ fn in_scope(body: &Body, op: Op) -> bool {
 }
 
 /// Inserts one scope for the tasks of a strand, minimal if the strand's last task op is a sync.
-fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
+fn insert_scope(unit: &mut Unit, body: &mut Body, strand: Region) {
     let mut region = strand;
     loop {
         let busy: Vec<Op> = body
             .ops_in(region)
-            .filter(|&op| concerns(body, op))
+            .filter(|&op| has_task_op(body, op))
             .collect();
         let [only] = busy[..] else { break };
         let branches = matches!(body.kind(only), OpKind::If | OpKind::Switch(_));
@@ -71,10 +71,10 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
             .op_regions(only)
             .iter()
             .copied()
-            .filter(|r| body.ops_in(*r).any(|op| concerns(body, op)))
+            .filter(|r| body.ops_in(*r).any(|op| has_task_op(body, op)))
             .collect();
         let waited = |region: Region| {
-            let busy = body.ops_in_rev(region).find(|&op| concerns(body, op));
+            let busy = body.ops_in_rev(region).find(|&op| has_task_op(body, op));
             busy.is_some_and(|op| matches!(body.kind(op), OpKind::Sync))
         };
         match inner[..] {
@@ -83,12 +83,12 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
         }
     }
     let ops: Vec<Op> = body.ops_in(region).collect();
-    let Some(first) = ops.iter().position(|&op| concerns(body, op)) else {
+    let Some(first) = ops.iter().position(|&op| has_task_op(body, op)) else {
         unreachable!("a strand gets a scope because a task is made in it");
     };
     let last = ops
         .iter()
-        .rposition(|&op| concerns(body, op))
+        .rposition(|&op| has_task_op(body, op))
         .unwrap_or(first);
     let waited = matches!(body.kind(ops[last]), OpKind::Sync);
     let end = match waited {
@@ -96,7 +96,7 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
         // Without a sync, tasks run concurrently with the rest of the region.
         false => ops.len() - 2,
     };
-    for barrier in barriers(body, &ops[first..=end]) {
+    for barrier in team_barriers(body, &ops[first..=end]) {
         let sync = body.new_op(OpKind::Sync, &[], &[], 0);
         body.insert_before(barrier, sync);
     }
@@ -111,7 +111,7 @@ fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
 }
 
 /// Returns the team barriers among `ops` and nested ops; tasks must have finished at a barrier.
-fn barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
+fn team_barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
     let mut found = Vec::new();
     let mut open = ops.to_vec();
     while let Some(op) = open.pop() {
@@ -128,8 +128,8 @@ fn barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
 }
 
 /// Returns true if `op` spawns or syncs, directly or in a nested op.
-fn concerns(body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::Sync) || spawns(body, op) || {
+fn has_task_op(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Sync) || has_unscoped_spawn(body, op) || {
         let regions = body.op_regions(op).iter();
         let scoped = matches!(
             body.kind(op),
@@ -143,7 +143,7 @@ fn concerns(body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if `op`, or a nested op of the strand, spawns a task without an inner scope.
-pub(crate) fn spawns(body: &Body, op: Op) -> bool {
+pub(crate) fn has_unscoped_spawn(body: &Body, op: Op) -> bool {
     let mut open = vec![op];
     while let Some(op) = open.pop() {
         match body.kind(op) {

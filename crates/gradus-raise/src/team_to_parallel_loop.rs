@@ -19,12 +19,13 @@
 use crate::atomics;
 use crate::if_clause;
 use crate::openmp::{
-    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, reason, thread_num, watches,
+    REDUCTION_LOCK, RaiseResult, calls_unknown, may_call_waiting, may_spin, reason,
+    rereads_in_loop, thread_num,
 };
-use crate::private_memory::{Own, own_memory};
+use crate::private_memory::{PrivateSlot, slots_to_privatize};
 use crate::reductions::{self, Reduction};
 use crate::region_extent;
-use crate::regions::splice;
+use crate::regions::move_region_before;
 use crate::report::Reason;
 use gradus_edit::{is_pure, promote_slots, remove_dead_ops};
 use gradus_ir::externals::ExternalFn;
@@ -38,34 +39,34 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     /// Functions that reach code that distinguishes ranks, or unknown code.
-    pub speaking: HashSet<FuncId>,
+    pub distinguishing: HashSet<FuncId>,
     /// True if a function pointer may point to a function in `speaking`.
-    pub pointed_speak: bool,
+    pub pointer_may_distinguish: bool,
     /// Functions that reach tasks or regions.
-    pub working: HashSet<FuncId>,
+    pub with_tasks_or_regions: HashSet<FuncId>,
     /// Functions that reach code that may query rank and size, or share work between ranks.
-    pub unseen: HashSet<FuncId>,
+    pub reaching_unknown: HashSet<FuncId>,
     /// Functions that reach code that may wait for another thread.
     pub waiting: HashSet<FuncId>,
     /// Functions that reach a spin loop on memory written by another thread.
-    pub watching: HashSet<FuncId>,
+    pub spinning: HashSet<FuncId>,
     /// Functions that reach atomic updates or locks.
-    pub meeting: HashSet<FuncId>,
+    pub updating_or_locking: HashSet<FuncId>,
     /// Functions that reach heap allocation.
     pub allocating: HashSet<FuncId>,
 }
 
 /// The outcome for the teams of a body.
 #[derive(Default)]
-pub(crate) struct Folded {
+pub(crate) struct FoldedTeams {
     /// Teams that became loops.
     pub folded: Vec<Op>,
     /// Remaining teams, and the op that distinguishes their ranks.
-    pub told_apart: Vec<(Op, Reason)>,
+    pub with_distinct_ranks: Vec<(Op, Reason)>,
 }
 
 /// Folds all teams of a body that qualify, inner teams first.
-pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
+pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> FoldedTeams {
     let mut teams: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| {
@@ -77,16 +78,17 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
         })
         .collect();
     teams.reverse();
-    let mut done = Folded::default();
+    let mut done = FoldedTeams::default();
     for team in teams {
         let parted = if_clause::part(unit, body, team, reach);
-        match parted.and_then(|()| plan(unit, body, team, extent(body, team), reach)) {
+        match parted.and_then(|()| plan_fold(unit, body, team, requested_ranks(body, team), reach))
+        {
             Ok(plan) => {
                 done.folded.push(team);
-                region_extent::mark(unit, body, team, reach);
+                region_extent::mark_region_extent(unit, body, team, reach);
                 fold(unit, body, team, plan, reach);
             }
-            Err(why) => done.told_apart.push((team, why)),
+            Err(why) => done.with_distinct_ranks.push((team, why)),
         }
     }
     if !done.folded.is_empty() {
@@ -99,60 +101,70 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
 }
 
 /// The transformation of a team's worksharing loops.
-pub(crate) struct Plan {
-    loops: Vec<(Op, Vec<Reduction>, Vec<Own>)>,
+pub(crate) struct FoldPlan {
+    loops: Vec<(Op, Vec<Reduction>, Vec<PrivateSlot>)>,
     /// Comparisons of the rank with a number, and their result for the only rank.
     compared: Vec<(Op, bool)>,
 }
 
 /// Plans the folding of a team with `asked` requested ranks, or returns the op that distinguishes its ranks.
-pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Reach) -> Step<Plan> {
+pub(crate) fn plan_fold(
+    unit: &Unit,
+    body: &Body,
+    team: Op,
+    asked: Value,
+    reach: &Reach,
+) -> RaiseResult<FoldPlan> {
     let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     // A team of possibly one rank was perhaps requested because its loops must not run concurrently.
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
         return why(team, "its number of threads is computed, or one");
     }
     let region = body.op_regions(team)[0];
-    if let Some(op) = body.walk(region).find(|&op| is_wide_team(unit, body, op)) {
+    if let Some(op) = body
+        .walk(region)
+        .find(|&op| may_have_several_ranks(unit, body, op))
+    {
         return why(op, "a region with threads of its own stands in it");
     }
     // With a stated number of ranks, unknown code may rely on no other thread entering, and the program on
     // exactly that many ranks entering, e.g. to wait for each other.
     let stated = body.as_int(unit, asked) != Some(0);
     if stated {
-        let counts = |op: &Op| is_unseen(unit, body, *op, reach) || waits(unit, body, *op, reach);
+        let counts =
+            |op: &Op| reaches_unknown(unit, body, *op, reach) || waits(unit, body, *op, reach);
         if let Some(op) = body.walk(region).find(counts) {
             return why(
                 op,
                 "what is called may count on the number of threads that is asked for",
             );
         }
-        if let Some(op) = done_by_each(unit, body, region) {
+        if let Some(op) = effect_per_rank(unit, body, region) {
             return why(
                 op,
                 "a number of threads is asked for, and each of them does this",
             );
         }
     }
-    let (shared, level) = rank_level(unit, body, team, reach)?;
+    let (shared, level) = team_level_ops(unit, body, team, reach)?;
     // Waiting iterations require that earlier iterations have started in order.
-    let watches = |op: &Op| leads_to_watching(unit, body, *op, reach);
+    let watches = |op: &Op| reaches_spin_wait(unit, body, *op, reach);
     let mut inside = shared
         .iter()
         .flat_map(|lp| body.walk(body.op_regions(*lp)[0]));
     if let Some(op) = inside.find(watches) {
         return why(op, "iterations may wait for what earlier ones write");
     }
-    if let Some(op) = left_to_thread(unit, body, &shared, reach) {
+    if let Some(op) = thread_local_state_call(unit, body, &shared, reach) {
         return why(
             op,
             "code that is not seen here is called in several static loops, and may keep something for its thread",
         );
     }
-    let compared = compared(unit, body, region, &shared)?;
-    let chosen = |op: Op| chooses_first(unit, body, op);
+    let compared = rank_comparisons(unit, body, region, &shared)?;
+    let chosen = |op: Op| only_selects_rank_zero(unit, body, op);
     if let Some((op, _)) = compared.iter().find(|(op, _)| stated && !chosen(*op)) {
-        return why(*op, NUMBERED);
+        return why(*op, USES_THREAD_NUMBER);
     }
     let mut combined: HashSet<Op> = HashSet::new();
     let mut loops = Vec::new();
@@ -160,13 +172,18 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         let found = reductions::of_loop(unit, body, op);
         combined.extend(found.iter().map(|r| r.critical));
         let gathered: HashSet<Op> = found.iter().map(|r| r.slot).collect();
-        let own = own_memory(unit, body, region, op, &gathered, !stated, reach)?;
+        let own = slots_to_privatize(unit, body, region, op, &gathered, !stated, reach)?;
         loops.push((op, found, own));
     }
     // A lock other than a reduction's orders ranks; a single rank would not need the lock.
     let is_combined = |op: &Op| {
         combined.contains(op)
-            && reductions::is_all(unit, body, *op, loops.iter().flat_map(|(_, r, _)| r))
+            && reductions::contains_only_reductions(
+                unit,
+                body,
+                *op,
+                loops.iter().flat_map(|(_, r, _)| r),
+            )
     };
     let locks = level
         .iter()
@@ -174,12 +191,12 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     if let Some(&op) = locks.into_iter().find(|op| !is_combined(op)) {
         return why(op, "each thread passes through a lock");
     }
-    Ok(Plan { loops, compared })
+    Ok(FoldPlan { loops, compared })
 }
 
 /// Returns a call in a static loop by which a loop may pass thread-local state to another loop, or to its next
 /// execution. In static loops, one thread runs an iteration number in all loops.
-fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Option<Op> {
+fn thread_local_state_call(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Option<Op> {
     let is_static = |lp: &&Op| {
         let kind = body.kind(**lp);
         matches!(
@@ -192,7 +209,7 @@ fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Opt
     };
     let unseen = |lp: &Op| {
         let mut ops = body.walk(body.op_regions(*lp)[0]);
-        ops.find(|op| is_unseen(unit, body, *op, reach))
+        ops.find(|op| reaches_unknown(unit, body, *op, reach))
     };
     let calling: Vec<(Op, Op)> = shared
         .iter()
@@ -211,17 +228,18 @@ fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Opt
 
 /// Returns true for a team that may have several ranks. A nested team has one rank, unless several levels may
 /// be active, and would not know the enclosing team.
-fn is_wide_team(unit: &Unit, body: &Body, op: Op) -> bool {
-    matches!(body.kind(op), OpKind::Spmd { .. }) && body.as_int(unit, extent(body, op)) != Some(1)
+fn may_have_several_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Spmd { .. })
+        && body.as_int(unit, requested_ranks(body, op)) != Some(1)
 }
 
 /// Returns the requested number of ranks.
-fn extent(body: &Body, team: Op) -> Value {
-    uncast(body, body.operand(team, 0))
+fn requested_ranks(body: &Body, team: Op) -> Value {
+    strip_casts(body, body.operand(team, 0))
 }
 
 /// Returns the operand of a cast, or the value itself.
-pub(crate) fn uncast(body: &Body, value: Value) -> Value {
+pub(crate) fn strip_casts(body: &Body, value: Value) -> Value {
     match body.def_op(value) {
         Some(op) if matches!(body.kind(op), OpKind::Cast(_)) => body.operand(op, 0),
         _ => value,
@@ -230,12 +248,12 @@ pub(crate) fn uncast(body: &Body, value: Value) -> Value {
 
 /// Returns the worksharing loops of a team, and the surrounding ops run by every rank, or the op for which the
 /// number of ranks matters.
-pub(crate) fn rank_level(
+pub(crate) fn team_level_ops(
     unit: &Unit,
     body: &Body,
     team: Op,
     reach: &Reach,
-) -> Step<(Vec<Op>, Vec<Op>)> {
+) -> RaiseResult<(Vec<Op>, Vec<Op>)> {
     let region = body.op_regions(team)[0];
     let (mut shared, mut level) = (Vec::new(), Vec::new());
     let mut parallel = false;
@@ -243,7 +261,7 @@ pub(crate) fn rank_level(
     while let Some(region) = open.pop() {
         for op in body.ops_in(region) {
             level.push(op);
-            if let Some(text) = told_apart_by(unit, body, op, reach) {
+            if let Some(text) = rank_distinction(unit, body, op, reach) {
                 return Err(reason(unit, body, op, text));
             }
             match body.kind(op) {
@@ -253,7 +271,8 @@ pub(crate) fn rank_level(
                 }
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     let callee = unit.callee(body, op);
-                    parallel |= callee.is_some_and(|func| reach.working.contains(&func));
+                    parallel |=
+                        callee.is_some_and(|func| reach.with_tasks_or_regions.contains(&func));
                     open.extend(body.op_regions(op));
                     continue;
                 }
@@ -263,12 +282,12 @@ pub(crate) fn rank_level(
                 }
             }
             let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-            if let Some(op) = inside.find(|op| speaks(unit, body, *op, reach)) {
-                return Err(reason(unit, body, op, SPEAKS));
+            if let Some(op) = inside.find(|op| may_distinguish_ranks(unit, body, *op, reach)) {
+                return Err(reason(unit, body, op, DISTINGUISHES));
             }
         }
     }
-    match parallel || !shared.is_empty() || is_for_one(unit, body, region) {
+    match parallel || !shared.is_empty() || is_single_rank_work(unit, body, region) {
         true => Ok((shared, level)),
         false => {
             let text = "no loop in it is shared: each thread does all of it";
@@ -277,11 +296,11 @@ pub(crate) fn rank_level(
     }
 }
 
-const SPEAKS: &str = "what is called may ask for the number of a thread, or of all";
-const NUMBERED: &str = "the number of a thread is used";
+const DISTINGUISHES: &str = "what is called may ask for the number of a thread, or of all";
+const USES_THREAD_NUMBER: &str = "the number of a thread is used";
 
 /// Returns the reason why an op run by every rank distinguishes ranks, if any.
-fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'static str> {
+fn rank_distinction(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'static str> {
     match body.kind(op) {
         OpKind::ShareFor { .. }
         | OpKind::Spawn { .. }
@@ -292,13 +311,13 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
         OpKind::Barrier(scope) if *scope != BarrierScope::Team => {
             Some("a barrier of some threads stands here")
         }
-        _ if speaks(unit, body, op, reach) => Some(SPEAKS),
-        _ if is_unseen(unit, body, op, reach) => {
+        _ if may_distinguish_ranks(unit, body, op, reach) => Some(DISTINGUISHES),
+        _ if reaches_unknown(unit, body, op, reach) => {
             Some("code that is not seen here is called, outside of loops")
         }
         _ if unit
             .callee(body, op)
-            .is_some_and(|f| reach.meeting.contains(&f)) =>
+            .is_some_and(|f| reach.updating_or_locking.contains(&f)) =>
         {
             Some("what is called, outside of loops, updates memory at once with others, or locks")
         }
@@ -308,7 +327,7 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
 
 /// Returns an op of a rank's own code for which the number of executions matters: a call with effects, a task,
 /// loop or team. Stores need no check: a store to shared memory would be a race.
-fn done_by_each(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
+fn effect_per_rank(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
     let mut open = vec![region];
     while let Some(region) = open.pop() {
         for op in body.ops_in(region) {
@@ -336,7 +355,7 @@ fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
 }
 
 /// Returns true if a comparison only selects code for rank 0, without an alternative for the other ranks.
-fn chooses_first(unit: &Unit, body: &Body, compared: Op) -> bool {
+fn only_selects_rank_zero(unit: &Unit, body: &Body, compared: Op) -> bool {
     let is_equal = matches!(body.kind(compared), OpKind::ICmp(IntPredicate::Eq));
     let with_first = body.as_int(unit, body.operand(compared, 1)) == Some(0);
     let only_then = |user: Op| {
@@ -352,7 +371,7 @@ fn chooses_first(unit: &Unit, body: &Body, compared: Op) -> bool {
 }
 
 /// Returns true if one rank does all work of a team: `single` regions, without side effects in between.
-fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
+fn is_single_rank_work(unit: &Unit, body: &Body, region: Region) -> bool {
     let single = |op: Op| matches!(body.kind(op), OpKind::Single { .. });
     let quiet = |op: Op| {
         let plain = matches!(
@@ -366,44 +385,47 @@ fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
 }
 
 /// Returns true if `op` queries rank or size, directly or by a callee, or calls an unknown function.
-fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+fn may_distinguish_ranks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     if body.kind(op).call_info().is_none() {
         return false;
     }
     match unit.callee(body, op) {
-        Some(func) => reach.speaking.contains(&func) || thread_num::asked(unit, body, op).is_some(),
-        None => reach.pointed_speak,
+        Some(func) => {
+            reach.distinguishing.contains(&func)
+                || thread_num::openmp_function(unit, body, op).is_some()
+        }
+        None => reach.pointer_may_distinguish,
     }
 }
 
 /// Returns true if `op` reaches code without a body and without a known name. Every rank must execute such a
 /// call.
-pub(crate) fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let leads = |func| reach.unseen.contains(&func);
-    calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
+pub(crate) fn reaches_unknown(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let leads = |func| reach.reaching_unknown.contains(&func);
+    calls_unknown(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// Returns true if `op` may wait for another thread, directly or by a callee: waiting requires a separate
 /// thread.
 fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.waiting.contains(&func);
-    let waits = calls_waiting(unit, body, op) || looks_again(unit, body, op);
+    let waits = may_call_waiting(unit, body, op) || rereads_in_loop(unit, body, op);
     waits || unit.callee(body, op).is_some_and(leads)
 }
 
 /// Returns true if `op` reaches a spin loop on memory written by another thread.
-fn leads_to_watching(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
-    let leads = |func| reach.watching.contains(&func);
-    watches(unit, body, op) || unit.callee(body, op).is_some_and(leads)
+fn reaches_spin_wait(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let leads = |func| reach.spinning.contains(&func);
+    may_spin(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// Returns the comparisons of the rank with numbers, or an op with a different use of rank or size.
-pub(crate) fn compared(
+pub(crate) fn rank_comparisons(
     unit: &Unit,
     body: &Body,
     region: Region,
     shared: &[Op],
-) -> Step<Vec<(Op, bool)>> {
+) -> RaiseResult<Vec<(Op, bool)>> {
     let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
     if let Some(used) = body.uses(size).next() {
@@ -417,7 +439,7 @@ pub(crate) fn compared(
             let mut at = body.parent(op);
             while let Some(region) = at {
                 if loops.contains(&region) {
-                    return why(op, NUMBERED);
+                    return why(op, USES_THREAD_NUMBER);
                 }
                 at = body.enclosing(region);
             }
@@ -425,12 +447,12 @@ pub(crate) fn compared(
                 OpKind::Cast(gradus_ir::CastOp::Trunc) => open.push(body.result(op)),
                 OpKind::ICmp(predicate @ (IntPredicate::Eq | IntPredicate::Ne)) => {
                     let Some(other) = body.as_int(unit, body.operand(op, 1)) else {
-                        return why(op, NUMBERED);
+                        return why(op, USES_THREAD_NUMBER);
                     };
                     let equal = predicate == IntPredicate::Eq;
                     found.push((op, (other == 0) == equal));
                 }
-                _ => return why(op, NUMBERED),
+                _ => return why(op, USES_THREAD_NUMBER),
             }
         }
     }
@@ -439,7 +461,7 @@ pub(crate) fn compared(
 
 // ---- the fold ----------------------------------------------------------------------------------
 
-fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan, reach: &Reach) {
+fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: FoldPlan, reach: &Reach) {
     settle(unit, body, plan.compared);
     for (op, reductions, own) in plan.loops {
         for own in own {
@@ -447,7 +469,7 @@ fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan, reach: &Reach) {
         }
         par_for(unit, body, op, &reductions, reach);
     }
-    dissolve(body, team);
+    inline_team_body(body, team);
 }
 
 /// Replaces comparisons of the rank by their result for the only rank.
@@ -461,22 +483,22 @@ pub(crate) fn settle(unit: &mut Unit, body: &mut Body, compared: Vec<(Op, bool)>
 }
 
 /// Inlines the code of a team's only rank, without worksharing, in place of the team.
-pub(crate) fn dissolve(body: &mut Body, team: Op) {
+pub(crate) fn inline_team_body(body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
-    one_rank(body, region);
+    drop_rank_ops(body, region);
     let allocas: Vec<Op> = body
         .ops_in(region)
         .filter(|&op| matches!(body.kind(op), OpKind::Alloca(_)))
         .collect();
     for op in allocas {
-        move_home(body, op, team);
+        move_to_enclosing_strand(body, op, team);
     }
-    splice(body, region, team);
+    move_region_before(body, region, team);
     body.erase(team);
 }
 
 /// Moves an allocation of constant size to the strand around a team.
-pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
+pub(crate) fn move_to_enclosing_strand(body: &mut Body, op: Op, team: Op) {
     let home = body.enclosing_strand(team);
     let place = match home == body.root() {
         true => AllocaStorage::Frame,
@@ -496,18 +518,18 @@ pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
 }
 
 /// Removes ops that matter between ranks only.
-fn one_rank(body: &mut Body, region: Region) {
+fn drop_rank_ops(body: &mut Body, region: Region) {
     let mut open = vec![region];
     while let Some(region) = open.pop() {
         let ops: Vec<Op> = body.ops_in(region).collect();
         for op in ops {
             match body.kind(op) {
                 OpKind::Barrier(_) => body.erase(op),
-                OpKind::Critical(name) if **name == *REDUCTION_LOCK => inline(body, op),
+                OpKind::Critical(name) if **name == *REDUCTION_LOCK => inline_op_region(body, op),
                 OpKind::Single { .. } => {
                     let inner = body.op_regions(op)[0];
                     let nested: Vec<Op> = body.ops_in(inner).collect();
-                    inline(body, op);
+                    inline_op_region(body, op);
                     let regions = nested.iter().filter(|&&o| body.parent(o).is_some());
                     open.extend(regions.flat_map(|&o| body.op_regions(o).to_vec()));
                 }
@@ -518,9 +540,9 @@ fn one_rank(body: &mut Body, region: Region) {
     }
 }
 
-fn inline(body: &mut Body, op: Op) {
+fn inline_op_region(body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
-    let values = splice(body, region, op);
+    let values = move_region_before(body, region, op);
     for (result, value) in body.results(op).to_vec().into_iter().zip(values) {
         body.replace_uses(result, value);
     }
@@ -539,7 +561,7 @@ fn is_waiting_sections(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool 
         cast.map_or(value, |cast| body.operand(cast, 0))
     };
     let chooses = |op| matches!(body.kind(op), OpKind::Switch(_)) && chosen_by(op) == number;
-    let waits = |op: Op| waits(unit, body, op, reach) || is_unseen(unit, body, op, reach);
+    let waits = |op: Op| waits(unit, body, op, reach) || reaches_unknown(unit, body, op, reach);
     body.ops_in(region).any(chooses) && body.walk(region).any(waits)
 }
 
@@ -550,7 +572,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
     else {
         unreachable!("only shared loops become parallel loops");
     };
-    let chunk = chunked.then(|| chunk_of(body, op));
+    let chunk = chunked.then(|| stated_chunk(body, op));
     let stated = chunk.and_then(|chunk| body.as_int(unit, chunk));
     let grain = match schedule {
         Schedule::Guided => stated,
@@ -569,7 +591,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
     let old = b.body.region_params(from)[0];
     let stay_together = schedule != Schedule::Guided && stated.is_none_or(|n| n > 1);
     let made = match chunk {
-        Some(_) if stay_together => by_chunks(&mut b, op, trips, &begun, stated),
+        Some(_) if stay_together => par_for_over_chunks(&mut b, op, trips, &begun, stated),
         _ => {
             let (made, into) = b.par_for(trips, &begun, grain);
             let index = b.body.region_params(into)[0];
@@ -578,7 +600,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
             made
         }
     };
-    let stay = reductions.iter().filter(|r| r.stays(&mut b));
+    let stay = reductions.iter().filter(|r| r.keeps_critical_code(&mut b));
     let stay: HashSet<Op> = stay.map(|r| r.critical).collect();
     for (number, reduction) in reductions.iter().enumerate() {
         reduction.contribute(&mut b, made);
@@ -595,7 +617,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
 
 /// Emits a parallel loop over chunks: the iterations of a chunk belong to one thread, in order, and may
 /// conflict in memory. Chunks of shrinking size (`guided`) have unpredictable bounds and are not preserved.
-fn by_chunks(
+fn par_for_over_chunks(
     b: &mut Builder,
     op: Op,
     trips: Value,
@@ -624,13 +646,13 @@ fn by_chunks(
     b.set_insertion_end(into);
     let number = b.body.region_params(into)[0];
     let start = b.mul(number, chunk);
-    mark(b, start, fits);
+    set_def_flags(b, start, fits);
     let left = b.sub(last, start);
     let whole = b.sub(chunk, one);
     let is_whole = b.icmp(IntPredicate::Ult, whole, left);
     let reach = b.select(is_whole, whole, left);
     let length = b.add(reach, one);
-    mark(b, length, fits);
+    set_def_flags(b, length, fits);
     let (inner, rounds) = b.for_(length, &[]);
     if let OpKind::For { trip_max } = &mut b.body.ops[inner].kind {
         *trip_max = stated.and_then(|n| u64::try_from(n).ok());
@@ -639,7 +661,7 @@ fn by_chunks(
     b.set_insertion_end(rounds);
     let step = b.body.region_params(rounds)[0];
     let index = b.add(start, step);
-    mark(b, index, fits);
+    set_def_flags(b, index, fits);
     let from = b.body.op_regions(op)[0];
     let old = b.body.region_params(from)[0];
     b.body.replace_uses(old, index);
@@ -658,13 +680,13 @@ fn by_chunks(
     made
 }
 
-fn mark(b: &mut Builder, value: Value, flags: Flags) {
+fn set_def_flags(b: &mut Builder, value: Value, flags: Flags) {
     if let Some(op) = b.body.def_op(value) {
         b.body.ops[op].flags = flags;
     }
 }
 
-fn chunk_of(body: &Body, op: Op) -> Value {
+fn stated_chunk(body: &Body, op: Op) -> Value {
     let value = body.operand(op, 1);
     match body.def_op(value) {
         Some(cast) if matches!(body.kind(cast), OpKind::Cast(_)) => body.operand(cast, 0),

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// Returns the ops of a team's region that every rank executes: outside of worksharing loops, `single` regions
 /// and other strands.
-pub(crate) fn level(body: &Body, team: Region) -> Vec<Op> {
+pub(crate) fn rank_ops(body: &Body, team: Region) -> Vec<Op> {
     let mut found = Vec::new();
     let mut open = vec![team];
     while let Some(region) = open.pop() {
@@ -32,7 +32,7 @@ pub(crate) fn level(body: &Body, team: Region) -> Vec<Op> {
 }
 
 /// A rank and the iterations of one of its worksharing loops.
-pub(crate) struct Rank<'a> {
+pub(crate) struct RankAndLoop<'a> {
     pub unit: &'a Unit,
     pub body: &'a Body,
     /// The ops that the rank executes.
@@ -45,21 +45,21 @@ pub(crate) struct Rank<'a> {
 
 /// The uses of an address.
 #[derive(Default)]
-struct Ways {
+struct AddressUses {
     /// Iterations may modify the memory at the address.
     changed: bool,
     /// The address is stored in the rank's private memory, or may be captured by a callee of the rank.
-    kept: bool,
+    stored_privately: bool,
     /// The address escapes from the analysis.
-    lost: bool,
+    escapes: bool,
 }
 
-impl Rank<'_> {
+impl RankAndLoop<'_> {
     /// Returns true if iterations may modify private memory of the rank without naming a slot.
-    pub fn may_be_changed(&self, reach: &Reach) -> bool {
+    pub fn may_modify_private_memory(&self, reach: &Reach) -> bool {
         let mut kept = false;
         for &op in &self.level {
-            let block = self.allocates(op, reach);
+            let block = self.is_allocating_call(op, reach);
             if !block && !self.slots.contains(&op) {
                 continue;
             }
@@ -67,17 +67,17 @@ impl Rank<'_> {
                 kept |= block;
                 continue;
             };
-            let ways = self.ways(address);
-            if ways.lost || block && ways.changed {
+            let ways = self.uses_of_address(address);
+            if ways.escapes || block && ways.changed {
                 return true;
             }
-            kept |= ways.kept;
+            kept |= ways.stored_privately;
         }
-        kept && self.inside.iter().any(|op| self.goes_by_slots(*op))
+        kept && self.inside.iter().any(|op| self.modifies_through_slot(*op))
     }
 
     /// Returns true if an op of the rank allocates fresh memory.
-    fn allocates(&self, op: Op, reach: &Reach) -> bool {
+    fn is_allocating_call(&self, op: Op, reach: &Reach) -> bool {
         if self.body.kind(op).call_info().is_none() {
             return false;
         }
@@ -87,13 +87,13 @@ impl Rank<'_> {
         is_allocation(self.unit, self.body, op) || reach.allocating.contains(&callee)
     }
 
-    fn ways(&self, address: Value) -> Ways {
-        let mut ways = Ways::default();
+    fn uses_of_address(&self, address: Value) -> AddressUses {
+        let mut ways = AddressUses::default();
         let mut open = vec![address];
         let mut known = HashSet::from([address]);
         while let Some(value) = open.pop() {
             for used in self.body.uses(value) {
-                if let Some(further) = self.way(used, &mut ways)
+                if let Some(further) = self.record_use(used, &mut ways)
                     && known.insert(further)
                 {
                     open.push(further);
@@ -104,7 +104,7 @@ impl Rank<'_> {
     }
 
     /// Records one use of an address; returns the derived address, if any.
-    fn way(&self, used: Use, ways: &mut Ways) -> Option<Value> {
+    fn record_use(&self, used: Use, ways: &mut AddressUses) -> Option<Value> {
         let (body, op) = (self.body, used.op);
         let inside = self.inside.contains(&op);
         match body.kind(op) {
@@ -112,8 +112,8 @@ impl Rank<'_> {
             OpKind::Load(_) | OpKind::ICmp(_) => {}
             OpKind::Store(_) if used.index == 1 => ways.changed |= inside,
             OpKind::Store(_) => match self.is_slot(body.operand(op, 1)) {
-                true => ways.kept = true,
-                false => ways.lost = true,
+                true => ways.stored_privately = true,
+                false => ways.escapes = true,
             },
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => ways.changed |= inside,
             OpKind::Call(_) | OpKind::Invoke(_) => {
@@ -124,11 +124,11 @@ impl Rank<'_> {
                     _ => false,
                 };
                 ways.changed |= inside;
-                ways.kept |= !plain && self.level.contains(&op);
+                ways.stored_privately |= !plain && self.level.contains(&op);
             }
             // A use in another strand concerns that strand's own rank.
             _ if !inside && !self.level.contains(&op) => {}
-            _ => ways.lost = true,
+            _ => ways.escapes = true,
         }
         None
     }
@@ -146,25 +146,25 @@ impl Rank<'_> {
     }
 
     /// Returns true if an op of an iteration may modify memory behind an address stored in a slot.
-    fn goes_by_slots(&self, op: Op) -> bool {
+    fn modifies_through_slot(&self, op: Op) -> bool {
         let body = self.body;
         match body.kind(op) {
-            OpKind::Store(_) => self.comes_from_slots(body.operand(op, 1)),
+            OpKind::Store(_) => self.may_be_loaded_from_slot(body.operand(op, 1)),
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-                self.comes_from_slots(body.operand(op, 0))
+                self.may_be_loaded_from_slot(body.operand(op, 0))
             }
             OpKind::Call(_) | OpKind::Invoke(_) => {
                 let args = self.unit.call_args(body, op);
                 let mut pointers = args
                     .into_iter()
                     .filter(|a| self.unit.types.is_ptr(body.ty(*a)));
-                pointers.any(|a| self.comes_from_slots(a))
+                pointers.any(|a| self.may_be_loaded_from_slot(a))
             }
             _ => false,
         }
     }
 
-    fn comes_from_slots(&self, address: Value) -> bool {
+    fn may_be_loaded_from_slot(&self, address: Value) -> bool {
         let mut at = address;
         while let Some(op) = self.body.def_op(at) {
             match self.body.kind(op) {

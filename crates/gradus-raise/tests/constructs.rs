@@ -562,7 +562,7 @@ const PROGRAMS: &[Program] = &[
 ];
 
 #[test]
-fn constructs_are_raised_or_kept() {
+fn constructs_are_raised_or_rejected() {
     check(PROGRAMS, support::AS_BUILT, true);
 }
 

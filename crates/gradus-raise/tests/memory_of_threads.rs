@@ -159,7 +159,7 @@ const PROGRAMS: &[Program] = &[
 ];
 
 #[test]
-fn what_tells_threads_apart_is_told_with_its_line() {
+fn rank_distinction_reports_line() {
     let body = "
         double t[40];
         #pragma omp parallel for private(t) num_threads(4)

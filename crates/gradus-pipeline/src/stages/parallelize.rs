@@ -47,7 +47,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let (mut imported, roots) = run.pass("import", |run| import(run, host))?;
     let unit = &mut imported.unit;
     let mut raised = run.pass("raise", |run| {
-        let raised = raise(unit, &Orphans::Leave);
+        let raised = raise(unit, &Orphans::LeaveUnraised);
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
@@ -289,7 +289,7 @@ pub(crate) fn project(
     let mut changed = raised.changed.clone();
     let only_run = only_run(&imported.unit, &closure, &changed);
     let name = |func: &FuncId| unit_name(imported, *func);
-    let of_one = raised.teams_of_one(&only_run.iter().map(name).collect());
+    let of_one = raised.one_thread_remarks(&only_run.iter().map(name).collect());
     run.pass("raise", |run| run.take(raised.remarks()))?;
     run.raised = raised;
     changed.retain(|func| !only_run.contains(func));

@@ -1,9 +1,9 @@
 //! Builtin values of a kernel: thread and block indices become parameters of the regions, `__syncthreads`
 //! becomes a barrier op, and warp operations become exchanges through shared memory ([`crate::cuda::warp_ops`]).
 
-use super::{Launch, asks};
+use super::{Launch, gpu_builtin};
 use crate::cuda::warp_ops;
-use crate::cuda::warp_ops::{Place, Question, Shuffle};
+use crate::cuda::warp_ops::{Shuffle, ThreadIndices, Vote};
 use gradus_ir::externals::GpuFn;
 use gradus_ir::{BarrierScope, Body, Builder, CastOp, Code, Diagnostic, Op, OpKind, Unit, Value};
 use std::collections::HashMap;
@@ -12,41 +12,45 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// An unsupported builtin, or a barrier of the whole grid.
-pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Result<(), Diagnostic> {
+pub(super) fn replace_builtins(
+    unit: &mut Unit,
+    body: &mut Body,
+    launch: &Launch,
+) -> Result<(), Diagnostic> {
     let ops: Vec<(Op, GpuFn)> = body
         .walk(launch.block)
-        .filter_map(|op| Some((op, asks(unit, body, op)?)))
+        .filter_map(|op| Some((op, gpu_builtin(unit, body, op)?)))
         .collect();
     let needs_place =
-        |id: &GpuFn| id.depends_on_thread() && !is_number(*id) && *id != GpuFn::Barrier;
-    let mut answers = Answers {
+        |id: &GpuFn| id.depends_on_thread() && !is_index_or_size(*id) && *id != GpuFn::Barrier;
+    let mut answers = BuiltinValues {
         launch,
         numbers: HashMap::new(),
         place: match ops.iter().any(|(_, id)| needs_place(id)) {
-            true => Some(warp_ops::place(unit, body, launch)),
+            true => Some(warp_ops::thread_indices(unit, body, launch)),
             false => None,
         },
     };
     for (op, id) in ops {
-        answers.one(unit, body, op, id)?;
+        answers.replace_builtin(unit, body, op, id)?;
     }
     Ok(())
 }
 
 /// Returns true for an index or size that the regions have as a parameter.
-fn is_number(id: GpuFn) -> bool {
+fn is_index_or_size(id: GpuFn) -> bool {
     use GpuFn::{Block, BlockSize, GridSize, Thread};
     matches!(id, Thread(_) | BlockSize(_) | Block(_) | GridSize(_))
 }
 
-struct Answers<'a> {
+struct BuiltinValues<'a> {
     launch: &'a Launch,
     numbers: HashMap<GpuFn, Value>,
-    place: Option<Place>,
+    place: Option<ThreadIndices>,
 }
 
-impl Answers<'_> {
-    fn one(
+impl BuiltinValues<'_> {
+    fn replace_builtin(
         &mut self,
         unit: &mut Unit,
         body: &mut Body,
@@ -54,25 +58,25 @@ impl Answers<'_> {
         id: GpuFn,
     ) -> Result<(), Diagnostic> {
         match id {
-            _ if is_number(id) => {
+            _ if is_index_or_size(id) => {
                 let number = match self.numbers.get(&id) {
                     Some(&number) => number,
-                    None => number(unit, body, self.launch, id),
+                    None => index_or_size(unit, body, self.launch, id),
                 };
                 self.numbers.insert(id, number);
-                becomes(body, op, number);
+                replace_by(body, op, number);
                 return Ok(());
             }
-            GpuFn::Barrier => return Ok(meet(unit, body, op, BarrierScope::Block)),
-            GpuFn::GridBarrier => return Err(across_blocks(unit, body, op)),
-            GpuFn::SyncWarp => return Ok(meet(unit, body, op, BarrierScope::Warp)),
+            GpuFn::Barrier => return Ok(call_to_barrier(unit, body, op, BarrierScope::Block)),
+            GpuFn::GridBarrier => return Err(grid_barrier_error(unit, body, op)),
+            GpuFn::SyncWarp => return Ok(call_to_barrier(unit, body, op, BarrierScope::Warp)),
             GpuFn::Print | GpuFn::Assert | GpuFn::Clock | GpuFn::Service | GpuFn::Reset => {
                 return Ok(());
             }
             _ => {}
         }
         let Some(place) = self.place else {
-            return Err(unanswered(unit, body, op));
+            return Err(unsupported_builtin(unit, body, op));
         };
         let name = unit
             .callee(body, op)
@@ -81,17 +85,24 @@ impl Answers<'_> {
         let args = unit.call_args(body, op);
         let arg = |i: usize| args.get(i).copied();
         match (id, name.as_str()) {
-            (GpuFn::Lane, _) => becomes(body, op, place.lane),
+            (GpuFn::Lane, _) => replace_by(body, op, place.lane),
             (GpuFn::Shuffle, _) => match Shuffle::named(&name) {
                 Some(how) => warp_ops::shuffle(unit, body, self.launch, place, op, how),
-                None => return Err(unanswered(unit, body, op)),
+                None => return Err(unsupported_builtin(unit, body, op)),
             },
-            _ => match question(id, &name) {
+            _ => match vote_kind(id, &name) {
                 Some(question) => {
                     let mask = arg(0).filter(|_| id == GpuFn::Vote);
-                    warp_ops::ask(unit, body, self.launch, place, op, (question, mask, arg(1)));
+                    warp_ops::lower_vote(
+                        unit,
+                        body,
+                        self.launch,
+                        place,
+                        op,
+                        (question, mask, arg(1)),
+                    );
                 }
-                None => return Err(unanswered(unit, body, op)),
+                None => return Err(unsupported_builtin(unit, body, op)),
             },
         }
         Ok(())
@@ -99,26 +110,26 @@ impl Answers<'_> {
 }
 
 /// Returns the vote that a call performs.
-fn question(id: GpuFn, name: &str) -> Option<Question> {
+fn vote_kind(id: GpuFn, name: &str) -> Option<Vote> {
     Some(match (id, name) {
-        (GpuFn::BarrierCount, _) => Question::Count,
-        (GpuFn::BarrierOr, _) => Question::BlockAny,
-        (GpuFn::BarrierAnd, _) => Question::BlockAll,
-        (GpuFn::ActiveMask, _) | (_, "__gr_vote_ballot") => Question::Ballot,
-        (_, "__gr_vote_any") => Question::Any,
-        (_, "__gr_vote_all") => Question::All,
+        (GpuFn::BarrierCount, _) => Vote::Count,
+        (GpuFn::BarrierOr, _) => Vote::BlockAny,
+        (GpuFn::BarrierAnd, _) => Vote::BlockAll,
+        (GpuFn::ActiveMask, _) | (_, "__gr_vote_ballot") => Vote::Ballot,
+        (_, "__gr_vote_any") => Vote::Any,
+        (_, "__gr_vote_all") => Vote::All,
         _ => return None,
     })
 }
 
-fn becomes(body: &mut Body, op: Op, value: Value) {
+fn replace_by(body: &mut Body, op: Op, value: Value) {
     let result = body.result(op);
     body.replace_uses(result, value);
     body.erase(op);
 }
 
 /// Emits a region parameter truncated to the kernel's 32 bits.
-fn number(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value {
+fn index_or_size(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value {
     let of_block = matches!(id, GpuFn::Thread(_) | GpuFn::BlockSize(_));
     let (region, param) = match id {
         GpuFn::Thread(dim) => (launch.block, usize::from(dim)),
@@ -141,7 +152,7 @@ fn number(unit: &mut Unit, body: &mut Body, launch: &Launch, id: GpuFn) -> Value
     b.cast(CastOp::Trunc, wide, int)
 }
 
-fn meet(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierScope) {
+fn call_to_barrier(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierScope) {
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
@@ -149,14 +160,14 @@ fn meet(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierScope) {
     body.erase(call);
 }
 
-fn across_blocks(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
+fn grid_barrier_error(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
     let message = "blocks of one grid wait for each other";
     Diagnostic::error(Code::KernelRefused, message)
         .at(unit.span(body.ops[op].loc), "the barrier")
         .help("end the kernel there, and launch what follows as another one")
 }
 
-fn unanswered(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
+fn unsupported_builtin(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
     let name = unit
         .callee(body, op)
         .map(|func| unit.functions[func].name.clone());

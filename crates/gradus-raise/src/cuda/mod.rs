@@ -42,16 +42,16 @@ struct Launch {
 
 /// The number of operands before the kernel's arguments: three sizes each of grid and block, and the bytes of
 /// shared memory.
-const SIZES: usize = 7;
+const LAUNCH_OPERANDS: usize = 7;
 
 /// The maximum number of ops from inlining a kernel at all launches. A larger kernel with several launches is
 /// inlined into its size-generic function only.
-const COPIES_OPS: usize = 4_000;
+const INLINED_OPS_MAX: usize = 4_000;
 
 /// Raises all profitable launches.
 pub(crate) fn raise(unit: &mut Unit) -> Launches {
     let functions: Vec<FuncId> = unit.functions.iter().map(|(func, _)| func).collect();
-    let apart = run_apart(unit);
+    let apart = launches_too_large_to_inline(unit);
     raise_in(unit, &functions, &apart)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<Fu
         };
         let calls: Vec<Op> = body
             .walk(body.root())
-            .filter(|op| asks(unit, &body, *op) == Some(GpuFn::Launch))
+            .filter(|op| gpu_builtin(unit, &body, *op) == Some(GpuFn::Launch))
             .filter(|op| runs || !unit.callee(&body, *op).is_some_and(|f| apart.contains(&f)))
             .collect();
         for &call in &calls {
@@ -82,7 +82,7 @@ pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<Fu
 }
 
 /// Returns the launches whose kernels are too large for inlining at every launch.
-fn run_apart(unit: &Unit) -> HashSet<FuncId> {
+fn launches_too_large_to_inline(unit: &Unit) -> HashSet<FuncId> {
     let mut sites: HashMap<FuncId, usize> = HashMap::new();
     for (_, function) in unit.functions.iter() {
         let Some(body) = function
@@ -93,7 +93,7 @@ fn run_apart(unit: &Unit) -> HashSet<FuncId> {
             continue;
         };
         for op in body.walk(body.root()) {
-            if asks(unit, body, op) == Some(GpuFn::Launch)
+            if gpu_builtin(unit, body, op) == Some(GpuFn::Launch)
                 && let Some(launch) = unit.callee(body, op)
             {
                 *sites.entry(launch).or_default() += 1;
@@ -101,17 +101,17 @@ fn run_apart(unit: &Unit) -> HashSet<FuncId> {
         }
     }
     let long = |launch: &FuncId, sites: usize| {
-        let kernel = kernel_named(unit, *launch);
+        let kernel = kernel_of_launch(unit, *launch);
         let code = kernel.and_then(|kernel| unit.functions[kernel].body.as_deref());
         let ops = code.map_or(0, |body| body.walk(body.root()).count());
-        sites > 1 && sites * ops > COPIES_OPS
+        sites > 1 && sites * ops > INLINED_OPS_MAX
     };
     sites.retain(|launch, sites| long(launch, *sites));
     sites.into_keys().collect()
 }
 
 /// Returns the GPU builtin that `op` calls.
-fn asks(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
+fn gpu_builtin(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
     match unit.known(unit.callee(body, op)?)? {
         ExternalFn::Kernel(id) => Some(id),
         _ => None,
@@ -128,8 +128,8 @@ fn launch(unit: &mut Unit, body: &mut Body, call: Op) -> Result<(), Diagnostic> 
         ));
     }
     let args = unit.call_args(body, call);
-    let (sizes, given) = args.split_at(SIZES);
-    let (made, inside) = regions(unit, body, call, sizes, kernel, given);
+    let (sizes, given) = args.split_at(LAUNCH_OPERANDS);
+    let (made, inside) = build_grid_and_block(unit, body, call, sizes, kernel, given);
     take_in(unit, body, &made, inside, kernel)?;
     body.erase(call);
     Ok(())
@@ -149,15 +149,15 @@ fn take_in(
         None => Err("its code cannot be brought into regions".to_string()),
     };
     inlined.map_err(|why| refused(unit, kernel, &why))?;
-    shared_memory::allocate(unit, body, made);
+    shared_memory::allocate_shared(unit, body, made);
     let name = source_name(unit, kernel);
-    builtin_values::answer(unit, body, made).map_err(|finding| finding.in_function(name))
+    builtin_values::replace_builtins(unit, body, made).map_err(|finding| finding.in_function(name))
 }
 
 fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
     let launch = unit.callee(body, call);
     launch
-        .and_then(|launch| kernel_named(unit, launch))
+        .and_then(|launch| kernel_of_launch(unit, launch))
         .ok_or_else(|| {
             let name = launch.map(|func| unit.functions[func].name.clone());
             let name = name.unwrap_or_default();
@@ -167,13 +167,13 @@ fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
 }
 
 /// Returns the kernel of a launch function.
-fn kernel_named(unit: &Unit, launch: FuncId) -> Option<FuncId> {
+fn kernel_of_launch(unit: &Unit, launch: FuncId) -> Option<FuncId> {
     let name = unit.functions[launch].name.strip_prefix(LAUNCH_PREFIX)?;
     unit.function(&format!("{KERNEL_PREFIX}{name}"))
 }
 
 /// Builds grid and block, with a call of the kernel inside.
-fn regions(
+fn build_grid_and_block(
     unit: &mut Unit,
     body: &mut Body,
     call: Op,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 const DYNAMIC_ALIGN: u32 = 16;
 
 /// Allocates the shared variables of a launch's block.
-pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
+pub(super) fn allocate_shared(unit: &mut Unit, body: &mut Body, launch: &Launch) {
     let used: Vec<(Value, GlobalId, i64)> = body
         .values
         .iter()
@@ -43,10 +43,10 @@ pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
         let key = (!dynamic).then_some(global);
         let base = match memory.get(&key) {
             Some(&base) => base,
-            None => alloca(unit, body, launch, global, dynamic),
+            None => shared_alloca(unit, body, launch, global, dynamic),
         };
         memory.insert(key, base);
-        let address = address(unit, body, base, offset);
+        let address = address_at(unit, body, base, offset);
         for at in places {
             body.set_operand(at.op, at.index as usize, address);
         }
@@ -59,7 +59,7 @@ fn is_shared(unit: &Unit, global: GlobalId) -> bool {
 }
 
 /// Allocates a shared variable, or the dynamic shared memory.
-fn alloca(
+fn shared_alloca(
     unit: &mut Unit,
     body: &mut Body,
     launch: &Launch,
@@ -91,7 +91,7 @@ fn alloca(
 }
 
 /// Emits the address `offset` bytes after `base`.
-fn address(unit: &mut Unit, body: &mut Body, base: Value, offset: i64) -> Value {
+fn address_at(unit: &mut Unit, body: &mut Body, base: Value, offset: i64) -> Value {
     if offset == 0 {
         return base;
     }

@@ -16,7 +16,7 @@ const WARP_SHIFT: i128 = 5;
 
 /// The thread's indices within block and warp, as 32-bit values.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ThreadIndices {
     /// The linear thread index in the block.
     pub thread: Value,
     /// The lane.
@@ -24,9 +24,9 @@ pub(super) struct Place {
 }
 
 /// Emits the thread's indices at the start of the block.
-pub(super) fn place(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Place {
+pub(super) fn thread_indices(unit: &mut Unit, body: &mut Body, launch: &Launch) -> ThreadIndices {
     let params = body.region_params(launch.block).to_vec();
-    let mut b = head(unit, body, launch);
+    let mut b = builder_at_block_start(unit, body, launch);
     let rows = b.mul(params[4], params[2]);
     let row = b.add(rows, params[1]);
     let before = b.mul(row, params[3]);
@@ -35,7 +35,7 @@ pub(super) fn place(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Place 
     let thread = b.cast(CastOp::Trunc, number, int);
     let mask = b.int(int, 31);
     let lane = b.binary(BinaryOp::And, thread, mask);
-    Place { thread, lane }
+    ThreadIndices { thread, lane }
 }
 
 /// The lane selection of a shuffle.
@@ -66,32 +66,32 @@ pub(super) fn shuffle(
     unit: &mut Unit,
     body: &mut Body,
     launch: &Launch,
-    place: Place,
+    place: ThreadIndices,
     call: Op,
     how: Shuffle,
 ) {
     let args = unit.call_args(body, call);
     let ty = body.ty(args[1]);
-    let memory = shared(unit, body, launch, ty, MAX_BLOCK_THREADS.into());
+    let memory = allocate_shared(unit, body, launch, ty, MAX_BLOCK_THREADS.into());
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let own = b.addr(ty, memory, place.thread);
     b.store(args[1], own);
-    meet(&mut b);
-    let lane = chosen(&mut b, place.lane, args[2], args[3], how);
+    emit_barrier(&mut b);
+    let lane = source_lane(&mut b, place.lane, args[2], args[3], how);
     let first = b.sub(place.thread, place.lane);
     let from = b.add(first, lane);
     let other = b.addr(ty, memory, from);
     let value = b.load(ty, other);
-    meet(&mut b);
+    emit_barrier(&mut b);
     let result = b.body.result(call);
     b.body.replace_uses(result, value);
     b.body.erase(call);
 }
 
 /// Emits the source lane of a shuffle; the own lane if the selected lane is outside of the segment.
-fn chosen(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle) -> Value {
+fn source_lane(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle) -> Value {
     let int = b.body.ty(lane);
     let constant = |b: &mut Builder, n: i128| b.int(int, n);
     let (low, eight, all) = (constant(b, 31), constant(b, 8), constant(b, -1));
@@ -122,7 +122,7 @@ fn chosen(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle
 
 /// The result of a vote over the participating threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum Vote {
     /// A bit per lane with a true predicate.
     Ballot,
     /// True for any lane, for all lanes.
@@ -134,20 +134,20 @@ pub(super) enum Question {
     BlockAll,
 }
 
-impl Question {
+impl Vote {
     fn of_warp(self) -> bool {
-        matches!(self, Question::Ballot | Question::Any | Question::All)
+        matches!(self, Vote::Ballot | Vote::Any | Vote::All)
     }
 }
 
 /// Lowers a vote on the `i1` predicate `holds`; `mask` selects the participating lanes.
-pub(super) fn ask(
+pub(super) fn lower_vote(
     unit: &mut Unit,
     body: &mut Body,
     launch: &Launch,
-    place: Place,
+    place: ThreadIndices,
     call: Op,
-    (question, mask, holds): (Question, Option<Value>, Option<Value>),
+    (question, mask, holds): (Vote, Option<Value>, Option<Value>),
 ) {
     let int = unit.types.int(32);
     let words = if question.of_warp() {
@@ -155,7 +155,7 @@ pub(super) fn ask(
     } else {
         1
     };
-    let memory = shared(unit, body, launch, int, words);
+    let memory = allocate_shared(unit, body, launch, int, words);
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
@@ -167,10 +167,10 @@ pub(super) fn ask(
         }
         false => memory,
     };
-    let said = said(&mut b, question, holds);
+    let said = vote_operand(&mut b, question, holds);
     let zero = b.int(int, 0);
     b.store(zero, word);
-    meet(&mut b);
+    emit_barrier(&mut b);
     let (op, said) = match question.of_warp() {
         true => (RmwOp::Or, b.binary(BinaryOp::Shl, said, place.lane)),
         false => (RmwOp::Add, said),
@@ -180,16 +180,16 @@ pub(super) fn ask(
         ..Access::plain(4)
     };
     b.value(OpKind::AtomicRmw(op, access), &[word, said], int);
-    meet(&mut b);
+    emit_barrier(&mut b);
     let mut answer = b.load(int, word);
-    meet(&mut b);
+    emit_barrier(&mut b);
     if let Some(mask) = mask {
         answer = b.binary(BinaryOp::And, answer, mask);
     }
     let answer = match question {
-        Question::Ballot | Question::Count => answer,
-        Question::Any | Question::BlockAny => b.icmp(IntPredicate::Ne, answer, zero),
-        Question::All | Question::BlockAll => b.icmp(IntPredicate::Eq, answer, zero),
+        Vote::Ballot | Vote::Count => answer,
+        Vote::Any | Vote::BlockAny => b.icmp(IntPredicate::Ne, answer, zero),
+        Vote::All | Vote::BlockAll => b.icmp(IntPredicate::Eq, answer, zero),
     };
     let result = b.body.result(call);
     b.body.replace_uses(result, answer);
@@ -197,13 +197,13 @@ pub(super) fn ask(
 }
 
 /// Emits the thread's contribution: the predicate, negated for votes over all.
-fn said(b: &mut Builder, question: Question, holds: Option<Value>) -> Value {
+fn vote_operand(b: &mut Builder, question: Vote, holds: Option<Value>) -> Value {
     let int = b.unit.types.int(32);
     let Some(holds) = holds else {
         return b.int(int, 1);
     };
     let says = match question {
-        Question::All | Question::BlockAll => {
+        Vote::All | Vote::BlockAll => {
             let yes = b.bool(true);
             b.binary(BinaryOp::Xor, holds, yes)
         }
@@ -212,12 +212,16 @@ fn said(b: &mut Builder, question: Question, holds: Option<Value>) -> Value {
     b.cast(CastOp::ZExt, says, int)
 }
 
-fn meet(b: &mut Builder) {
+fn emit_barrier(b: &mut Builder) {
     b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
 }
 
 /// Returns a builder at the start of a launch's block.
-fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<'a> {
+fn builder_at_block_start<'a>(
+    unit: &'a mut Unit,
+    body: &'a mut Body,
+    launch: &Launch,
+) -> Builder<'a> {
     let first = body.first(launch.block);
     let mut b = Builder::new(unit, body);
     match first {
@@ -228,8 +232,14 @@ fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<
 }
 
 /// Allocates shared memory of the block for `count` values.
-fn shared(unit: &mut Unit, body: &mut Body, launch: &Launch, ty: TypeId, count: u64) -> Value {
-    let mut b = head(unit, body, launch);
+fn allocate_shared(
+    unit: &mut Unit,
+    body: &mut Body,
+    launch: &Launch,
+    ty: TypeId,
+    count: u64,
+) -> Value {
+    let mut b = builder_at_block_start(unit, body, launch);
     let info = AllocaInfo {
         ty: b.unit.types.array(ty, count),
         align_bytes: b.unit.layout.align_bytes(b.unit, ty) as u32,

@@ -4,12 +4,12 @@
 //! captures, one has the user's code; both are inlined. Then captured variables, passed by address, are
 //! promoted to values.
 
-use super::survey::{Survey, is_wrapped};
+use super::survey::{Survey, is_always_inline};
 use crate::openmp::parallel_region;
-use crate::openmp::parallel_region::Bodies;
-use crate::openmp::runtime_calls::Calls;
-use crate::openmp::{Converted, answer_numbers, thread_num, untype_words};
-use crate::regions::drop_unused;
+use crate::openmp::parallel_region::OutlinedBodies;
+use crate::openmp::runtime_calls::RuntimeCalls;
+use crate::openmp::{RaisedBody, drop_tbaa_on_captures, fold_thread_numbers, thread_num};
+use crate::regions::drop_unused_branch_results;
 use crate::report::Reason;
 use crate::team_to_parallel_loop;
 use gradus_edit::{inline_region_body, promote_slots, remove_dead_ops, split_allocas};
@@ -19,77 +19,90 @@ use std::collections::{HashMap, HashSet};
 
 /// The result of the assembly.
 #[derive(Debug, Default)]
-pub(super) struct Together {
+pub(super) struct Assembled {
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
     /// The folded regions: the function with the fork, and the outlined function.
     pub folded: HashSet<(FuncId, FuncId)>,
     /// The remaining teams, and the reason why their ranks are distinguished.
-    pub told_apart: HashMap<(FuncId, FuncId), Reason>,
+    pub with_distinct_ranks: HashMap<(FuncId, FuncId), Reason>,
 }
 
 /// Completes all changed bodies and stores them in the unit.
-pub(super) fn together(
+pub(super) fn assemble(
     unit: &mut Unit,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     survey: &Survey,
-    mut converted: HashMap<FuncId, Converted>,
-) -> Together {
+    mut converted: HashMap<FuncId, RaisedBody>,
+) -> Assembled {
     let reach = survey.reach(unit);
-    let mut bodies = Bodies::new();
-    let mut done = Together::default();
-    for func in order(survey) {
-        let own = converted.remove(&func).or_else(|| left(unit, survey, func));
+    let mut bodies = OutlinedBodies::new();
+    let mut done = Assembled::default();
+    for func in callees_first(survey) {
+        let own = converted
+            .remove(&func)
+            .or_else(|| body_left_to_caller(unit, survey, func));
         let Some(own) = own else {
             // The function of a region or task without constructs is inlined unchanged.
-            if survey.is_part(func) && !survey.is_held(func) && !survey.is_kept(func) {
+            if survey.is_outlined_code(func)
+                && !survey.is_rejected(func)
+                && !survey.is_region_unraised(func)
+            {
                 let body = unit.functions[func].body.as_deref().cloned();
-                if let Some(body) = body.map(|b| unpacked(unit, &bodies, func, b)) {
+                if let Some(body) = body.map(|b| inline_wrapped_calls(unit, &bodies, func, b)) {
                     bodies.insert(func, body);
                 }
             }
             continue;
         };
-        if survey.is_held(func) || survey.is_kept(func) {
+        if survey.is_rejected(func) || survey.is_region_unraised(func) {
             continue;
         }
         let mut body = own.body;
-        take_in_tasks(unit, &mut body, &bodies, &own.entries);
+        inline_tasks(unit, &mut body, &bodies, &own.entries);
         let teams = parallel_region::raise(unit, &mut body, calls, &bodies);
-        if !survey.is_left(func) {
-            answer_numbers(unit, &mut body, calls);
+        if !survey.is_left_to_caller(func) {
+            fold_thread_numbers(unit, &mut body, calls);
         }
-        tidy(unit, &mut body);
+        promote_captures(unit, &mut body);
         let folded = team_to_parallel_loop::raise(unit, &mut body, &reach);
         let targets = folded.folded.iter().filter_map(|team| teams.get(team));
         done.folded.extend(targets.map(|target| (func, *target)));
-        let ranks = folded.told_apart.into_iter();
+        let ranks = folded.with_distinct_ranks.into_iter();
         let ranks = ranks.filter_map(|(team, why)| Some(((func, *teams.get(&team)?), why)));
-        done.told_apart.extend(ranks);
-        if survey.is_part(func) {
-            let body = unpacked(unit, &bodies, func, body);
+        done.with_distinct_ranks.extend(ranks);
+        if survey.is_outlined_code(func) {
+            let body = inline_wrapped_calls(unit, &bodies, func, body);
             bodies.insert(func, body);
         } else {
-            if is_wrapped(unit, func) {
+            if is_always_inline(unit, func) {
                 bodies.insert(func, body.clone());
             }
             unit.functions[func].body = Some(Box::new(body));
             done.changed.push(func);
         }
     }
-    called(unit, &mut done.changed, bodies);
+    store_called_bodies(unit, &mut done.changed, bodies);
     if !done.changed.is_empty() {
-        ask_of_tasks(unit, calls, survey, &mut done.changed);
+        redirect_in_final_queries(unit, calls, survey, &mut done.changed);
     }
     done
 }
 
 /// Replaces `omp_in_final` by our runtime's query: an optimiser assumes one result of libomp's query per
 /// function, where tasks are separate functions.
-fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut Vec<FuncId>) {
+fn redirect_in_final_queries(
+    unit: &mut Unit,
+    calls: &RuntimeCalls,
+    survey: &Survey,
+    changed: &mut Vec<FuncId>,
+) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
-    for func in functions.into_iter().filter(|func| !survey.is_held(*func)) {
+    for func in functions
+        .into_iter()
+        .filter(|func| !survey.is_rejected(*func))
+    {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
@@ -101,7 +114,7 @@ fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut V
             let mut b = Builder::new(unit, &mut body);
             b.set_insertion_before(op);
             b.loc = b.body.ops[op].loc;
-            let answer = thread_num::ask(&mut b, "gr_in_final");
+            let answer = thread_num::emit_query(&mut b, "gr_in_final");
             for result in b.body.results(op).to_vec() {
                 b.body.replace_uses(result, answer);
             }
@@ -113,19 +126,21 @@ fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut V
 
 /// Returns the body of a function left to its calling team but with raised regions: the regions are raised, and
 /// worksharing stays with libomp.
-fn left(unit: &Unit, survey: &Survey, func: FuncId) -> Option<Converted> {
-    let raised = survey.is_left(func) && !survey.is_held(func) && survey.has_raised(func);
+fn body_left_to_caller(unit: &Unit, survey: &Survey, func: FuncId) -> Option<RaisedBody> {
+    let raised = survey.is_left_to_caller(func)
+        && !survey.is_rejected(func)
+        && survey.has_raised_regions(func);
     let body = unit.functions[func].body.as_deref().filter(|_| raised)?;
     let mut body = body.clone();
-    untype_words(&mut body);
-    Some(Converted {
+    drop_tbaa_on_captures(&mut body);
+    Some(RaisedBody {
         body,
         entries: Vec::new(),
     })
 }
 
 /// Stores the bodies of region and task functions that could not be inlined and are still called.
-fn called(unit: &mut Unit, changed: &mut Vec<FuncId>, mut bodies: Bodies) {
+fn store_called_bodies(unit: &mut Unit, changed: &mut Vec<FuncId>, mut bodies: OutlinedBodies) {
     let mut known: HashSet<FuncId> = changed.iter().copied().collect();
     let mut next = 0;
     while let Some(func) = changed.get(next).copied() {
@@ -149,7 +164,7 @@ fn called(unit: &mut Unit, changed: &mut Vec<FuncId>, mut bodies: Bodies) {
 }
 
 /// Returns all functions with constructs and their inlined functions, callees first.
-fn order(survey: &Survey) -> Vec<FuncId> {
+fn callees_first(survey: &Survey) -> Vec<FuncId> {
     let mut done = Vec::new();
     let mut begun: HashSet<FuncId> = HashSet::new();
     for root in survey.functions() {
@@ -159,7 +174,12 @@ fn order(survey: &Survey) -> Vec<FuncId> {
                 done.push(func);
             } else if begun.insert(func) {
                 stack.push((func, true));
-                stack.extend(survey.takes_in(func).into_iter().map(|f| (f, false)));
+                stack.extend(
+                    survey
+                        .inlined_functions(func)
+                        .into_iter()
+                        .map(|f| (f, false)),
+                );
             }
         }
     }
@@ -167,13 +187,18 @@ fn order(survey: &Survey) -> Vec<FuncId> {
 }
 
 /// Inlines the wrapped functions called by a task or region function.
-fn unpacked(unit: &mut Unit, bodies: &Bodies, func: FuncId, mut body: Body) -> Body {
+fn inline_wrapped_calls(
+    unit: &mut Unit,
+    bodies: &OutlinedBodies,
+    func: FuncId,
+    mut body: Body,
+) -> Body {
     // A callee's calls are known after inlining only.
     for _ in 0..3 {
         let calls: Vec<(Op, FuncId)> = body
             .walk(body.root())
             .filter_map(|op| Some((op, unit.callee(&body, op)?)))
-            .filter(|(_, callee)| *callee != func && is_wrapped(unit, *callee))
+            .filter(|(_, callee)| *callee != func && is_always_inline(unit, *callee))
             .collect();
         for (op, callee) in calls {
             let code = match bodies.get(&callee) {
@@ -185,11 +210,11 @@ fn unpacked(unit: &mut Unit, bodies: &Bodies, func: FuncId, mut body: Body) -> B
             }
         }
     }
-    tidy(unit, &mut body);
+    promote_captures(unit, &mut body);
     body
 }
 
-fn take_in_tasks(unit: &mut Unit, body: &mut Body, bodies: &Bodies, entries: &[FuncId]) {
+fn inline_tasks(unit: &mut Unit, body: &mut Body, bodies: &OutlinedBodies, entries: &[FuncId]) {
     let entries: HashSet<FuncId> = entries.iter().copied().collect();
     let calls: Vec<(Op, FuncId)> = body
         .walk(body.root())
@@ -205,12 +230,12 @@ fn take_in_tasks(unit: &mut Unit, body: &mut Body, bodies: &Bodies, entries: &[F
 }
 
 /// Promotes captured variables to values and removes dead code.
-fn tidy(unit: &mut Unit, body: &mut Body) {
+fn promote_captures(unit: &mut Unit, body: &mut Body) {
     // A promoted slot may hold the address of the next promotable slot.
     for _ in 0..4 {
         split_allocas(unit, body);
         let promoted = promote_slots(unit, body);
-        drop_unused(unit, body);
+        drop_unused_branch_results(unit, body);
         remove_dead_ops(unit, body);
         if promoted == 0 {
             break;

@@ -7,11 +7,12 @@
 //! 3. the trip with a chunk becomes the region of a `share.for` over the chunks. Code run by the thread of the
 //!    last iteration (`lastprivate`) runs in the last chunk.
 
-use crate::openmp::runtime_calls::Calls;
+use crate::openmp::runtime_calls::RuntimeCalls;
 use crate::openmp::worksharing_loops::{
-    clone_under, is_own, last_branches, resized, rounds, schedule, slot_of,
+    bound_slot, check_movable_to_last, clone_under, decode_schedule, dispatch_trip, last_branches,
+    resized,
 };
-use crate::regions::{between, run_once, settle, splice};
+use crate::regions::{move_region_before, ops_between, run_once, settle};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
@@ -23,52 +24,52 @@ const FAR: &str = "what the last part gives is written too far from the loop";
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
 ) -> Result<(), &'static str> {
     let args = unit.call_args(body, start);
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
-        .and_then(schedule)
+        .and_then(decode_schedule)
         .ok_or("the schedule of this loop is not known (ordered?)")?;
-    let (round, next) = rounds(unit, body, calls, start).ok_or(ROUNDS)?;
+    let (round, next) = dispatch_trip(unit, body, calls, start).ok_or(ROUNDS)?;
     if args.get(5).and_then(|v| body.as_int(unit, *v)) != Some(1) {
         return Err("the steps of this loop are not understood");
     }
     let asked = unit.call_args(body, next);
-    let last = last_branches(unit, body, slot_of(body, &asked, 2)?, next)?;
+    let last = last_branches(unit, body, bound_slot(body, &asked, 2)?, next)?;
     let slots = [
-        slot_of(body, &asked, 3)?,
-        slot_of(body, &asked, 4)?,
-        slot_of(body, &asked, 5)?,
+        bound_slot(body, &asked, 3)?,
+        bound_slot(body, &asked, 4)?,
+        bound_slot(body, &asked, 5)?,
     ];
     let slots = slots.map(|slot| body.result(slot));
     let chunk = chunked.then(|| args[6]);
-    let mut loop_ = Parts {
+    let mut loop_ = ChunkLoop {
         unit,
         body,
         round,
         next,
         memory: Vec::new(),
     };
-    loop_.keep_in_memory();
-    let kept = loop_.copy_of_end()?;
+    loop_.demote_carried_values();
+    let kept = loop_.clone_final_trip()?;
     let kind = OpKind::ShareFor {
         schedule,
         chunked: false,
         nowait: true,
     };
-    let (shared, is_last) = loop_.share(kind, &args, slots, chunk)?;
+    let (shared, is_last) = loop_.to_share_for(kind, &args, slots, chunk)?;
     for branch in last {
         let memory = &kept;
-        do_last(unit, body, shared, is_last, branch, memory)?;
+        move_to_last_chunk(unit, body, shared, is_last, branch, memory)?;
     }
     body.erase(start);
     Ok(())
 }
 
 /// A loop that requests a chunk per trip.
-struct Parts<'a> {
+struct ChunkLoop<'a> {
     unit: &'a mut Unit,
     body: &'a mut Body,
     round: Op,
@@ -77,13 +78,13 @@ struct Parts<'a> {
     memory: Vec<(Value, TypeId)>,
 }
 
-impl Parts<'_> {
+impl ChunkLoop<'_> {
     fn region(&self) -> Region {
         self.body.op_regions(self.round)[0]
     }
 
     /// Allocates slots for the carried values and stores the initial values.
-    fn keep_in_memory(&mut self) {
+    fn demote_carried_values(&mut self) {
         let initial: Vec<Value> = self.body.operands(self.round).collect();
         let home = self.body.enclosing_strand(self.round);
         let mut b = Builder::new(self.unit, self.body);
@@ -100,18 +101,18 @@ impl Parts<'_> {
     }
 
     /// Emits loads of the carried values at the builder's position.
-    fn read(b: &mut Builder, memory: &[(Value, TypeId)]) -> Vec<Value> {
+    fn load_carried_values(b: &mut Builder, memory: &[(Value, TypeId)]) -> Vec<Value> {
         memory.iter().map(|(slot, ty)| b.load(*ty, *slot)).collect()
     }
 
     /// Emits a clone of the trip without a chunk after the loop, for the live-out values; returns the loads in
     /// the clone.
-    fn copy_of_end(&mut self) -> Result<HashSet<Op>, &'static str> {
+    fn clone_final_trip(&mut self) -> Result<HashSet<Op>, &'static str> {
         let after = self.body.next(self.round).ok_or(ROUNDS)?;
         let mut map = ValueMap::new();
         let mut b = Builder::new(self.unit, self.body);
         b.set_insertion_before(after);
-        let now = Self::read(&mut b, &self.memory);
+        let now = Self::load_carried_values(&mut b, &self.memory);
         let copy = clone_op_within(self.round, &mut b, &mut map);
         let answer = map.get(self.body.result(self.next)).ok_or(ROUNDS)?;
         let asks = self.body.def_op(answer).ok_or(ROUNDS)?;
@@ -134,7 +135,7 @@ impl Parts<'_> {
 
     /// Moves the trip with a chunk into a `share.for` over chunks; returns the op and the test for the last
     /// chunk.
-    fn share(
+    fn to_share_for(
         self,
         kind: OpKind,
         args: &[Value],
@@ -187,7 +188,7 @@ impl Parts<'_> {
             b.store(value, slot);
         }
         let done = b.yield_(&[]);
-        not_empty(
+        fold_empty_chunk_tests(
             b.unit,
             b.body,
             region,
@@ -202,7 +203,7 @@ impl Parts<'_> {
                 b.body.replace_uses(param, now);
             }
         }
-        let handed = splice(b.body, region, done);
+        let handed = move_region_before(b.body, region, done);
         b.set_insertion_before(done);
         for (value, (slot, _)) in handed.into_iter().skip(1).zip(&self.memory) {
             b.store(value, *slot);
@@ -213,7 +214,7 @@ impl Parts<'_> {
 }
 
 /// Replaces loads of a non-empty chunk's bounds in `region` by `bounds`, and folds tests for an empty chunk.
-fn not_empty(
+fn fold_empty_chunk_tests(
     unit: &mut Unit,
     body: &mut Body,
     region: Region,
@@ -264,7 +265,7 @@ fn is_read(body: &Body, op: Op) -> bool {
 
 /// Moves the code of `branch` after the loop to the end of the last chunk; `reads` are the loads of live-out
 /// values.
-fn do_last(
+fn move_to_last_chunk(
     unit: &mut Unit,
     body: &mut Body,
     shared: Op,
@@ -272,8 +273,8 @@ fn do_last(
     branch: Op,
     reads: &HashSet<Op>,
 ) -> Result<(), &'static str> {
-    is_own(unit, body, branch)?;
-    let between = between(body, shared, branch).ok_or(FAR)?;
+    check_movable_to_last(unit, body, branch)?;
+    let between = ops_between(body, shared, branch).ok_or(FAR)?;
     let arm = body.op_regions(branch)[0];
     let mut wanted: HashSet<Value> = body
         .walk(arm)

@@ -4,35 +4,35 @@
 //! - flang allocates copies of descriptors (of reduced arrays) in branches.
 //! - flang's atomic update of a float is a compare-exchange loop.
 
-use crate::openmp::runtime_calls::Calls;
+use crate::openmp::runtime_calls::RuntimeCalls;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
     Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,
 };
 
 /// Normalises the code of a function.
-pub(super) fn straighten(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+pub(super) fn normalize(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) {
     for op in calls.of_kind(unit, body, OpenMpFn::ThreadPrivate) {
         let address = body.results(op).first();
         if address.is_some_and(|a| !body.has_uses(*a)) {
             body.erase(op);
         }
     }
-    allocations(body);
+    hoist_allocations(body);
     let loops: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| matches!(body.kind(op), OpKind::Loop { .. }))
         .collect();
     for op in loops {
-        if let Some(update) = update(unit, body, op) {
-            update.put(unit, body, op);
+        if let Some(update) = match_atomic_update(unit, body, op) {
+            update.replace_loop(unit, body, op);
         }
     }
 }
 
 /// Moves constant-size allocations in branches, outside of loops, to the entry: they are executed at most once
 /// anyway.
-fn allocations(body: &mut Body) {
+fn hoist_allocations(body: &mut Body) {
     let in_branches = |op: &Op| {
         let size = matches!(body.kind(*op), OpKind::Alloca(info) if !info.inalloca)
             && body.as_const(body.operand(*op, 0)).is_some();
@@ -51,7 +51,7 @@ fn allocations(body: &mut Body) {
 }
 
 /// An atomic update of a float in memory.
-struct Update {
+struct AtomicUpdate {
     /// The load before the loop.
     load: Op,
     place: Value,
@@ -62,7 +62,7 @@ struct Update {
 
 /// Returns the update performed by a loop: `old = load; do { new = old + value } while (place ≠ old, old =
 /// place; else place = new)`.
-fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
+fn match_atomic_update(unit: &Unit, body: &Body, op: Op) -> Option<AtomicUpdate> {
     let region = *body.op_regions(op).first()?;
     let &[old] = body.region_params(region) else {
         return None;
@@ -78,11 +78,11 @@ fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
     if ops.len() != 8 || body.operand(exchange, 1) != old || access.volatile {
         return None;
     }
-    let sum = body.def_op(cast(body, body.operand(exchange, 2))?)?;
+    let sum = body.def_op(bitcast_operand(body, body.operand(exchange, 2))?)?;
     let &OpKind::Binary(kind @ (BinaryOp::FAdd | BinaryOp::FSub)) = body.kind(sum) else {
         return None;
     };
-    let is_old = |value: Value| cast(body, value) == Some(old);
+    let is_old = |value: Value| bitcast_operand(body, value) == Some(old);
     let (left, right) = (body.operand(sum, 0), body.operand(sum, 1));
     let (value, kind) = match (kind, is_old(left), is_old(right)) {
         (BinaryOp::FAdd, true, false) => (right, RmwOp::FAdd),
@@ -98,8 +98,8 @@ fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
         .iter()
         .all(|v| body.region_of(*v) != Some(region));
     let unread = body.results(op).iter().all(|r| !body.has_uses(*r));
-    let again = until_it_succeeds(unit, body, *ops.last()?, exchange);
-    (loaded && outside && unread && again).then_some(Update {
+    let again = repeats_on_failure(unit, body, *ops.last()?, exchange);
+    (loaded && outside && unread && again).then_some(AtomicUpdate {
         load,
         place,
         value,
@@ -109,13 +109,13 @@ fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
 }
 
 /// Returns the operand of a bitcast.
-fn cast(body: &Body, value: Value) -> Option<Value> {
+fn bitcast_operand(body: &Body, value: Value) -> Option<Value> {
     let op = body.def_op(value)?;
     matches!(body.kind(op), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(op, 0))
 }
 
 /// Returns true if the loop repeats exactly on a failed exchange, with the value found.
-fn until_it_succeeds(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool {
+fn repeats_on_failure(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool {
     let part = |value: Value, index: u32| {
         body.def_op(value).is_some_and(|op| {
             matches!(body.kind(op), OpKind::ExtractValue(path) if **path == [index])
@@ -136,9 +136,9 @@ fn until_it_succeeds(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool
         && part(body.operand(repeat, 1), 0)
 }
 
-impl Update {
+impl AtomicUpdate {
     /// Replaces the loop by the update.
-    fn put(self, unit: &mut Unit, body: &mut Body, op: Op) {
+    fn replace_loop(self, unit: &mut Unit, body: &mut Body, op: Op) {
         let mut b = Builder::new(unit, body);
         b.set_insertion_before(op);
         b.loc = b.body.ops[self.load].loc;

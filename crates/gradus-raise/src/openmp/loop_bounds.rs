@@ -21,8 +21,13 @@ use std::collections::HashSet;
 
 /// Returns the carried values of `lp` private to the thread, because they start from other values than the
 /// bounds. Returns `None` if the loads of `slots`, the lower and upper bound, have uses other than counting.
-pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> Option<Vec<usize>> {
-    let mut flow = Flow {
+pub(super) fn thread_private_carried(
+    unit: &Unit,
+    body: &Body,
+    slots: &[Op],
+    lp: Op,
+) -> Option<Vec<usize>> {
+    let mut flow = BoundFlow {
         unit,
         body,
         slots,
@@ -38,15 +43,15 @@ pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> Opti
     }
     while let Some(value) = flow.open.pop() {
         let mut uses = body.uses(value);
-        if !uses.all(|at| flow.counts(at.op, at.index as usize)) {
+        if !uses.all(|at| flow.only_counts(at.op, at.index as usize)) {
             return None;
         }
     }
-    flow.own()
+    flow.private_positions()
 }
 
 /// The values that depend on the bounds.
-struct Flow<'a> {
+struct BoundFlow<'a> {
     unit: &'a Unit,
     body: &'a Body,
     slots: &'a [Op],
@@ -55,7 +60,7 @@ struct Flow<'a> {
     open: Vec<Value>,
 }
 
-impl Flow<'_> {
+impl BoundFlow<'_> {
     fn add(&mut self, value: Value) {
         if self.seen.insert(value) {
             self.open.push(value);
@@ -64,21 +69,21 @@ impl Flow<'_> {
 
     /// Returns the positions of carried values private to the thread; `None` if one may be part of an iteration
     /// number.
-    fn own(&self) -> Option<Vec<usize>> {
+    fn private_positions(&self) -> Option<Vec<usize>> {
         let body = self.body;
         let initial = body.operands(self.lp).enumerate();
         let others = initial.filter(|(_, value)| !self.seen.contains(value));
         let is_count = |at: usize| is_induction(self.unit, body, self.lp, at);
         let own = others.map(|(at, _)| at);
         let own: Vec<usize> = own
-            .filter(|&at| !is_count(at) || !self.is_number(at))
+            .filter(|&at| !is_count(at) || !self.is_added_to_bounds(at))
             .collect();
         let unclear = self.is_used_inside() && own.iter().any(|&at| is_count(at));
         (!unclear).then_some(own)
     }
 
     /// Returns true if a count with an unrelated start is only added to values that depend on the bounds.
-    fn is_number(&self, position: usize) -> bool {
+    fn is_added_to_bounds(&self, position: usize) -> bool {
         let body = self.body;
         let carried = body.operand_count(self.lp);
         let mut open = vec![body.region_params(body.op_regions(self.lp)[0])[position]];
@@ -99,20 +104,21 @@ impl Flow<'_> {
 
     /// Returns true if an iteration uses bound-dependent values beyond the test for the last iteration.
     fn is_used_inside(&self) -> bool {
-        let more = |op: Op| self.is_inside(op) && !matches!(self.body.kind(op), OpKind::ICmp(_));
+        let more =
+            |op: Op| self.is_in_iteration(op) && !matches!(self.body.kind(op), OpKind::ICmp(_));
         let mut seen = self.seen.iter();
         seen.any(|value| self.body.uses(*value).any(|at| more(at.op)))
     }
 
     /// Returns true if `op` only counts with operand `index`, directly or through its results.
-    fn counts(&mut self, op: Op, index: usize) -> bool {
+    fn only_counts(&mut self, op: Op, index: usize) -> bool {
         let body = self.body;
         match body.kind(op) {
             kind if kind.is_arithmetic() => self.add(body.result(op)),
             OpKind::Freeze => self.add(body.result(op)),
             OpKind::Call(_) if self.is_integer(op) => self.add(body.result(op)),
             OpKind::Load(_) | OpKind::Store(_) | OpKind::AtomicRmw(..) | OpKind::Call(_)
-                if self.is_inside(op) => {}
+                if self.is_in_iteration(op) => {}
             OpKind::Call(_) => return is_marker(self.unit, body, op),
             OpKind::Store(_) => {
                 let into = body.def_op(body.operand(op, 1));
@@ -125,7 +131,7 @@ impl Flow<'_> {
                 let Some(lp) = owner(body, op) else {
                     return false;
                 };
-                if lp != self.lp && self.is_inside(lp) {
+                if lp != self.lp && self.is_in_iteration(lp) {
                     self.add_all_of(lp);
                     return true;
                 }
@@ -135,9 +141,9 @@ impl Flow<'_> {
                     None => return index == 0 && lp == self.lp,
                 }
             }
-            OpKind::If if self.decides_on_runs(op) => {}
+            OpKind::If if self.guards_or_tests_loop(op) => {}
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. }
-                if self.is_inside(op) =>
+                if self.is_in_iteration(op) =>
             {
                 self.add_all_of(op)
             }
@@ -145,7 +151,7 @@ impl Flow<'_> {
                 Some(branch) if matches!(body.kind(branch), OpKind::If) => {
                     self.add(body.results(branch)[index]);
                 }
-                Some(around) if self.is_inside(op) => self.add_all_of(around),
+                Some(around) if self.is_in_iteration(op) => self.add_all_of(around),
                 _ => return false,
             },
             _ => return false,
@@ -173,13 +179,13 @@ impl Flow<'_> {
     }
 
     /// Returns true if `op` is part of an iteration.
-    fn is_inside(&self, op: Op) -> bool {
+    fn is_in_iteration(&self, op: Op) -> bool {
         let mut around = std::iter::successors(owner(self.body, op), |op| owner(self.body, *op));
         around.any(|op| op == self.lp)
     }
 
     /// Returns true if a branch encloses the loop, or is the test at the loop's top.
-    fn decides_on_runs(&self, branch: Op) -> bool {
+    fn guards_or_tests_loop(&self, branch: Op) -> bool {
         let body = self.body;
         let mut at = Some(self.lp);
         while let Some(op) = at {

@@ -9,23 +9,25 @@ use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Replaces values carried by the `for` loop `lp` by loads of memory that mirrors them.
-pub(super) fn to_memory(unit: &mut Unit, body: &mut Body, lp: Op) {
+pub(super) fn replace_mirrored_values(unit: &mut Unit, body: &mut Body, lp: Op) {
     for index in 0..body.operand_count(lp) - 1 {
-        if let Some(slot) = mirrored(unit, body, lp, index) {
-            read(unit, body, lp, index, body.result(slot));
+        if let Some(slot) = mirroring_slot(unit, body, lp, index) {
+            replace_by_loads(unit, body, lp, index, body.result(slot));
         }
     }
 }
 
 /// Returns the slot that holds carried value `index` at the start of every iteration: the initial value was
 /// stored last before the loop, and each iteration stores the next value.
-fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
+fn mirroring_slot(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
     let region = body.op_regions(lp)[0];
     let next = body.operand(body.last(region)?, index);
-    let slot = written_with(body, next)?;
+    let slot = stored_slot(body, next)?;
     let mut writers: HashSet<Op> = HashSet::new();
     for at in body.uses(body.result(slot)) {
-        let inside: Vec<Op> = around(body, at.op).take_while(|op| *op != lp).collect();
+        let inside: Vec<Op> = enclosing_ops(body, at.op)
+            .take_while(|op| *op != lp)
+            .collect();
         let is_inside = inside.last().copied().unwrap_or(at.op);
         if body.parent(is_inside) != Some(region) {
             continue;
@@ -39,21 +41,21 @@ fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
             _ => return None,
         }
     }
-    let held = Held { body, writers };
+    let held = SlotContent { body, writers };
     let param = body.region_params(region)[1 + index];
     let initial = body.operand(lp, 1 + index);
-    let mirrors = held.after(region, param, 0) == Some(next);
-    (mirrors && holds_before(unit, body, slot, lp, initial)).then_some(slot)
+    let mirrors = held.content_after_region(region, param, 0) == Some(next);
+    (mirrors && contains_before(unit, body, slot, lp, initial)).then_some(slot)
 }
 
 /// `op` is excluded.
-fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> {
+fn enclosing_ops(body: &Body, op: Op) -> impl Iterator<Item = Op> {
     let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
     std::iter::successors(owner(op), move |op| owner(*op))
 }
 
 /// Returns the slot to which a value is stored, at its definition or in the branch or loop that yields it.
-fn written_with(body: &Body, value: Value) -> Option<Op> {
+fn stored_slot(body: &Body, value: Value) -> Option<Op> {
     let mut open = vec![value];
     let mut seen: HashSet<Value> = HashSet::new();
     while let Some(value) = open.pop() {
@@ -84,7 +86,7 @@ fn written_with(body: &Body, value: Value) -> Option<Op> {
 }
 
 /// The content of a slot during an iteration.
-struct Held<'a> {
+struct SlotContent<'a> {
     body: &'a Body,
     /// The stores to the slot, and branches and loops that contain stores.
     writers: HashSet<Op>,
@@ -93,16 +95,16 @@ struct Held<'a> {
 /// The maximum nesting depth.
 const DEPTH_MAX: u32 = 64;
 
-impl Held<'_> {
+impl SlotContent<'_> {
     /// Returns the slot's content at the end of a region entered with content `now`.
-    fn after(&self, region: Region, mut now: Value, depth: u32) -> Option<Value> {
+    fn content_after_region(&self, region: Region, mut now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         for op in body.ops_in(region).filter(|op| self.writers.contains(op)) {
             now = match body.kind(op) {
                 OpKind::Store(_) => body.operand(op, 0),
                 _ if depth == DEPTH_MAX => return None,
-                OpKind::If => self.after_branch(op, now, depth)?,
-                OpKind::Loop { .. } => self.after_loop(op, now, depth)?,
+                OpKind::If => self.content_after_branch(op, now, depth)?,
+                OpKind::Loop { .. } => self.content_after_loop(op, now, depth)?,
                 _ => return None,
             };
         }
@@ -110,11 +112,11 @@ impl Held<'_> {
     }
 
     /// Returns the branch result equal to the slot's content at the end of both arms.
-    fn after_branch(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
+    fn content_after_branch(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         let mut fitting: Vec<Value> = body.results(op).to_vec();
         for &arm in body.op_regions(op) {
-            let held = self.after(arm, now, depth + 1)?;
+            let held = self.content_after_region(arm, now, depth + 1)?;
             let end = body
                 .last(arm)
                 .filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
@@ -127,11 +129,12 @@ impl Held<'_> {
     }
 
     /// Returns the loop result equal to the slot's content at the end of the last trip.
-    fn after_loop(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
+    fn content_after_loop(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
         let body = self.body;
         let region = body.op_regions(op)[0];
         let carried = body.operands(op).position(|initial| initial == now)?;
-        let held = self.after(region, body.region_params(region)[carried], depth + 1)?;
+        let held =
+            self.content_after_region(region, body.region_params(region)[carried], depth + 1)?;
         let end = body.last(region)?;
         if !matches!(body.kind(end), OpKind::Repeat) || body.operand(end, 1 + carried) != held {
             return None;
@@ -144,7 +147,7 @@ impl Held<'_> {
 
 /// Returns true if the slot must contain `value` before `lp`: stored or loaded there, without a later store.
 /// The address escapes at most later.
-fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> bool {
+fn contains_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> bool {
     let address = body.result(slot);
     let users: HashSet<Op> = body.uses(address).map(|at| at.op).collect();
     let mut written = None;
@@ -160,7 +163,7 @@ fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> boo
             _ => return false,
         }
     }
-    let Some(around) = arms_around(body, lp) else {
+    let Some(around) = enclosing_arms(body, lp) else {
         return false;
     };
     // A carried value is available on all paths; a store may be conditional.
@@ -172,7 +175,7 @@ fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> boo
 
 /// Returns the regions around an op; `None` inside of a loop, in which the address may have escaped in an
 /// earlier trip.
-fn arms_around(body: &Body, op: Op) -> Option<Vec<Region>> {
+fn enclosing_arms(body: &Body, op: Op) -> Option<Vec<Region>> {
     let mut around = vec![body.parent(op)?];
     while let Some(owner) = body.owner(*around.last()?) {
         if !matches!(body.kind(owner), OpKind::If) {
@@ -184,7 +187,7 @@ fn arms_around(body: &Body, op: Op) -> Option<Vec<Region>> {
 }
 
 /// Replaces carried value `index` by loads of `address`.
-fn read(unit: &mut Unit, body: &mut Body, lp: Op, index: usize, address: Value) {
+fn replace_by_loads(unit: &mut Unit, body: &mut Body, lp: Op, index: usize, address: Value) {
     let region = body.op_regions(lp)[0];
     let param = body.region_params(region)[1 + index];
     let result = body.results(lp)[index];

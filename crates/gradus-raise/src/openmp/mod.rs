@@ -23,11 +23,11 @@ pub(crate) mod thread_num;
 mod unrotate;
 mod worksharing_loops;
 
-pub(crate) use crate::openmp::runtime_calls::{Step, reason};
+pub(crate) use crate::openmp::runtime_calls::{RaiseResult, reason};
 pub(crate) use crate::openmp::sync_constructs::REDUCTION_LOCK;
-pub(crate) use survey::{calls_unseen, calls_waiting, looks_again, watches};
+pub(crate) use survey::{calls_unknown, may_call_waiting, may_spin, rereads_in_loop};
 
-use crate::openmp::runtime_calls::Calls;
+use crate::openmp::runtime_calls::RuntimeCalls;
 use crate::{Orphans, Raised};
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
@@ -35,7 +35,7 @@ use std::collections::HashMap;
 use survey::Survey;
 
 /// A function with raised constructs; regions and tasks still call their functions.
-pub(crate) struct Converted {
+pub(crate) struct RaisedBody {
     pub body: Body,
     /// The functions of its tasks.
     pub entries: Vec<FuncId>,
@@ -43,28 +43,28 @@ pub(crate) struct Converted {
 
 /// Raises the OpenMP constructs of a unit.
 pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
-    let calls = Calls::of(unit);
+    let calls = RuntimeCalls::of(unit);
     if calls.is_empty() {
         return Raised::default();
     }
-    call_the_library(unit, &calls);
+    normalize_runtime_calls(unit, &calls);
     let mut survey = Survey::of(unit, &calls, orphans);
-    let mut converted: HashMap<FuncId, Converted> = HashMap::new();
+    let mut converted: HashMap<FuncId, RaisedBody> = HashMap::new();
     for func in survey.functions() {
-        if survey.is_held(func) || survey.is_left(func) {
+        if survey.is_rejected(func) || survey.is_left_to_caller(func) {
             continue;
         }
-        let taken_in = survey.is_part(func) || survey::is_wrapped(unit, func);
-        let done = convert(unit, &calls, func, survey.is_orphaned(func));
-        match done.and_then(|done| standing(unit, func, done, taken_in)) {
+        let taken_in = survey.is_outlined_code(func) || survey::is_always_inline(unit, func);
+        let done = raise_constructs(unit, &calls, func, survey.is_orphaned(func));
+        match done.and_then(|done| check_inlinable(unit, func, done, taken_in)) {
             Ok(done) => {
                 converted.insert(func, done);
             }
-            Err(why) => survey.hold(func, why),
+            Err(why) => survey.reject(func, why),
         }
     }
     survey.settle();
-    let done = assemble::together(unit, &calls, &survey, converted);
+    let done = assemble::assemble(unit, &calls, &survey, converted);
     Raised {
         regions: survey.records(unit, &done),
         changed: done.changed,
@@ -75,7 +75,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
 
 /// Turns invokes of runtime functions into calls, because the declarations of OpenMP queries lack `nounwind` in
 /// C++, and normalises flang's IR.
-fn call_the_library(unit: &mut Unit, calls: &Calls) {
+fn normalize_runtime_calls(unit: &mut Unit, calls: &RuntimeCalls) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     for func in functions {
@@ -83,14 +83,19 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
             let is_quiet =
                 |unit: &Unit, func| matches!(unit.known(func), Some(ExternalFn::OpenMp(_)));
             gradus_edit::invokes_to_calls(unit, &mut body, is_quiet);
-            flang_normalize::straighten(unit, &mut body, calls);
+            flang_normalize::normalize(unit, &mut body, calls);
             unit.functions[func].body = Some(body);
         }
     }
 }
 
 /// Checks that a function with worksharing of an enclosing team can be inlined into the region.
-fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<Converted> {
+fn check_inlinable(
+    unit: &Unit,
+    func: FuncId,
+    done: RaisedBody,
+    taken_in: bool,
+) -> RaiseResult<RaisedBody> {
     let body = &done.body;
     let shares = |op: &Op| {
         let kind = body.kind(*op);
@@ -108,7 +113,7 @@ fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<
 
 /// Replaces thread numbers by zero if only raised calls use them. Calls that stay with libomp need the
 /// library's number, whose query initialises the library.
-fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+fn fold_thread_numbers(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) {
     let stays = |id: Option<OpenMpFn>| {
         use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads, ThreadPrivate};
         matches!(
@@ -132,7 +137,7 @@ fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
 /// Drops the TBAA tag of stores of captured parameters. Compilers pass numbers to an outlined function as
 /// 64-bit integers and tag the slot accordingly, whereas a callee with the slot's address loads the number's
 /// type. The tag is harmless only without inlining.
-fn untype_words(body: &mut Body) {
+fn drop_tbaa_on_captures(body: &mut Body) {
     let stores: Vec<Op> = body
         .walk(body.root())
         .filter(|op| matches!(body.kind(*op), OpKind::Store(_)))
@@ -148,7 +153,12 @@ fn untype_words(body: &mut Body) {
 
 /// Raises the constructs of a function except for its regions; `orphaned` if the function may run outside of
 /// all regions.
-fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step<Converted> {
+fn raise_constructs(
+    unit: &mut Unit,
+    calls: &RuntimeCalls,
+    func: FuncId,
+    orphaned: bool,
+) -> RaiseResult<RaisedBody> {
     let Some(original) = unit.functions[func].body.take() else {
         return Err(crate::report::Reason {
             text: "a function that it reaches cannot be read".into(),
@@ -157,7 +167,7 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
     };
     let mut body = (*original).clone();
     unit.functions[func].body = Some(original);
-    untype_words(&mut body);
+    drop_tbaa_on_captures(&mut body);
     worksharing_loops::raise(unit, &mut body, calls)?;
     sync_constructs::raise(unit, &mut body, calls)?;
     let entries = tasks::raise(unit, &mut body, calls, orphaned)?;
@@ -190,6 +200,6 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
             }
         }
     }
-    answer_numbers(unit, &mut body, calls);
-    Ok(Converted { body, entries })
+    fold_thread_numbers(unit, &mut body, calls);
+    Ok(RaisedBody { body, entries })
 }

@@ -5,7 +5,7 @@
 //! on the condition; flang's `__kmpc_fork_call_if` likewise. A serial call without a fork becomes an `spmd` of
 //! extent 1.
 
-use crate::openmp::runtime_calls::{Calls, function, span_of};
+use crate::openmp::runtime_calls::{RuntimeCalls, function_value, span_of};
 use crate::openmp::thread_num;
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::{ExternalFn, OpenMpFn};
@@ -16,12 +16,12 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// The raised bodies of outlined functions.
-pub(super) type Bodies = HashMap<FuncId, Body>;
+pub(super) type OutlinedBodies = HashMap<FuncId, Body>;
 
 /// Returns the outlined function of a fork, if function and captures are recognised.
-pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
+pub(super) fn outlined_function(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
     captured(unit, body, fork)?;
-    function(unit, body, *unit.call_args(body, fork).get(2)?)
+    function_value(unit, body, *unit.call_args(body, fork).get(2)?)
 }
 
 /// Returns the captured values that a fork passes.
@@ -48,19 +48,19 @@ fn is_conditional(unit: &Unit, body: &Body, fork: Op) -> bool {
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
-    bodies: &Bodies,
+    calls: &RuntimeCalls,
+    bodies: &OutlinedBodies,
 ) -> HashMap<Op, FuncId> {
     let mut teams = HashMap::new();
     let mut forks = calls.list(unit, body);
     forks.retain(|(_, id)| matches!(id, OpenMpFn::Fork | OpenMpFn::ForkIf));
     for (fork, _) in forks {
-        if let Some(func) = target(unit, body, fork).filter(|f| bodies.contains_key(f)) {
+        if let Some(func) = outlined_function(unit, body, fork).filter(|f| bodies.contains_key(f)) {
             teams.insert(team(unit, body, calls, (fork, func), bodies), func);
         }
     }
     for begin in calls.of_kind(unit, body, OpenMpFn::BeginSerial) {
-        alone(unit, body, calls, begin, bodies);
+        raise_serialized_region(unit, body, calls, begin, bodies);
     }
     teams
 }
@@ -68,28 +68,29 @@ pub(super) fn raise(
 fn team(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     (fork, func): (Op, FuncId),
-    bodies: &Bodies,
+    bodies: &OutlinedBodies,
 ) -> Op {
     let Some(captured) = captured(unit, body, fork) else {
         unreachable!("a fork whose function is known hands on what it captures");
     };
-    let serial = serial_arm(unit, body, calls, fork, func, &captured);
-    let asked = threads(unit, body, calls, fork).or_else(|| {
+    let serial = serial_branch(unit, body, calls, fork, func, &captured);
+    let asked = pushed_num_threads(unit, body, calls, fork).or_else(|| {
         let (branch, _) = serial?;
-        threads(unit, body, calls, branch)
+        pushed_num_threads(unit, body, calls, branch)
     });
     // If the number is computed after the branch, the team stays in its arm.
-    let serial = serial
-        .filter(|(branch, _)| asked.is_none_or(|(number, _)| is_before(body, number, *branch)));
+    let serial = serial.filter(|(branch, _)| {
+        asked.is_none_or(|(number, _)| is_available_before(body, number, *branch))
+    });
     let mut b = Builder::new(unit, body);
     let at = serial.map_or(fork, |(branch, _)| branch);
     let pushed = asked
         .map(|(_, push)| push)
         .filter(|&p| b.body.parent(p) == b.body.parent(at));
     b.set_insertion_before(at);
-    b.loc = located(b.unit, b.body, fork);
+    b.loc = runtime_call_location(b.unit, b.body, fork);
     let long = b.unit.types.int(64);
     let mut extent = match asked {
         Some((number, _)) => b.cast(CastOp::SExt, number, long),
@@ -104,9 +105,9 @@ fn team(
         };
     }
     if is_conditional(b.unit, b.body, fork) {
-        extent = where_asked(&mut b, fork, extent);
+        extent = extent_if_condition(&mut b, fork, extent);
     }
-    let team = region(&mut b, func, extent, &captured, bodies);
+    let team = build_spmd(&mut b, func, extent, &captured, bodies);
     if let Some(push) = pushed {
         body.erase(push);
     }
@@ -115,7 +116,7 @@ fn team(
 }
 
 /// Emits the extent: `extent` if the fork's condition holds, else one.
-fn where_asked(b: &mut Builder, fork: Op, extent: Value) -> Value {
+fn extent_if_condition(b: &mut Builder, fork: Op, extent: Value) -> Value {
     let condition = b.unit.call_args(b.body, fork)[3];
     let one = b.i64(1);
     match b.body.as_int(b.unit, condition) {
@@ -131,7 +132,7 @@ fn where_asked(b: &mut Builder, fork: Op, extent: Value) -> Value {
 }
 
 /// Returns the location of a runtime call, from the location argument if the host states none.
-fn located(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
+fn runtime_call_location(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
     let stated = body.ops[op].loc;
     if stated.is_some() {
         return stated;
@@ -147,7 +148,7 @@ fn located(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
 }
 
 /// Returns true if `value` is available before `at`.
-fn is_before(body: &Body, value: Value, at: Op) -> bool {
+fn is_available_before(body: &Body, value: Value, at: Op) -> bool {
     match (body.as_const(value), body.region_of(value), body.parent(at)) {
         (Some(_), ..) => true,
         (_, Some(home), Some(place)) => home != place || body.is_inside(place, home),
@@ -156,7 +157,12 @@ fn is_before(body: &Body, value: Value, at: Op) -> bool {
 }
 
 /// Returns the number of threads pushed directly before the fork, and the pushing call.
-fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, Op)> {
+fn pushed_num_threads(
+    unit: &Unit,
+    body: &Body,
+    calls: &RuntimeCalls,
+    fork: Op,
+) -> Option<(Value, Op)> {
     let mut at = body.prev(fork);
     while let Some(op) = at {
         match calls.id(unit, body, op) {
@@ -171,10 +177,10 @@ fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, 
 }
 
 /// Returns the branch whose other arm calls the outlined function serially, and the index of the arm.
-fn serial_arm(
+fn serial_branch(
     unit: &Unit,
     body: &Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     fork: Op,
     func: FuncId,
     captured: &[Value],
@@ -214,7 +220,13 @@ fn serial_arm(
 
 /// Raises a serialised region. A region of unrecognised shape remains a call: on one thread the function is
 /// equivalent.
-fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bodies) {
+fn raise_serialized_region(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &RuntimeCalls,
+    begin: Op,
+    bodies: &OutlinedBodies,
+) {
     if body.parent(begin).is_none() {
         return;
     }
@@ -236,16 +248,22 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
     let captured = unit.call_args(body, call)[2..].to_vec();
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(call);
-    b.loc = located(b.unit, b.body, begin);
+    b.loc = runtime_call_location(b.unit, b.body, begin);
     let one = b.i64(1);
-    region(&mut b, func, one, &captured, bodies);
+    build_spmd(&mut b, func, one, &captured, bodies);
     for op in [call, begin, end] {
         body.erase(op);
     }
 }
 
 /// Builds the `spmd` with the outlined function inlined.
-fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodies: &Bodies) -> Op {
+fn build_spmd(
+    b: &mut Builder,
+    func: FuncId,
+    extent: Value,
+    captured: &[Value],
+    bodies: &OutlinedBodies,
+) -> Op {
     let (long, int) = (b.unit.types.int(64), b.unit.types.int(32));
     let kind = OpKind::Spmd {
         kind: SpmdKind::Team,
@@ -267,8 +285,8 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
         // Code that cannot be inlined remains a call, which queries its rank.
         let copied = inline_region_body(b.unit, b.body, call, func, code);
         if copied.is_ok() {
-            thread_num::answer(b.unit, b.body, region);
-            own_allocations(b.body, region);
+            thread_num::replace_queries(b.unit, b.body, region);
+            privatize_allocations(b.body, region);
         }
     }
     op
@@ -287,7 +305,7 @@ fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {
 }
 
 /// Makes allocations of the region private to a rank.
-fn own_allocations(body: &mut Body, region: Region) {
+fn privatize_allocations(body: &mut Body, region: Region) {
     let ops: Vec<Op> = body.ops_in(region).collect();
     for op in ops {
         if let OpKind::Alloca(info) = &mut body.ops[op].kind

@@ -12,17 +12,17 @@ use std::collections::HashMap;
 
 /// The runtime functions declared in a unit.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct RuntimeCalls {
     ids: HashMap<FuncId, OpenMpFn>,
 }
 
-impl Calls {
-    pub fn of(unit: &Unit) -> Calls {
+impl RuntimeCalls {
+    pub fn of(unit: &Unit) -> RuntimeCalls {
         let known = |func| match unit.known(func) {
             Some(ExternalFn::OpenMp(id)) => Some((func, id)),
             _ => None,
         };
-        Calls {
+        RuntimeCalls {
             ids: unit.functions.ids().filter_map(known).collect(),
         }
     }
@@ -48,7 +48,7 @@ impl Calls {
 }
 
 /// A step that may fail: the function then remains unchanged.
-pub(crate) type Step<T = ()> = Result<T, Reason>;
+pub(crate) type RaiseResult<T = ()> = Result<T, Reason>;
 
 /// Returns a reason located at `op`.
 pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) -> Reason {
@@ -61,17 +61,17 @@ pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) 
 /// Returns the source location of a runtime call: the debug location, or the location argument of the call
 /// (`;file;function;line;column;;`).
 pub(crate) fn span_of(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
-    outermost(unit, body.ops[op].loc).or_else(|| told(unit, body, op))
+    outermost(unit, body.ops[op].loc).or_else(|| location_argument(unit, body, op))
 }
 
 fn outermost(unit: &Unit, loc: Option<LocId>) -> Option<SourceSpan> {
     unit.span(loc).filter(|span| span.line > 0)
 }
 
-fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
+fn location_argument(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
     body.kind(op).call_info()?;
     let location = *unit.call_args(body, op).first()?;
-    let ident = global(unit, body, location)?;
+    let ident = global_value(unit, body, location)?;
     let init = unit.globals[ident].init.as_ref()?;
     let text = init.relocations.first()?;
     let Symbol::Global(text) = text.target else {
@@ -93,7 +93,7 @@ fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
 }
 
 /// Returns the global variable at whose start `value` points.
-pub(crate) fn global(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
+pub(crate) fn global_value(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Global { global, offset: 0 } => Some(global),
         _ => None,
@@ -101,7 +101,7 @@ pub(crate) fn global(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId>
 }
 
 /// Returns the function that `value` names.
-pub(crate) fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
+pub(crate) fn function_value(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
     match unit.constant(body.as_const(value)?).kind {
         ConstKind::Func(func) => Some(func),
         _ => None,
@@ -109,7 +109,7 @@ pub(crate) fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId>
 }
 
 /// Returns the allocation whose address is `value`.
-pub(crate) fn slot(body: &Body, value: Value) -> Option<Op> {
+pub(crate) fn slot_value(body: &Body, value: Value) -> Option<Op> {
     let op = body.def_op(value)?;
     matches!(body.kind(op), OpKind::Alloca(_)).then_some(op)
 }

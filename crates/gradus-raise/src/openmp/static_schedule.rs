@@ -4,21 +4,21 @@
 //! loop remains. The ranges equal the ranges of `share.for static`; loops that rely on equal iterations per
 //! rank remain correct.
 
-use crate::openmp::runtime_calls::{Step, reason};
+use crate::openmp::runtime_calls::{RaiseResult, reason};
 use crate::openmp::thread_num;
-use crate::openmp::worksharing_loops::{resized, schedule};
+use crate::openmp::worksharing_loops::{decode_schedule, resized};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
 
 /// Schedules from this number distribute between teams.
 const DISTRIBUTE: i64 = 91;
 
 /// Replaces the request of a static loop by computed bounds.
-pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
+pub(super) fn compute_bounds(unit: &mut Unit, body: &mut Body, start: Op) -> RaiseResult {
     let args = unit.call_args(body, start);
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let step = args.get(7).and_then(|v| body.as_int(unit, *v));
     let (Some((Schedule::Static, chunked)), Some(1), 9) =
-        (number.and_then(schedule), step, args.len())
+        (number.and_then(decode_schedule), step, args.len())
     else {
         let text = match number {
             Some(DISTRIBUTE..) => "`distribute` is used",
@@ -31,11 +31,14 @@ pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     b.loc = b.body.ops[start].loc;
     let ty = b.body.ty(args[8]);
     let (lower, upper) = (b.load(ty, args[4]), b.load(ty, args[5]));
-    let (rank, size) = (thread_num::rank(&mut b), thread_num::size(&mut b));
+    let (rank, size) = (
+        thread_num::emit_rank_query(&mut b),
+        thread_num::emit_size_query(&mut b),
+    );
     let (rank, size) = (resized(&mut b, rank, ty), resized(&mut b, size, ty));
     let part = match chunked {
         true => round_robin(&mut b, (lower, upper), (rank, size), args[8]),
-        false => contiguous(&mut b, (lower, upper), (rank, size)),
+        false => block_range(&mut b, (lower, upper), (rank, size)),
     };
     let int = b.unit.types.int(32);
     let last = b.cast(CastOp::ZExt, part.last, int);
@@ -47,7 +50,7 @@ pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     Ok(())
 }
 
-struct Part {
+struct RankRange {
     lower: Value,
     upper: Value,
     stride: Value,
@@ -55,11 +58,11 @@ struct Part {
 }
 
 /// Emits `[lower + rank · part, lower + (rank + 1) · part)` with `part = ⌈count / size⌉`, clipped to the end.
-fn contiguous(
+fn block_range(
     b: &mut Builder,
     (lower, upper): (Value, Value),
     (rank, size): (Value, Value),
-) -> Part {
+) -> RankRange {
     let ty = b.body.ty(lower);
     let one = b.int(ty, 1);
     let span = b.sub(upper, lower);
@@ -80,7 +83,7 @@ fn contiguous(
     let whole = b.icmp(IntPredicate::Eq, end, count);
     let some = b.icmp(IntPredicate::Ult, start, end);
     let last = b.binary(BinaryOp::And, whole, some);
-    Part {
+    RankRange {
         lower: first,
         upper: final_,
         stride: count,
@@ -94,7 +97,7 @@ fn round_robin(
     (lower, upper): (Value, Value),
     (rank, size): (Value, Value),
     chunk: Value,
-) -> Part {
+) -> RankRange {
     let ty = b.body.ty(lower);
     let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
     let positive = b.icmp(IntPredicate::Sgt, chunk, zero);
@@ -108,7 +111,7 @@ fn round_robin(
     let chunks = b.binary(BinaryOp::UDiv, span, chunk);
     let owner = b.binary(BinaryOp::URem, chunks, size);
     let last = b.icmp(IntPredicate::Eq, owner, rank);
-    Part {
+    RankRange {
         lower: first,
         upper: final_,
         stride,

@@ -1,9 +1,9 @@
 //! Survey of OpenMP constructs: functions with constructs, reachability, and rejections.
 
 use crate::Orphans;
-use crate::openmp::assemble::Together;
+use crate::openmp::assemble::Assembled;
 use crate::openmp::parallel_region;
-use crate::openmp::runtime_calls::{Calls, function, reason, span_of};
+use crate::openmp::runtime_calls::{RuntimeCalls, function_value, reason, span_of};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::team_to_parallel_loop::Reach;
 use crate::thread_private::is_allocation;
@@ -16,11 +16,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The facts of a function with a body.
 #[derive(Debug, Default)]
-struct Seen {
+struct FunctionFacts {
     /// Functions called or referenced, sorted.
-    mentions: BTreeSet<FuncId>,
+    references: BTreeSet<FuncId>,
     /// Functions referenced other than as a callee.
-    points_to: BTreeSet<FuncId>,
+    addresses_taken: BTreeSet<FuncId>,
     /// The constructs of the function.
     constructs: Vec<Construct>,
     /// The regions begun by the function: outlined function, location and source function.
@@ -32,68 +32,77 @@ struct Seen {
     /// True if the function calls the runtime for a construct.
     holds: bool,
     /// True if the function queries rank or size, or shares work between ranks.
-    asks: bool,
+    distinguishes_ranks: bool,
     /// True if the function has worksharing of an enclosing team in a caller.
-    shares: bool,
+    shares_callers_team: bool,
     /// True if the function calls code without a body and without a known name.
-    calls_unseen: bool,
+    calls_unknown: bool,
     /// True if the function calls code that may wait for another thread.
     calls_waiting: bool,
     /// True if a loop of the function spins on memory written by another thread.
-    watches: bool,
+    spins: bool,
     /// True if the function has atomic updates or locks.
-    meets: bool,
+    updates_or_locks: bool,
     /// True if the function allocates heap memory.
     allocates: bool,
     /// The reason why the function must remain unchanged.
-    held: Option<Reason>,
+    rejected: Option<Reason>,
     /// The reason why regions that reach the function must remain, although the function may begin other
     /// regions: it uses a `threadprivate` variable of the library.
-    owns: Option<Reason>,
+    uses_threadprivate: Option<Reason>,
 }
 
 /// The facts of a unit.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
-    seen: HashMap<FuncId, Seen>,
+    seen: HashMap<FuncId, FunctionFacts>,
     order: Vec<FuncId>,
     /// Functions that are the code of a region or task.
     parts: HashSet<FuncId>,
     /// Functions with code outside of regions.
     orphaned: HashSet<FuncId>,
     /// Regions that remain, by outlined function, with the reason.
-    kept: HashMap<FuncId, Reason>,
+    unraised_regions: HashMap<FuncId, Reason>,
     /// The treatment of functions with worksharing of a caller's team.
     orphans: &'a Orphans,
 }
 
 impl<'a> Survey<'a> {
-    pub fn of(unit: &Unit, calls: &Calls, orphans: &'a Orphans) -> Survey<'a> {
+    pub fn of(unit: &Unit, calls: &RuntimeCalls, orphans: &'a Orphans) -> Survey<'a> {
         let mut survey = Survey {
             seen: HashMap::new(),
             order: Vec::new(),
             parts: HashSet::new(),
             orphaned: HashSet::new(),
-            kept: HashMap::new(),
+            unraised_regions: HashMap::new(),
             orphans,
         };
         for func in unit.functions.ids() {
-            if let Some(seen) = look(unit, calls, func) {
+            if let Some(seen) = collect_facts(unit, calls, func) {
                 survey.parts.extend(seen.regions.iter().map(|r| r.0));
                 survey.parts.extend(&seen.entries);
                 survey.seen.insert(func, seen);
                 survey.order.push(func);
             }
         }
-        for seen in survey.seen.values_mut().filter(|seen| seen.shares) {
-            seen.held = seen.held.take().or_else(|| seen.owns.clone());
+        for seen in survey
+            .seen
+            .values_mut()
+            .filter(|seen| seen.shares_callers_team)
+        {
+            seen.rejected = seen
+                .rejected
+                .take()
+                .or_else(|| seen.uses_threadprivate.clone());
         }
         let unread = |func: &FuncId| {
             let function = &unit.functions[*func];
             function.defined && function.body.is_none()
         };
         for func in unit.functions.ids().filter(unread) {
-            survey.seen.insert(func, unread_function(unit, func));
+            survey
+                .seen
+                .insert(func, unimported_function_facts(unit, func));
         }
         survey.orphaned = survey.orphaned();
         survey
@@ -101,7 +110,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the functions outside of regions, and the tasks inlined into them.
     fn orphaned(&self) -> HashSet<FuncId> {
-        let own = |func: &FuncId| !self.is_part(*func);
+        let own = |func: &FuncId| !self.is_outlined_code(*func);
         let mut open: Vec<FuncId> = self.order.iter().copied().filter(own).collect();
         let mut found: HashSet<FuncId> = open.iter().copied().collect();
         while let Some(func) = open.pop() {
@@ -116,18 +125,20 @@ impl<'a> Survey<'a> {
 
     /// Returns the functions with constructs, in the order of the unit.
     pub fn functions(&self) -> Vec<FuncId> {
-        let holds = |func: &&FuncId| self.holds_any(**func);
+        let holds = |func: &&FuncId| self.has_constructs(**func);
         self.order.iter().filter(holds).copied().collect()
     }
-    fn holds_any(&self, func: FuncId) -> bool {
+    fn has_constructs(&self, func: FuncId) -> bool {
         self.seen.get(&func).is_some_and(|seen| seen.holds)
     }
     /// Returns true if a function must remain unchanged.
-    pub fn is_held(&self, func: FuncId) -> bool {
-        self.seen.get(&func).is_some_and(|seen| seen.held.is_some())
+    pub fn is_rejected(&self, func: FuncId) -> bool {
+        self.seen
+            .get(&func)
+            .is_some_and(|seen| seen.rejected.is_some())
     }
     /// Returns true if a function is the code of a region or task, to be inlined.
-    pub fn is_part(&self, func: FuncId) -> bool {
+    pub fn is_outlined_code(&self, func: FuncId) -> bool {
         self.parts.contains(&func)
     }
     /// Returns true if the function's code may run without an enclosing region.
@@ -136,31 +147,40 @@ impl<'a> Survey<'a> {
     }
     /// Returns true if a function is left to its calling team, which may belong to either library. No function
     /// has known callers only: `alwaysinline` functions are inlined already, and any code may call the others.
-    pub fn is_left(&self, func: FuncId) -> bool {
-        let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
+    pub fn is_left_to_caller(&self, func: FuncId) -> bool {
+        let shares = self
+            .seen
+            .get(&func)
+            .is_some_and(|seen| seen.shares_callers_team);
         let stays = match self.orphans {
             Orphans::Raise => false,
             Orphans::RaiseOf(functions) => !functions.contains(&func),
-            Orphans::Leave => true,
+            Orphans::LeaveUnraised => true,
         };
         let forgotten = is_planted(Mutant::CallerTeamIgnored) && self.is_called_here(func);
-        shares && stays && !self.is_part(func) && !forgotten
+        shares && stays && !self.is_outlined_code(func) && !forgotten
     }
     /// Returns true if a function of the unit references `func`.
     fn is_called_here(&self, func: FuncId) -> bool {
-        self.seen.values().any(|seen| seen.mentions.contains(&func))
+        self.seen
+            .values()
+            .any(|seen| seen.references.contains(&func))
     }
     /// Returns true if a function begins raised regions.
-    pub fn has_raised(&self, func: FuncId) -> bool {
+    pub fn has_raised_regions(&self, func: FuncId) -> bool {
         let seen = self.seen.get(&func);
-        seen.is_some_and(|seen| seen.regions.iter().any(|region| !self.is_kept(region.0)))
+        seen.is_some_and(|seen| {
+            seen.regions
+                .iter()
+                .any(|region| !self.is_region_unraised(region.0))
+        })
     }
     /// Returns true if the region of outlined function `func` remains.
-    pub fn is_kept(&self, func: FuncId) -> bool {
-        self.kept.contains_key(&func)
+    pub fn is_region_unraised(&self, func: FuncId) -> bool {
+        self.unraised_regions.contains_key(&func)
     }
     /// Returns the functions that `func` inlines: of regions, of tasks, and wrapped functions.
-    pub fn takes_in(&self, func: FuncId) -> Vec<FuncId> {
+    pub fn inlined_functions(&self, func: FuncId) -> Vec<FuncId> {
         let Some(seen) = self.seen.get(&func) else {
             return Vec::new();
         };
@@ -170,9 +190,9 @@ impl<'a> Survey<'a> {
     }
 
     /// Rejects a function: it must remain unchanged.
-    pub fn hold(&mut self, func: FuncId, why: Reason) {
+    pub fn reject(&mut self, func: FuncId, why: Reason) {
         if let Some(seen) = self.seen.get_mut(&func) {
-            seen.held.get_or_insert(why);
+            seen.rejected.get_or_insert(why);
         }
     }
 
@@ -187,23 +207,28 @@ impl<'a> Survey<'a> {
                 let is_region = |f: &&FuncId| seen.regions.iter().any(|r| r.0 == **f);
                 let wrapped = seen.wrapped.iter().filter(|f| !is_region(f));
                 let taken = seen.entries.iter().chain(wrapped);
-                let entry = taken.into_iter().find_map(|e| self.barred(*e));
-                if let (None, Some(why)) = (&seen.held, entry) {
+                let entry = taken
+                    .into_iter()
+                    .find_map(|e| self.rejection_or_threadprivate(*e));
+                if let (None, Some(why)) = (&seen.rejected, entry) {
                     news.push((func, why.clone()));
                 }
                 // libomp runs tasks left to it, and regions that the tasks begin.
-                let left = || (self.is_left(func) && !seen.entries.is_empty()).then(left);
+                let left = || {
+                    (self.is_left_to_caller(func) && !seen.entries.is_empty())
+                        .then(left_with_tasks_reason)
+                };
                 for (target, ..) in &seen.regions {
-                    let held = seen.held.clone().or_else(left);
-                    let why = held.or_else(|| self.obstacle(*target));
-                    if let Some(why) = why.filter(|_| !self.kept.contains_key(target)) {
+                    let held = seen.rejected.clone().or_else(left);
+                    let why = held.or_else(|| self.reachable_obstacle(*target));
+                    if let Some(why) = why.filter(|_| !self.unraised_regions.contains_key(target)) {
                         kept.push((*target, why));
                     }
                 }
             }
             for (target, why) in &kept {
-                for reached in self.reached(*target) {
-                    if self.holds_any(reached) && !self.is_held(reached) {
+                for reached in self.reachable_from(*target) {
+                    if self.has_constructs(reached) && !self.is_rejected(reached) {
                         news.push((reached, why.clone()));
                     }
                 }
@@ -211,31 +236,34 @@ impl<'a> Survey<'a> {
             if news.is_empty() && kept.is_empty() {
                 return;
             }
-            self.kept.extend(kept);
+            self.unraised_regions.extend(kept);
             for (func, why) in news {
-                self.hold(func, why);
+                self.reject(func, why);
             }
         }
     }
 
-    fn held(&self, func: FuncId) -> Option<&Reason> {
-        self.seen.get(&func)?.held.as_ref()
+    fn rejection(&self, func: FuncId) -> Option<&Reason> {
+        self.seen.get(&func)?.rejected.as_ref()
     }
 
     /// Returns the reason why a function cannot be raised code.
-    fn barred(&self, func: FuncId) -> Option<&Reason> {
-        let owns = || self.seen.get(&func)?.owns.as_ref();
-        self.held(func).or_else(owns)
+    fn rejection_or_threadprivate(&self, func: FuncId) -> Option<&Reason> {
+        let owns = || self.seen.get(&func)?.uses_threadprivate.as_ref();
+        self.rejection(func).or_else(owns)
     }
 
     /// Returns the first obstacle reachable from a region's function.
-    fn obstacle(&self, target: FuncId) -> Option<Reason> {
-        let reached = self.reached(target);
-        reached.iter().find_map(|func| self.barred(*func)).cloned()
+    fn reachable_obstacle(&self, target: FuncId) -> Option<Reason> {
+        let reached = self.reachable_from(target);
+        reached
+            .iter()
+            .find_map(|func| self.rejection_or_threadprivate(*func))
+            .cloned()
     }
 
     /// Returns the functions reachable from `from`, beginning with `from`.
-    fn reached(&self, from: FuncId) -> Vec<FuncId> {
+    fn reachable_from(&self, from: FuncId) -> Vec<FuncId> {
         let mut found = vec![from];
         let mut known = HashSet::from([from]);
         let mut next = 0;
@@ -244,29 +272,35 @@ impl<'a> Survey<'a> {
             let Some(seen) = self.seen.get(&func) else {
                 continue;
             };
-            found.extend(seen.mentions.iter().filter(|m| known.insert(**m)));
+            found.extend(seen.references.iter().filter(|m| known.insert(**m)));
         }
         found
     }
 
     /// Returns the call graph summaries.
     pub fn reach(&self, unit: &Unit) -> Reach {
-        let speaking = self.reaching(|func| self.seen[&func].asks || self.is_held(func));
+        let speaking = self.functions_reaching(|func| {
+            self.seen[&func].distinguishes_ranks || self.is_rejected(func)
+        });
         Reach {
-            pointed_speak: self.pointed(unit).any(|func| speaking.contains(&func)),
-            speaking,
-            working: self.reaching(|func| self.holds_any(func)),
-            unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
-            waiting: self.reaching(|func| self.seen[&func].calls_waiting),
-            watching: self.reaching(|func| self.seen[&func].watches),
-            meeting: self.reaching(|func| self.seen[&func].meets),
-            allocating: self.reaching(|func| self.seen[&func].allocates),
+            pointer_may_distinguish: self
+                .address_taken_functions(unit)
+                .any(|func| speaking.contains(&func)),
+            distinguishing: speaking,
+            with_tasks_or_regions: self.functions_reaching(|func| self.has_constructs(func)),
+            reaching_unknown: self.functions_reaching(|func| {
+                self.seen[&func].calls_unknown || self.is_rejected(func)
+            }),
+            waiting: self.functions_reaching(|func| self.seen[&func].calls_waiting),
+            spinning: self.functions_reaching(|func| self.seen[&func].spins),
+            updating_or_locking: self.functions_reaching(|func| self.seen[&func].updates_or_locks),
+            allocating: self.functions_reaching(|func| self.seen[&func].allocates),
         }
     }
 
     /// Returns the functions that a function pointer may point to, without functions called by the runtime
     /// only.
-    fn pointed<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
+    fn address_taken_functions<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
         let targets = unit
             .globals
             .iter()
@@ -275,15 +309,15 @@ impl<'a> Survey<'a> {
             Symbol::Func(func) => Some(func),
             Symbol::Global(_) => None,
         });
-        let in_code = self.seen.values().flat_map(|seen| &seen.points_to);
+        let in_code = self.seen.values().flat_map(|seen| &seen.addresses_taken);
         let all = in_memory.chain(in_code.copied());
-        all.filter(|func| !self.is_part(*func))
+        all.filter(|func| !self.is_outlined_code(*func))
     }
 
-    fn reaching(&self, own: impl Fn(FuncId) -> bool) -> HashSet<FuncId> {
+    fn functions_reaching(&self, own: impl Fn(FuncId) -> bool) -> HashSet<FuncId> {
         let mut callers: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
         for (&func, seen) in &self.seen {
-            for &mentioned in &seen.mentions {
+            for &mentioned in &seen.references {
                 callers.entry(mentioned).or_default().push(func);
             }
         }
@@ -301,7 +335,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the functions with the code of a region or task: the outlined function and the inner functions
     /// that compilers emit for debuggers and mark for inlining.
-    fn unwrapped(&self, part: FuncId) -> Vec<FuncId> {
+    fn inner_functions(&self, part: FuncId) -> Vec<FuncId> {
         let mut found = Vec::new();
         let mut open = vec![part];
         while let Some(func) = open.pop() {
@@ -316,28 +350,33 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the outcome of every region, in the order of the unit.
-    pub fn records(&self, unit: &Unit, done: &Together) -> Vec<RegionRecord> {
+    pub fn records(&self, unit: &Unit, done: &Assembled) -> Vec<RegionRecord> {
         let mut records = Vec::new();
-        let parts = self.parts.iter().flat_map(|part| self.unwrapped(*part));
+        let parts = self
+            .parts
+            .iter()
+            .flat_map(|part| self.inner_functions(*part));
         let parts: HashSet<FuncId> = parts.collect();
         for &func in &self.order {
             let seen = &self.seen[&func];
             for (target, span, name) in &seen.regions {
-                let code = self.unwrapped(*target).into_iter();
+                let code = self.inner_functions(*target).into_iter();
                 let constructs = code.flat_map(|func| self.seen[&func].constructs.clone());
                 records.push(RegionRecord {
                     function: name.clone(),
                     span: span.clone(),
-                    outcome: match self.kept.get(target) {
-                        Some(why) => Outcome::Kept(why.clone()),
+                    outcome: match self.unraised_regions.get(target) {
+                        Some(why) => Outcome::Unraised(why.clone()),
                         None if done.folded.contains(&(func, *target)) => Outcome::Loops,
-                        None => Outcome::Team(done.told_apart.get(&(func, *target)).cloned()),
+                        None => {
+                            Outcome::Team(done.with_distinct_ranks.get(&(func, *target)).cloned())
+                        }
                     },
                     constructs: constructs.collect(),
                 });
             }
             let in_regions = parts.contains(&func) && !self.is_orphaned(func);
-            if seen.constructs.is_empty() || self.is_part(func) || in_regions {
+            if seen.constructs.is_empty() || self.is_outlined_code(func) || in_regions {
                 continue;
             }
             let function = &unit.functions[func];
@@ -345,9 +384,9 @@ impl<'a> Survey<'a> {
             records.push(RegionRecord {
                 function: name.clone(),
                 span: seen.constructs.first().and_then(|c| c.span.clone()),
-                outcome: match &seen.held {
-                    Some(why) => Outcome::Kept(why.clone()),
-                    None if self.is_left(func) => Outcome::Left,
+                outcome: match &seen.rejected {
+                    Some(why) => Outcome::Unraised(why.clone()),
+                    None if self.is_left_to_caller(func) => Outcome::LeftToCaller,
                     None => Outcome::Orphan,
                 },
                 constructs: seen.constructs.clone(),
@@ -360,26 +399,26 @@ impl<'a> Survey<'a> {
 /// Returns the facts of a defined function without an imported body. A function that import omits because no
 /// derivative requires it (text output, code on no-return paths) counts as unknown code; any other function is
 /// rejected.
-fn unread_function(unit: &Unit, func: FuncId) -> Seen {
+fn unimported_function_facts(unit: &Unit, func: FuncId) -> FunctionFacts {
     if unit.is_user_declared(func) || is_cpp_text_function(&unit.functions[func].name) {
-        return Seen {
-            calls_unseen: true,
+        return FunctionFacts {
+            calls_unknown: true,
             allocates: true,
-            ..Seen::default()
+            ..FunctionFacts::default()
         };
     }
     let reason = Reason {
         text: "a function that it reaches cannot be brought into regions".into(),
         span: unit.functions[func].span.clone(),
     };
-    Seen {
-        held: Some(reason),
-        ..Seen::default()
+    FunctionFacts {
+        rejected: Some(reason),
+        ..FunctionFacts::default()
     }
 }
 
 /// Returns the reason why regions remain in a function left, with its tasks, to its calling team.
-fn left() -> Reason {
+fn left_with_tasks_reason() -> Reason {
     Reason {
         text: "its function makes tasks and shares the work of a team that calls it".into(),
         span: None,
@@ -387,9 +426,9 @@ fn left() -> Reason {
 }
 
 /// Collects the facts of a function.
-fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
+fn collect_facts(unit: &Unit, calls: &RuntimeCalls, func: FuncId) -> Option<FunctionFacts> {
     let body = unit.functions[func].body.as_ref()?;
-    let mut seen = Seen::default();
+    let mut seen = FunctionFacts::default();
     for op in body.walk(body.root()) {
         for (index, value) in body.operands(op).enumerate() {
             let Some(id) = body.as_const(value) else {
@@ -398,21 +437,21 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
             match unit.constant(id).kind {
                 ConstKind::Func(other) => {
                     let is_called = index == 0 && body.kind(op).call_info().is_some();
-                    if !is_called && !asks_for_derivative(unit, body, op) {
-                        seen.points_to.insert(other);
+                    if !is_called && !is_derivative_request(unit, body, op) {
+                        seen.addresses_taken.insert(other);
                     }
-                    if seen.mentions.insert(other) && is_wrapped(unit, other) {
+                    if seen.references.insert(other) && is_always_inline(unit, other) {
                         seen.wrapped.push(other);
                     }
                 }
                 ConstKind::Global { global, .. } => {
                     if unit.globals[global].thread_local {
                         let text = "a variable of each thread's own is used";
-                        seen.held.get_or_insert(reason(unit, body, op, text));
+                        seen.rejected.get_or_insert(reason(unit, body, op, text));
                     }
                     let table = Some(&unit.globals[global]).filter(|table| table.constant);
                     let targets = table.into_iter().flat_map(Global::initial_symbols);
-                    seen.mentions
+                    seen.references
                         .extend(targets.filter_map(|target| match target {
                             Symbol::Func(func) => Some(func),
                             Symbol::Global(_) => None,
@@ -422,31 +461,31 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
             }
         }
         // Compiler-generated task functions call functions passed to them.
-        seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
-        seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(unit, body, op);
-        seen.watches |= watches(unit, body, op);
+        seen.calls_unknown |= !is_always_inline(unit, func) && calls_unknown(unit, body, op);
+        seen.calls_waiting |= may_call_waiting(unit, body, op) || rereads_in_loop(unit, body, op);
+        seen.spins |= may_spin(unit, body, op);
         let locks = calls.id(unit, body, op) == Some(OpenMpFn::Critical);
         let updates = matches!(
             body.kind(op),
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. }
         );
-        seen.meets |= locks || updates;
+        seen.updates_or_locks |= locks || updates;
         seen.allocates |= is_allocation(unit, body, op);
         let Some(id) = calls.id(unit, body, op) else {
             continue;
         };
         seen.holds |= !id.is_query_or_setting();
-        seen.asks |= is_for_ranks(id);
-        seen.shares |= is_for_ranks(id) && !id.is_query_or_setting();
-        if let Some(text) = obstacle(unit, body, op, id) {
+        seen.distinguishes_ranks |= depends_on_ranks(id);
+        seen.shares_callers_team |= depends_on_ranks(id) && !id.is_query_or_setting();
+        if let Some(text) = call_obstacle(unit, body, op, id) {
             let place = match id {
-                OpenMpFn::ThreadPrivate => &mut seen.owns,
-                _ => &mut seen.held,
+                OpenMpFn::ThreadPrivate => &mut seen.uses_threadprivate,
+                _ => &mut seen.rejected,
             };
             place.get_or_insert(reason(unit, body, op, text));
         }
         let span = span_of(unit, body, op);
-        if let Some(name) = construct(id) {
+        if let Some(name) = construct_name(id) {
             seen.constructs.push(Construct {
                 name,
                 span: span.clone(),
@@ -454,15 +493,17 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         let args = unit.call_args(body, op);
         match id {
-            OpenMpFn::Fork | OpenMpFn::ForkIf => match parallel_region::target(unit, body, op) {
-                Some(target) => seen.regions.push((target, span, function_name(unit, func))),
-                None => {
-                    let text = "what a region runs is not known";
-                    seen.held.get_or_insert(reason(unit, body, op, text));
+            OpenMpFn::Fork | OpenMpFn::ForkIf => {
+                match parallel_region::outlined_function(unit, body, op) {
+                    Some(target) => seen.regions.push((target, span, function_name(unit, func))),
+                    None => {
+                        let text = "what a region runs is not known";
+                        seen.rejected.get_or_insert(reason(unit, body, op, text));
+                    }
                 }
-            },
+            }
             OpenMpFn::TaskAlloc => {
-                let entry = args.get(5).and_then(|v| function(unit, body, *v));
+                let entry = args.get(5).and_then(|v| function_value(unit, body, *v));
                 seen.entries.extend(entry);
             }
             _ => {}
@@ -472,13 +513,13 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
 }
 
 /// Returns true if `op` requests a derivative.
-fn asks_for_derivative(unit: &Unit, body: &Body, op: Op) -> bool {
+fn is_derivative_request(unit: &Unit, body: &Body, op: Op) -> bool {
     let callee = unit.callee(body, op);
     callee.is_some_and(|func| differentiation_call(&unit.functions[func].name).is_some())
 }
 
 /// Returns true if `op` calls code without a body and without a known name: any query is possible.
-pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn calls_unknown(unit: &Unit, body: &Body, op: Op) -> bool {
     body.kind(op).call_info().is_some()
         && unit
             .callee(body, op)
@@ -486,7 +527,7 @@ pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if `op` calls a system or MPI function that may wait for another thread.
-pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn may_call_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
     let waits = |func| {
         matches!(
             unit.known(func),
@@ -500,37 +541,38 @@ pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Returns true if `op` reads in a loop a location that another thread may write: a possible spin wait.
 /// Included are loops controlled by values read in a critical region or by a callee with atomic loads.
-pub(crate) fn looks_again(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn rereads_in_loop(unit: &Unit, body: &Body, op: Op) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. });
     let mut around = std::iter::successors(owner(&op), owner).filter(is_loop);
-    if is_watched(body, op) {
+    if is_atomic_load(body, op) {
         return around.next().is_some();
     }
     let callee = unit.callee(body, op);
     let asks = match callee.and_then(|func| unit.functions[func].body.as_deref()) {
         Some(code) => code
             .walk(code.root())
-            .any(|op| is_watched(code, op) || is_critical(unit, code, op)),
+            .any(|op| is_atomic_load(code, op) || is_critical(unit, code, op)),
         None => is_critical(unit, body, op),
     };
-    asks && around.any(|lp| goes_by_memory(unit, body, lp))
+    asks && around.any(|lp| condition_reads_memory(unit, body, lp))
 }
 
 /// Returns true if a loop may spin on memory written by another thread, directly or by a callee with atomic
 /// loads.
-pub(crate) fn watches(unit: &Unit, body: &Body, lp: Op) -> bool {
+pub(crate) fn may_spin(unit: &Unit, body: &Body, lp: Op) -> bool {
     let reads_atomically = |op: Op| {
         let callee = unit.callee(body, op);
         let code = callee.and_then(|func| unit.functions[func].body.as_deref());
-        code.is_some_and(|code| code.walk(code.root()).any(|op| is_watched(code, op)))
+        code.is_some_and(|code| code.walk(code.root()).any(|op| is_atomic_load(code, op)))
     };
     let asks = || body.walk(body.op_regions(lp)[0]).any(reads_atomically);
     matches!(body.kind(lp), OpKind::Loop { .. })
-        && (gradus_edit::may_spin(unit, body, lp) || goes_by_memory(unit, body, lp) && asks())
+        && (gradus_edit::may_spin(unit, body, lp)
+            || condition_reads_memory(unit, body, lp) && asks())
 }
 
-fn is_watched(body: &Body, op: Op) -> bool {
+fn is_atomic_load(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Load(access) if !access.is_plain())
 }
 
@@ -541,7 +583,7 @@ fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Returns true if the loop condition depends on more than arithmetic on local values.
-fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
+fn condition_reads_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let end = body.last(region);
     let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Repeat)) else {
@@ -575,7 +617,7 @@ fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
 }
 
 /// Returns true for a function that its compiler generated for inlining.
-pub(super) fn is_wrapped(unit: &Unit, func: FuncId) -> bool {
+pub(super) fn is_always_inline(unit: &Unit, func: FuncId) -> bool {
     let function = &unit.functions[func];
     let attrs = unit.attrs(function.attrs);
     function.linkage == Linkage::Internal && attrs.function("alwaysinline").is_some()
@@ -591,7 +633,7 @@ fn function_name(unit: &Unit, func: FuncId) -> String {
 }
 
 /// Returns the reason why a call forbids raising, if any.
-fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> {
+fn call_obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> {
     let text = match id {
         OpenMpFn::Lock => "a lock of the program's own is used",
         OpenMpFn::Ordered => "`ordered` is used",
@@ -612,7 +654,7 @@ fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> 
 }
 
 /// Returns true if the call has a different meaning in a team of one rank: ranks are distinguished, or meet.
-fn is_for_ranks(id: OpenMpFn) -> bool {
+fn depends_on_ranks(id: OpenMpFn) -> bool {
     matches!(
         id,
         OpenMpFn::ThreadNum
@@ -633,7 +675,7 @@ fn is_for_ranks(id: OpenMpFn) -> bool {
 }
 
 /// Returns the source name of the construct that a call begins.
-fn construct(id: OpenMpFn) -> Option<&'static str> {
+fn construct_name(id: OpenMpFn) -> Option<&'static str> {
     Some(match id {
         OpenMpFn::StaticInit => "for",
         OpenMpFn::DispatchInit => "for (dynamic)",

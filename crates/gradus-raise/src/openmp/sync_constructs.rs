@@ -4,9 +4,9 @@
 //! Compilers emit a begin call and an end call. Both must be in one region; the ops in between become the
 //! region of an op.
 
-use crate::openmp::runtime_calls::{Calls, Step, global, reason};
+use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, global_value, reason};
 use crate::openmp::thread_num;
-use crate::regions::{between, settle, wrap_ops};
+use crate::regions::{ops_between, settle, wrap_ops};
 use gradus_edit::inline_region_body;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{
@@ -17,7 +17,7 @@ use gradus_ir::{
 pub(crate) const REDUCTION_LOCK: &str = ".reduction";
 
 /// Raises the synchronisation constructs of a body.
-pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> RaiseResult {
     for (op, id) in calls.list(unit, body) {
         if body.parent(op).is_none() {
             continue;
@@ -26,10 +26,10 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
             OpenMpFn::Reduce | OpenMpFn::ReduceNowait => reduction(unit, body, calls, op, id)?,
             OpenMpFn::Critical => critical(unit, body, calls, op)?,
             OpenMpFn::Single => single(unit, body, calls, op)?,
-            OpenMpFn::Master => first_rank(unit, body, calls, op, None)?,
+            OpenMpFn::Master => raise_masked(unit, body, calls, op, None)?,
             OpenMpFn::Masked => {
                 let wanted = unit.call_args(body, op).get(2).copied();
-                first_rank(unit, body, calls, op, wanted)?;
+                raise_masked(unit, body, calls, op, wanted)?;
             }
             OpenMpFn::Barrier => replace(unit, body, op, OpKind::Barrier(BarrierScope::Team)),
             OpenMpFn::Flush => {
@@ -54,17 +54,17 @@ fn replace(unit: &mut Unit, body: &mut Body, op: Op, kind: OpKind) {
 }
 
 /// Returns the next call of `id` after `start` in its region, and the ops in between.
-fn until(
+fn matching_end(
     unit: &Unit,
     body: &Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
     id: OpenMpFn,
 ) -> Option<(Op, Vec<Op>)> {
     let mut at = body.next(start);
     while let Some(op) = at {
         if calls.id(unit, body, op) == Some(id) {
-            return Some((op, between(body, start, op)?));
+            return Some((op, ops_between(body, start, op)?));
         }
         at = body.next(op);
     }
@@ -73,10 +73,10 @@ fn until(
 
 // ---- locks -------------------------------------------------------------------------------------
 
-fn critical(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+fn critical(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) -> RaiseResult {
     let lock = unit.call_args(body, start).get(2).copied();
     let name = lock
-        .and_then(|v| global(unit, body, v))
+        .and_then(|v| global_value(unit, body, v))
         .map(|g| lock_name(&unit.globals[g].name));
     let Some(name) = name else {
         return Err(reason(
@@ -86,7 +86,7 @@ fn critical(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step 
             "the lock of this critical section is not known",
         ));
     };
-    locked(unit, body, calls, start, OpenMpFn::EndCritical, name)
+    raise_locked(unit, body, calls, start, OpenMpFn::EndCritical, name)
 }
 
 /// Returns the source name of a critical section from the symbol of its lock.
@@ -97,15 +97,15 @@ fn lock_name(symbol: &str) -> String {
     inner.unwrap_or(symbol).to_string()
 }
 
-fn locked(
+fn raise_locked(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
     end: OpenMpFn,
     name: String,
-) -> Step {
-    let Some((end, ops)) = until(unit, body, calls, start, end) else {
+) -> RaiseResult {
+    let Some((end, ops)) = matching_end(unit, body, calls, start, end) else {
         let text = "the end of this critical section is not found";
         return Err(reason(unit, body, start, text));
     };
@@ -120,7 +120,13 @@ fn locked(
 }
 
 /// Every thread combines under the lock, the first method that the compiler offers.
-fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: OpenMpFn) -> Step {
+fn reduction(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &RuntimeCalls,
+    start: Op,
+    id: OpenMpFn,
+) -> RaiseResult {
     let answer = body.result(start);
     settle(unit, body, answer, 1);
     let waits = id == OpenMpFn::Reduce;
@@ -128,7 +134,7 @@ fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: Ope
         true => OpenMpFn::EndReduce,
         false => OpenMpFn::EndReduceNowait,
     };
-    let behind = until(unit, body, calls, start, end).map(|(op, _)| op);
+    let behind = matching_end(unit, body, calls, start, end).map(|(op, _)| op);
     if let Some(end) = behind.filter(|_| waits) {
         let mut b = Builder::new(unit, body);
         b.loc = b.body.ops[end].loc;
@@ -137,28 +143,28 @@ fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: Ope
             .new_op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
         body.insert_after(end, barrier);
     }
-    locked(unit, body, calls, start, end, REDUCTION_LOCK.into())
+    raise_locked(unit, body, calls, start, end, REDUCTION_LOCK.into())
 }
 
 // ---- single, master, masked ---------------------------------------------------------------------
 
 /// Returns the branch taken by threads with a non-zero `answer`, if the else-arm only yields.
-fn branch_on(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
-    let (test, branch) = tested(unit, body, answer)?;
+fn selected_branch(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
+    let (test, branch) = zero_test_and_branch(unit, body, answer)?;
     let turned = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq));
     let other = *body.op_regions(branch).get(usize::from(!turned))?;
     if body.first(other) != body.last(other) {
         return None;
     }
     if turned {
-        turn(body, test, branch);
+        swap_arms(body, test, branch);
     }
     Some(branch)
 }
 
 /// Returns the comparison of `answer` with zero and the branch, in the region of the call, if both have a
 /// single use.
-pub(super) fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
+pub(super) fn zero_test_and_branch(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
     let mut uses = body.uses(answer);
     let test = uses.next()?.op;
     let alone = uses.next().is_none();
@@ -177,7 +183,7 @@ pub(super) fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)
 }
 
 /// Normalises a branch on equality with zero to a branch on inequality.
-fn turn(body: &mut Body, test: Op, branch: Op) {
+fn swap_arms(body: &mut Body, test: Op, branch: Op) {
     body.ops[test].kind = OpKind::ICmp(IntPredicate::Ne);
     let (yes, no) = (body.op_regions(branch)[0], body.op_regions(branch)[1]);
     let between = body.new_op(OpKind::Scope, &[], &[], 1);
@@ -187,10 +193,10 @@ fn turn(body: &mut Body, test: Op, branch: Op) {
     body.move_ops(aside, no);
 }
 
-fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+fn single(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) -> RaiseResult {
     let answer = body.result(start);
     let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, start, text));
-    let Some(branch) = branch_on(unit, body, answer) else {
+    let Some(branch) = selected_branch(unit, body, answer) else {
         return fail(unit, body, "what is done once here is not a branch");
     };
     let arms = [body.op_regions(branch)[0], body.op_regions(branch)[1]];
@@ -206,7 +212,7 @@ fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
         return fail(unit, body, "the end of what is done once is not found");
     }
     body.erase(ends[0]);
-    let copies = copies_behind(unit, body, calls, branch);
+    let copies = copyprivate_calls(unit, body, calls, branch);
     if !copies.is_empty() {
         return copy_private(unit, body, branch, &copies);
     }
@@ -244,7 +250,7 @@ fn erase_test(body: &mut Body, start: Op) {
 
 /// Returns the calls after a `single` that broadcast its values: clang emits a single call, flang a call per
 /// variable.
-fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op> {
+fn copyprivate_calls(unit: &Unit, body: &Body, calls: &RuntimeCalls, branch: Op) -> Vec<Op> {
     let mut copies: Vec<Op> = Vec::new();
     let did = |copy: Op| unit.call_args(body, copy).get(5).copied();
     let mut at = body.next(branch);
@@ -263,20 +269,20 @@ fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op>
 }
 
 /// A copyprivate call: the thread's list of addresses, and the function that copies from list to list.
-struct Copy {
+struct CopyprivateCall {
     call: Op,
     list: Value,
     copier: FuncId,
 }
 
-impl Copy {
-    fn of(unit: &Unit, body: &Body, call: Op) -> Step<Copy> {
+impl CopyprivateCall {
+    fn of(unit: &Unit, body: &Body, call: Op) -> RaiseResult<CopyprivateCall> {
         let &[_, _, _, list, copier, ..] = &*unit.call_args(body, call) else {
             let text = "what is copied to the other threads is not understood";
             return Err(reason(unit, body, call, text));
         };
-        match crate::openmp::runtime_calls::function(unit, body, copier) {
-            Some(copier) => Ok(Copy { call, list, copier }),
+        match crate::openmp::runtime_calls::function_value(unit, body, copier) {
+            Some(copier) => Ok(CopyprivateCall { call, list, copier }),
             None => {
                 let text = "the function that copies is not known";
                 Err(reason(unit, body, call, text))
@@ -285,7 +291,7 @@ impl Copy {
     }
 
     /// Emits the copy from the list `from`, if of another thread, between two barriers.
-    fn put(&self, b: &mut Builder, from: Value) {
+    fn emit_copy(&self, b: &mut Builder, from: Value) {
         b.set_insertion_before(self.call);
         // The list is stored after the single region.
         b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
@@ -307,9 +313,11 @@ impl Copy {
 }
 
 /// Broadcasts the addresses of the selected thread's lists, from which every thread copies.
-fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> Step {
-    let copies = calls.iter().map(|call| Copy::of(unit, body, *call));
-    let copies = copies.collect::<Step<Vec<Copy>>>()?;
+fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> RaiseResult {
+    let copies = calls
+        .iter()
+        .map(|call| CopyprivateCall::of(unit, body, *call));
+    let copies = copies.collect::<RaiseResult<Vec<CopyprivateCall>>>()?;
     let lists: Vec<Value> = copies.iter().map(|copy| copy.list).collect();
     let mut results = body.results(branch).iter();
     let used = results.any(|r| body.uses(*r).any(|u| !calls.contains(&u.op)));
@@ -340,7 +348,7 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> S
     }
     let given = b.body.results(op).to_vec();
     for (copy, from) in copies.iter().zip(given) {
-        copy.put(&mut b, from);
+        copy.emit_copy(&mut b, from);
     }
     body.erase(branch);
     if let Some(start) = start {
@@ -350,19 +358,19 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> S
 }
 
 /// Raises `master` and `masked` to a comparison with the rank.
-fn first_rank(
+fn raise_masked(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
     wanted: Option<Value>,
-) -> Step {
+) -> RaiseResult {
     let answer = body.result(start);
     let ty = body.ty(answer);
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(start);
     b.loc = b.body.ops[start].loc;
-    let rank = thread_num::rank(&mut b);
+    let rank = thread_num::emit_rank_query(&mut b);
     let wanted = match wanted {
         Some(value) => value,
         None => b.int(ty, 0),

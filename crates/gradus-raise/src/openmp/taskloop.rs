@@ -13,15 +13,16 @@
 //! tasks created inside of the chunks.
 
 use super::tasks::{
-    Conditions, DESTRUCTORS, DETACHABLE, Made, filled, filling, final_flag, is_null,
-    is_plain_filling, leads_to, made, may_have, run, spawn,
+    DESTRUCTORS, DETACHABLE, SpawnConditions, TaskAllocation, call_task_function,
+    decode_allocation, emit_initialized_task, emit_spawn, final_flag, initializing_ops,
+    is_derived_from, is_null, is_plain_filling, may_have_flags,
 };
-use crate::openmp::runtime_calls::{Step, reason};
+use crate::openmp::runtime_calls::{RaiseResult, reason};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
 /// The partition clause.
 #[derive(Clone, Copy)]
-enum Clause {
+enum PartitionClause {
     /// No clause.
     None,
     /// `grainsize`.
@@ -33,12 +34,12 @@ enum Clause {
 }
 
 /// The maximum number of chunks of a loop without a clause.
-const PIECES: i128 = 1024;
+const CHUNKS_MAX: i128 = 1024;
 
 /// A taskloop.
 struct TaskLoop {
     alloc: Op,
-    made: Made,
+    made: TaskAllocation,
     /// The ops that initialise the task.
     fill: Vec<Op>,
     /// The addresses of the task's bounds.
@@ -46,14 +47,14 @@ struct TaskLoop {
     lower: Value,
     upper: Value,
     stride: Value,
-    clause: Clause,
+    clause: PartitionClause,
     /// True if a task has a flag for the last iteration.
-    tells_last: bool,
+    has_last_flag: bool,
 }
 
 /// The execution of chunks.
 #[derive(Clone, Copy)]
-enum Way {
+enum ChunkExecution {
     /// Iterations of a parallel loop.
     AtOnce,
     /// Tasks, possibly without an enclosing region.
@@ -70,9 +71,9 @@ pub(super) fn raise(
     alloc: Op,
     call: Op,
     orphaned: bool,
-) -> Step<FuncId> {
+) -> RaiseResult<FuncId> {
     let given = unit.call_args(body, call);
-    let found = read(unit, body, alloc, call).map_err(|text| reason(unit, body, call, text))?;
+    let found = decode(unit, body, alloc, call).map_err(|text| reason(unit, body, call, text))?;
     let asked = body.as_int(unit, given[3]);
     let flags = unit.call_args(body, alloc)[2];
     let known = body.as_int(unit, flags);
@@ -80,22 +81,22 @@ pub(super) fn raise(
     b.set_insertion_before(call);
     b.loc = b.body.ops[call].loc;
     let serial = final_flag(&mut b, flags, known);
-    let pieces = Pieces::of(&mut b, &found);
+    let pieces = ChunkPartition::of(&mut b, &found);
     let way = match orphaned {
-        true => Way::Tasks,
-        false => Way::AtOnce,
+        true => ChunkExecution::Tasks,
+        false => ChunkExecution::AtOnce,
     };
     match asked {
-        Some(0) => found.put(&mut b, &pieces, Way::InOrder, serial),
-        Some(_) => found.put(&mut b, &pieces, way, serial),
+        Some(0) => found.emit_chunk_loop(&mut b, &pieces, ChunkExecution::InOrder, serial),
+        Some(_) => found.emit_chunk_loop(&mut b, &pieces, way, serial),
         None => {
             let ty = b.body.ty(given[3]);
             let zero = b.int(ty, 0);
             let condition = b.icmp(IntPredicate::Ne, given[3], zero);
             let (_, deferred, otherwise) = b.if_(condition, &[]);
-            for (region, way) in [(deferred, way), (otherwise, Way::InOrder)] {
+            for (region, way) in [(deferred, way), (otherwise, ChunkExecution::InOrder)] {
                 b.set_insertion_end(region);
-                found.put(&mut b, &pieces, way, serial);
+                found.emit_chunk_loop(&mut b, &pieces, way, serial);
                 b.set_insertion_end(region);
                 b.yield_(&[]);
             }
@@ -110,7 +111,7 @@ pub(super) fn raise(
 }
 
 /// Decodes a taskloop.
-fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'static str> {
+fn decode(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'static str> {
     let given = unit.call_args(body, call);
     const UNKNOWN: &str = "this loop of tasks is made in a way that is not understood";
     const TAKEN: &str = "what this loop of tasks takes along is not understood";
@@ -120,8 +121,8 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
         _ => None,
     };
     let (strict, duplicate) = last.ok_or(UNKNOWN)?;
-    let made = made(unit, body, alloc).ok_or(UNKNOWN)?;
-    if may_have(
+    let made = decode_allocation(unit, body, alloc).ok_or(UNKNOWN)?;
+    if may_have_flags(
         unit,
         body,
         unit.call_args(body, alloc)[2],
@@ -129,7 +130,7 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     ) {
         return Err("the tasks of this loop take objects with destructors along, or are detached");
     }
-    let fill = filling(unit, body, alloc, call).ok_or(TAKEN)?;
+    let fill = initializing_ops(unit, body, alloc, call).ok_or(TAKEN)?;
     let stored = |address: Value| {
         let is_store = |op: &&Op| {
             matches!(body.kind(**op), OpKind::Store(_)) && body.operand(**op, 1) == address
@@ -142,7 +143,7 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     }
     // The function that duplicates a task for a chunk also sets the flag for the last chunk.
     let tells_last = !is_null(unit, body, duplicate);
-    if tells_last && !leads_to(body, given[5], body.result(alloc)) {
+    if tells_last && !is_derived_from(body, given[5], body.result(alloc)) {
         return Err("where this loop of tasks says which part is the last is not understood");
     }
     let stride = match body.def_op(given[6]).filter(|op| fill.contains(op)) {
@@ -151,10 +152,10 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     };
     let is_strict = strict.is_some_and(|strict| body.as_int(unit, strict) != Some(0));
     let clause = match body.as_int(unit, given[8]) {
-        Some(0) => Clause::None,
-        Some(1) if is_strict => Clause::Strict(given[9]),
-        Some(1) => Clause::Grain(given[9]),
-        Some(2) => Clause::Pieces(given[9]),
+        Some(0) => PartitionClause::None,
+        Some(1) if is_strict => PartitionClause::Strict(given[9]),
+        Some(1) => PartitionClause::Grain(given[9]),
+        Some(2) => PartitionClause::Pieces(given[9]),
         _ => return Err(UNKNOWN),
     };
     let (lower, upper) = (stored(given[4])?, stored(given[5])?);
@@ -170,68 +171,68 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
         upper,
         stride,
         clause,
-        tells_last,
+        has_last_flag: tells_last,
     })
 }
 
 // ---- partition into chunks ----------------------------------------------------------------------
 
 /// The partition of a loop into chunks.
-struct Pieces {
+struct ChunkPartition {
     count: Value,
-    of_each: OfEach,
+    of_each: ChunkLength,
 }
 
 /// The number of iterations of a chunk.
 #[derive(Clone, Copy)]
-enum OfEach {
+enum ChunkLength {
     /// The shorter length, the longer length, and the number of longer chunks, which come first.
     Even(Value, Value, Value),
     /// The chunk length, and the trip count that clips the last chunk.
     Fixed(Value, Value),
 }
 
-impl Pieces {
-    fn of(b: &mut Builder<'_>, lp: &TaskLoop) -> Pieces {
+impl ChunkPartition {
+    fn of(b: &mut Builder<'_>, lp: &TaskLoop) -> ChunkPartition {
         let trips = trips(b, lp);
         let ty = b.body.ty(trips);
         let zero = b.int(ty, 0);
         let count = match lp.clause {
-            Clause::None => {
-                let most = b.int(ty, PIECES);
-                least(b, most, trips)
+            PartitionClause::None => {
+                let most = b.int(ty, CHUNKS_MAX);
+                unsigned_min(b, most, trips)
             }
-            Clause::Grain(grain) => {
-                let grain = one_at_least(b, grain);
+            PartitionClause::Grain(grain) => {
+                let grain = at_least_one(b, grain);
                 let whole = b.binary(BinaryOp::UDiv, trips, grain);
-                let some = one_at_least(b, whole);
+                let some = at_least_one(b, whole);
                 let none = b.icmp(IntPredicate::Eq, trips, zero);
                 b.select(none, zero, some)
             }
-            Clause::Strict(grain) => {
-                let grain = one_at_least(b, grain);
+            PartitionClause::Strict(grain) => {
+                let grain = at_least_one(b, grain);
                 let whole = b.binary(BinaryOp::UDiv, trips, grain);
                 let left = b.binary(BinaryOp::URem, trips, grain);
                 let more = b.icmp(IntPredicate::Ne, left, zero);
                 let more = b.cast(CastOp::ZExt, more, ty);
-                return Pieces {
+                return ChunkPartition {
                     count: b.add(whole, more),
-                    of_each: OfEach::Fixed(grain, trips),
+                    of_each: ChunkLength::Fixed(grain, trips),
                 };
             }
-            Clause::Pieces(wanted) => {
-                let wanted = one_at_least(b, wanted);
-                least(b, wanted, trips)
+            PartitionClause::Pieces(wanted) => {
+                let wanted = at_least_one(b, wanted);
+                unsigned_min(b, wanted, trips)
             }
         };
-        let by = one_at_least(b, count);
+        let by = at_least_one(b, count);
         let each = b.binary(BinaryOp::UDiv, trips, by);
         let more = b.binary(BinaryOp::URem, trips, by);
         let one = b.int(ty, 1);
         let longer = b.add(each, one);
-        Pieces {
+        ChunkPartition {
             count,
-            of_each: OfEach::Even(each, longer, more),
+            of_each: ChunkLength::Even(each, longer, more),
         }
     }
 
@@ -240,16 +241,16 @@ impl Pieces {
         let ty = b.body.ty(piece);
         let one = b.int(ty, 1);
         let (first, length) = match self.of_each {
-            OfEach::Even(each, longer, more) => {
+            ChunkLength::Even(each, longer, more) => {
                 let whole = b.mul(piece, each);
-                let before = least(b, piece, more);
+                let before = unsigned_min(b, piece, more);
                 let is_longer = b.icmp(IntPredicate::Ult, piece, more);
                 (b.add(whole, before), b.select(is_longer, longer, each))
             }
-            OfEach::Fixed(each, trips) => {
+            ChunkLength::Fixed(each, trips) => {
                 let first = b.mul(piece, each);
                 let left = b.sub(trips, first);
-                (first, least(b, each, left))
+                (first, unsigned_min(b, each, left))
             }
         };
         let end = b.add(first, length);
@@ -271,7 +272,7 @@ fn trips(b: &mut Builder<'_>, lp: &TaskLoop) -> Value {
     b.select(some, trips, zero)
 }
 
-fn one_at_least(b: &mut Builder<'_>, value: Value) -> Value {
+fn at_least_one(b: &mut Builder<'_>, value: Value) -> Value {
     if b.body.as_int(b.unit, value).is_some_and(|n| n > 0) {
         return value;
     }
@@ -282,7 +283,7 @@ fn one_at_least(b: &mut Builder<'_>, value: Value) -> Value {
 }
 
 /// Emits the unsigned minimum.
-fn least(b: &mut Builder<'_>, first: Value, second: Value) -> Value {
+fn unsigned_min(b: &mut Builder<'_>, first: Value, second: Value) -> Value {
     let is_first = b.icmp(IntPredicate::Ult, first, second);
     b.select(is_first, first, second)
 }
@@ -291,11 +292,18 @@ fn least(b: &mut Builder<'_>, first: Value, second: Value) -> Value {
 
 impl TaskLoop {
     /// Emits the loop over chunks at the builder's position.
-    fn put(&self, b: &mut Builder<'_>, pieces: &Pieces, way: Way, serial: Option<Value>) {
+    fn emit_chunk_loop(
+        &self,
+        b: &mut Builder<'_>,
+        pieces: &ChunkPartition,
+        way: ChunkExecution,
+        serial: Option<Value>,
+    ) {
         // A requested chunk is large enough for a task.
-        let worth = (!matches!(self.clause, Clause::None)).then_some(1);
-        let piece = over(b, pieces.count, way, serial, worth);
-        let (memory, map) = filled(b, self.alloc, self.made.size, self.made.shared, &self.fill);
+        let worth = (!matches!(self.clause, PartitionClause::None)).then_some(1);
+        let piece = begin_chunk_loop(b, pieces.count, way, serial, worth);
+        let (memory, map) =
+            emit_initialized_task(b, self.alloc, self.made.size, self.made.shared, &self.fill);
         let [low, high] = self.bounds.map(|at| map.get_or_same(at));
         let (first, last) = pieces.range(b, piece);
         for (number, at) in [(first, low), (last, high)] {
@@ -303,7 +311,7 @@ impl TaskLoop {
             let bound = b.add(self.lower, steps);
             b.store(bound, at);
         }
-        if self.tells_last {
+        if self.has_last_flag {
             // After the bounds: the stride and the flag for the last chunk.
             let offset = b.i64(16);
             let flag = b.byte_addr(high, offset);
@@ -315,26 +323,26 @@ impl TaskLoop {
             let is_last = b.cast(CastOp::ZExt, is_last, int);
             b.store(is_last, flag);
         }
-        run(b, self.made.entry, memory);
+        call_task_function(b, self.made.entry, memory);
         b.yield_(&[]);
     }
 }
 
 /// Emits a loop over chunks and moves the builder to the code of a chunk. Returns the chunk's number.
-fn over(
+fn begin_chunk_loop(
     b: &mut Builder<'_>,
     count: Value,
-    way: Way,
+    way: ChunkExecution,
     serial: Option<Value>,
     worth: Option<u64>,
 ) -> Value {
     let never = Some(b.bool(false));
-    let task: Option<Conditions> = match way {
-        Way::Tasks => Some((None, serial)),
-        Way::InOrder => Some((never, serial)),
-        Way::AtOnce => serial.map(|_| (never, serial)),
+    let task: Option<SpawnConditions> = match way {
+        ChunkExecution::Tasks => Some((None, serial)),
+        ChunkExecution::InOrder => Some((never, serial)),
+        ChunkExecution::AtOnce => serial.map(|_| (never, serial)),
     };
-    if !matches!(way, Way::AtOnce) {
+    if !matches!(way, ChunkExecution::AtOnce) {
         let scope = b.op(OpKind::Scope, &[], &[], 1);
         let all = b.body.op_regions(scope)[0];
         b.set_insertion_end(all);
@@ -342,14 +350,14 @@ fn over(
         b.set_insertion_before(end);
     }
     let (_, region) = match way {
-        Way::AtOnce => b.par_for(count, &[], worth),
-        Way::Tasks | Way::InOrder => b.for_(count, &[]),
+        ChunkExecution::AtOnce => b.par_for(count, &[], worth),
+        ChunkExecution::Tasks | ChunkExecution::InOrder => b.for_(count, &[]),
     };
     b.set_insertion_end(region);
     if let Some(conditions) = task {
         let end = b.yield_(&[]);
         b.set_insertion_before(end);
-        spawn(b, conditions);
+        emit_spawn(b, conditions);
     }
     b.body.region_params(region)[0]
 }

@@ -8,10 +8,10 @@
 //! An earlier wait is always legal. Scopes extend from the first task to the last wait, if no task follows,
 //! else to the end of the enclosing task, rank or function.
 
-use crate::openmp::runtime_calls::{Calls, Step, function, reason};
+use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, function_value, reason};
 use crate::openmp::taskloop;
-use crate::regions::{between, wrap_ops};
-use crate::task_scopes::{scopes, spawns, strand};
+use crate::regions::{ops_between, wrap_ops};
+use crate::task_scopes::{has_unscoped_spawn, insert_scopes, strand_region};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::externals::{ExternalFn, MemoryFn, OpenMpFn};
 use gradus_ir::{
@@ -30,9 +30,9 @@ const HEAP_SHIFT_BYTES: i64 = 8;
 pub(super) fn raise(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     orphaned: bool,
-) -> Step<Vec<FuncId>> {
+) -> RaiseResult<Vec<FuncId>> {
     let mut entries = Vec::new();
     for op in calls.of_kind(unit, body, OpenMpFn::TaskAlloc) {
         let made = body.result(op);
@@ -42,26 +42,26 @@ pub(super) fn raise(
             .last();
         entries.push(match looped {
             Some(call) => taskloop::raise(unit, body, op, call, orphaned)?,
-            None => task(unit, body, calls, op)?,
+            None => raise_task(unit, body, calls, op)?,
         });
     }
-    come_in_parts(unit, body, calls);
+    fuse_untied_parts(unit, body, calls);
     for op in calls.of_kind(unit, body, OpenMpFn::TaskGroup) {
-        group(unit, body, calls, op)?;
+        raise_taskgroup(unit, body, calls, op)?;
     }
     for op in calls.of_kind(unit, body, OpenMpFn::TaskYield) {
         body.erase(op);
     }
-    waits(unit, body, calls)?;
+    raise_taskwaits(unit, body, calls)?;
     if orphaned {
-        orphan(body);
+        mark_orphans(body);
     }
-    scopes(unit, body);
+    insert_scopes(unit, body);
     Ok(entries)
 }
 
 /// Marks all tasks of a body as orphans.
-fn orphan(body: &mut Body) {
+fn mark_orphans(body: &mut Body) {
     let spawns = |op: &Op| matches!(body.kind(*op), OpKind::Spawn { .. });
     let spawns: Vec<Op> = body.walk(body.root()).filter(spawns).collect();
     for spawn in spawns {
@@ -72,7 +72,7 @@ fn orphan(body: &mut Body) {
 // ---- one task ----------------------------------------------------------------------------------
 
 /// The enqueueing of a task.
-struct Launch {
+struct TaskLaunch {
     /// The op that enqueues, which the `spawn` replaces.
     op: Op,
     /// The condition for deferral and its required value; `None` for always.
@@ -83,34 +83,39 @@ struct Launch {
 
 /// A task allocation: the task's function, the size of the task, and the size of the shared block, in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Made {
+pub(super) struct TaskAllocation {
     pub entry: FuncId,
     pub size: i64,
     pub shared: i64,
 }
 
-pub(super) fn made(unit: &Unit, body: &Body, alloc: Op) -> Option<Made> {
+pub(super) fn decode_allocation(unit: &Unit, body: &Body, alloc: Op) -> Option<TaskAllocation> {
     let args = unit.call_args(body, alloc);
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
-    Some(Made {
-        entry: function(unit, body, *args.get(5)?)?,
+    Some(TaskAllocation {
+        entry: function_value(unit, body, *args.get(5)?)?,
         size: number(3)?,
         shared: number(4)?,
     })
 }
 
-fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<FuncId> {
+fn raise_task(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &RuntimeCalls,
+    alloc: Op,
+) -> RaiseResult<FuncId> {
     let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, alloc, text));
-    let Some(made) = made(unit, body, alloc) else {
+    let Some(made) = decode_allocation(unit, body, alloc) else {
         let text = "this task is made in a way that is not understood";
         return fail(unit, body, text);
     };
     let flags = unit.call_args(body, alloc)[2];
     let known = body.as_int(unit, flags);
-    if may_have(unit, body, flags, DETACHABLE) {
+    if may_have_flags(unit, body, flags, DETACHABLE) {
         return fail(unit, body, "the task is detached");
     }
-    let Some(launch) = launch(unit, body, calls, alloc, made.entry) else {
+    let Some(launch) = find_launch(unit, body, calls, alloc, made.entry) else {
         let text = "where this task is handed over is not understood";
         return fail(unit, body, text);
     };
@@ -122,11 +127,11 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
             }
         }
     }
-    let fill = filling(unit, body, alloc, launch.op);
+    let fill = initializing_ops(unit, body, alloc, launch.op);
     let plain = |fill: &Vec<Op>| fill.iter().all(|&op| is_plain_filling(unit, body, op));
-    let objects = may_have(unit, body, flags, DESTRUCTORS);
+    let objects = may_have_flags(unit, body, flags, DESTRUCTORS);
     let fill = fill.filter(|fill| !objects && plain(fill));
-    let block = taken_along(unit, body, calls, alloc, launch.op);
+    let block = captures(unit, body, calls, alloc, launch.op);
     let destructor = block.as_ref().and_then(|block| block.destructor);
     if objects != destructor.is_some() || fill.is_none() && block.is_none() {
         return fail(unit, body, "what this task takes along is not understood");
@@ -160,7 +165,7 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
 
 /// Returns true if the flags of a task may contain one of `bits`: destructors of captures, or detached. A
 /// `final` clause adds a flag at run time.
-pub(super) fn may_have(unit: &Unit, body: &Body, flags: Value, bits: i64) -> bool {
+pub(super) fn may_have_flags(unit: &Unit, body: &Body, flags: Value, bits: i64) -> bool {
     let mut open = vec![flags];
     while let Some(flags) = open.pop() {
         if let Some(number) = body.as_int(unit, flags) {
@@ -182,10 +187,10 @@ pub(super) fn may_have(unit: &Unit, body: &Body, flags: Value, bits: i64) -> boo
 }
 
 /// The condition for deferral (`None`: always) and for final tasks (`None`: never).
-pub(super) type Conditions = (Option<Value>, Option<Value>);
+pub(super) type SpawnConditions = (Option<Value>, Option<Value>);
 
 /// Emits a `spawn` and moves the builder into its region.
-pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
+pub(super) fn emit_spawn(b: &mut Builder, (when, serial): SpawnConditions) {
     let operands: Vec<Value> = when.into_iter().chain(serial).collect();
     let kind = OpKind::Spawn {
         has_condition: when.is_some(),
@@ -200,15 +205,15 @@ pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
 fn spawn_filled(
     b: &mut Builder,
     alloc: Op,
-    launch: &Launch,
-    made: Made,
-    conditions: Conditions,
+    launch: &TaskLaunch,
+    made: TaskAllocation,
+    conditions: SpawnConditions,
     fill: &[Op],
 ) {
     b.set_insertion_before(launch.op);
-    spawn(b, conditions);
-    let (memory, _) = filled(b, alloc, made.size, made.shared, fill);
-    run(b, made.entry, memory);
+    emit_spawn(b, conditions);
+    let (memory, _) = emit_initialized_task(b, alloc, made.size, made.shared, fill);
+    call_task_function(b, made.entry, memory);
     b.yield_(&[]);
 }
 
@@ -216,21 +221,21 @@ fn spawn_filled(
 fn spawn_block(
     b: &mut Builder,
     alloc: Op,
-    launch: &Launch,
-    made: Made,
-    conditions: Conditions,
+    launch: &TaskLaunch,
+    made: TaskAllocation,
+    conditions: SpawnConditions,
     destructor: Option<FuncId>,
 ) {
     b.set_insertion_before(alloc);
     let block = heap(b, HEAP_SHIFT_BYTES + made.size + made.shared);
     let shift = b.i64(HEAP_SHIFT_BYTES);
     let memory = b.byte_addr(block, shift);
-    place(b, alloc, memory, made.size, made.shared);
+    replace_task_memory(b, alloc, memory, made.size, made.shared);
     b.set_insertion_before(launch.op);
-    spawn(b, conditions);
-    run(b, made.entry, memory);
+    emit_spawn(b, conditions);
+    call_task_function(b, made.entry, memory);
     if let Some(destructor) = destructor {
-        run(b, destructor, memory);
+        call_task_function(b, destructor, memory);
     }
     free(b, block);
     b.yield_(&[]);
@@ -238,7 +243,13 @@ fn spawn_block(
 
 /// Returns the enqueueing of the task allocated by `alloc`: one call, an undeferred execution, or a branch
 /// between the two.
-fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> Option<Launch> {
+fn find_launch(
+    unit: &Unit,
+    body: &Body,
+    calls: &RuntimeCalls,
+    alloc: Op,
+    entry: FuncId,
+) -> Option<TaskLaunch> {
     let task = body.result(alloc);
     let home = body.parent(alloc)?;
     let users: Vec<Op> = body.uses(task).map(|u| u.op).collect();
@@ -247,7 +258,7 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
     let begun = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::TaskBeginIf0);
     let at_once: Vec<Op> = users.iter().copied().filter(begun).collect();
     match (&handed[..], &at_once[..]) {
-        ([op], []) if body.parent(*op) == Some(home) => Some(Launch {
+        ([op], []) if body.parent(*op) == Some(home) => Some(TaskLaunch {
             op: *op,
             when: None,
             at_once: false,
@@ -264,13 +275,13 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
                 body.ops_in(region).all(|op| {
                     body.kind(op).is_terminator()
                         || users.contains(&op)
-                        || begins_parts(unit, body, op, task)
+                        || is_untied_task_start(unit, body, op, task)
                         || calls.id(unit, body, op).is_some()
                         || unit.callee(body, op) == Some(entry)
                 })
             };
-            let here = own(no) || runs_here(unit, body, calls, no, *begin);
-            (alone && own(yes) && here).then(|| Launch {
+            let here = own(no) || runs_task_inline(unit, body, calls, no, *begin);
+            (alone && own(yes) && here).then(|| TaskLaunch {
                 op: branch,
                 when: Some((body.operand(branch, 0), arms[0] == yes)),
                 at_once: false,
@@ -279,7 +290,7 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
         ([], [begin]) if body.parent(*begin) == Some(home) => {
             let runs = |op: &&Op| unit.callee(body, **op) == Some(entry);
             let call = *users.iter().find(runs)?;
-            (body.parent(call) == Some(home)).then_some(Launch {
+            (body.parent(call) == Some(home)).then_some(TaskLaunch {
                 op: call,
                 when: None,
                 at_once: true,
@@ -291,7 +302,13 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
 
 /// Returns true if a region only runs a task between its begin and end calls: inlined code there is equivalent
 /// to the task's function.
-fn runs_here(unit: &Unit, body: &Body, calls: &Calls, region: Region, begin: Op) -> bool {
+fn runs_task_inline(
+    unit: &Unit,
+    body: &Body,
+    calls: &RuntimeCalls,
+    region: Region,
+    begin: Op,
+) -> bool {
     let is_end = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::TaskCompleteIf0);
     let own = |op: &Op| calls.id(unit, body, *op).is_some() || body.kind(*op).is_terminator();
     let ops: Vec<Op> = body.ops_in(region).collect();
@@ -308,7 +325,7 @@ pub(super) fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
 }
 
 /// Returns true if the address is computed from the task's address alone, without a load of the shared block.
-pub(super) fn leads_to(body: &Body, address: Value, task: Value) -> bool {
+pub(super) fn is_derived_from(body: &Body, address: Value, task: Value) -> bool {
     let mut at = address;
     while at != task {
         match body.def_op(at) {
@@ -320,8 +337,8 @@ pub(super) fn leads_to(body: &Body, address: Value, task: Value) -> bool {
 }
 
 /// Returns true if `op` only sets the initial part number of an untied task.
-fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
-    let leads = |address: Value| leads_to(body, address, task);
+fn is_untied_task_start(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
+    let leads = |address: Value| is_derived_from(body, address, task);
     match body.kind(op) {
         OpKind::Addr { .. } => leads(body.result(op)),
         OpKind::Store(_) => {
@@ -333,8 +350,8 @@ fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
 
 /// Returns the ops between a task's allocation and its launch that initialise the task, with ops computed only
 /// for them; `None` if the task's address escapes.
-pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
-    let between = between(body, alloc, launch)?;
+pub(super) fn initializing_ops(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
+    let between = ops_between(body, alloc, launch)?;
     let task = body.result(alloc);
     // Addresses of the task: the task, derived addresses, and the pointer to the shared block.
     let mut addresses: HashSet<Value> = HashSet::from([task]);
@@ -378,31 +395,31 @@ pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option
 }
 
 /// Captures in a block that arbitrary code between allocation and launch may initialise.
-struct TakenAlong {
+struct Firstprivates {
     /// The destructor thunk, which has the signature of the task's function.
     destructor: Option<FuncId>,
 }
 
 /// The offset of the destructor thunk in a task, in bytes.
-const DESTRUCTOR_BYTES: i64 = 24;
+const DESTRUCTOR_OFFSET_BYTES: i64 = 24;
 
 /// Returns the captures of the task allocated by `alloc`; `None` if the address escapes other than to
 /// initialising code.
-fn taken_along(
+fn captures(
     unit: &Unit,
     body: &Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     alloc: Op,
     launch: Op,
-) -> Option<TakenAlong> {
-    let between = between(body, alloc, launch)?;
+) -> Option<Firstprivates> {
+    let between = ops_between(body, alloc, launch)?;
     let nested = between
         .iter()
         .flat_map(|op| body.op_regions(*op))
         .flat_map(|region| body.walk(*region));
     let inside: HashSet<Op> = between.iter().copied().chain(nested).collect();
     let task = body.result(alloc);
-    let mut taken = TakenAlong { destructor: None };
+    let mut taken = Firstprivates { destructor: None };
     let mut open = vec![(task, Some(0_i64))];
     while let Some((address, offset)) = open.pop() {
         for used in body.uses(address) {
@@ -425,8 +442,9 @@ fn taken_along(
                     true
                 }
                 OpKind::Store(_) => {
-                    let is_place = offset == Some(DESTRUCTOR_BYTES);
-                    let stored = function(unit, body, body.operand(op, 0)).filter(|_| is_place);
+                    let is_place = offset == Some(DESTRUCTOR_OFFSET_BYTES);
+                    let stored =
+                        function_value(unit, body, body.operand(op, 0)).filter(|_| is_place);
                     taken.destructor = taken.destructor.or(stored);
                     used.index == 1
                 }
@@ -452,11 +470,11 @@ fn is_inside(body: &Body, op: Op, launch: Op) -> bool {
 }
 
 pub(super) fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
-    !matches!(body.kind(op), OpKind::Call(_)) || word_cleared(unit, body, op).is_some()
+    !matches!(body.kind(op), OpKind::Call(_)) || zeroed_bits(unit, body, op).is_some()
 }
 
 /// Returns the bits of the integer cleared by a small `memset` to zero.
-fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
+fn zeroed_bits(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
     let known = unit.known(unit.callee(body, op)?)?;
     let args = unit.call_args(body, op);
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
@@ -485,7 +503,7 @@ pub(super) fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> O
 }
 
 /// Allocates private memory in the spawned region.
-fn own_memory(b: &mut Builder, size: i64) -> Value {
+fn private_memory(b: &mut Builder, size: i64) -> Value {
     let byte = b.unit.types.int(8);
     let ty = b.unit.types.array(byte, size as u64);
     let one = b.i64(1);
@@ -516,7 +534,7 @@ fn free(b: &mut Builder, memory: Value) {
 }
 
 /// Replaces the task by `memory`; the shared block follows the task.
-fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
+fn replace_task_memory(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
     if shared > 0 {
         let offset = b.i64(size);
         let block = b.byte_addr(memory, offset);
@@ -528,22 +546,22 @@ fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
 
 /// Emits a task in memory of the builder's region, initialised by clones of `fill`; returns the memory and the
 /// value map.
-pub(super) fn filled(
+pub(super) fn emit_initialized_task(
     b: &mut Builder,
     alloc: Op,
     size: i64,
     shared: i64,
     fill: &[Op],
 ) -> (Value, ValueMap) {
-    let memory = own_memory(b, size);
+    let memory = private_memory(b, size);
     if shared > 0 {
-        let block = own_memory(b, shared);
+        let block = private_memory(b, shared);
         b.store(block, memory);
     }
     let mut map = ValueMap::new();
     map.set(b.body.result(alloc), memory);
     for &op in fill {
-        match word_cleared(b.unit, b.body, op) {
+        match zeroed_bits(b.unit, b.body, op) {
             Some(bits) => {
                 let ty = b.unit.types.int(bits);
                 let zero = b.int(ty, 0);
@@ -559,14 +577,14 @@ pub(super) fn filled(
 }
 
 /// The offset of an untied task's part number, in bytes.
-const PART_BYTES: i64 = 16;
+const PART_OFFSET_BYTES: i64 = 16;
 /// The offset of padding after the part number, used as a flag that a part has re-enqueued the task. The number
 /// alone is not enough: in a loop a part may be followed by the same part.
-const AGAIN_BYTES: i64 = 20;
+const REENQUEUED_OFFSET_BYTES: i64 = 20;
 
-fn set_again(b: &mut Builder, task: Value, again: i128) {
+fn set_reenqueued(b: &mut Builder, task: Value, again: i128) {
     let int = b.unit.types.int(32);
-    let offset = b.i64(AGAIN_BYTES);
+    let offset = b.i64(REENQUEUED_OFFSET_BYTES);
     let at = b.byte_addr(task, offset);
     let again = b.int(int, again);
     b.store(again, at);
@@ -575,7 +593,7 @@ fn set_again(b: &mut Builder, task: Value, again: i128) {
 /// Fuses the parts of an untied task. Each part but the last ends by re-enqueueing the task, and the runtime
 /// calls the function again for the next part. After fusion the function runs all parts, and child tasks are
 /// waited for after the last part.
-fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+fn fuse_untied_parts(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) {
     let mut parted = None;
     for op in calls.of_kind(unit, body, OpenMpFn::Task) {
         let again = unit.call_args(body, op).get(2).copied();
@@ -583,7 +601,7 @@ fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
         if let Some(task) = own.filter(|_| !body.has_uses(body.result(op))) {
             let mut b = Builder::new(unit, body);
             b.set_insertion_before(op);
-            set_again(&mut b, task, 1);
+            set_reenqueued(&mut b, task, 1);
             body.erase(op);
             parted = Some(task);
         }
@@ -591,12 +609,12 @@ fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let end = body.last(body.root());
     let end = end.filter(|&op| matches!(body.kind(op), OpKind::Return));
     if let (Some(task), Some(end)) = (parted, end) {
-        go_through_parts(&mut Builder::new(unit, body), task, end);
+        loop_over_parts(&mut Builder::new(unit, body), task, end);
     }
 }
 
 /// Wraps all ops of a body, except `end`, into a loop over the parts of the task.
-fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
+fn loop_over_parts(b: &mut Builder, task: Value, end: Op) {
     let root = b.body.root();
     let ops: Vec<Op> = b.body.ops_in(root).filter(|op| *op != end).collect();
     let given: Vec<Value> = b.body.operands(end).collect();
@@ -605,19 +623,19 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
     b.set_insertion_before(end);
     b.loc = b.body.ops[end].loc;
     let first = b.int(int, 0);
-    let offset = b.i64(PART_BYTES);
+    let offset = b.i64(PART_OFFSET_BYTES);
     let part = b.byte_addr(task, offset);
     b.store(first, part);
     let (parts, region) = b.loop_(&[], &types);
     let results = b.body.results(parts).to_vec();
     b.body.set_operands(end, &results);
     b.set_insertion_end(region);
-    set_again(b, task, 0);
+    set_reenqueued(b, task, 0);
     for op in ops {
         b.body.detach(op);
         b.body.append(region, op);
     }
-    let offset = b.i64(AGAIN_BYTES);
+    let offset = b.i64(REENQUEUED_OFFSET_BYTES);
     let at = b.byte_addr(task, offset);
     let again = b.load(int, at);
     let zero = b.int(int, 0);
@@ -626,7 +644,7 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
 }
 
 /// Calls the task's function. flang's function lacks the task parameter if the task captures nothing.
-pub(super) fn run(b: &mut Builder, entry: FuncId, memory: Value) {
+pub(super) fn call_task_function(b: &mut Builder, entry: FuncId, memory: Value) {
     let int = b.unit.types.int(32);
     let thread = b.int(int, 0);
     let takes = b.unit.param_types(b.unit.functions[entry].ty).len();
@@ -635,7 +653,12 @@ pub(super) fn run(b: &mut Builder, entry: FuncId, memory: Value) {
 
 // ---- groups and waits --------------------------------------------------------------------------
 
-fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+fn raise_taskgroup(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &RuntimeCalls,
+    start: Op,
+) -> RaiseResult {
     let mut depth = 0;
     let mut at = body.next(start);
     while let Some(op) = at {
@@ -643,10 +666,10 @@ fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
             Some(OpenMpFn::TaskGroup) => depth += 1,
             Some(OpenMpFn::EndTaskGroup) if depth > 0 => depth -= 1,
             Some(OpenMpFn::EndTaskGroup) => {
-                let Some(ops) = between(body, start, op) else {
+                let Some(ops) = ops_between(body, start, op) else {
                     unreachable!("the end was found behind the beginning");
                 };
-                if ops.iter().any(|&op| spawns(body, op)) {
+                if ops.iter().any(|&op| has_unscoped_spawn(body, op)) {
                     let mut b = Builder::new(unit, body);
                     let scope = wrap_ops(&mut b, &ops, OpKind::Scope);
                     body.ops[scope].loc = body.ops[start].loc;
@@ -668,16 +691,16 @@ fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
 }
 
 /// Turns waits into `sync`; waits without tasks are removed.
-fn waits(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+fn raise_taskwaits(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> RaiseResult {
     for op in calls.of_kind(unit, body, OpenMpFn::TaskWait) {
-        let strand = strand(body, op);
+        let strand = strand_region(body, op);
         let (mut grouped, mut at) = (false, body.parent(op));
         while let Some(region) = at.filter(|r| *r != strand) {
             let owner = body.owner(region);
             grouped |= owner.is_some_and(|o| matches!(body.kind(o), OpKind::Scope));
             at = owner.and_then(|o| body.parent(o));
         }
-        let outside = body.ops_in(strand).any(|o| spawns(body, o));
+        let outside = body.ops_in(strand).any(|o| has_unscoped_spawn(body, o));
         if grouped && outside {
             let text = "this wait is for tasks made outside of the group around it, too";
             return Err(reason(unit, body, op, text));

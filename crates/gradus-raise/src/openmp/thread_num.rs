@@ -7,17 +7,17 @@ use gradus_ir::externals::{ExternalFn, OpenMpFn};
 use gradus_ir::{AttrSet, Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
 
 /// Emits a query of the rank, an `i32`.
-pub(super) fn rank(b: &mut Builder) -> Value {
-    ask(b, "omp_get_thread_num")
+pub(super) fn emit_rank_query(b: &mut Builder) -> Value {
+    emit_query(b, "omp_get_thread_num")
 }
 
 /// Emits a query of the number of ranks, an `i32`.
-pub(super) fn size(b: &mut Builder) -> Value {
-    ask(b, "omp_get_num_threads")
+pub(super) fn emit_size_query(b: &mut Builder) -> Value {
+    emit_query(b, "omp_get_num_threads")
 }
 
 /// Emits a call of an `i32` query.
-pub(super) fn ask(b: &mut Builder, name: &str) -> Value {
+pub(super) fn emit_query(b: &mut Builder, name: &str) -> Value {
     let int = b.unit.types.int(32);
     let ty = b.unit.types.func(int, Vec::new());
     let func = b.unit.declare(name, ty, AttrSet::default());
@@ -27,7 +27,7 @@ pub(super) fn ask(b: &mut Builder, name: &str) -> Value {
 
 /// Replaces queries in the region of an `spmd` by its parameters. Queries in tasks and in nested `spmd`s
 /// remain.
-pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
+pub(super) fn replace_queries(unit: &mut Unit, body: &mut Body, region: Region) {
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
     let mut open = vec![region];
     while let Some(region) = open.pop() {
@@ -37,7 +37,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
                 OpKind::Spawn { .. } | OpKind::Spmd { .. } => continue,
                 _ => open.extend(body.op_regions(op)),
             }
-            let value = match asked(unit, body, op) {
+            let value = match openmp_function(unit, body, op) {
                 Some(OpenMpFn::ThreadNum) => rank,
                 Some(OpenMpFn::NumThreads) => size,
                 _ => continue,
@@ -56,7 +56,7 @@ pub(super) fn answer(unit: &mut Unit, body: &mut Body, region: Region) {
 }
 
 /// Returns the OpenMP function that `op` calls.
-pub(crate) fn asked(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
+pub(crate) fn openmp_function(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
     match unit.known(unit.callee(body, op)?) {
         Some(ExternalFn::OpenMp(id)) => Some(id),
         _ => None,

@@ -3,21 +3,21 @@
 //! Compilers emit `while (next()) round`; loop rotation turns the loop into `if (next()) do round while
 //! (next())`. Unrotation restores the single shape that raising recognises.
 
-use crate::openmp::runtime_calls::Calls;
-use crate::openmp::sync_constructs::tested;
+use crate::openmp::runtime_calls::RuntimeCalls;
+use crate::openmp::sync_constructs::zero_test_and_branch;
 use gradus_edit::is_speculatable;
 use gradus_ir::externals::OpenMpFn;
 use gradus_ir::{Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 
 /// Unrotates the loop after `start`, if rotated.
-pub(super) fn turn_back(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) {
-    if let Some(found) = Rotated::find(unit, body, calls, start) {
-        found.turn(unit, body);
+pub(super) fn unrotate(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls, start: Op) {
+    if let Some(found) = RotatedLoop::find(unit, body, calls, start) {
+        found.unrotate_loop(unit, body);
     }
 }
 
-struct Rotated {
+struct RotatedLoop {
     /// The request for the first chunk, and the branch taken if a chunk exists.
     first: Op,
     branch: Op,
@@ -30,12 +30,12 @@ struct Rotated {
     results: Vec<(Value, Value)>,
 }
 
-impl Rotated {
-    fn find(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<Rotated> {
+impl RotatedLoop {
+    fn find(unit: &Unit, body: &Body, calls: &RuntimeCalls, start: Op) -> Option<RotatedLoop> {
         let is_next = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::DispatchNext);
         let mut behind = std::iter::successors(body.next(start), |op| body.next(*op));
         let first = behind.find(is_next)?;
-        let (test, branch) = tested(unit, body, body.result(first))?;
+        let (test, branch) = zero_test_and_branch(unit, body, body.result(first))?;
         let turned = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq));
         let [yes, no] = body.op_regions(branch)[..] else {
             return None;
@@ -55,18 +55,18 @@ impl Rotated {
         {
             return None;
         }
-        let asks = asks_at_end(unit, body, body.op_regions(lp)[0], is_next)?;
-        Some(Rotated {
+        let asks = request_at_end(unit, body, body.op_regions(lp)[0], is_next)?;
+        Some(RotatedLoop {
             first,
             branch,
             before: ops,
             lp,
             asks,
-            results: results(body, lp, ends, arm)?,
+            results: branch_results(body, lp, ends, arm)?,
         })
     }
 
-    fn turn(self, unit: &mut Unit, body: &mut Body) {
+    fn unrotate_loop(self, unit: &mut Unit, body: &mut Body) {
         let old = body.op_regions(self.lp)[0];
         let params = body.region_params(old).to_vec();
         for op in self.before {
@@ -128,7 +128,7 @@ impl Rotated {
 
 /// Returns the last ops of a loop's region, if they are a request for a chunk, its test, and a repeat on
 /// success.
-fn asks_at_end(
+fn request_at_end(
     unit: &Unit,
     body: &Body,
     region: Region,
@@ -174,7 +174,7 @@ fn asks_at_end(
 }
 
 /// Returns, for each value yielded by `ends`, its value after a trip, and without a chunk.
-fn results(body: &Body, lp: Op, ends: [Op; 2], arm: Region) -> Option<Vec<(Value, Value)>> {
+fn branch_results(body: &Body, lp: Op, ends: [Op; 2], arm: Region) -> Option<Vec<(Value, Value)>> {
     let last = body.last(body.op_regions(lp)[0])?;
     let carried = body.operand_count(lp);
     let given = |value: Value| match body.results(lp).iter().position(|r| *r == value) {

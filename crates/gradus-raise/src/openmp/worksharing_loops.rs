@@ -13,9 +13,9 @@
 //! rank and size as in the runtime ([`crate::openmp::static_schedule`]). The chunks of a dynamic loop are shared
 //! ([`crate::openmp::dynamic_chunks`]).
 
-use crate::openmp::runtime_calls::{Calls, Step, reason, slot};
+use crate::openmp::runtime_calls::{RaiseResult, RuntimeCalls, reason, slot_value};
 use crate::openmp::{dynamic_chunks, loop_bounds, memory_mirrors, static_schedule, unrotate};
-use crate::regions::{between, run_once, settle};
+use crate::regions::{ops_between, run_once, settle};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for_with, promote_slots,
 };
@@ -30,33 +30,33 @@ use std::collections::HashSet;
 const ATTEMPTS: usize = 200;
 
 /// The reason why a loop keeps the bounds of its range.
-const PART: &str =
+const NEEDS_RANGE_START: &str =
     "the start of each thread's part matters to this loop (an optimiser was here before)";
 
 /// A loop to be raised.
-struct Shared {
+struct WorksharingLoop {
     /// The request for the range.
     start: Op,
     /// The loop.
     body: Op,
     /// The carried values private to the thread.
-    own: Vec<usize>,
+    private_carried: Vec<usize>,
     /// The type of the iteration count.
     ty: TypeId,
     schedule: Schedule,
     chunk: Option<Value>,
     /// The branches taken by the thread of the last iteration.
-    last: Vec<Op>,
+    last_iteration_branches: Vec<Op>,
 }
 
 /// An unrecognised loop, and the reason to report if the fallback fails, too.
-struct Unfit {
+struct UnrecognizedLoop {
     start: Op,
     text: &'static str,
 }
 
 /// Raises all worksharing loops of a body.
-pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &RuntimeCalls) -> RaiseResult {
     let mut computed: HashSet<Op> = HashSet::new();
     promote_slots(unit, body);
     for _ in 0..ATTEMPTS {
@@ -83,17 +83,17 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
 fn attempt(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     computed: &HashSet<Op>,
-) -> Step<Option<Unfit>> {
+) -> RaiseResult<Option<UnrecognizedLoop>> {
     let mut found = Vec::new();
     for (op, id) in calls.list(unit, body) {
         if id == OpenMpFn::DispatchInit {
-            unrotate::turn_back(unit, body, calls, op);
+            unrotate::unrotate(unit, body, calls, op);
         }
         let shared = match id {
             OpenMpFn::StaticInit if computed.contains(&op) => {
-                static_schedule::compute(unit, body, op)?;
+                static_schedule::compute_bounds(unit, body, op)?;
                 continue;
             }
             OpenMpFn::DispatchInit if computed.contains(&op) => {
@@ -107,7 +107,7 @@ fn attempt(
         };
         match shared {
             Ok(shared) => found.push(shared),
-            Err(text) => return Ok(Some(Unfit { start: op, text })),
+            Err(text) => return Ok(Some(UnrecognizedLoop { start: op, text })),
         }
     }
     for (op, id) in calls.list(unit, body) {
@@ -120,16 +120,16 @@ fn attempt(
     }
     promote_slots(unit, body);
     for shared in &found {
-        if let Err(text) = share(unit, body, shared) {
+        if let Err(text) = to_share_for(unit, body, shared) {
             let start = shared.start;
-            return Ok(Some(Unfit { start, text }));
+            return Ok(Some(UnrecognizedLoop { start, text }));
         }
     }
     Ok(None)
 }
 
 /// Decodes a schedule number; `None` for an unsupported schedule.
-pub(super) fn schedule(number: i64) -> Option<(Schedule, bool)> {
+pub(super) fn decode_schedule(number: i64) -> Option<(Schedule, bool)> {
     // Bits 29 and 30 are the monotonicity modifiers.
     match number & 0x1fff_ffff {
         33 => Some((Schedule::Static, true)),
@@ -144,55 +144,56 @@ pub(super) fn schedule(number: i64) -> Option<(Schedule, bool)> {
 fn static_loop(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
-) -> Result<Shared, &'static str> {
+) -> Result<WorksharingLoop, &'static str> {
     let args = unit.call_args(body, start);
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
-        .and_then(schedule)
+        .and_then(decode_schedule)
         .ok_or("the schedule of this loop is not known")?;
-    let end = end_of(unit, body, calls, start, OpenMpFn::StaticFini)
+    let end = end_call(unit, body, calls, start, OpenMpFn::StaticFini)
         .ok_or("the end of this loop is not found")?;
-    let inside = between(body, start, end).unwrap_or_default();
-    let last = last_branches(unit, body, slot_of(body, &args, 3)?, start)?;
-    let bounds = [slot_of(body, &args, 4)?, slot_of(body, &args, 5)?];
-    let stride = slot_of(body, &args, 6)?;
+    let inside = ops_between(body, start, end).unwrap_or_default();
+    let last = last_branches(unit, body, bound_slot(body, &args, 3)?, start)?;
+    let bounds = [bound_slot(body, &args, 4)?, bound_slot(body, &args, 5)?];
+    let stride = bound_slot(body, &args, 6)?;
     if chunked {
-        let round = round_of(body, &inside, bounds[0], stride).ok_or("no loop is found here")?;
+        let round = chunk_loop(body, &inside, bounds[0], stride).ok_or("no loop is found here")?;
         if !run_once(body, round) {
             return Err("the rounds of this loop are not understood");
         }
     }
-    let inside = between(body, start, end).unwrap_or_default();
+    let inside = ops_between(body, start, end).unwrap_or_default();
     let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
-    let own = loop_bounds::only_count(unit, body, &bounds, body_op).ok_or(PART)?;
+    let own = loop_bounds::thread_private_carried(unit, body, &bounds, body_op)
+        .ok_or(NEEDS_RANGE_START)?;
     let chunk = chunked.then(|| args[8]);
     let ty = body.ty(args[7]);
     body.erase(end);
     body.erase(start);
-    Ok(Shared {
+    Ok(WorksharingLoop {
         start,
         body: body_op,
-        own,
+        private_carried: own,
         ty,
         schedule,
         chunk,
-        last,
+        last_iteration_branches: last,
     })
 }
 
 /// Returns the loop over a thread's chunks among `inside`. An optimiser guards the loop by a test for a first
 /// chunk; such a loop is recognised by its stride.
-fn round_of(body: &Body, inside: &[Op], lower: Op, stride: Op) -> Option<Op> {
+fn chunk_loop(body: &Body, inside: &[Op], lower: Op, stride: Op) -> Option<Op> {
     let plain = inside.iter().find(|&&op| is_loop(body, op));
-    let below = inside.iter().flat_map(|&op| below_test(body, op));
-    let mut below = below.filter(|&op| steps_by(body, op, lower, stride));
+    let below = inside.iter().flat_map(|&op| loops_in_arms(body, op));
+    let mut below = below.filter(|&op| advances_by_stride(body, op, lower, stride));
     plain.copied().or_else(|| below.next())
 }
 
 /// Returns the loops directly in the arms of a branch.
-fn below_test(body: &Body, branch: Op) -> Vec<Op> {
+fn loops_in_arms(body: &Body, branch: Op) -> Vec<Op> {
     if !matches!(body.kind(branch), OpKind::If) {
         return Vec::new();
     }
@@ -203,7 +204,7 @@ fn below_test(body: &Body, branch: Op) -> Vec<Op> {
 
 /// Returns true if a carried value is advanced by the content of `stride`, from its previous value or the
 /// content of `lower`.
-fn steps_by(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
+fn advances_by_stride(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let repeats = |end: &Op| matches!(body.kind(*end), OpKind::Repeat);
     let Some(end) = body.last(region).filter(repeats) else {
@@ -231,18 +232,18 @@ fn steps_by(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
 fn dispatch_loop(
     unit: &mut Unit,
     body: &mut Body,
-    calls: &Calls,
+    calls: &RuntimeCalls,
     start: Op,
-) -> Result<Shared, &'static str> {
+) -> Result<WorksharingLoop, &'static str> {
     let args = unit.call_args(body, start);
     let number = args.get(2).and_then(|v| body.as_int(unit, *v));
     let (schedule, chunked) = number
-        .and_then(schedule)
+        .and_then(decode_schedule)
         .ok_or("the schedule of this loop is not known (ordered?)")?;
-    let (round, next) =
-        rounds(unit, body, calls, start).ok_or("the rounds of this loop are not understood")?;
+    let (round, next) = dispatch_trip(unit, body, calls, start)
+        .ok_or("the rounds of this loop are not understood")?;
     let asked = unit.call_args(body, next);
-    let slots = [2, 3, 4, 5].map(|i| slot_of(body, &asked, i));
+    let slots = [2, 3, 4, 5].map(|i| bound_slot(body, &asked, i));
     let [last_slot, lower, upper, stride] = slots;
     let last = last_branches(unit, body, last_slot?, next)?;
     let arm: Vec<Op> = body.walk(body.op_regions(round)[0]).collect();
@@ -250,7 +251,8 @@ fn dispatch_loop(
     let [inner] = inner[..] else {
         return Err("the loop itself is not found");
     };
-    let own = loop_bounds::only_count(unit, body, &[lower?, upper?], inner).ok_or(PART)?;
+    let own = loop_bounds::thread_private_carried(unit, body, &[lower?, upper?], inner)
+        .ok_or(NEEDS_RANGE_START)?;
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(next);
     for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {
@@ -264,23 +266,28 @@ fn dispatch_loop(
         return Err("the rounds of this loop are not understood");
     }
     let ty = body.ty(args[3]);
-    if let Some(end) = end_of(unit, body, calls, start, OpenMpFn::DispatchFini) {
+    if let Some(end) = end_call(unit, body, calls, start, OpenMpFn::DispatchFini) {
         body.erase(end);
     }
     body.erase(start);
-    Ok(Shared {
+    Ok(WorksharingLoop {
         start,
         body: inner,
-        own,
+        private_carried: own,
         ty,
         schedule,
         chunk: chunked.then(|| args[6]),
-        last,
+        last_iteration_branches: last,
     })
 }
 
 /// Returns the loop after `start` that requests a chunk at its top, and the request.
-pub(super) fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<(Op, Op)> {
+pub(super) fn dispatch_trip(
+    unit: &Unit,
+    body: &Body,
+    calls: &RuntimeCalls,
+    start: Op,
+) -> Option<(Op, Op)> {
     let mut at = body.next(start);
     while let Some(op) = at {
         if is_loop(body, op) {
@@ -314,7 +321,7 @@ fn outermost_loops(body: &Body, ops: &[Op]) -> Vec<Op> {
 }
 
 /// Returns the call that ends the construct begun by `start`, in one region.
-fn end_of(unit: &Unit, body: &Body, calls: &Calls, start: Op, id: OpenMpFn) -> Option<Op> {
+fn end_call(unit: &Unit, body: &Body, calls: &RuntimeCalls, start: Op, id: OpenMpFn) -> Option<Op> {
     let mut at = body.next(start);
     while let Some(op) = at {
         match calls.id(unit, body, op) {
@@ -348,8 +355,8 @@ fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
     found
 }
 
-pub(super) fn slot_of(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
-    let found = args.get(index).and_then(|v| slot(body, *v));
+pub(super) fn bound_slot(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
+    let found = args.get(index).and_then(|v| slot_value(body, *v));
     found.ok_or("the loop's bounds lie in memory that is not the thread's own")
 }
 
@@ -388,7 +395,7 @@ pub(super) fn last_branches(
                     return Err(UNKNOWN);
                 }
                 branches.push(match swapped {
-                    true => with_arms_swapped(unit, body, branch),
+                    true => swap_arms(unit, body, branch),
                     false => branch,
                 });
             }
@@ -402,7 +409,7 @@ pub(super) fn last_branches(
 }
 
 /// Replaces a branch by one with swapped arms; the caller sets the condition.
-fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
+fn swap_arms(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
     let condition = body.operand(branch, 0);
     let old: Vec<Value> = body.results(branch).to_vec();
     let types: Vec<TypeId> = old.iter().map(|value| body.ty(*value)).collect();
@@ -428,18 +435,22 @@ pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
 
 // ---- conversion to share.for --------------------------------------------------------------------
 
-fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'static str> {
-    move_fixed(unit, body, shared.body);
-    count_without_wrap(unit, body, shared);
-    let counted =
-        loop_to_for_with(unit, body, shared.body, &shared.own).ok_or("this loop is not counted")?;
-    for &branch in &shared.last {
-        write_last(unit, body, counted, branch)?;
+fn to_share_for(
+    unit: &mut Unit,
+    body: &mut Body,
+    shared: &WorksharingLoop,
+) -> Result<(), &'static str> {
+    hoist_invariants(unit, body, shared.body);
+    set_nuw_on_counts(unit, body, shared);
+    let counted = loop_to_for_with(unit, body, shared.body, &shared.private_carried)
+        .ok_or("this loop is not counted")?;
+    for &branch in &shared.last_iteration_branches {
+        move_to_last_iteration(unit, body, counted, branch)?;
     }
-    memory_mirrors::to_memory(unit, body, counted);
+    memory_mirrors::replace_mirrored_values(unit, body, counted);
     let carried = body.operand_count(counted) - 1;
     for index in (0..carried).rev() {
-        keep_in_memory(unit, body, counted, index);
+        demote_carried_value(unit, body, counted, index);
     }
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(counted);
@@ -469,13 +480,13 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
 
 /// Sets NUW on the increment of an iteration count from zero by one: iteration numbers fit their type, unsigned
 /// for a downward loop.
-fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
+fn set_nuw_on_counts(unit: &Unit, body: &mut Body, shared: &WorksharingLoop) {
     let region = body.op_regions(shared.body)[0];
     let mut steps = Vec::new();
     for (at, &param) in body.region_params(region).iter().enumerate() {
         let from_zero = body.as_int(unit, body.operand(shared.body, at)) == Some(0);
-        if from_zero && body.ty(param) == shared.ty && !shared.own.contains(&at) {
-            steps.extend(following(body, region, at).filter(|op| {
+        if from_zero && body.ty(param) == shared.ty && !shared.private_carried.contains(&at) {
+            steps.extend(next_value_ops(body, region, at).filter(|op| {
                 let is_sum = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
                 let by_one = || body.as_int(unit, body.operand(*op, 1)) == Some(1);
                 is_sum && body.operand(*op, 0) == param && by_one()
@@ -489,7 +500,7 @@ fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
 }
 
 /// Returns the ops that compute the next value of carried value `at`, directly or in an arm of the top test.
-fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op> {
+fn next_value_ops(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op> {
     let next = body
         .last(region)
         .and_then(|end| body.operands(end).nth(1 + at));
@@ -503,7 +514,7 @@ fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op>
 }
 
 /// Hoists speculatable invariant ops, i.e. the bound, out of a loop.
-fn move_fixed(unit: &Unit, body: &mut Body, op: Op) {
+fn hoist_invariants(unit: &Unit, body: &mut Body, op: Op) {
     let region = body.op_regions(op)[0];
     let ops: Vec<Op> = body.ops_in(region).collect();
     for inner in ops {
@@ -533,7 +544,7 @@ pub(super) fn resized(b: &mut Builder, value: Value, ty: gradus_ir::TypeId) -> V
 }
 
 /// Moves carried value `index` to memory of the rank, unless no iteration uses another iteration's value.
-fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
+fn demote_carried_value(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     let region = body.op_regions(op)[0];
     let (result, param) = (
         body.results(op)[index],
@@ -575,13 +586,18 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
         }
         let last = b.load(ty, slot);
         b.body.replace_uses(result, last);
-        lift(unit, body, (first_write, slot), last);
+        lift_out_of_branches(unit, body, (first_write, slot), last);
     }
 }
 
 /// Moves the initial store before, and the final load after, branches around the loop whose other arm yields
 /// the initial value.
-fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: Value) {
+fn lift_out_of_branches(
+    unit: &mut Unit,
+    body: &mut Body,
+    (write, slot): (Op, Value),
+    mut last: Value,
+) {
     loop {
         let initial = body.operand(write, 0);
         let uses: Vec<_> = body.uses(last).take(2).collect();
@@ -628,7 +644,11 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
 /// Checks that the code of `branch` after the loop may run at the end of the last iteration. A load of a
 /// program variable forbids the move: other iterations may still write the variable (`lastprivate(conditional:
 /// x)`).
-pub(super) fn is_own(unit: &Unit, body: &Body, branch: Op) -> Result<(), &'static str> {
+pub(super) fn check_movable_to_last(
+    unit: &Unit,
+    body: &Body,
+    branch: Op,
+) -> Result<(), &'static str> {
     if body.results(branch).iter().any(|r| body.has_uses(*r)) {
         return Err("what the last iteration gives is a value of the thread's own");
     }
@@ -647,15 +667,15 @@ pub(super) fn is_own(unit: &Unit, body: &Body, branch: Op) -> Result<(), &'stati
 }
 
 /// Moves the code of `branch` after the loop to the end of the last iteration.
-fn write_last(
+fn move_to_last_iteration(
     unit: &mut Unit,
     body: &mut Body,
     counted: Op,
     branch: Op,
 ) -> Result<(), &'static str> {
     const FAR: &str = "what the last iteration gives is written too far from the loop";
-    is_own(unit, body, branch)?;
-    let behind = behind(body, counted, branch).ok_or(FAR)?;
+    check_movable_to_last(unit, body, branch)?;
+    let behind = code_after_loop(body, counted, branch).ok_or(FAR)?;
     let region = body.op_regions(counted)[0];
     let end = body.last(region).ok_or(FAR)?;
     let mut map = ValueMap::new();
@@ -663,10 +683,10 @@ fn write_last(
         map.set(result, body.operand(end, index));
     }
     let arm = body.op_regions(branch)[0];
-    let mut wanted: HashSet<Value> = operands_under(body, arm);
+    let mut wanted: HashSet<Value> = operands_in_region(body, arm);
     let mut needed = HashSet::new();
     for part in behind.iter().rev() {
-        let given = part.given(body);
+        let given = part.test_results(body);
         wanted.extend(
             given
                 .filter(|(r, _)| wanted.contains(r))
@@ -690,7 +710,7 @@ fn write_last(
         for &op in part.ops.iter().filter(|op| needed.contains(op)) {
             clone_op_within(op, &mut b, &mut map);
         }
-        for (result, value) in part.given(b.body).collect::<Vec<_>>() {
+        for (result, value) in part.test_results(b.body).collect::<Vec<_>>() {
             map.set(result, map.get_or_same(value));
         }
     }
@@ -704,21 +724,21 @@ fn write_last(
     clone_under(&mut b, is_last, ops, &mut map);
     b.body.erase(branch);
     for part in behind.iter().rev() {
-        part.forget(&mut b, &needed);
+        part.drop_dead_results(&mut b, &needed);
     }
     Ok(())
 }
 
 /// The code after a loop in its region.
-struct Behind {
+struct AfterLoop {
     ops: Vec<Op>,
     /// The test that guards the loop, and the end of its arm.
     test: Option<(Op, Op)>,
 }
 
-impl Behind {
+impl AfterLoop {
     /// Returns the results of the test, with their values if the loop ran.
-    fn given<'a>(&self, body: &'a Body) -> impl Iterator<Item = (Value, Value)> + use<'a> {
+    fn test_results<'a>(&self, body: &'a Body) -> impl Iterator<Item = (Value, Value)> + use<'a> {
         let test = self.test.into_iter();
         test.flat_map(|(test, end)| {
             let results = body.results(test).iter().copied();
@@ -727,7 +747,7 @@ impl Behind {
     }
 
     /// Poisons unused results of the test in the loop's arm, and erases dead `needed` ops.
-    fn forget(&self, b: &mut Builder<'_>, needed: &HashSet<Op>) {
+    fn drop_dead_results(&self, b: &mut Builder<'_>, needed: &HashSet<Op>) {
         if let Some((test, end)) = self.test {
             for (index, result) in b.body.results(test).to_vec().into_iter().enumerate() {
                 if !b.body.has_uses(result) {
@@ -750,7 +770,7 @@ impl Behind {
 }
 
 /// Returns the code between a loop and `branch`, which may follow tests that guard the loop.
-fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
+fn code_after_loop(body: &Body, counted: Op, branch: Op) -> Option<Vec<AfterLoop>> {
     let (mut at, mut found) = (counted, Vec::new());
     while body.parent(at) != body.parent(branch) {
         let arm = body.parent(at)?;
@@ -760,14 +780,14 @@ fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
         let end = body
             .last(arm)
             .filter(|op| matches!(body.kind(*op), OpKind::Yield))?;
-        found.push(Behind {
-            ops: between(body, at, end)?,
+        found.push(AfterLoop {
+            ops: ops_between(body, at, end)?,
             test: Some((test, end)),
         });
         at = test;
     }
-    found.push(Behind {
-        ops: between(body, at, branch)?,
+    found.push(AfterLoop {
+        ops: ops_between(body, at, branch)?,
         test: None,
     });
     Some(found)
@@ -791,7 +811,7 @@ pub(super) fn clone_under(b: &mut Builder<'_>, condition: Value, ops: Vec<Op>, m
     }
 }
 
-fn operands_under(body: &Body, region: Region) -> HashSet<Value> {
+fn operands_in_region(body: &Body, region: Region) -> HashSet<Value> {
     let ops = body.walk(region);
     ops.flat_map(|op| body.operands(op).collect::<Vec<_>>())
         .collect()

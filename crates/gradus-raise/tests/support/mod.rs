@@ -19,7 +19,7 @@ pub enum Expected {
     /// A team is left.
     Team,
     /// The region remains, for the given reason.
-    Kept(&'static str),
+    Unraised(&'static str),
 }
 
 /// The flags of `gradus cc`.
@@ -149,7 +149,7 @@ pub fn raised(unit: &mut Unit) -> Raised {
 
 /// Returns the reason why the first region of a body is a team of ranks, and its line in the body, counted from
 /// 0.
-pub fn told_apart(body: &str) -> Option<(String, u32)> {
+pub fn team_reason(body: &str) -> Option<(String, u32)> {
     let source = source(body);
     let flags: Vec<&str> = AS_BUILT.iter().copied().chain(["-fopenmp"]).collect();
     let mut unit = imported(&bitcode(&source, &flags));
@@ -213,10 +213,10 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
             Ok(())
         };
     };
-    if let Outcome::Kept(reason) = &first.outcome {
+    if let Outcome::Unraised(reason) = &first.outcome {
         let line = reason.span.as_ref().map_or(0, |s| s.line);
         return match program.1 {
-            Expected::Kept(text) if text == reason.text && line > 0 => Ok(()),
+            Expected::Unraised(text) if text == reason.text && line > 0 => Ok(()),
             // Earlier optimisation may prevent raising.
             _ if !shapes => Ok(()),
             _ => Err(format!("kept at line {line}: {}", reason.text)),
@@ -224,7 +224,7 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
     }
     let fits = match (&first.outcome, program.1) {
         (Outcome::Loops, Expected::Loops) | (Outcome::Team(_), Expected::Team) => true,
-        (_, Expected::Kept(_)) if shapes => return Err(format!("raised: {:?}", first.outcome)),
+        (_, Expected::Unraised(_)) if shapes => return Err(format!("raised: {:?}", first.outcome)),
         _ => !shapes,
     };
     for (team, order) in [(1, None), (4, None), (3, Some(7)), (5, Some(12345))] {
