@@ -17,32 +17,37 @@
 //!
 //! Place: after [`crate::warp::lockstep`], before the passes that exploit uniformity.
 
-use crate::addresses::kernel_reads::Reads;
-use crate::fission::emit::reached_end;
+use crate::addresses::kernel_reads::KernelReads;
+use crate::fission::emit::live_terminator;
 use crate::fission::prepare::prepare;
-use crate::fission::skeleton::Spine;
+use crate::fission::skeleton::Skeleton;
 use crate::fission::sync_ops;
-use crate::fission::uniformity::Levels;
+use crate::fission::uniformity::Uniformity;
 use crate::warp::lockstep;
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_edit::{is_speculatable, may_spin};
 use gradus_ir::{
     AllocaStorage, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
 };
 
 /// The run-time call that yields to other threads.
-const WAIT: &str = "gr_turn_wait";
+const YIELD_FN: &str = "gr_turn_wait";
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let mut findings = Findings::default();
-    for block in blocks_in(body) {
-        let waiting = waiting_in(unit, body, block);
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    let mut findings = PassOutcome::default();
+    for block in blocks_to_lower(body) {
+        let waiting = spin_loops_in(unit, body, block);
         let Some(&first) = waiting.first() else {
             continue;
         };
-        let hindrance = match options.take_turns {
-            true => hindrance(unit, body, facts, block),
+        let hindrance = match options.cooperative_threads {
+            true => refusal_reason(unit, body, facts, block),
             false => Some("take turns only where the kernel is run as it is"),
         };
         match (hindrance, grid_of(body, block)) {
@@ -50,12 +55,14 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
                 let flags = &mut body.ops[grid].flags;
                 *flags = flags.with(Flags::COOPERATIVE_THREADS);
                 for lp in waiting {
-                    look_again(unit, body, lp);
+                    insert_yield(unit, body, lp);
                 }
             }
             (hindrance, _) => {
                 let why = hindrance.unwrap_or("take turns only inside of a grid");
-                findings.diagnostics.push(doubt(unit, body, first, why));
+                findings
+                    .diagnostics
+                    .push(unsupported_warning(unit, body, first, why));
             }
         }
     }
@@ -63,7 +70,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
 }
 
 /// Returns whether the threads of a grid, or of the grid around a block, are cooperative.
-pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
+pub(crate) fn is_cooperative(body: &Body, op: Op) -> bool {
     let takes = |op: Op| body.ops[op].flags.has(Flags::COOPERATIVE_THREADS);
     takes(op) || grid_of(body, op).is_some_and(takes)
 }
@@ -72,7 +79,7 @@ fn grid_of(body: &Body, block: Op) -> Option<Op> {
     body.parent(block).and_then(|region| body.owner(region))
 }
 
-fn doubt(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
+fn unsupported_warning(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
     let message = format!("threads may wait in this loop for what others write, and threads {why}");
     Diagnostic::warning(Code::KernelRefused, message)
         .at(unit.span(body.ops[lp].loc), "the loop")
@@ -80,11 +87,11 @@ fn doubt(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
 }
 
 /// The spin loops of a block without barriers.
-fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
+fn spin_loops_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     let region = body.op_regions(block)[0];
     let meets = |lp: &Op| {
         let mut inner = body.op_regions(*lp).iter().flat_map(|r| body.walk(*r));
-        inner.any(|op| sync_ops::split(unit, body, op).is_some())
+        inner.any(|op| sync_ops::sync_scope(unit, body, op).is_some())
     };
     let loops = body.walk(region).filter(|op| may_spin(unit, body, *op));
     loops.filter(|lp| !meets(lp)).collect()
@@ -92,28 +99,28 @@ fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
 
 /// The reason against cooperative threads in a block; `None` if there is none. Moves the block's shared
 /// allocations to its start.
-fn hindrance(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
-    if prepare(unit, body, block).is_err() || !is_plain(unit, body, block) {
+fn refusal_reason(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
+    if prepare(unit, body, block).is_err() || !has_plain_grid(unit, body, block) {
         return Some("cannot take turns, as what their block has is computed inside of the kernel");
     }
-    if !lockstep::speaking(unit, body, facts, block).is_empty() {
+    if !lockstep::volatile_shared_stores(unit, body, facts, block).is_empty() {
         return Some("of this kernel speak through volatile shared memory in step, too");
     }
-    let reads = Reads::of(unit, body, facts, &[block]);
-    let Ok(spine) = Spine::of(unit, body, block, &[]) else {
+    let reads = KernelReads::of(unit, body, facts, &[block]);
+    let Ok(spine) = Skeleton::of(unit, body, block, &[]) else {
         return Some("meet where their code cannot be cut");
     };
-    let levels = Levels::of(unit, body, &spine, &reads);
+    let levels = Uniformity::of(unit, body, &spine, &reads);
     let alike = spine
         .splits(unit, body)
         .iter()
-        .all(|(op, _)| is_for_all(unit, body, &spine, &levels, *op));
+        .all(|(op, _)| is_reached_by_all(unit, body, &spine, &levels, *op));
     (!alike).then_some("of this kernel meet under conditions that differ from thread to thread")
 }
 
 /// Returns whether a grid contains, besides its block, only speculatable ops and shared memory with sizes
 /// given by the launch.
-fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
+fn has_plain_grid(unit: &Unit, body: &Body, block: Op) -> bool {
     let Some(grid) = grid_of(body, block) else {
         return false;
     };
@@ -137,7 +144,13 @@ fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
 
 /// Returns whether all threads that have not exited reach a barrier: threads that take another path reach no
 /// later barrier.
-fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting: Op) -> bool {
+fn is_reached_by_all(
+    unit: &Unit,
+    body: &Body,
+    spine: &Skeleton,
+    levels: &Uniformity,
+    meeting: Op,
+) -> bool {
     let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
     let chain: Vec<Op> = std::iter::successors(Some(meeting), around)
         .take_while(|op| *op != spine.block)
@@ -150,7 +163,7 @@ fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting:
         }
         let own = body.parent(inner);
         let meetings = body.walk(spine.root);
-        let meetings = meetings.filter(|op| sync_ops::split(unit, body, *op).is_some());
+        let meetings = meetings.filter(|op| sync_ops::sync_scope(unit, body, *op).is_some());
         let mut later = meetings
             .skip_while(|op| !std::iter::successors(Some(*op), around).any(|op| op == outer));
         let once = !chain[depth + 1..].iter().any(is_loop);
@@ -161,15 +174,15 @@ fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting:
 }
 
 /// Inserts a yield before the next iteration of a loop.
-fn look_again(unit: &mut Unit, body: &mut Body, lp: Op) {
+fn insert_yield(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
-    let Some(end) = reached_end(body, region) else {
+    let Some(end) = live_terminator(body, region) else {
         // Not an error: such a loop has no next iteration.
         return;
     };
     let void = unit.types.void();
     let ty = unit.types.func(void, Vec::new());
-    let wait = unit.declare(WAIT, ty, AttrSet::default());
+    let wait = unit.declare(YIELD_FN, ty, AttrSet::default());
     let mut b = Builder::new(unit, body);
     b.set_insertion_before(end);
     b.loc = b.body.ops[end].loc;

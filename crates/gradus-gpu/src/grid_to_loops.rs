@@ -3,14 +3,19 @@
 //! Place: after [`crate::fission`], when no block is left. Memory shared by the threads of a block becomes
 //! private to an iteration of the parallel loop.
 
-use crate::fission::thread_loops::of_block;
-use crate::{Facts, Findings, Options, cooperative};
+use crate::fission::thread_loops::block_memory;
+use crate::{Facts, Options, PassOutcome, cooperative};
 use gradus_ir::{
     AllocaStorage, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    _facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
     let grids: Vec<Op> = body
         .walk(body.root())
         .filter(|op| {
@@ -20,12 +25,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
                     kind: SpmdKind::Grid,
                     ..
                 }
-            ) && !cooperative::are_taken(body, *op)
+            ) && !cooperative::is_cooperative(body, *op)
         })
         .collect();
-    let mut findings = Findings::default();
+    let mut findings = PassOutcome::default();
     for grid in grids {
-        match held(unit, body, grid) {
+        match refusal(unit, body, grid) {
             Some(finding) => findings.diagnostics.push(finding),
             None => grid_to_loop(unit, body, options, grid),
         }
@@ -34,7 +39,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
 }
 
 /// The error for an op in a grid that prevents a parallel loop.
-fn held(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
+fn refusal(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
     let region = body.op_regions(grid)[0];
     let stays = |op: &Op| matches!(body.kind(*op), OpKind::Barrier(_) | OpKind::Spmd { .. });
     let op = body.walk(region).find(stays)?;
@@ -55,7 +60,7 @@ fn held(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
 fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
     let region = body.op_regions(grid)[0];
     let b = &mut Builder::new(unit, body);
-    share(b, options, grid);
+    privatize_shared_memory(b, options, grid);
     let extents: Vec<Value> = b.body.operands(grid).collect();
     let params = b.body.region_params(region).to_vec();
     let (ranks, sizes) = params.split_at(extents.len());
@@ -104,7 +109,7 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
 }
 
 /// Turns the allocations of a grid into private memory of each block.
-fn share(b: &mut Builder<'_>, options: &Options, grid: Op) {
+fn privatize_shared_memory(b: &mut Builder<'_>, options: &Options, grid: Op) {
     let region = b.body.op_regions(grid)[0];
     let of_grid = |op: &Op| match b.body.kind(*op) {
         OpKind::Alloca(info) => info.storage != AllocaStorage::Private,
@@ -114,7 +119,7 @@ fn share(b: &mut Builder<'_>, options: &Options, grid: Op) {
     for op in shared {
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
-        let memory = of_block(b, op, options);
+        let memory = block_memory(b, op, options);
         let result = b.body.result(op);
         b.body.replace_uses(result, memory);
         b.body.erase(op);

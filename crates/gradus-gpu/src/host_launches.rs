@@ -9,14 +9,14 @@ use gradus_edit::is_speculatable;
 use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, SpmdKind, Unit, Value};
 
 /// The run-time query that begins a launch.
-pub(crate) const BEGIN: &str = "__gr_launch_begin";
+pub(crate) const LAUNCH_BEGIN: &str = "__gr_launch_begin";
 /// The call that ends a launch.
-const END: &str = "__gr_activity_end";
+const LAUNCH_END: &str = "__gr_activity_end";
 /// Argument positions of the query: the kernel's stub, three sizes each of grid and block, bytes of shared
 /// memory.
-const GRID: usize = 1;
-const BLOCK: usize = 4;
-const SHARED: usize = 7;
+const GRID_ARG: usize = 1;
+const BLOCK_ARG: usize = 4;
+const SHARED_ARG: usize = 7;
 
 /// A launch of a kernel whose code is in the body.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Launch {
 
 impl Launch {
     /// Matches the launch that a branch runs.
-    pub fn of(unit: &Unit, body: &Body, branch: Op) -> Option<Launch> {
+    pub fn match_launch(unit: &Unit, body: &Body, branch: Op) -> Option<Launch> {
         if !matches!(body.kind(branch), OpKind::If) || !body.results(branch).is_empty() {
             return None;
         }
@@ -49,7 +49,7 @@ impl Launch {
             body.uses(body.result(begin)).count() == 1 && body.uses(body.result(test)).count() == 1;
         let here = body.parent(branch);
         let beside = body.parent(begin) == here && body.parent(test) == here;
-        if !is_call_of(unit, body, begin, BEGIN) || !asked_once || !beside {
+        if !is_call_of(unit, body, begin, LAUNCH_BEGIN) || !asked_once || !beside {
             return None;
         }
         let [runs, otherwise] = *body.op_regions(branch) else {
@@ -60,7 +60,7 @@ impl Launch {
         let grid = body.ops_in(runs).find(is_grid).filter(|_| empty)?;
         let end = body
             .next(grid)
-            .filter(|op| is_call_of(unit, body, *op, END))?;
+            .filter(|op| is_call_of(unit, body, *op, LAUNCH_END))?;
         let before = body.ops_in(runs).take_while(|op| *op != grid);
         let ends = body.next(end) == body.last(runs);
         if !ends || !before.into_iter().all(|op| is_speculatable(unit, body, op)) {
@@ -79,18 +79,22 @@ impl Launch {
 
     /// Number of dimensions.
     pub fn dims(&self) -> usize {
-        BLOCK - GRID
+        BLOCK_ARG - GRID_ARG
     }
     /// The number of blocks in a dimension, or of threads per block, if constant.
     pub fn size(&self, alias: &Alias, kind: SpmdKind, dim: usize) -> Option<i128> {
-        let first = if kind == SpmdKind::Block { BLOCK } else { GRID };
+        let first = if kind == SpmdKind::Block {
+            BLOCK_ARG
+        } else {
+            GRID_ARG
+        };
         let (unit, body) = (alias.unit, alias.body);
         let size = unit.call_args(body, self.begin).get(first + dim).copied();
         body.as_int(unit, size?).map(i128::from)
     }
     /// The sizes of grid and block.
     pub fn sizes(&self, unit: &Unit, body: &Body) -> Vec<Value> {
-        unit.call_args(body, self.begin)[GRID..SHARED].to_vec()
+        unit.call_args(body, self.begin)[GRID_ARG..SHARED_ARG].to_vec()
     }
     /// The ops of the grid, without the block and the terminator.
     pub fn ops_of_grid(&self, body: &Body) -> Vec<Op> {

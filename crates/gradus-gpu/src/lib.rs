@@ -40,7 +40,7 @@ mod opt;
 mod report;
 mod warp;
 
-pub use report::{KernelRecord, Meeting};
+pub use report::{BarrierRecord, KernelRecord};
 
 use gradus_analysis::{AliasOptions, Effects};
 use gradus_ir::{
@@ -63,19 +63,19 @@ pub struct Options {
     /// Allows values that cross a split to be recomputed.
     pub recompute: bool,
     /// Enables thread interchange (one iteration of all threads before the next).
-    pub in_step: bool,
+    pub thread_interchange: bool,
     /// Enables splitting of loads at clamped indices.
-    pub part_clamps: bool,
+    pub clamp_split: bool,
     /// Enables hoisting of uniform loops out of divergent branches.
-    pub leave_guards: bool,
+    pub uniform_guards: bool,
     /// Enables launch fusion.
     pub fuse_launches: bool,
     /// Enables speculative search loops.
-    pub look_ahead: bool,
+    pub speculative_search: bool,
     /// Enables strip-mining of sparse thread loops.
-    pub skip_threads: bool,
+    pub sparse_thread_loops: bool,
     /// Enables cooperative threads for kernels with spin loops.
-    pub take_turns: bool,
+    pub cooperative_threads: bool,
 }
 
 impl Default for Options {
@@ -87,13 +87,13 @@ impl Default for Options {
             race_free: true,
             remove_barriers: true,
             recompute: true,
-            in_step: true,
-            part_clamps: true,
-            leave_guards: true,
+            thread_interchange: true,
+            clamp_split: true,
+            uniform_guards: true,
             fuse_launches: true,
-            look_ahead: true,
-            skip_threads: true,
-            take_turns: true,
+            speculative_search: true,
+            sparse_thread_loops: true,
+            cooperative_threads: true,
         }
     }
 }
@@ -116,84 +116,84 @@ pub struct Pass {
     /// Name on the command line and of the folder of cases.
     pub name: &'static str,
     /// One-sentence description.
-    pub about: &'static str,
+    pub description: &'static str,
     /// The entry point.
-    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> Findings,
+    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> PassOutcome,
 }
 
 /// Outcome of a pass.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct PassOutcome {
     /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// Records of lowered kernels, by block.
     pub kernels: Vec<(Op, KernelRecord)>,
     /// Source lines of removed barriers, by block.
-    pub removed: Vec<(Op, u32)>,
+    pub removed_barriers: Vec<(Op, u32)>,
     /// Source lines of the further launches that a block absorbed, by block.
-    pub fused: Vec<(Op, Vec<u32>)>,
+    pub fused_launches: Vec<(Op, Vec<u32>)>,
 }
 
 /// All passes, in the order in which [`lower`] runs each.
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "fusion",
-        about: "launches of one size, of which one takes by thread what the other leaves, become one",
+        description: "launches of one size, of which one takes by thread what the other leaves, become one",
         run: opt::launch_fusion::run,
     },
     Pass {
         name: "lockstep",
-        about: "the threads of a block meet around volatile stores to shared memory",
+        description: "the threads of a block meet around volatile stores to shared memory",
         run: warp::lockstep::run,
     },
     Pass {
         name: "turns",
-        about: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
+        description: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
         run: cooperative::run,
     },
     Pass {
         name: "guards",
-        about: "loops that give the same to all threads leave the branches that only some of them take",
+        description: "loops that give the same to all threads leave the branches that only some of them take",
         run: opt::uniform_guards::run,
     },
     Pass {
         name: "barriers",
-        about: "barriers that order nothing are removed",
+        description: "barriers that order nothing are removed",
         run: opt::barrier_removal::run,
     },
     Pass {
         name: "clamps",
-        about: "reads at clamped places become reads side by side",
+        description: "reads at clamped places become reads side by side",
         run: opt::clamp_split::run,
     },
     Pass {
         name: "strides",
-        about: "loops in which threads stride over what all work on are counted in common",
+        description: "loops in which threads stride over what all work on are counted in common",
         run: opt::grid_stride::run,
     },
     Pass {
         name: "widths",
-        about: "places computed from ranks are computed in the width of addresses",
+        description: "places computed from ranks are computed in the width of addresses",
         run: opt::index_width::run,
     },
     Pass {
         name: "fission",
-        about: "blocks become loops over threads, cut where the threads meet",
+        description: "blocks become loops over threads, cut where the threads meet",
         run: fission::run,
     },
     Pass {
         name: "grid",
-        about: "grids become parallel loops over blocks",
+        description: "grids become parallel loops over blocks",
         run: grid_to_loops::run,
     },
     Pass {
         name: "multiples",
-        about: "loops over threads of which only every so many-th does something go by as many",
+        description: "loops over threads of which only every so many-th does something go by as many",
         run: opt::sparse_thread_loops::run,
     },
     Pass {
         name: "searches",
-        about: "searches look at as many elements at once as lie in one stretch of memory",
+        description: "searches look at as many elements at once as lie in one stretch of memory",
         run: opt::speculative_search::run,
     },
 ];
@@ -204,7 +204,7 @@ pub struct Lowered {
     /// Functions with a new body.
     pub changed: Vec<FuncId>,
     /// Errors and warnings.
-    pub findings: Vec<Diagnostic>,
+    pub diagnostics: Vec<Diagnostic>,
     /// Records of kernels.
     pub kernels: Vec<KernelRecord>,
 }
@@ -212,18 +212,18 @@ pub struct Lowered {
 impl Lowered {
     /// Adds a diagnostic. Each function that launches a kernel holds a copy of the kernel, and not every
     /// copy has line information. A warning is therefore reported once, with labels if a copy has labels.
-    fn tell(&mut self, finding: Diagnostic, function: &str) {
+    fn add_diagnostic(&mut self, finding: Diagnostic, function: &str) {
         let doubt = finding.severity == Severity::Warning;
         let same = |told: &Diagnostic| doubt && told.message == finding.message;
         let is_told = |told: &Diagnostic| {
             same(told) && (finding.labels.is_empty() || told.labels == finding.labels)
         };
-        if self.findings.iter().any(is_told) {
+        if self.diagnostics.iter().any(is_told) {
             return;
         }
-        self.findings
+        self.diagnostics
             .retain(|told| !(same(told) && told.labels.is_empty()));
-        self.findings.push(finding.in_function(function));
+        self.diagnostics.push(finding.in_function(function));
     }
 }
 
@@ -254,8 +254,8 @@ pub fn lower(
             let found = (pass.run)(unit, &mut body, &facts, options);
             findings.extend(found.diagnostics);
             kernels.extend(found.kernels);
-            removed.extend(found.removed);
-            fused.extend(found.fused);
+            removed.extend(found.removed_barriers);
+            fused.extend(found.fused_launches);
         }
         let failed = findings.iter().any(|f| f.severity == Severity::Error);
         unit.functions[func].body = Some(if failed { before } else { body });
@@ -265,9 +265,9 @@ pub fn lower(
         let name = unit.functions[func].name.clone();
         for (block, mut kernel) in kernels {
             let own = removed.iter().filter(|(of, _)| *of == block);
-            kernel.removed = own.map(|(_, line)| *line).collect();
+            kernel.removed_barriers = own.map(|(_, line)| *line).collect();
             let with = fused.iter().filter(|(of, _)| *of == block);
-            kernel.with = with.flat_map(|(_, lines)| lines.clone()).collect();
+            kernel.fused_lines = with.flat_map(|(_, lines)| lines.clone()).collect();
             kernel.function = unit.functions[func]
                 .source_name
                 .clone()
@@ -275,7 +275,7 @@ pub fn lower(
             lowered.kernels.push(kernel);
         }
         for finding in findings {
-            lowered.tell(finding, &name);
+            lowered.add_diagnostic(finding, &name);
         }
     }
     lowered
@@ -296,16 +296,16 @@ pub fn team_to_loops(
         effects,
         alias: &AliasOptions::default(),
     };
-    fission::team(unit, body, &facts, team)
+    fission::team_to_rank_loops(unit, body, &facts, team)
 }
 
 /// The blocks of a body to be turned into loops, in program order. Blocks with cooperative threads are
 /// excluded.
-fn blocks_in(body: &Body) -> Vec<Op> {
+fn blocks_to_lower(body: &Body) -> Vec<Op> {
     let is_block = |op: &Op| {
         let kind = SpmdKind::Block;
         let block = matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);
-        block && !cooperative::are_taken(body, *op)
+        block && !cooperative::is_cooperative(body, *op)
     };
     body.walk(body.root()).filter(is_block).collect()
 }

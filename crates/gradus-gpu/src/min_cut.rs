@@ -11,7 +11,7 @@ const INFINITE: u64 = u64::MAX / 4;
 pub(crate) struct Network {
     edges: Vec<Edge>,
     /// Edges by node. Node `2 v + 2` is the entry of vertex `v`, `2 v + 3` its exit.
-    from: Vec<Vec<usize>>,
+    edges_of: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -28,34 +28,34 @@ impl Network {
     pub fn new(costs: &[u64]) -> Self {
         let mut network = Network {
             edges: Vec::new(),
-            from: vec![Vec::new(); 2 * costs.len() + 2],
+            edges_of: vec![Vec::new(); 2 * costs.len() + 2],
         };
         for (vertex, &cost) in costs.iter().enumerate() {
-            network.edge(entry(vertex), exit(vertex), cost);
+            network.add_edge(entry(vertex), exit(vertex), cost);
         }
         network
     }
     /// Connects the source to a vertex.
-    pub fn begins(&mut self, vertex: usize) {
-        self.begins_at(vertex, INFINITE);
+    pub fn connect_source(&mut self, vertex: usize) {
+        self.connect_source_at_cost(vertex, INFINITE);
     }
     /// Connects the source to a vertex by an edge that can be cut at `cost`.
-    pub fn begins_at(&mut self, vertex: usize, cost: u64) {
-        self.edge(SOURCE, entry(vertex), cost);
+    pub fn connect_source_at_cost(&mut self, vertex: usize, cost: u64) {
+        self.add_edge(SOURCE, entry(vertex), cost);
     }
     /// Connects a vertex to the sink.
-    pub fn ends(&mut self, vertex: usize) {
-        self.edge(exit(vertex), SINK, INFINITE);
+    pub fn connect_sink(&mut self, vertex: usize) {
+        self.add_edge(exit(vertex), SINK, INFINITE);
     }
     /// Connects two vertices.
     pub fn connect(&mut self, from: usize, to: usize) {
-        self.edge(exit(from), entry(to), INFINITE);
+        self.add_edge(exit(from), entry(to), INFINITE);
     }
 
-    fn edge(&mut self, from: usize, to: usize, capacity: u64) {
-        self.from[from].push(self.edges.len());
+    fn add_edge(&mut self, from: usize, to: usize, capacity: u64) {
+        self.edges_of[from].push(self.edges.len());
         self.edges.push(Edge { to, capacity });
-        self.from[to].push(self.edges.len());
+        self.edges_of[to].push(self.edges.len());
         self.edges.push(Edge {
             to: from,
             capacity: 0,
@@ -63,24 +63,24 @@ impl Network {
     }
 
     /// Returns the min-cut: by vertex, whether the vertex is cut.
-    pub fn cut(mut self) -> Vec<bool> {
+    pub fn min_cut(mut self) -> Vec<bool> {
         while let Some(levels) = self.levels() {
-            let mut next = vec![0; self.from.len()];
+            let mut next = vec![0; self.edges_of.len()];
             while self.augment(&levels, &mut next) {}
         }
         let reaches = self.reaches_sink();
-        (0..(self.from.len() - 2) / 2)
+        (0..(self.edges_of.len() - 2) / 2)
             .map(|v| reaches[exit(v)] && !reaches[entry(v)])
             .collect()
     }
 
     /// Distances from the source over edges with residual capacity; `None` if the sink is unreachable.
     fn levels(&self) -> Option<Vec<usize>> {
-        let mut levels = vec![usize::MAX; self.from.len()];
+        let mut levels = vec![usize::MAX; self.edges_of.len()];
         levels[SOURCE] = 0;
         let mut queue = std::collections::VecDeque::from([SOURCE]);
         while let Some(node) = queue.pop_front() {
-            for &edge in &self.from[node] {
+            for &edge in &self.edges_of[node] {
                 let Edge { to, capacity } = self.edges[edge];
                 if capacity > 0 && levels[to] == usize::MAX {
                     levels[to] = levels[node] + 1;
@@ -99,7 +99,7 @@ impl Network {
             if node == SINK {
                 break;
             }
-            let edges = &self.from[node];
+            let edges = &self.edges_of[node];
             let onward = (next[node]..edges.len()).find(|i| {
                 let edge = &self.edges[edges[*i]];
                 edge.capacity > 0 && levels[edge.to] == levels[node] + 1
@@ -128,11 +128,11 @@ impl Network {
 
     /// The nodes from which the sink is reachable in the residual graph.
     fn reaches_sink(&self) -> Vec<bool> {
-        let mut reaches = vec![false; self.from.len()];
+        let mut reaches = vec![false; self.edges_of.len()];
         reaches[SINK] = true;
         let mut open = vec![SINK];
         while let Some(node) = open.pop() {
-            for &edge in &self.from[node] {
+            for &edge in &self.edges_of[node] {
                 let before = self.edges[edge].to;
                 if self.edges[edge ^ 1].capacity > 0 && !reaches[before] {
                     reaches[before] = true;
@@ -157,52 +157,52 @@ mod tests {
     use super::Network;
 
     #[test]
-    fn the_cheapest_set_nearest_to_the_sink() {
+    fn cut_nearest_to_sink() {
         // 0 → 1 → 2, 3; 2 and 3 are used.
         let mut network = Network::new(&[8, 8, 8, 8]);
-        network.begins(0);
+        network.connect_source(0);
         network.connect(0, 1);
         network.connect(1, 2);
         network.connect(1, 3);
-        network.ends(2);
-        network.ends(3);
-        assert_eq!(network.cut(), [false, true, false, false]);
+        network.connect_sink(2);
+        network.connect_sink(3);
+        assert_eq!(network.min_cut(), [false, true, false, false]);
     }
 
     #[test]
-    fn two_sources_meet_in_one_value() {
+    fn cut_at_common_value() {
         let mut network = Network::new(&[4, 4, 4, 1]);
-        network.begins(0);
-        network.begins(1);
+        network.connect_source(0);
+        network.connect_source(1);
         network.connect(0, 2);
         network.connect(1, 2);
         network.connect(2, 3);
-        network.ends(2);
-        network.ends(3);
-        assert_eq!(network.cut(), [false, false, true, false]);
+        network.connect_sink(2);
+        network.connect_sink(3);
+        assert_eq!(network.min_cut(), [false, false, true, false]);
     }
 
     #[test]
-    fn a_source_may_be_had_again() {
+    fn cut_at_source_edge() {
         let mut network = Network::new(&[8, 8, 8]);
-        network.begins_at(0, 4);
-        network.begins_at(1, 4);
+        network.connect_source_at_cost(0, 4);
+        network.connect_source_at_cost(1, 4);
         network.connect(0, 2);
         network.connect(1, 2);
-        network.ends(2);
-        assert_eq!(network.cut(), [false, false, true]);
+        network.connect_sink(2);
+        assert_eq!(network.min_cut(), [false, false, true]);
         let mut network = Network::new(&[8, 8, 8]);
-        network.begins_at(0, 4);
+        network.connect_source_at_cost(0, 4);
         network.connect(0, 2);
-        network.ends(2);
-        assert_eq!(network.cut(), [false, false, false]);
+        network.connect_sink(2);
+        assert_eq!(network.min_cut(), [false, false, false]);
     }
 
     #[test]
-    fn what_comes_from_nowhere_costs_nothing() {
+    fn no_cut_without_source() {
         let mut network = Network::new(&[4, 4]);
         network.connect(0, 1);
-        network.ends(1);
-        assert_eq!(network.cut(), [false, false]);
+        network.connect_sink(1);
+        assert_eq!(network.min_cut(), [false, false]);
     }
 }

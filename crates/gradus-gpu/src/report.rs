@@ -4,11 +4,11 @@
 //! becomes loops. Positions follow the source order. A loop-carried value therefore counts as carried by the
 //! loop, not again at each barrier.
 
-use crate::fission::skeleton::Spine;
+use crate::fission::skeleton::Skeleton;
 use crate::fission::sync_ops;
-use crate::fission::sync_ops::Split;
-use crate::fission::thread_storage::Homes;
-use crate::fission::uniformity::Levels;
+use crate::fission::sync_ops::SyncScope;
+use crate::fission::thread_storage::ThreadStorage;
+use crate::fission::uniformity::Uniformity;
 use gradus_ir::{Body, Op, OpKind, SourceSpan, Unit, Value};
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ pub struct KernelRecord {
     /// File of the kernel's code, with the first and last line.
     pub lines: Option<(String, u32, u32)>,
     /// Lines of further launches that run fused with the kernel's launch, if the run-time checks pass.
-    pub with: Vec<u32>,
+    pub fused_lines: Vec<u32>,
     /// Lines of removed barriers.
-    pub removed: Vec<u32>,
+    pub removed_barriers: Vec<u32>,
     /// The remaining barriers.
-    pub meetings: Vec<Meeting>,
+    pub barriers: Vec<BarrierRecord>,
     /// Lines of interchanged loops: one iteration of all threads runs before the next.
-    pub in_step: Vec<u32>,
+    pub interchanged_loops: Vec<u32>,
     /// Lines of divergent branches and loops around barriers; each has a flag per thread.
     pub divergent: Vec<u32>,
     /// Bytes per thread in private arrays that live across a barrier.
@@ -35,11 +35,11 @@ pub struct KernelRecord {
 
 /// A barrier and the values that cross the barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meeting {
+pub struct BarrierRecord {
     /// Source line; 0 if unknown.
     pub line: u32,
     /// The barrier has warp scope.
-    pub of_warp: bool,
+    pub is_warp_scope: bool,
     /// Number of values stored per thread.
     pub stored: usize,
     /// Bytes stored per thread.
@@ -49,41 +49,41 @@ pub struct Meeting {
 }
 
 /// Returns the record of a block that is about to be split.
-pub(crate) fn of(
+pub(crate) fn kernel_record(
     unit: &Unit,
     body: &Body,
-    spine: &Spine,
-    levels: &Levels,
-    homes: &Homes,
+    spine: &Skeleton,
+    levels: &Uniformity,
+    homes: &ThreadStorage,
 ) -> KernelRecord {
     let mut record = KernelRecord {
-        lines: lines(unit, body, spine),
+        lines: line_range(unit, body, spine),
         ..KernelRecord::default()
     };
     let size = |value: &Value| unit.layout.store_bytes(unit, body.ty(*value));
     let line = |op: Op| unit.span(body.ops[op].loc).map_or(0, |span| span.line);
     let inside = body.walk(spine.root).filter(|op| spine.is_structural(*op));
     for op in inside {
-        if let Some(kind) = sync_ops::split(unit, body, op) {
-            let stored = crossing(body, spine, &homes.stored, op);
-            record.meetings.push(Meeting {
+        if let Some(kind) = sync_ops::sync_scope(unit, body, op) {
+            let stored = values_crossing(body, spine, &homes.stored, op);
+            record.barriers.push(BarrierRecord {
                 line: line(op),
-                of_warp: kind == Split::WarpBarrier,
+                is_warp_scope: kind == SyncScope::WarpBarrier,
                 stored: stored.len(),
                 bytes: stored.iter().map(size).sum(),
-                recomputed: crossing(body, spine, &homes.recomputed, op).len(),
+                recomputed: values_crossing(body, spine, &homes.recomputed, op).len(),
             });
             continue;
         }
-        let meets = |op: Op| sync_ops::split(unit, body, op).is_some();
+        let meets = |op: Op| sync_ops::sync_scope(unit, body, op).is_some();
         let regions = body.op_regions(op);
         if !regions.iter().any(|region| body.walk(*region).any(meets)) {
-            record.in_step.push(line(op));
+            record.interchanged_loops.push(line(op));
         } else if levels.is_divergent(op) {
             record.divergent.push(line(op));
         }
     }
-    let arrays = homes.kept.iter().map(|&op| match body.kind(op) {
+    let arrays = homes.live_allocas.iter().map(|&op| match body.kind(op) {
         OpKind::Alloca(info) => {
             let count = body.as_int(unit, body.operand(op, 0)).unwrap_or(1);
             unit.layout.store_bytes(unit, info.ty) * u64::try_from(count).unwrap_or(1)
@@ -95,17 +95,22 @@ pub(crate) fn of(
 }
 
 /// The values defined before a barrier and used after the barrier, in another segment.
-pub(crate) fn crossing(body: &Body, spine: &Spine, values: &[Value], barrier: Op) -> Vec<Value> {
+pub(crate) fn values_crossing(
+    body: &Body,
+    spine: &Skeleton,
+    values: &[Value],
+    barrier: Op,
+) -> Vec<Value> {
     let places: HashMap<Op, usize> = body.walk(spine.root).zip(0..).collect();
     let place = places[&barrier];
-    let crosses = |value: &&Value| crosses(body, spine, &places, **value, place);
+    let crosses = |value: &&Value| is_live_across(body, spine, &places, **value, place);
     values.iter().filter(crosses).copied().collect()
 }
 
 /// Returns whether a value is defined before a place and used after the place, in another segment.
-fn crosses(
+fn is_live_across(
     body: &Body,
-    spine: &Spine,
+    spine: &Skeleton,
     places: &HashMap<Op, usize>,
     value: Value,
     place: usize,
@@ -120,7 +125,7 @@ fn crosses(
 }
 
 /// The line range of a block, in the file with most of the block's ops.
-fn lines(unit: &Unit, body: &Body, spine: &Spine) -> Option<(String, u32, u32)> {
+fn line_range(unit: &Unit, body: &Body, spine: &Skeleton) -> Option<(String, u32, u32)> {
     let launcher = body.ops[spine.block].loc.map(|loc| &unit.locations[loc]);
     let mut files: HashMap<String, (usize, u32, u32)> = HashMap::new();
     for op in body.walk(spine.root) {

@@ -1,11 +1,11 @@
 //! Case pages of the passes: the output of each pass, and unchanged kernel semantics for any thread order.
 
 use gradus_analysis::{AliasOptions, CallGraph, Effects};
-use gradus_gpu::{Facts, Findings, Options, PASSES, lower};
+use gradus_gpu::{Facts, Options, PASSES, PassOutcome, lower};
 use gradus_ir::{Body, Diagnostic, FuncId, Severity, Unit};
 use gradus_testkit::{Pass, check_pages};
 
-type Run = fn(&mut Unit, &mut Body, &Facts, &Options) -> Findings;
+type Run = fn(&mut Unit, &mut Body, &Facts, &Options) -> PassOutcome;
 
 fn with_body(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
@@ -43,7 +43,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
 fn all(unit: &mut Unit, _words: &[String]) -> Result<(), Vec<Diagnostic>> {
     let functions = with_body(unit);
     let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
-    refused(lower(unit, &functions, &effects, &Options::default()).findings)
+    refused(lower(unit, &functions, &effects, &Options::default()).diagnostics)
 }
 
 #[test]

@@ -3,32 +3,32 @@
 //! thread writes the memory before its own load.
 
 use crate::Facts;
-use crate::fission::skeleton::Spine;
+use crate::fission::skeleton::Skeleton;
 use gradus_analysis::{Alias, MemoryAccess};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// Limit of compared access pairs; above the limit no load is steady.
-const PAIRS: usize = 1 << 20;
+const MAX_ACCESS_PAIRS: usize = 1 << 20;
 
 /// Facts about the loads of kernels; valid after edits elsewhere.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) struct KernelReads {
     /// Loads and calls that read only memory that the kernel does not write, for any thread.
     pub steady: HashSet<Op>,
     /// For other loads: the ops of the kernel that may write the loaded memory, or that the load may not
     /// move across.
-    after: HashMap<Op, Vec<Op>>,
+    ordered_before: HashMap<Op, Vec<Op>>,
 }
 
-impl Reads {
+impl KernelReads {
     /// Analyses all given kernels of a body.
-    pub fn of(unit: &Unit, body: &Body, facts: &Facts, blocks: &[Op]) -> Reads {
+    pub fn of(unit: &Unit, body: &Body, facts: &Facts, blocks: &[Op]) -> KernelReads {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        let mut reads = Reads::default();
+        let mut reads = KernelReads::default();
         for &block in blocks {
-            reads.enter(facts, &alias, block);
+            reads.analyse_kernel(facts, &alias, block);
         }
         reads
     }
@@ -36,8 +36,9 @@ impl Reads {
     /// Returns whether a load at a uniform address may run once for all threads, before its segment. Each
     /// thread may be scheduled to its load before any thread continues. The reason: no earlier op of the
     /// segment writes the memory or is observable.
-    pub fn is_early(&self, spine: &Spine, load: Op) -> bool {
-        let (Some(after), Some(anchor)) = (self.after.get(&load), spine.anchor(load)) else {
+    pub fn is_early(&self, spine: &Skeleton, load: Op) -> bool {
+        let (Some(after), Some(anchor)) = (self.ordered_before.get(&load), spine.anchor(load))
+        else {
             return false;
         };
         let segment = spine.segment(anchor);
@@ -52,11 +53,11 @@ impl Reads {
 
     /// The ops that may write the memory of a load that is not steady, or that the load may not move across.
     /// `None` if not analysed.
-    pub fn behind(&self, load: Op) -> Option<&[Op]> {
-        self.after.get(&load).map(Vec::as_slice)
+    pub fn ops_ordered_with(&self, load: Op) -> Option<&[Op]> {
+        self.ordered_before.get(&load).map(Vec::as_slice)
     }
 
-    fn enter(&mut self, facts: &Facts, alias: &Alias, kernel: Op) {
+    fn analyse_kernel(&mut self, facts: &Facts, alias: &Alias, kernel: Op) {
         let (unit, body) = (alias.unit, alias.body);
         let mut reads: Vec<(Op, Vec<MemoryAccess>)> = Vec::new();
         let mut writes: Vec<(Op, MemoryAccess)> = Vec::new();
@@ -68,13 +69,13 @@ impl Reads {
                     accesses.into_iter().partition(MemoryAccess::is_clobber);
                 if written.is_empty() && reads_only(unit, body, facts, op) {
                     reads.push((op, read));
-                } else if is_seen(unit, body, op) {
+                } else if is_observable(unit, body, op) {
                     fixed.push(op);
                 }
                 writes.extend(written.into_iter().map(|write| (op, write)));
             }
         }
-        if reads.len().saturating_mul(writes.len() + fixed.len()) > PAIRS {
+        if reads.len().saturating_mul(writes.len() + fixed.len()) > MAX_ACCESS_PAIRS {
             return;
         }
         for (op, own) in reads {
@@ -88,7 +89,7 @@ impl Reads {
                 self.steady.insert(op);
             } else if matches!(body.kind(op), OpKind::Load(_)) {
                 after.extend(&fixed);
-                self.after.insert(op, after);
+                self.ordered_before.insert(op, after);
             }
         }
     }
@@ -96,7 +97,7 @@ impl Reads {
 
 /// Returns whether other threads may observe the execution of an op: atomics, volatile accesses, and calls
 /// with side effects.
-pub(crate) fn is_seen(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn is_observable(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
         OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Fence { .. } => true,

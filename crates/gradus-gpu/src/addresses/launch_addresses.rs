@@ -19,13 +19,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 /// Limit of threads per dimension, over all blocks; `__gr_launch_with` tests the limit.
-const MOST: i128 = 1 << 27;
+const MAX_DIM_THREADS: i128 = 1 << 27;
 /// Limit of products in a sum.
-const TERMS: usize = 12;
+const MAX_TERMS: usize = 12;
 /// Limit of coefficients.
-const FAR: i128 = 1 << 80;
+const MAX_COEFFICIENT: i128 = 1 << 80;
 /// Limit of operand depth.
-const DEPTH: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 /// Factor of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,13 +35,13 @@ enum Atom {
     /// Thread index in the block.
     Thread(usize),
     /// Threads per block.
-    Threads(usize),
+    BlockSize(usize),
     /// Blocks per grid.
-    Blocks(usize),
+    GridSize(usize),
     /// A value defined before the launch.
-    Common(Value),
+    Uniform(Value),
     /// A value that a thread computes or loads.
-    Own(Value),
+    PerThread(Value),
 }
 
 impl Atom {
@@ -49,7 +49,7 @@ impl Atom {
         matches!(self, Atom::Block(_) | Atom::Thread(_))
     }
     fn is_count(self) -> bool {
-        matches!(self, Atom::Threads(_) | Atom::Blocks(_))
+        matches!(self, Atom::BlockSize(_) | Atom::GridSize(_))
     }
 }
 
@@ -97,7 +97,7 @@ impl Sum {
     }
     /// Returns whether the sum is short, and computed without overflow.
     fn is_small(&self) -> bool {
-        self.0.len() <= TERMS && self.0.values().all(|count| count.abs() < FAR)
+        self.0.len() <= MAX_TERMS && self.0.values().all(|count| count.abs() < MAX_COEFFICIENT)
     }
     /// Returns whether the sum is non-negative for all threads.
     fn is_count(&self) -> bool {
@@ -120,20 +120,20 @@ pub(crate) struct Spot {
     /// Remaining byte range, end exclusive.
     bytes: (i128, i128),
     /// Upper bounds of the global thread index at the access, by dimension.
-    below: Vec<(usize, Sum)>,
+    rank_bounds: Vec<(usize, Sum)>,
 }
 
 /// Symbolic values of a launch's threads.
-pub(crate) struct Places<'a> {
+pub(crate) struct LaunchAddresses<'a> {
     alias: &'a Alias<'a>,
     launch: &'a Launch,
     /// Polynomial of each analysed value.
     known: RefCell<HashMap<Value, Sum>>,
 }
 
-impl<'a> Places<'a> {
-    pub fn new(alias: &'a Alias<'a>, launch: &'a Launch) -> Places<'a> {
-        Places {
+impl<'a> LaunchAddresses<'a> {
+    pub fn new(alias: &'a Alias<'a>, launch: &'a Launch) -> LaunchAddresses<'a> {
+        LaunchAddresses {
             alias,
             launch,
             known: RefCell::default(),
@@ -141,14 +141,14 @@ impl<'a> Places<'a> {
     }
 
     /// The address of an access, if a polynomial in ranks over a base address known before the launch.
-    pub fn spot(&self, access: &MemoryAccess) -> Option<Spot> {
+    pub fn access_address(&self, access: &MemoryAccess) -> Option<Spot> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let MemoryRegion::At(pointer) = access.place else {
             return None;
         };
         let place = self.alias.forms.of_pointer(unit, body, pointer);
         if let BaseValue::Value(root) = place.root
-            && self.is_inside(root)
+            && self.is_launch_local(root)
         {
             return None;
         }
@@ -168,11 +168,14 @@ impl<'a> Places<'a> {
             steps: BTreeMap::new(),
             common: BTreeMap::new(),
             bytes: (0, i128::from(access.size?)),
-            below: self.below(access.op),
+            rank_bounds: self.rank_bounds_at(access.op),
         };
         for (product, count) in sum.0 {
-            if product.iter().any(|atom| matches!(atom, Atom::Own(_))) {
-                let (low, high) = self.range(&product, count)?;
+            if product
+                .iter()
+                .any(|atom| matches!(atom, Atom::PerThread(_)))
+            {
+                let (low, high) = self.product_bounds(&product, count)?;
                 spot.bytes = (spot.bytes.0 + low, spot.bytes.1 + high);
             } else if product.is_empty() {
                 spot.bytes = (spot.bytes.0 + count, spot.bytes.1 + count);
@@ -186,25 +189,25 @@ impl<'a> Places<'a> {
     }
 
     /// The base address of an access, if known before the launch.
-    pub fn root(&self, access: &MemoryAccess) -> Option<BaseValue> {
+    pub fn access_base(&self, access: &MemoryAccess) -> Option<BaseValue> {
         let MemoryRegion::At(pointer) = access.place else {
             return None;
         };
         let (unit, body) = (self.alias.unit, self.alias.body);
         let root = self.alias.forms.of_pointer(unit, body, pointer).root;
         match root {
-            BaseValue::Value(value) if self.is_inside(value) => None,
+            BaseValue::Value(value) if self.is_launch_local(value) => None,
             _ => Some(root),
         }
     }
 
     /// Returns whether two accesses, in two launches of equal size, touch the same memory only if made by
     /// the same thread.
-    pub fn one_thread_makes_both(&self, x: &Spot, y: &Spot) -> bool {
+    pub fn conflicts_only_in_same_thread(&self, x: &Spot, y: &Spot) -> bool {
         if x.root != y.root || x.steps != y.steps || x.common != y.common {
             return false;
         }
-        let Some(mut digits) = self.digits(&x.steps) else {
+        let Some(mut digits) = self.global_rank_strides(&x.steps) else {
             return false;
         };
         digits.sort_by_key(|digit| (digit.by.len(), digit.step.abs()));
@@ -212,14 +215,16 @@ impl<'a> Places<'a> {
         let Some(first) = digits.first() else {
             return true;
         };
-        let steps_over = |lower: &Digit, upper: &Digit| {
+        let steps_over = |lower: &GlobalRankStride, upper: &GlobalRankStride| {
             let least = match self.all_threads(lower.dim) {
                 _ if upper.step.abs() < lower.step.abs() => return false,
                 Some(count) if upper.by == lower.by => count.checked_mul(lower.step.abs()),
                 _ => None,
             };
             least.is_some_and(|least| upper.step.abs() >= least)
-                || [x, y].iter().all(|spot| spot.stays_below(lower, upper))
+                || [x, y]
+                    .iter()
+                    .all(|spot| spot.is_range_within_step(lower, upper))
         };
         first.by.is_empty()
             && first.step.abs() >= span
@@ -233,15 +238,15 @@ impl<'a> Places<'a> {
         if let Some(known) = self.known.borrow().get(&value) {
             return known.clone();
         }
-        let sum = self.taken_apart(value, depth);
+        let sum = self.compute_sum(value, depth);
         self.known.borrow_mut().insert(value, sum.clone());
         sum
     }
 
-    fn taken_apart(&self, value: Value, depth: usize) -> Sum {
-        let whole = || match self.is_inside(value) {
-            true => Sum::atom(Atom::Own(value)),
-            false => Sum::atom(Atom::Common(value)),
+    fn compute_sum(&self, value: Value, depth: usize) -> Sum {
+        let whole = || match self.is_launch_local(value) {
+            true => Sum::atom(Atom::PerThread(value)),
+            false => Sum::atom(Atom::Uniform(value)),
         };
         let (unit, body) = (self.alias.unit, self.alias.body);
         if let Some(n) = body.as_int(unit, value) {
@@ -250,7 +255,7 @@ impl<'a> Places<'a> {
         if let Some(sum) = self.rank(value) {
             return sum;
         }
-        let Some(op) = body.def_op(value).filter(|_| depth < DEPTH) else {
+        let Some(op) = body.def_op(value).filter(|_| depth < MAX_DEPTH) else {
             return whole();
         };
         let operand = |index| self.sum(body.operand(op, index), depth + 1);
@@ -309,8 +314,8 @@ impl<'a> Places<'a> {
             (false, _, Some(count)) => Sum::constant(count),
             (true, true, _) => Sum::atom(Atom::Thread(dim)),
             (true, false, _) => Sum::atom(Atom::Block(dim)),
-            (false, true, _) => Sum::atom(Atom::Threads(dim)),
-            (false, false, _) => Sum::atom(Atom::Blocks(dim)),
+            (false, true, _) => Sum::atom(Atom::BlockSize(dim)),
+            (false, false, _) => Sum::atom(Atom::GridSize(dim)),
         })
     }
 
@@ -327,7 +332,7 @@ impl<'a> Places<'a> {
     }
 
     /// Returns whether a value may differ between threads, or is computed for the launch.
-    fn is_inside(&self, value: Value) -> bool {
+    fn is_launch_local(&self, value: Value) -> bool {
         let (body, nest) = (self.alias.body, &self.alias.nest);
         let branch = self.launch.branch;
         match body.values[value].def {
@@ -342,7 +347,7 @@ impl<'a> Places<'a> {
     /// Returns whether a sum fits a signed integer of `bits` bits for all ranks.
     fn fits(&self, sum: &Sum, bits: u32) -> bool {
         let size = |(product, count): (&Vec<Atom>, &i128)| {
-            let (low, high) = self.range(product, *count)?;
+            let (low, high) = self.product_bounds(product, *count)?;
             Some(low.abs().max(high.abs()))
         };
         let whole: Option<i128> = sum.0.iter().map(size).sum();
@@ -350,34 +355,34 @@ impl<'a> Places<'a> {
     }
 
     /// Bounds of a product, both inclusive.
-    fn range(&self, product: &[Atom], count: i128) -> Option<(i128, i128)> {
+    fn product_bounds(&self, product: &[Atom], count: i128) -> Option<(i128, i128)> {
         let mut range = (count, count);
         let mut left = product.to_vec();
         while let Some(atom) = left.pop() {
             let (low, high) = match atom {
-                Atom::Block(dim) | Atom::Blocks(dim) => {
+                Atom::Block(dim) | Atom::GridSize(dim) => {
                     // All blocks of a dimension have at most `MOST` threads in total.
-                    let threads = left.iter().position(|other| *other == Atom::Threads(dim));
+                    let threads = left.iter().position(|other| *other == Atom::BlockSize(dim));
                     match (threads, self.threads(dim)) {
                         (Some(at), _) => {
                             left.remove(at);
-                            (0, MOST)
+                            (0, MAX_DIM_THREADS)
                         }
-                        (None, count) => (0, MOST / count.unwrap_or(1).max(1)),
+                        (None, count) => (0, MAX_DIM_THREADS / count.unwrap_or(1).max(1)),
                     }
                 }
-                Atom::Threads(dim) => {
-                    let blocks = |other: &Atom| matches!(other, Atom::Block(d) | Atom::Blocks(d) if *d == dim);
+                Atom::BlockSize(dim) => {
+                    let blocks = |other: &Atom| matches!(other, Atom::Block(d) | Atom::GridSize(d) if *d == dim);
                     match left.iter().position(blocks) {
                         Some(at) => {
                             left.remove(at);
-                            (0, MOST)
+                            (0, MAX_DIM_THREADS)
                         }
                         None => (0, MAX_BLOCK_THREADS.into()),
                     }
                 }
                 Atom::Thread(_) => (0, MAX_BLOCK_THREADS.into()),
-                Atom::Common(value) | Atom::Own(value) => {
+                Atom::Uniform(value) | Atom::PerThread(value) => {
                     let alias = self.alias;
                     let (low, high) = alias.forms.intervals.of(alias.unit, alias.body, value);
                     (low.into(), high.into())
@@ -391,14 +396,17 @@ impl<'a> Places<'a> {
             ];
             range = (*ends.iter().min()?, *ends.iter().max()?);
         }
-        (range.0.abs() < FAR && range.1.abs() < FAR).then_some(range)
+        (range.0.abs() < MAX_COEFFICIENT && range.1.abs() < MAX_COEFFICIENT).then_some(range)
     }
 
     // ---- ranks as digits ---------------------------------------------------------------------
 
     /// The stride of each global thread index, by dimension; `None` if ranks appear in another form, or a
     /// rank is missing.
-    fn digits(&self, steps: &BTreeMap<Vec<Atom>, i128>) -> Option<Vec<Digit>> {
+    fn global_rank_strides(
+        &self,
+        steps: &BTreeMap<Vec<Atom>, i128>,
+    ) -> Option<Vec<GlobalRankStride>> {
         let mut left = steps.clone();
         let mut digits = Vec::new();
         for dim in 0..self.launch.dims() {
@@ -417,20 +425,20 @@ impl<'a> Places<'a> {
             if rank == Atom::Thread(dim) && blocks != Some(1) {
                 let mut row = by.clone();
                 row.push(Atom::Block(dim));
-                row.extend(threads.is_none().then_some(Atom::Threads(dim)));
+                row.extend(threads.is_none().then_some(Atom::BlockSize(dim)));
                 row.sort_unstable();
                 let expected = step.checked_mul(threads.unwrap_or(1))?;
                 (left.remove(&row) == Some(expected)).then_some(())?;
             }
-            let is_common = |atom: &Atom| matches!(atom, Atom::Common(_));
+            let is_common = |atom: &Atom| matches!(atom, Atom::Uniform(_));
             by.iter().all(is_common).then_some(())?;
-            digits.push(Digit { dim, step, by });
+            digits.push(GlobalRankStride { dim, step, by });
         }
         left.is_empty().then_some(digits)
     }
 
     /// Upper bounds of global thread indices at an op, implied by enclosing branches.
-    fn below(&self, op: Op) -> Vec<(usize, Sum)> {
+    fn rank_bounds_at(&self, op: Op) -> Vec<(usize, Sum)> {
         let body = self.alias.body;
         let mut found = Vec::new();
         let mut at = op;
@@ -440,7 +448,7 @@ impl<'a> Places<'a> {
         {
             if matches!(body.kind(owner), OpKind::If) {
                 let holds = body.op_regions(owner)[0] == region;
-                self.told(body.operand(owner, 0), holds, &mut found);
+                self.add_bounds_from_condition(body.operand(owner, 0), holds, &mut found);
             }
             at = owner;
         }
@@ -448,7 +456,12 @@ impl<'a> Places<'a> {
     }
 
     /// Adds the bounds implied by a condition that holds, or does not hold.
-    fn told(&self, condition: Value, holds: bool, found: &mut Vec<(usize, Sum)>) {
+    fn add_bounds_from_condition(
+        &self,
+        condition: Value,
+        holds: bool,
+        found: &mut Vec<(usize, Sum)>,
+    ) {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let mut open = vec![condition];
         while let Some(condition) = open.pop() {
@@ -480,7 +493,8 @@ impl<'a> Places<'a> {
                     let high = self.sum(body.operand(op, high), 0);
                     // A negative number is large as an unsigned number.
                     if signed || high.is_count() {
-                        let dim = (0..self.launch.dims()).find(|dim| low == self.number(*dim));
+                        let dim =
+                            (0..self.launch.dims()).find(|dim| low == self.global_index(*dim));
                         found.extend(dim.map(|dim| (dim, high)));
                     }
                 }
@@ -490,14 +504,14 @@ impl<'a> Places<'a> {
     }
 
     /// The global thread index.
-    fn number(&self, dim: usize) -> Sum {
+    fn global_index(&self, dim: usize) -> Sum {
         let one = |count: Option<i128>, atom| match count {
             Some(1) => Sum::default(),
             _ => Sum::atom(atom),
         };
         let threads = match self.threads(dim) {
             Some(count) => Sum::constant(count),
-            None => Sum::atom(Atom::Threads(dim)),
+            None => Sum::atom(Atom::BlockSize(dim)),
         };
         let row = one(self.blocks(dim), Atom::Block(dim)).times(&threads);
         row.plus_times(&one(self.threads(dim), Atom::Thread(dim)), 1)
@@ -506,7 +520,7 @@ impl<'a> Places<'a> {
 
 /// The stride of a global thread index: `step` times values defined before the launch.
 #[derive(Clone, Debug)]
-struct Digit {
+struct GlobalRankStride {
     dim: usize,
     step: i128,
     by: Vec<Atom>,
@@ -514,8 +528,8 @@ struct Digit {
 
 impl Spot {
     /// Returns whether, at the access, the range of the lower digit is at most a step of the upper digit.
-    fn stays_below(&self, lower: &Digit, upper: &Digit) -> bool {
-        self.below.iter().any(|(dim, limit)| {
+    fn is_range_within_step(&self, lower: &GlobalRankStride, upper: &GlobalRankStride) -> bool {
+        self.rank_bounds.iter().any(|(dim, limit)| {
             let bound = match limit.0.iter().next() {
                 _ if *dim != lower.dim || limit.0.len() != 1 => return false,
                 Some((product, count)) => (product, *count),

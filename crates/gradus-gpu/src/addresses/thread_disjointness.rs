@@ -9,23 +9,23 @@
 //! Type-based alias facts and `restrict` are not used. A block may reuse an array for another type after a
 //! barrier, and the promises of a thread about its pointers say little about other threads.
 
-use crate::fission::skeleton::Spine;
-use crate::fission::uniformity::Levels;
+use crate::fission::skeleton::Skeleton;
+use crate::fission::uniformity::Uniformity;
 use gradus_analysis::{Alias, BaseValue, MemoryAccess, MemoryRegion, Monomial, Object, Poly};
 use gradus_ir::{AllocaStorage, Definition, MAX_BLOCK_THREADS, Op, OpKind, Value};
 
 /// Accesses of the threads of a block.
-pub(crate) struct Cells<'a> {
+pub(crate) struct ThreadAccesses<'a> {
     pub alias: &'a Alias<'a>,
-    pub spine: &'a Spine,
-    pub levels: &'a Levels,
+    pub spine: &'a Skeleton,
+    pub levels: &'a Uniformity,
 }
 
 /// The address of a thread relative to the base address.
 #[derive(Debug)]
-struct Cell {
+struct ThreadAddress {
     /// Stride per rank, by dimension.
-    steps: Vec<Step>,
+    steps: Vec<RankStride>,
     /// Uniform terms with coefficients.
     common: Vec<(Monomial, i64)>,
     /// Bounds of the remaining byte range, end exclusive.
@@ -34,30 +34,30 @@ struct Cell {
 
 /// A stride: `bytes` times the extents of the dimensions in `by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Step {
+struct RankStride {
     dim: usize,
     bytes: i128,
     by: Vec<usize>,
 }
 
 /// Limit of offsets, in bytes; sums below the limit cannot wrap.
-const FAR: i128 = 1 << 40;
+const MAX_OFFSET_BYTES: i128 = 1 << 40;
 
-impl Cells<'_> {
+impl ThreadAccesses<'_> {
     /// Returns whether an access of a thread and an access of another thread may conflict.
-    pub fn may_meet(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+    pub fn may_conflict(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         // Every thread has its own `errno`.
         let reads = !x.is_clobber() && !y.is_clobber();
         if reads || x.place == MemoryRegion::Errno || y.place == MemoryRegion::Errno {
             return false;
         }
         self.alias.may_alias_any_iteration(x, y)
-            && !self.each_its_own(x, y)
-            && !self.other_cells(x, y)
+            && !self.per_thread_disjoint(x, y)
+            && !self.have_distinct_offsets(x, y)
     }
 
     /// Returns whether both accesses touch only memory that the thread itself allocated.
-    fn each_its_own(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+    fn per_thread_disjoint(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         let (Some(left), Some(right)) = (self.alias.objects(x), self.alias.objects(y)) else {
             return false;
         };
@@ -86,7 +86,7 @@ impl Cells<'_> {
     // ---- cells -----------------------------------------------------------------------------
 
     /// Returns whether different threads access different cells.
-    fn other_cells(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+    fn have_distinct_offsets(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
         let (MemoryRegion::At(p), MemoryRegion::At(q)) = (x.place, y.place) else {
             return false;
         };
@@ -95,70 +95,75 @@ impl Cells<'_> {
             alias.forms.of_pointer(alias.unit, alias.body, pointer)
         };
         let (a, b) = (of(p), of(q));
-        if a.root != b.root || !self.is_common_root(a.root) {
+        if a.root != b.root || !self.is_uniform_base(a.root) {
             return false;
         }
-        let (Some(a), Some(b)) = (self.cell(x, &a.offset), self.cell(y, &b.offset)) else {
+        let (Some(a), Some(b)) = (
+            self.thread_address(x, &a.offset),
+            self.thread_address(y, &b.offset),
+        ) else {
             return false;
         };
-        a.common == b.common && (self.ranges_part(&a, &b) || self.steps_part(&a, &b))
+        a.common == b.common
+            && (self.are_ranges_disjoint(&a, &b) || self.are_strides_disjoint(&a, &b))
     }
 
-    fn is_common_root(&self, root: BaseValue) -> bool {
+    fn is_uniform_base(&self, root: BaseValue) -> bool {
         match root {
             BaseValue::Global(_) => true,
             BaseValue::Value(value) => {
                 let alloca = self.alias.body.def_op(value);
-                alloca.is_some_and(|op| self.is_shared(op)) || self.is_common(value)
+                alloca.is_some_and(|op| self.is_shared(op)) || self.is_uniform(value)
             }
         }
     }
 
     /// Returns whether a value is uniform and constant while a block runs.
-    fn is_common(&self, value: Value) -> bool {
+    fn is_uniform(&self, value: Value) -> bool {
         let (body, block) = (self.alias.body, self.spine.block);
         match self.alias.nest.loop_of_value(body, value) {
             None => true,
             Some(lp) if lp == block => {
                 let of_spine = body
                     .region_of(value)
-                    .is_some_and(|region| self.spine.is_spine(body, region));
-                of_spine && !self.levels.is_own(value)
+                    .is_some_and(|region| self.spine.is_in_skeleton(body, region));
+                of_spine && !self.levels.is_per_thread_value(value)
             }
             Some(lp) => !self.is_inside(lp),
         }
     }
 
-    fn cell(&self, access: &MemoryAccess, offset: &Poly) -> Option<Cell> {
+    fn thread_address(&self, access: &MemoryAccess, offset: &Poly) -> Option<ThreadAddress> {
         let first = i128::from(offset.constant) + i128::from(access.offset);
-        let mut cell = Cell {
+        let mut cell = ThreadAddress {
             steps: Vec::new(),
             common: Vec::new(),
             bytes: (first, first + i128::from(access.size?)),
         };
         for (product, factor) in &offset.terms {
-            let ranks = product.iter().any(|atom| self.rank(*atom).is_some());
+            let ranks = product.iter().any(|atom| self.dim_of_rank(*atom).is_some());
             if ranks {
-                cell.steps.extend(self.step(product, *factor)?);
-            } else if product.iter().all(|atom| self.is_common(*atom)) {
+                cell.steps.extend(self.rank_stride(product, *factor)?);
+            } else if product.iter().all(|atom| self.is_uniform(*atom)) {
                 cell.common.push((product.clone(), *factor));
             } else {
-                let (low, high) = bounds(self.alias, product, *factor)?;
+                let (low, high) = product_bounds(self.alias, product, *factor)?;
                 cell.bytes = (cell.bytes.0 + low, cell.bytes.1 + high);
             }
         }
         cell.steps.sort_by_key(|step| step.dim);
         let twice = cell.steps.windows(2).any(|w| w[0].dim == w[1].dim);
-        let far = |n: i128| n.abs() > FAR;
+        let far = |n: i128| n.abs() > MAX_OFFSET_BYTES;
         (!twice && !far(cell.bytes.0) && !far(cell.bytes.1)).then_some(cell)
     }
 
     /// The dimension of a rank.
-    fn rank(&self, value: Value) -> Option<usize> {
-        self.of_block(value).filter(|number| *number < self.dims())
+    fn dim_of_rank(&self, value: Value) -> Option<usize> {
+        self.param_number(value)
+            .filter(|number| *number < self.dims())
     }
     /// The parameter number of a value in the block's region.
-    fn of_block(&self, value: Value) -> Option<usize> {
+    fn param_number(&self, value: Value) -> Option<usize> {
         match self.alias.body.values[value].def {
             Definition::Param(region, number) if region == self.spine.root => Some(number as usize),
             _ => None,
@@ -174,9 +179,9 @@ impl Cells<'_> {
         extent.filter(|n| *n > 0).map(i128::from)
     }
     /// The dimension whose extent a value is.
-    fn size(&self, value: Value) -> Option<usize> {
+    fn dim_of_extent(&self, value: Value) -> Option<usize> {
         let of_region = self
-            .of_block(value)
+            .param_number(value)
             .and_then(|n| n.checked_sub(self.dims()));
         of_region.or_else(|| {
             let body = self.alias.body;
@@ -185,14 +190,14 @@ impl Cells<'_> {
     }
 
     /// The stride of a product with a rank; `Some(None)` if the dimension has a single thread.
-    fn step(&self, product: &Monomial, factor: i64) -> Option<Option<Step>> {
-        let mut step = Step {
+    fn rank_stride(&self, product: &Monomial, factor: i64) -> Option<Option<RankStride>> {
+        let mut step = RankStride {
             dim: usize::MAX,
             bytes: i128::from(factor),
             by: Vec::new(),
         };
         for &atom in product {
-            match (self.rank(atom), self.size(atom)) {
+            match (self.dim_of_rank(atom), self.dim_of_extent(atom)) {
                 (Some(dim), _) if step.dim == usize::MAX => step.dim = dim,
                 (None, Some(dim)) => match self.extent(dim) {
                     Some(count) => step.bytes = step.bytes.checked_mul(count)?,
@@ -205,18 +210,18 @@ impl Cells<'_> {
         if self.extent(step.dim) == Some(1) {
             return Some(None);
         }
-        (step.bytes.abs() <= FAR).then_some(Some(step))
+        (step.bytes.abs() <= MAX_OFFSET_BYTES).then_some(Some(step))
     }
 
     /// Returns whether all bytes of one cell precede all bytes of the other, for any threads.
-    fn ranges_part(&self, a: &Cell, b: &Cell) -> bool {
+    fn are_ranges_disjoint(&self, a: &ThreadAddress, b: &ThreadAddress) -> bool {
         let (Some(a), Some(b)) = (self.range(a), self.range(b)) else {
             return false;
         };
         a.1 <= b.0 || b.1 <= a.0
     }
 
-    fn range(&self, cell: &Cell) -> Option<(i128, i128)> {
+    fn range(&self, cell: &ThreadAddress) -> Option<(i128, i128)> {
         let mut range = cell.bytes;
         for step in &cell.steps {
             step.by.is_empty().then_some(())?;
@@ -229,7 +234,7 @@ impl Cells<'_> {
 
     /// Returns whether both cells have equal strides, and the stride of every dimension covers all bytes of
     /// the lower dimensions.
-    fn steps_part(&self, a: &Cell, b: &Cell) -> bool {
+    fn are_strides_disjoint(&self, a: &ThreadAddress, b: &ThreadAddress) -> bool {
         if a.steps != b.steps {
             return false;
         }
@@ -239,7 +244,7 @@ impl Cells<'_> {
         // Bytes covered by the processed dimensions, as a number times extents.
         let mut bytes = a.bytes.1.max(b.bytes.1) - a.bytes.0.min(b.bytes.0);
         let mut by: Vec<usize> = Vec::new();
-        let mut steps: Vec<&Step> = a.steps.iter().collect();
+        let mut steps: Vec<&RankStride> = a.steps.iter().collect();
         steps.sort_by_key(|step| (step.by.len(), step.bytes.abs()));
         for step in steps {
             if step.by != by || step.bytes.abs() < bytes {
@@ -256,7 +261,7 @@ impl Cells<'_> {
                     by.sort_unstable();
                 }
             }
-            if bytes > FAR {
+            if bytes > MAX_OFFSET_BYTES {
                 return false;
             }
         }
@@ -265,14 +270,14 @@ impl Cells<'_> {
 }
 
 /// The bounds of a product.
-fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)> {
+fn product_bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)> {
     let mut hull = (i128::from(factor), i128::from(factor));
     for &atom in product {
         let (low, high) = alias.forms.intervals.of(alias.unit, alias.body, atom);
         let ends = [hull.0, hull.1].map(|n| [n * i128::from(low), n * i128::from(high)]);
         let ends = ends.as_flattened();
         hull = (*ends.iter().min()?, *ends.iter().max()?);
-        if hull.0.abs() > FAR || hull.1.abs() > FAR {
+        if hull.0.abs() > MAX_OFFSET_BYTES || hull.1.abs() > MAX_OFFSET_BYTES {
             return None;
         }
     }
@@ -280,10 +285,10 @@ fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)
 }
 
 /// The bounds of a sum.
-pub(crate) fn hull(alias: &Alias, sum: &Poly) -> Option<(i128, i128)> {
+pub(crate) fn sum_bounds(alias: &Alias, sum: &Poly) -> Option<(i128, i128)> {
     let mut hull = (i128::from(sum.constant), i128::from(sum.constant));
     for (product, factor) in &sum.terms {
-        let (low, high) = bounds(alias, product, *factor)?;
+        let (low, high) = product_bounds(alias, product, *factor)?;
         hull = (hull.0 + low, hull.1 + high);
     }
     Some(hull)

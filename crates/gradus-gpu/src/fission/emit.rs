@@ -5,11 +5,11 @@
 //! under a divergent branch has a *mask*: a truth value per thread, true for active threads.
 
 use crate::Options;
-use crate::fission::segment::{Outs, Test};
-use crate::fission::skeleton::Spine;
-use crate::fission::thread_loops::{Rows, Slot, Threads, of_block};
-use crate::fission::thread_storage::{Homes, count};
-use crate::fission::uniformity::Levels;
+use crate::fission::segment::{SegmentOutputs, Test};
+use crate::fission::skeleton::Skeleton;
+use crate::fission::thread_loops::{Slot, ThreadRows, Threads, block_memory};
+use crate::fission::thread_storage::{ThreadStorage, element_count};
+use crate::fission::uniformity::Uniformity;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{
     AllocaStorage, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
@@ -18,17 +18,17 @@ use std::collections::{HashMap, HashSet};
 
 /// Analysis results for a block to be split.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan<'a> {
-    pub spine: &'a Spine,
-    pub levels: &'a Levels,
-    pub homes: &'a Homes,
+pub(crate) struct SplitPlan<'a> {
+    pub spine: &'a Skeleton,
+    pub levels: &'a Uniformity,
+    pub homes: &'a ThreadStorage,
     /// Loads and calls with the same result at any place in the kernel.
     pub steady: &'a HashSet<Op>,
     pub options: &'a Options,
 }
 
 /// Replaces a block by loops over threads.
-pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
+pub(crate) fn split_block(unit: &mut Unit, body: &mut Body, plan: &SplitPlan) {
     let op = plan.spine.block;
     let threads = Threads::of(unit, body, op, plan.options);
     let b = &mut Builder::new(unit, body);
@@ -36,7 +36,7 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
     b.loc = b.body.ops[op].loc;
     let sizes: Vec<Value> = threads.extents().collect();
     let map = ValueMap::zip(&threads.sizes, &sizes);
-    let mut cut = Cut {
+    let mut cut = SplitEmitter {
         plan: *plan,
         threads,
         map,
@@ -45,7 +45,7 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
         rows: HashMap::new(),
         open: Vec::new(),
     };
-    cut.make_memory(b);
+    cut.allocate_storage(b);
     cut.walk(b);
     b.body.erase(op);
 }
@@ -54,7 +54,7 @@ pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
 #[derive(Debug)]
 pub(crate) struct Frame {
     next: Option<Op>,
-    place: Place,
+    place: InsertionPoint,
     /// Mask of active threads; `None` if all threads are active.
     pub mask: Option<Slot>,
     /// Per-thread ops to be run before the next split.
@@ -63,13 +63,13 @@ pub(crate) struct Frame {
 
 /// Insertion point for the copy of a region.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum InsertionPoint {
     Before(Op),
     End(Region),
 }
 
-pub(crate) struct Cut<'a> {
-    pub plan: Plan<'a>,
+pub(crate) struct SplitEmitter<'a> {
+    pub plan: SplitPlan<'a>,
     pub threads: Threads,
     /// Copies of uniform values.
     pub map: ValueMap,
@@ -78,23 +78,23 @@ pub(crate) struct Cut<'a> {
     /// Slots of values that are stored at the definition.
     pub stored: HashMap<Value, Slot>,
     /// Rows of allocations that live across segments.
-    pub rows: HashMap<Op, Rows>,
+    pub rows: HashMap<Op, ThreadRows>,
     open: Vec<Frame>,
 }
 
-impl Cut<'_> {
+impl SplitEmitter<'_> {
     // ---- memory ----------------------------------------------------------------------------
 
-    fn make_memory(&mut self, b: &mut Builder<'_>) {
+    fn allocate_storage(&mut self, b: &mut Builder<'_>) {
         let homes = self.plan.homes;
-        for &op in &homes.kept {
+        for &op in &homes.live_allocas {
             let OpKind::Alloca(info) = *b.body.kind(op) else {
                 unreachable!("only allocations are kept");
             };
-            let Some(count) = count(b.unit, b.body, op) else {
+            let Some(count) = element_count(b.unit, b.body, op) else {
                 unreachable!("blocks that keep memory of unknown size are refused");
             };
-            let rows = Rows::new(b, &self.threads, &info, count);
+            let rows = ThreadRows::new(b, &self.threads, &info, count);
             self.rows.insert(op, rows);
         }
         for &value in &homes.stored {
@@ -126,7 +126,7 @@ impl Cut<'_> {
     /// to the last carried value shares the carried value's slot.
     fn make_slots(&mut self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
-        let is_own = |value: &Value| self.plan.levels.is_own(*value);
+        let is_own = |value: &Value| self.plan.levels.is_per_thread_value(*value);
         let is_kept = |value: &Value| is_own(value) && b.body.has_uses(*value);
         let own: Vec<Value> = results.iter().copied().filter(is_kept).collect();
         if let OpKind::Loop { .. } | OpKind::For { .. } = b.body.kind(op) {
@@ -138,7 +138,7 @@ impl Cut<'_> {
                 self.slots.insert(param, slot);
             }
             for (index, &result) in results.iter().enumerate() {
-                let carried = carried_as(b.body, op, index);
+                let carried = param_of_result(b.body, op, index);
                 if let Some(&slot) = carried.and_then(|p| self.slots.get(&p)) {
                     self.slots.insert(result, slot);
                 }
@@ -155,35 +155,35 @@ impl Cut<'_> {
         let (block, root) = (self.plan.spine.block, self.plan.spine.root);
         self.open.push(Frame {
             next: b.body.first(root),
-            place: Place::Before(block),
+            place: InsertionPoint::Before(block),
             mask: None,
             pending: Vec::new(),
         });
         while let Some(mut frame) = self.open.pop() {
-            go_to(b, frame.place);
+            set_insertion_point(b, frame.place);
             while let Some(op) = frame.next {
                 frame.next = b.body.next(op);
                 if b.body.kind(op).is_terminator() {
-                    self.end(b, &mut frame, op);
+                    self.end_region(b, &mut frame, op);
                     break;
                 }
                 if self.plan.spine.is_structural(op) {
-                    self.structural(b, frame, op);
+                    self.enter_structural_op(b, frame, op);
                     break;
                 }
                 match self.plan.levels.is_per_thread(op) {
                     true => frame.pending.push(op),
-                    false => self.common(b, op),
+                    false => self.emit_uniform_op(b, op),
                 }
             }
         }
     }
 
     /// Runs an op once per block.
-    fn common(&mut self, b: &mut Builder<'_>, op: Op) {
+    fn emit_uniform_op(&mut self, b: &mut Builder<'_>, op: Op) {
         match b.body.kind(op) {
             OpKind::Alloca(info) if info.storage == AllocaStorage::Shared => {
-                let memory = of_block(b, op, self.plan.options);
+                let memory = block_memory(b, op, self.plan.options);
                 self.map.set(b.body.result(op), memory);
             }
             _ => {
@@ -192,72 +192,72 @@ impl Cut<'_> {
         }
     }
 
-    fn enter(&mut self, b: &Builder<'_>, from: Region, into: Region, mask: Option<Slot>) {
+    fn push_region(&mut self, b: &Builder<'_>, from: Region, into: Region, mask: Option<Slot>) {
         self.open.push(Frame {
             next: b.body.first(from),
-            place: Place::End(into),
+            place: InsertionPoint::End(into),
             mask,
             pending: Vec::new(),
         });
     }
 
     /// Ends the segment and enters a structural op; the ops after it follow later.
-    fn structural(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+    fn enter_structural_op(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         b.loc = b.body.ops[op].loc;
         let divergent = self.plan.levels.is_divergent(op);
         match b.body.kind(op).clone() {
-            OpKind::If | OpKind::Switch(_) if divergent => self.ways(b, frame, op),
-            OpKind::If | OpKind::Switch(_) => self.branch(b, frame, op),
-            OpKind::For { .. } => self.counted(b, frame, op),
-            OpKind::Loop { .. } => self.repeated(b, frame, op),
+            OpKind::If | OpKind::Switch(_) if divergent => self.emit_divergent_branch(b, frame, op),
+            OpKind::If | OpKind::Switch(_) => self.emit_uniform_branch(b, frame, op),
+            OpKind::For { .. } => self.emit_counted_loop(b, frame, op),
+            OpKind::Loop { .. } => self.emit_while_loop(b, frame, op),
             _ => {
-                self.flush(b, &mut frame, Outs::default());
+                self.flush(b, &mut frame, SegmentOutputs::default());
                 self.open.push(frame);
             }
         }
     }
 
     /// Stores the results of empty arms before the branch.
-    fn idle_arms(&self, b: &Builder<'_>, op: Op, outs: &mut Outs) {
+    fn store_empty_arm_results(&self, b: &Builder<'_>, op: Op, outs: &mut SegmentOutputs) {
         let body = &*b.body;
         for &arm in body.op_regions(op) {
-            let Some(end) = body.last(arm).filter(|_| is_idle(body, arm)) else {
+            let Some(end) = body.last(arm).filter(|_| is_empty_arm(body, arm)) else {
                 continue;
             };
             for (&result, value) in body.results(op).iter().zip(body.operands(end)) {
-                self.keep(b, outs, result, value);
+                self.store_to_slot(b, outs, result, value);
             }
         }
     }
 
     /// Emits a uniform branch.
-    fn branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
-        let mut outs = Outs::default();
-        self.idle_arms(b, op, &mut outs);
+    fn emit_uniform_branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        let mut outs = SegmentOutputs::default();
+        self.store_empty_arm_results(b, op, &mut outs);
         self.flush(b, &mut frame, outs);
         let condition = self.map.get_or_same(b.body.operand(op, 0));
         let kind = b.body.kind(op).clone();
         let arms = b.body.op_regions(op).to_vec();
         let (values, types) = self.common_results(b, op);
         let made = b.op(kind, &[condition], &types, arms.len());
-        self.stand_for(b, &values, made);
+        self.map_results(b, &values, made);
         let mask = frame.mask;
         self.open.push(frame);
         for (index, &arm) in arms.iter().enumerate().rev() {
             let into = b.body.op_regions(made)[index];
-            self.enter(b, arm, into, mask);
+            self.push_region(b, arm, into, mask);
         }
     }
 
     /// Emits a divergent branch: the arms in sequence, each under its mask. Arms without a barrier come
     /// first: threads that exit in such an arm must exit before the barriers of another arm.
-    fn ways(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+    fn emit_divergent_branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let condition = b.body.operand(op, 0);
         let arms = b.body.op_regions(op).to_vec();
         let truth = b.unit.types.int(1);
         let mut ways = Vec::new();
-        let mut outs = Outs::default();
-        self.idle_arms(b, op, &mut outs);
+        let mut outs = SegmentOutputs::default();
+        self.store_empty_arm_results(b, op, &mut outs);
         let holds_barrier = |arm: &Region| {
             let mut ops = b.body.ops_in(*arm);
             ops.any(|op| self.plan.spine.is_structural(op))
@@ -266,12 +266,12 @@ impl Cut<'_> {
         order.sort_by_key(|index| holds_barrier(&arms[*index]));
         for index in order {
             let arm = arms[index];
-            if is_idle(b.body, arm) {
+            if is_empty_arm(b.body, arm) {
                 continue;
             }
-            let mask = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            let mask = Slot::new_before_block(b, self.plan.spine.block, &self.threads, truth);
             outs.masks
-                .push((mask, Test::way(b.body, op, condition, index)));
+                .push((mask, Test::of_arm(b.body, op, condition, index)));
             ways.push((arm, mask));
         }
         let any = self.flush(b, &mut frame, outs);
@@ -285,25 +285,25 @@ impl Cut<'_> {
             made.push((arm, mask, some));
         }
         for (arm, mask, into) in made.into_iter().rev() {
-            self.enter(b, arm, into, Some(mask));
+            self.push_region(b, arm, into, Some(mask));
         }
     }
 
     /// Emits a counted loop.
-    fn counted(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+    fn emit_counted_loop(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let region = b.body.op_regions(op)[0];
         let operands: Vec<Value> = b.body.operands(op).collect();
         let params = b.body.region_params(region).to_vec();
         let results = b.body.results(op).to_vec();
-        let mut outs = Outs::default();
+        let mut outs = SegmentOutputs::default();
         for (i, &initial) in operands[1..].iter().enumerate() {
-            self.keep(b, &mut outs, params[i + 1], initial);
+            self.store_to_slot(b, &mut outs, params[i + 1], initial);
             if !self.is_same_slot(params[i + 1], results[i]) {
-                self.keep(b, &mut outs, results[i], initial);
+                self.store_to_slot(b, &mut outs, results[i], initial);
             }
         }
         let divergent = self.plan.levels.is_divergent(op);
-        outs.most = divergent.then_some(operands[0]);
+        outs.maximum = divergent.then_some(operands[0]);
         let most = self.flush(b, &mut frame, outs).last().copied();
         let trips = match divergent {
             true => most,
@@ -315,13 +315,13 @@ impl Cut<'_> {
         let mut initial = vec![trips];
         let mut carried = Vec::new();
         for (i, &param) in params.iter().enumerate().skip(1) {
-            if !self.plan.levels.is_own(param) {
+            if !self.plan.levels.is_per_thread_value(param) {
                 initial.push(self.map.get_or_same(operands[i]));
                 carried.push(i);
             }
         }
         let (made, into) = b.for_(trips, &initial[1..]);
-        self.like(b, op, made);
+        self.copy_loop_attributes(b, op, made);
         let fresh = b.body.region_params(into).to_vec();
         self.map.set(params[0], fresh[0]);
         for (number, &i) in carried.iter().enumerate() {
@@ -331,15 +331,15 @@ impl Cut<'_> {
         let mut mask = frame.mask;
         if divergent {
             let truth = b.unit.types.int(1);
-            let active = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            let active = Slot::new_before_block(b, self.plan.spine.block, &self.threads, truth);
             let mut inside = Frame {
                 next: None,
-                place: Place::End(into),
+                place: InsertionPoint::End(into),
                 mask,
                 pending: Vec::new(),
             };
             let back = b.set_insertion_end(into);
-            let mut outs = Outs::default();
+            let mut outs = SegmentOutputs::default();
             outs.masks
                 .push((active, Test::Below(fresh[0], operands[0])));
             self.flush(b, &mut inside, outs);
@@ -347,28 +347,28 @@ impl Cut<'_> {
             mask = Some(active);
         }
         self.open.push(frame);
-        self.enter(b, region, into, mask);
+        self.push_region(b, region, into, mask);
     }
 
     /// Emits a bottom-tested loop.
-    fn repeated(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+    fn emit_while_loop(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let region = b.body.op_regions(op)[0];
         let operands: Vec<Value> = b.body.operands(op).collect();
         let params = b.body.region_params(region).to_vec();
-        let mut outs = Outs::default();
+        let mut outs = SegmentOutputs::default();
         for (&param, &initial) in params.iter().zip(&operands) {
-            self.keep(b, &mut outs, param, initial);
+            self.store_to_slot(b, &mut outs, param, initial);
         }
         let mut mask = frame.mask;
         if self.plan.levels.is_divergent(op) {
             let truth = b.unit.types.int(1);
-            let active = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            let active = Slot::new_before_block(b, self.plan.spine.block, &self.threads, truth);
             outs.masks.push((active, Test::Always));
             mask = Some(active);
         }
         self.flush(b, &mut frame, outs);
         let common: Vec<usize> = (0..params.len())
-            .filter(|i| !self.plan.levels.is_own(params[*i]))
+            .filter(|i| !self.plan.levels.is_per_thread_value(params[*i]))
             .collect();
         let initial: Vec<Value> = common
             .iter()
@@ -376,46 +376,46 @@ impl Cut<'_> {
             .collect();
         let (values, types) = self.common_results(b, op);
         let (made, into) = b.loop_(&initial, &types);
-        self.like(b, op, made);
-        self.stand_for(b, &values, made);
+        self.copy_loop_attributes(b, op, made);
+        self.map_results(b, &values, made);
         for (number, &i) in common.iter().enumerate() {
             self.map.set(params[i], b.body.region_params(into)[number]);
         }
         self.open.push(frame);
-        self.enter(b, region, into, mask);
+        self.push_region(b, region, into, mask);
     }
 
     // ---- ends of regions -------------------------------------------------------------------
 
     /// Ends a region: per-thread results go to slots, uniform results to the terminator of the copy. A
     /// region that ends in `unreachable` yields nothing, and neither does its copy.
-    fn end(&mut self, b: &mut Builder<'_>, frame: &mut Frame, end: Op) {
+    fn end_region(&mut self, b: &mut Builder<'_>, frame: &mut Frame, end: Op) {
         let region = b.body.parent(end);
         let owner = region.and_then(|region| b.body.owner(region));
         let Some(owner) = owner.filter(|op| *op != self.plan.spine.block) else {
-            self.flush(b, frame, Outs::default());
+            self.flush(b, frame, SegmentOutputs::default());
             return;
         };
-        if is_dead_end(b.body, end) {
-            self.flush(b, frame, Outs::default());
+        if is_unreachable(b.body, end) {
+            self.flush(b, frame, SegmentOutputs::default());
             b.op(OpKind::Unreachable, &[], &[], 0);
             return;
         }
         let given: Vec<Value> = b.body.operands(end).collect();
         let results = b.body.results(owner).to_vec();
         match b.body.kind(owner) {
-            OpKind::Loop { .. } => self.end_repeated(b, frame, owner, &given),
+            OpKind::Loop { .. } => self.end_while_loop(b, frame, owner, &given),
             OpKind::For { .. } => {
                 let params = region.map(|r| b.body.region_params(r).to_vec());
                 let params = params.unwrap_or_default();
-                let mut outs = Outs::default();
+                let mut outs = SegmentOutputs::default();
                 let mut common = Vec::new();
                 for (i, &value) in given.iter().enumerate() {
-                    self.keep(b, &mut outs, params[i + 1], value);
+                    self.store_to_slot(b, &mut outs, params[i + 1], value);
                     if !self.is_same_slot(params[i + 1], results[i]) {
-                        self.keep(b, &mut outs, results[i], value);
+                        self.store_to_slot(b, &mut outs, results[i], value);
                     }
-                    if !self.plan.levels.is_own(params[i + 1]) {
+                    if !self.plan.levels.is_per_thread_value(params[i + 1]) {
                         common.push(value);
                     }
                 }
@@ -424,13 +424,13 @@ impl Cut<'_> {
                 b.yield_(&common);
             }
             _ => {
-                let idle = region.is_some_and(|region| is_idle(b.body, region));
-                let mut outs = Outs::default();
+                let idle = region.is_some_and(|region| is_empty_arm(b.body, region));
+                let mut outs = SegmentOutputs::default();
                 let mut common = Vec::new();
                 for (&result, &value) in results.iter().zip(&given) {
-                    match self.plan.levels.is_own(result) {
+                    match self.plan.levels.is_per_thread_value(result) {
                         true if idle => {}
-                        true => self.keep(b, &mut outs, result, value),
+                        true => self.store_to_slot(b, &mut outs, result, value),
                         false => common.push(value),
                     }
                 }
@@ -441,27 +441,33 @@ impl Cut<'_> {
         }
     }
 
-    fn end_repeated(&mut self, b: &mut Builder<'_>, frame: &mut Frame, owner: Op, given: &[Value]) {
+    fn end_while_loop(
+        &mut self,
+        b: &mut Builder<'_>,
+        frame: &mut Frame,
+        owner: Op,
+        given: &[Value],
+    ) {
         let region = b.body.op_regions(owner)[0];
         let params = b.body.region_params(region).to_vec();
         let results = b.body.results(owner).to_vec();
         let (again, rest) = (given[0], &given[1..]);
         let (next, last) = rest.split_at(params.len());
-        let mut outs = Outs::default();
+        let mut outs = SegmentOutputs::default();
         let mut carried = Vec::new();
         let mut leaving = Vec::new();
         for (&param, &value) in params.iter().zip(next) {
-            match self.plan.levels.is_own(param) {
-                true => self.keep(b, &mut outs, param, value),
+            match self.plan.levels.is_per_thread_value(param) {
+                true => self.store_to_slot(b, &mut outs, param, value),
                 false => carried.push(self.map.get_or_same(value)),
             }
         }
         for (index, (&result, &value)) in results.iter().zip(last).enumerate() {
-            let carried = carried_as(b.body, owner, index);
+            let carried = param_of_result(b.body, owner, index);
             let same = carried.is_some_and(|param| self.is_same_slot(param, result));
-            match self.plan.levels.is_own(result) {
+            match self.plan.levels.is_per_thread_value(result) {
                 true if same => {}
-                true => self.keep(b, &mut outs, result, value),
+                true => self.store_to_slot(b, &mut outs, result, value),
                 false => leaving.push(self.map.get_or_same(value)),
             }
         }
@@ -480,9 +486,9 @@ impl Cut<'_> {
     // ---- small steps -----------------------------------------------------------------------
 
     /// Stores a per-thread value to its slot; undef and poison are not stored.
-    fn keep(&self, b: &Builder<'_>, outs: &mut Outs, value: Value, what: Value) {
+    fn store_to_slot(&self, b: &Builder<'_>, outs: &mut SegmentOutputs, value: Value, what: Value) {
         if let Some(&slot) = self.slots.get(&value)
-            && !is_arbitrary(b, what)
+            && !is_undef(b, what)
         {
             outs.stores.push((slot, what));
         }
@@ -490,7 +496,7 @@ impl Cut<'_> {
 
     fn is_same_slot(&self, a: Value, b: Value) -> bool {
         match (self.slots.get(&a), self.slots.get(&b)) {
-            (Some(a), Some(b)) => a.is(b),
+            (Some(a), Some(b)) => a.is_same_memory(b),
             _ => false,
         }
     }
@@ -498,12 +504,14 @@ impl Cut<'_> {
     /// The uniform results of a structural op, with their types.
     fn common_results(&self, b: &Builder<'_>, op: Op) -> (Vec<Value>, Vec<TypeId>) {
         let results = b.body.results(op).iter().copied();
-        let values: Vec<Value> = results.filter(|v| !self.plan.levels.is_own(*v)).collect();
+        let values: Vec<Value> = results
+            .filter(|v| !self.plan.levels.is_per_thread_value(*v))
+            .collect();
         let types = values.iter().map(|v| b.body.ty(*v)).collect();
         (values, types)
     }
 
-    fn stand_for(&mut self, b: &Builder<'_>, values: &[Value], made: Op) {
+    fn map_results(&mut self, b: &Builder<'_>, values: &[Value], made: Op) {
         for (&value, &copy) in values.iter().zip(b.body.results(made)) {
             self.map.set(value, copy);
         }
@@ -512,14 +520,14 @@ impl Cut<'_> {
     /// Copies the attributes of the original loop, except independence and source hints (`#pragma unroll`).
     /// Such a hint refers to the loop of a single thread; unrolling the new loop would duplicate every
     /// thread loop inside.
-    fn like(&self, b: &mut Builder<'_>, op: Op, made: Op) {
+    fn copy_loop_attributes(&self, b: &mut Builder<'_>, op: Op, made: Op) {
         b.body.ops[made].kind = b.body.kind(op).clone();
         b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
     }
 }
 
 /// Returns whether a value is undef or poison.
-fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
+fn is_undef(b: &Builder<'_>, value: Value) -> bool {
     let constant = b.body.as_const(value).map(|id| &b.unit.constant(id).kind);
     matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
@@ -527,39 +535,42 @@ fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
 /// Returns whether a region only terminates, and is the first such arm of its op that yields results: those
 /// are stored before the op, and the other arms overwrite them. An arm that consists of `unreachable` yields
 /// nothing and is always empty.
-pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
+pub(crate) fn is_empty_arm(body: &Body, region: Region) -> bool {
     let only_ends = |region: &Region| body.first(*region) == body.last(*region);
-    let is_dead = |region: &Region| reached_end(body, *region).is_none();
+    let is_dead = |region: &Region| live_terminator(body, *region).is_none();
     let arms = body.owner(region).map(|op| body.op_regions(op));
     let first = arms.and_then(|arms| arms.iter().find(|r| only_ends(r) && !is_dead(r)));
     only_ends(&region) && (is_dead(&region) || first == Some(&region))
 }
 
 /// The terminator of a region, unless `unreachable` (which has no operands).
-pub(crate) fn reached_end(body: &Body, region: Region) -> Option<Op> {
-    body.last(region).filter(|end| !is_dead_end(body, *end))
+pub(crate) fn live_terminator(body: &Body, region: Region) -> Option<Op> {
+    body.last(region).filter(|end| !is_unreachable(body, *end))
 }
 
 /// Returns whether a terminator is unreachable.
-fn is_dead_end(body: &Body, end: Op) -> bool {
+fn is_unreachable(body: &Body, end: Op) -> bool {
     matches!(body.kind(end), OpKind::Unreachable)
 }
 
-fn go_to(b: &mut Builder<'_>, place: Place) {
+fn set_insertion_point(b: &mut Builder<'_>, place: InsertionPoint) {
     match place {
-        Place::Before(op) => b.set_insertion_before(op),
-        Place::End(region) => b.set_insertion_end(region),
+        InsertionPoint::Before(op) => b.set_insertion_before(op),
+        InsertionPoint::End(region) => b.set_insertion_end(region),
     };
 }
 
 /// The region parameter that equals result `index` when the loop exits.
-fn carried_as(body: &Body, op: Op, index: usize) -> Option<Value> {
+fn param_of_result(body: &Body, op: Op, index: usize) -> Option<Value> {
     let region = body.op_regions(op)[0];
     let params = body.region_params(region);
     if matches!(body.kind(op), OpKind::For { .. }) {
         return params.get(index + 1).copied();
     }
-    let given: Vec<Value> = body.operands(reached_end(body, region)?).skip(1).collect();
+    let given: Vec<Value> = body
+        .operands(live_terminator(body, region)?)
+        .skip(1)
+        .collect();
     let (next, last) = given.split_at_checked(params.len())?;
     let number = next
         .iter()

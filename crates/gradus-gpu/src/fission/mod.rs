@@ -16,22 +16,27 @@ pub(crate) mod thread_loops;
 pub(crate) mod thread_storage;
 pub(crate) mod uniformity;
 
-use crate::addresses::kernel_reads::Reads;
-use crate::fission::emit::Plan;
+use crate::addresses::kernel_reads::KernelReads;
+use crate::fission::emit::SplitPlan;
 use crate::fission::prepare::prepare;
-use crate::fission::skeleton::Spine;
-use crate::fission::uniformity::Levels;
-use crate::opt::thread_interchange::{InStep, in_step};
+use crate::fission::skeleton::Skeleton;
+use crate::fission::uniformity::Uniformity;
+use crate::opt::thread_interchange::{InterchangeLoop, interchange_loops};
 use crate::report::{self, KernelRecord};
 use crate::warp::races;
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_analysis::PolyForms;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let blocks = blocks_in(body);
-    let mut findings = Findings::default();
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    let blocks = blocks_to_lower(body);
+    let mut findings = PassOutcome::default();
     for &block in &blocks {
         if let Err(refused) = prepare(unit, body, block) {
             findings.diagnostics.extend(refused);
@@ -40,7 +45,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     if !findings.diagnostics.is_empty() {
         return findings;
     }
-    let reads = Reads::of(unit, body, facts, &blocks);
+    let reads = KernelReads::of(unit, body, facts, &blocks);
     for block in blocks {
         match block_to_loops(unit, body, options, block, &reads) {
             Ok((record, doubts)) => {
@@ -59,14 +64,14 @@ fn block_to_loops(
     body: &mut Body,
     options: &Options,
     block: Op,
-    reads: &Reads,
+    reads: &KernelReads,
 ) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let (spine, levels) = cut_points(unit, body, block, reads, options)?;
-    let mut doubts = doubtful(unit, body, &spine, &levels);
+    let (spine, levels) = split_points(unit, body, block, reads, options)?;
+    let mut doubts = warn_divergent_barriers(unit, body, &spine, &levels);
     let forms = PolyForms::of(unit, body);
-    doubts.extend(races::find(unit, body, &spine, &levels, &forms));
+    doubts.extend(races::find_race(unit, body, &spine, &levels, &forms));
     let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
-    if let Some(op) = homes.open(unit, body) {
+    if let Some(op) = homes.alloca_of_unknown_size(unit, body) {
         let message =
             "memory of a thread's own, of no fixed size, is used on both sides of a barrier";
         let finding = Diagnostic::error(Code::KernelRefused, message)
@@ -74,44 +79,49 @@ fn block_to_loops(
             .help("give it a fixed size");
         return Err(vec![finding]);
     }
-    let plan = Plan {
+    let plan = SplitPlan {
         spine: &spine,
         levels: &levels,
         homes: &homes,
         steady: &reads.steady,
         options,
     };
-    let record = report::of(unit, body, &spine, &levels, &homes);
-    emit::block(unit, body, &plan);
+    let record = report::kernel_record(unit, body, &spine, &levels, &homes);
+    emit::split_block(unit, body, &plan);
     Ok((record, doubts))
 }
 
 /// Replaces a team (the code of one rank with barriers) by parallel loops over ranks, and returns whether
 /// the replacement succeeded. The op before the team computes the number of ranks.
-pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) -> bool {
+pub(crate) fn team_to_rank_loops(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    team: Op,
+) -> bool {
     if prepare(unit, body, team).is_err() {
         return false;
     }
     let options = &Options {
-        in_step: false,
+        thread_interchange: false,
         ..Options::default()
     };
-    let reads = Reads::of(unit, body, facts, &[team]);
-    let Ok((spine, levels)) = cut_points(unit, body, team, &reads, options) else {
+    let reads = KernelReads::of(unit, body, facts, &[team]);
+    let Ok((spine, levels)) = split_points(unit, body, team, &reads, options) else {
         return false;
     };
     let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
-    if homes.open(unit, body).is_some() {
+    if homes.alloca_of_unknown_size(unit, body).is_some() {
         return false;
     }
-    let plan = Plan {
+    let plan = SplitPlan {
         spine: &spine,
         levels: &levels,
         homes: &homes,
         steady: &reads.steady,
         options,
     };
-    emit::block(unit, body, &plan);
+    emit::split_block(unit, body, &plan);
     gradus_edit::remove_dead_ops(unit, body);
     true
 }
@@ -122,27 +132,27 @@ pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) ->
 ///
 /// # Errors
 /// A barrier inside an op that cannot be split (`KernelRefused`).
-fn cut_points(
+fn split_points(
     unit: &Unit,
     body: &Body,
     block: Op,
-    reads: &Reads,
+    reads: &KernelReads,
     options: &Options,
-) -> Result<(Spine, Levels), Vec<Diagnostic>> {
-    let mut in_step = match options.in_step {
-        true => in_step(unit, body, block),
+) -> Result<(Skeleton, Uniformity), Vec<Diagnostic>> {
+    let mut in_step = match options.thread_interchange {
+        true => interchange_loops(unit, body, block),
         false => Vec::new(),
     };
     loop {
         let loops: Vec<Op> = in_step.iter().map(|lp| lp.op).collect();
-        let spine = Spine::of(unit, body, block, &loops)?;
-        let levels = Levels::of(unit, body, &spine, reads);
+        let spine = Skeleton::of(unit, body, block, &loops)?;
+        let levels = Uniformity::of(unit, body, &spine, reads);
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-        let parted = |lp: &InStep| {
+        let parted = |lp: &InterchangeLoop| {
             let chain = std::iter::successors(Some(lp.op), around).take_while(|op| *op != block);
             let mut loops = chain.filter(is_loop);
-            let own = |op: Op| op == lp.op && lp.nearly_common;
+            let own = |op: Op| op == lp.op && lp.close_trip_counts;
             loops.any(|op| levels.is_divergent(op) && !own(op))
         };
         let before = in_step.len();
@@ -155,14 +165,19 @@ fn cut_points(
 
 /// Warns about thread-dependent branches with barriers in several arms. On a GPU, threads that wait at
 /// different barriers deadlock; the lowered code runs the arms in sequence.
-fn doubtful(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels) -> Vec<Diagnostic> {
+fn warn_divergent_barriers(
+    unit: &Unit,
+    body: &Body,
+    spine: &Skeleton,
+    levels: &Uniformity,
+) -> Vec<Diagnostic> {
     let splits = spine.splits(unit, body);
     let mut findings = Vec::new();
     let branches = spine.regions().iter().flat_map(|r| body.ops_in(*r));
     for op in branches.filter(|op| levels.is_divergent(*op)) {
-        let meeting = uniformity::meeting_arms(body, op, &splits);
+        let meeting = uniformity::barriers_in_arms(body, op, &splits);
         if let [first, second, ..] = meeting[..]
-            && uniformity::is_by_rank(body, spine, body.operand(op, 0))
+            && uniformity::depends_on_rank(body, spine, body.operand(op, 0))
         {
             let message = "threads of one block wait at different barriers";
             let finding = Diagnostic::warning(Code::KernelRefused, message)

@@ -1,8 +1,8 @@
 //! Emission of a segment as a loop over threads: values from other segments, the segment's ops, stores of
 //! live-out values, and masks for the following branches.
 
-use crate::fission::emit::{Cut, Frame};
-use crate::fission::thread_loops::{Run, Slot, Thread};
+use crate::fission::emit::{Frame, SplitEmitter};
+use crate::fission::thread_loops::{Slot, Thread, ThreadOrder};
 use crate::fission::thread_storage::is_cheap;
 use gradus_edit::{ValueMap, clone_op_within, is_removable};
 use gradus_ir::{
@@ -12,13 +12,13 @@ use std::collections::HashSet;
 
 /// Outputs of a segment besides the effects of the ops.
 #[derive(Debug, Default)]
-pub(crate) struct Outs {
+pub(crate) struct SegmentOutputs {
     /// Values stored per thread.
     pub stores: Vec<(Slot, Value)>,
     /// Masks: the slot receives the result of the test for each thread, and false for inactive threads.
     pub masks: Vec<(Slot, Test)>,
     /// Value whose maximum over the active threads is requested.
-    pub most: Option<Value>,
+    pub maximum: Option<Value>,
 }
 
 /// Predicate evaluated per thread.
@@ -33,18 +33,18 @@ pub(crate) enum Test {
     /// The value equals the case.
     Case(Value, u128),
     /// The value equals none of the cases.
-    Other(Value, Box<[u128]>),
+    Default(Value, Box<[u128]>),
     /// The first value (uniform) is less than the second (per thread), unsigned.
     Below(Value, Value),
 }
 
 impl Test {
     /// The test for entering region `index` of a branch on `condition`.
-    pub fn way(body: &Body, op: Op, condition: Value, index: usize) -> Test {
+    pub fn of_arm(body: &Body, op: Op, condition: Value, index: usize) -> Test {
         match body.kind(op) {
             OpKind::Switch(cases) => match cases.get(index) {
                 Some(&case) => Test::Case(condition, case),
-                None => Test::Other(condition, cases.clone()),
+                None => Test::Default(condition, cases.clone()),
             },
             _ if index == 0 => Test::Is(condition),
             _ => Test::Not(condition),
@@ -54,7 +54,7 @@ impl Test {
     fn uses(&self) -> Option<Value> {
         match self {
             Test::Always => None,
-            Test::Is(v) | Test::Not(v) | Test::Case(v, _) | Test::Other(v, _) => Some(*v),
+            Test::Is(v) | Test::Not(v) | Test::Case(v, _) | Test::Default(v, _) => Some(*v),
             Test::Below(_, v) => Some(*v),
         }
     }
@@ -68,11 +68,11 @@ impl Test {
                 let yes = b.bool(true);
                 b.binary(BinaryOp::Xor, own, yes)
             }
-            (Test::Case(_, case), Some(own)) => is_case(b, own, *case, IntPredicate::Eq),
-            (Test::Other(_, cases), Some(own)) => {
+            (Test::Case(_, case), Some(own)) => compare_with_case(b, own, *case, IntPredicate::Eq),
+            (Test::Default(_, cases), Some(own)) => {
                 let mut all = b.bool(true);
                 for (number, &case) in cases.iter().enumerate() {
-                    let other = is_case(b, own, case, IntPredicate::Ne);
+                    let other = compare_with_case(b, own, case, IntPredicate::Ne);
                     all = match number {
                         0 => other,
                         _ => b.binary(BinaryOp::And, all, other),
@@ -86,20 +86,25 @@ impl Test {
     }
 }
 
-fn is_case(b: &mut Builder<'_>, value: Value, case: u128, predicate: IntPredicate) -> Value {
+fn compare_with_case(
+    b: &mut Builder<'_>,
+    value: Value,
+    case: u128,
+    predicate: IntPredicate,
+) -> Value {
     let ty = b.body.ty(value);
     let case = b.int(ty, case as i128);
     b.icmp(predicate, value, case)
 }
 
-impl Cut<'_> {
+impl SplitEmitter<'_> {
     /// Emits the pending ops as a loop over the threads. Returns, for each mask, whether any thread passed,
     /// followed by the requested maximum.
     pub(crate) fn flush(
         &self,
         b: &mut Builder<'_>,
         frame: &mut Frame,
-        mut outs: Outs,
+        mut outs: SegmentOutputs,
     ) -> Vec<Value> {
         let ops = std::mem::take(&mut frame.pending);
         for &op in &ops {
@@ -109,7 +114,7 @@ impl Cut<'_> {
             }
         }
         let lasting = |op: &Op| !is_removable(b.unit, b.body, *op);
-        let nothing = outs.stores.is_empty() && outs.masks.is_empty() && outs.most.is_none();
+        let nothing = outs.stores.is_empty() && outs.masks.is_empty() && outs.maximum.is_none();
         if nothing && !ops.iter().any(lasting) {
             return Vec::new();
         }
@@ -121,30 +126,31 @@ impl Cut<'_> {
             outs: &outs,
             mask: frame.mask,
         };
-        let initial = segment.initial(b);
-        let run = self.run(b, &segment);
-        self.threads.each(b, &initial, run, |b, thread, carried| {
-            segment.thread(b, thread, carried)
-        })
+        let initial = segment.initial_carried(b);
+        let run = self.thread_order(b, &segment);
+        self.threads
+            .for_each_thread(b, &initial, run, |b, thread, carried| {
+                segment.emit_thread(b, thread, carried)
+            })
     }
 
     /// Chooses the thread order of a segment.
-    fn run(&self, b: &Builder<'_>, segment: &Segment) -> Run {
-        if let Some(dim) = self.only_first(b, segment) {
-            return Run::First(dim);
+    fn thread_order(&self, b: &Builder<'_>, segment: &Segment) -> ThreadOrder {
+        if let Some(dim) = self.dim_with_rank_zero_only(b, segment) {
+            return ThreadOrder::RankZero(dim);
         }
         let at_once = self.plan.options.race_free
             && self.is_independent(b.body, segment)
-            && !self.is_search(b.body, segment);
+            && !self.is_sparse_search(b.body, segment);
         match at_once {
-            true => Run::AtOnce,
-            false => Run::InOrder,
+            true => ThreadOrder::Parallel,
+            false => ThreadOrder::Serial,
         }
     }
 
     /// The dimension in which only rank 0 has effects: every op with an effect is guarded by
     /// `if (rank == 0)`.
-    fn only_first(&self, b: &Builder<'_>, segment: &Segment) -> Option<usize> {
+    fn dim_with_rank_zero_only(&self, b: &Builder<'_>, segment: &Segment) -> Option<usize> {
         if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
             return None;
         }
@@ -155,7 +161,7 @@ impl Cut<'_> {
             let [_, other] = *body.op_regions(op) else {
                 return None;
             };
-            let dim = self.is_first(b, body.operand(op, 0))?;
+            let dim = self.dim_compared_with_zero(b, body.operand(op, 0))?;
             let idle = body
                 .ops_in(other)
                 .all(|op| !lasting(&op) || body.kind(op).is_terminator());
@@ -163,11 +169,11 @@ impl Cut<'_> {
             (matches!(body.kind(op), OpKind::If) && idle && same).then_some(())?;
             first = Some(dim);
         }
-        first.filter(|_| segment.outs.most.is_none())
+        first.filter(|_| segment.outs.maximum.is_none())
     }
 
     /// The dimension whose rank `condition` compares with 0.
-    fn is_first(&self, b: &Builder<'_>, condition: Value) -> Option<usize> {
+    fn dim_compared_with_zero(&self, b: &Builder<'_>, condition: Value) -> Option<usize> {
         let body = &*b.body;
         let test = body.def_op(condition)?;
         let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq))
@@ -187,7 +193,7 @@ impl Cut<'_> {
     }
 
     /// The values used but not defined by a segment, in order of use.
-    fn captured(&self, body: &Body, ops: &[Op], outs: &Outs) -> Vec<Value> {
+    fn captured(&self, body: &Body, ops: &[Op], outs: &SegmentOutputs) -> Vec<Value> {
         let mut known: HashSet<Value> = HashSet::new();
         let mut used = Vec::new();
         for &op in ops {
@@ -202,7 +208,7 @@ impl Cut<'_> {
         }
         used.extend(outs.stores.iter().map(|(_, value)| *value));
         used.extend(outs.masks.iter().filter_map(|(_, test)| test.uses()));
-        used.extend(outs.most);
+        used.extend(outs.maximum);
         used.retain(|value| body.as_const(*value).is_none() && known.insert(*value));
         used
     }
@@ -222,7 +228,7 @@ impl Cut<'_> {
         let own = segment
             .captured
             .iter()
-            .filter(|v| self.plan.levels.is_own(**v));
+            .filter(|v| self.plan.levels.is_per_thread_value(**v));
         let makers = own.filter_map(|v| body.def_op(*v));
         let taken = |op: Op| matches!(body.kind(op), OpKind::Alloca(_)) && shared(op);
         !segment.ops.iter().copied().chain(inner).any(disturbs) && !makers.into_iter().any(taken)
@@ -230,7 +236,7 @@ impl Cut<'_> {
 
     /// Returns whether threads only search, and the few that succeed store to a uniform address. A
     /// vectorised store would be a scatter; serial threads rarely reach the store.
-    fn is_search(&self, body: &Body, segment: &Segment) -> bool {
+    fn is_sparse_search(&self, body: &Body, segment: &Segment) -> bool {
         if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
             return false;
         }
@@ -244,7 +250,7 @@ impl Cut<'_> {
         let is_common = |value: Value| {
             let made = body.def_op(value);
             let inside = made.is_some_and(|op| self.plan.spine.anchor(op).is_some_and(|a| a != op));
-            !inside && !levels.is_own(value)
+            !inside && !levels.is_per_thread_value(value)
         };
         let mut found = false;
         let mut is_found = |op: Op| {
@@ -261,18 +267,18 @@ impl Cut<'_> {
 }
 
 struct Segment<'a> {
-    cut: &'a Cut<'a>,
+    cut: &'a SplitEmitter<'a>,
     ops: &'a [Op],
     captured: Vec<Value>,
-    outs: &'a Outs,
+    outs: &'a SegmentOutputs,
     mask: Option<Slot>,
 }
 
 impl Segment<'_> {
     /// Initial loop-carried values: false for each mask, zero for the maximum.
-    fn initial(&self, b: &mut Builder<'_>) -> Vec<Value> {
+    fn initial_carried(&self, b: &mut Builder<'_>) -> Vec<Value> {
         let mut initial: Vec<Value> = self.outs.masks.iter().map(|_| b.bool(false)).collect();
-        if let Some(most) = self.outs.most {
+        if let Some(most) = self.outs.maximum {
             let ty = b.body.ty(most);
             initial.push(b.zero(ty));
         }
@@ -280,18 +286,18 @@ impl Segment<'_> {
     }
 
     /// Emits the code of a thread, guarded by the mask of the segment.
-    fn thread(&self, b: &mut Builder<'_>, thread: &Thread, carried: &[Value]) -> Vec<Value> {
+    fn emit_thread(&self, b: &mut Builder<'_>, thread: &Thread, carried: &[Value]) -> Vec<Value> {
         let given = match self.mask {
-            None => self.active(b, thread),
+            None => self.emit_active_thread(b, thread),
             Some(mask) => {
                 let here = mask.load(b, thread);
                 let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
                 let (choice, yes, no) = b.if_(here, &types);
                 let place = b.set_insertion_end(yes);
-                let given = self.active(b, thread);
+                let given = self.emit_active_thread(b, thread);
                 b.yield_(&given);
                 b.set_insertion_end(no);
-                let initial = self.initial(b);
+                let initial = self.initial_carried(b);
                 b.yield_(&initial);
                 b.restore_insertion_point(place);
                 b.body.results(choice).to_vec()
@@ -311,14 +317,14 @@ impl Segment<'_> {
     }
 
     /// Emits the code of an active thread.
-    fn active(&self, b: &mut Builder<'_>, thread: &Thread) -> Vec<Value> {
+    fn emit_active_thread(&self, b: &mut Builder<'_>, thread: &Thread) -> Vec<Value> {
         let mut local = ValueMap::zip(&self.cut.threads.ranks, &thread.ranks);
         for &value in &self.captured {
             self.materialise(b, value, thread, &mut local);
         }
         for &op in self.ops {
             match b.body.kind(op) {
-                OpKind::Alloca(_) => self.allocate(b, op, thread, &mut local),
+                OpKind::Alloca(_) => self.materialise_alloca(b, op, thread, &mut local),
                 _ => {
                     clone_op_within(op, b, &mut local);
                 }
@@ -332,7 +338,7 @@ impl Segment<'_> {
         for (_, test) in &self.outs.masks {
             given.push(test.value(b, &local));
         }
-        given.extend(self.outs.most.map(|v| local.get_or_same(v)));
+        given.extend(self.outs.maximum.map(|v| local.get_or_same(v)));
         given
     }
 
@@ -350,7 +356,7 @@ impl Segment<'_> {
                 open.pop();
                 continue;
             }
-            if !self.cut.plan.levels.is_own(value) {
+            if !self.cut.plan.levels.is_per_thread_value(value) {
                 local.set(value, self.cut.map.get_or_same(value));
                 continue;
             }
@@ -364,7 +370,7 @@ impl Segment<'_> {
                 continue;
             };
             if matches!(b.body.kind(op), OpKind::Alloca(_)) {
-                self.allocate(b, op, thread, local);
+                self.materialise_alloca(b, op, thread, local);
                 continue;
             }
             let missing: Vec<Value> = b
@@ -386,7 +392,13 @@ impl Segment<'_> {
     }
 
     /// Makes private memory of a thread available: the thread's row, or a fresh private allocation.
-    fn allocate(&self, b: &mut Builder<'_>, op: Op, thread: &Thread, local: &mut ValueMap) {
+    fn materialise_alloca(
+        &self,
+        b: &mut Builder<'_>,
+        op: Op,
+        thread: &Thread,
+        local: &mut ValueMap,
+    ) {
         let result = b.body.result(op);
         if local.get(result).is_some() {
             return;

@@ -7,15 +7,15 @@
 //! region's own ops between two structural ops; a segment runs as a single loop over the threads. The
 //! *anchor* of a nested op is the enclosing op of a skeleton region.
 
-use crate::fission::emit::is_idle;
+use crate::fission::emit::is_empty_arm;
 use crate::fission::sync_ops;
-use crate::fission::sync_ops::Split;
+use crate::fission::sync_ops::SyncScope;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// The skeleton of a block.
 #[derive(Debug)]
-pub(crate) struct Spine {
+pub(crate) struct Skeleton {
     /// The `spmd block`.
     pub block: Op,
     /// Region of the block.
@@ -23,15 +23,15 @@ pub(crate) struct Spine {
     structural: HashSet<Op>,
     anchors: HashMap<Op, Op>,
     /// Position of each anchor in program order.
-    places: HashMap<Op, usize>,
+    positions: HashMap<Op, usize>,
     /// Segment of each op of a skeleton region; for a structural op, the segment that ends before the op.
     segments: HashMap<Op, u32>,
     regions: Vec<Region>,
     /// Region of each segment.
-    homes: Vec<Region>,
+    segment_regions: Vec<Region>,
 }
 
-impl Spine {
+impl Skeleton {
     /// Computes the skeleton of a block. Each loop of `in_step` counts as a loop with a barrier.
     ///
     /// # Errors
@@ -41,30 +41,30 @@ impl Spine {
         body: &Body,
         block: Op,
         in_step: &[Op],
-    ) -> Result<Spine, Vec<Diagnostic>> {
+    ) -> Result<Skeleton, Vec<Diagnostic>> {
         let root = body.op_regions(block)[0];
-        let mut spine = Spine {
+        let mut spine = Skeleton {
             block,
             root,
             structural: HashSet::new(),
             anchors: HashMap::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             segments: HashMap::new(),
             regions: Vec::new(),
-            homes: Vec::new(),
+            segment_regions: Vec::new(),
         };
-        spine.mark(unit, body)?;
+        spine.mark_structural(unit, body)?;
         for &lp in in_step {
-            spine.take_in(body, lp);
+            spine.add_interchanged_loop(body, lp);
         }
-        spine.number(body);
+        spine.assign_segments(body);
         Ok(spine)
     }
 
     /// Marks the ops on the path from each barrier to the block.
-    fn mark(&mut self, unit: &Unit, body: &Body) -> Result<(), Vec<Diagnostic>> {
+    fn mark_structural(&mut self, unit: &Unit, body: &Body) -> Result<(), Vec<Diagnostic>> {
         for op in body.walk(self.root) {
-            if sync_ops::split(unit, body, op).is_none() {
+            if sync_ops::sync_scope(unit, body, op).is_none() {
                 continue;
             }
             let mut at = Some(op);
@@ -72,9 +72,9 @@ impl Spine {
                 if !self.structural.insert(here) {
                     break;
                 }
-                let cut = here == op || can_be_cut(body, here);
+                let cut = here == op || can_split_inside(body, here);
                 if !cut {
-                    return Err(vec![refused(unit, body, op, here)]);
+                    return Err(vec![refuse_barrier(unit, body, op, here)]);
                 }
                 at = body.parent(here).and_then(|region| body.owner(region));
             }
@@ -83,24 +83,24 @@ impl Spine {
     }
 
     /// Marks a loop and the enclosing ops, if all can be split.
-    fn take_in(&mut self, body: &Body, lp: Op) {
+    fn add_interchanged_loop(&mut self, body: &Body, lp: Op) {
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
         let chain: Vec<Op> = std::iter::successors(Some(lp), around)
             .take_while(|op| *op != self.block)
             .collect();
-        if chain.iter().all(|op| can_be_cut(body, *op)) {
+        if chain.iter().all(|op| can_split_inside(body, *op)) {
             self.structural.extend(chain);
         }
     }
 
     /// Assigns an anchor to each op, and a segment to each op of a skeleton region.
-    fn number(&mut self, body: &Body) {
+    fn assign_segments(&mut self, body: &Body) {
         let mut present: HashMap<Region, u32> = HashMap::new();
         for op in body.walk(self.root) {
             let Some(region) = body.parent(op) else {
                 continue;
             };
-            if !self.is_spine(body, region) {
+            if !self.is_in_skeleton(body, region) {
                 let anchor = body
                     .owner(region)
                     .and_then(|owner| self.anchors.get(&owner));
@@ -110,34 +110,34 @@ impl Spine {
                 continue;
             }
             self.anchors.insert(op, op);
-            self.places.insert(op, self.places.len());
-            if let Some(before) = self.idle_end(body, op, region) {
+            self.positions.insert(op, self.positions.len());
+            if let Some(before) = self.segment_of_empty_arm(body, op, region) {
                 self.regions.push(region);
                 self.segments.insert(op, before);
                 continue;
             }
             let segment = *present.entry(region).or_insert_with(|| {
                 self.regions.push(region);
-                begun(&mut self.homes, region)
+                new_segment(&mut self.segment_regions, region)
             });
             self.segments.insert(op, segment);
             if self.structural.contains(&op) {
-                present.insert(region, begun(&mut self.homes, region));
+                present.insert(region, new_segment(&mut self.segment_regions, region));
             }
         }
     }
 
     /// Returns the segment before a branch, if `end` terminates an empty arm: the results of an empty arm
     /// are stored before the branch.
-    fn idle_end(&self, body: &Body, end: Op, region: Region) -> Option<u32> {
-        let owner = body.owner(region).filter(|_| is_idle(body, region))?;
+    fn segment_of_empty_arm(&self, body: &Body, end: Op, region: Region) -> Option<u32> {
+        let owner = body.owner(region).filter(|_| is_empty_arm(body, region))?;
         let branch = matches!(body.kind(owner), OpKind::If | OpKind::Switch(_));
         let idle = branch && body.kind(end).is_terminator();
         self.segments.get(&owner).copied().filter(|_| idle)
     }
 
     /// Returns whether a region of the block is part of the skeleton.
-    pub fn is_spine(&self, body: &Body, region: Region) -> bool {
+    pub fn is_in_skeleton(&self, body: &Body, region: Region) -> bool {
         region == self.root
             || body
                 .owner(region)
@@ -148,7 +148,7 @@ impl Spine {
         self.structural.contains(&op)
     }
     /// Returns whether the block has any split point.
-    pub fn is_cut(&self) -> bool {
+    pub fn has_split_points(&self) -> bool {
         !self.structural.is_empty()
     }
     /// The anchor of an op of the block: the op itself, or the enclosing op in a skeleton region.
@@ -166,40 +166,40 @@ impl Spine {
     }
     /// Returns whether anchor `one` precedes anchor `other` in program order.
     pub fn is_before(&self, one: Op, other: Op) -> bool {
-        self.places.get(&one) < self.places.get(&other)
+        self.positions.get(&one) < self.positions.get(&other)
     }
     /// The skeleton region of a segment.
     pub fn region_of(&self, segment: u32) -> Region {
-        self.homes[segment as usize]
+        self.segment_regions[segment as usize]
     }
     /// The skeleton regions, in program order.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
     /// The barriers, in program order.
-    pub fn splits(&self, unit: &Unit, body: &Body) -> Vec<(Op, Split)> {
+    pub fn splits(&self, unit: &Unit, body: &Body) -> Vec<(Op, SyncScope)> {
         let inside = self.regions.iter().flat_map(|region| body.ops_in(*region));
         inside
-            .filter_map(|op| Some((op, sync_ops::split(unit, body, op)?)))
+            .filter_map(|op| Some((op, sync_ops::sync_scope(unit, body, op)?)))
             .collect()
     }
 }
 
 /// Starts a new segment of a region.
-fn begun(homes: &mut Vec<Region>, region: Region) -> u32 {
+fn new_segment(homes: &mut Vec<Region>, region: Region) -> u32 {
     homes.push(region);
     homes.len() as u32 - 1
 }
 
 /// Returns whether an op may be split inside.
-fn can_be_cut(body: &Body, op: Op) -> bool {
+fn can_split_inside(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. }
     )
 }
 
-fn refused(unit: &Unit, body: &Body, split: Op, around: Op) -> Diagnostic {
+fn refuse_barrier(unit: &Unit, body: &Body, split: Op, around: Op) -> Diagnostic {
     let message = format!(
         "a barrier stands inside of `{}`, which cannot be cut there",
         body.kind(around).mnemonic()

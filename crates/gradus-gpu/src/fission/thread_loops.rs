@@ -33,13 +33,13 @@ pub(crate) struct Thread {
 
 /// Thread order of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum ThreadOrder {
     /// Serial, in index order.
-    InOrder,
+    Serial,
     /// Any order, or in parallel.
-    AtOnce,
+    Parallel,
     /// Only threads with rank 0 in the given dimension.
-    First(usize),
+    RankZero(usize),
 }
 
 impl Threads {
@@ -55,7 +55,7 @@ impl Threads {
         Threads {
             ranks: ranks.to_vec(),
             sizes: sizes.to_vec(),
-            capacity: capacity.next_multiple_of(WARP),
+            capacity: capacity.next_multiple_of(WARP_SIZE),
             extents,
             team: is_team(body, block).then_some(block),
         }
@@ -69,18 +69,18 @@ impl Threads {
     /// Emits a loop nest over all threads, first dimension innermost, that carries `initial`. `fill` emits
     /// the innermost body and returns the next carried values. The builder returns to its place. Returns the
     /// final carried values.
-    pub fn each(
+    pub fn for_each_thread(
         &self,
         b: &mut Builder<'_>,
         initial: &[Value],
-        run: Run,
+        run: ThreadOrder,
         fill: impl FnOnce(&mut Builder<'_>, &Thread, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
         let mut loops = Vec::new();
         let mut ranks = Vec::new();
         let mut carried = initial.to_vec();
         for (dim, &(extent, known)) in self.extents.iter().enumerate().rev() {
-            if known == Some(1) || run == Run::First(dim) {
+            if known == Some(1) || run == ThreadOrder::RankZero(dim) {
                 let ty = b.body.ty(extent);
                 ranks.push(b.int(ty, 0));
                 continue;
@@ -88,7 +88,7 @@ impl Threads {
             if self.team.is_some() {
                 let reductions: Vec<(ReduceOp, Value)> = carried
                     .iter()
-                    .map(|value| (gathered(b, *value), *value))
+                    .map(|value| (reduction_of(b, *value), *value))
                     .collect();
                 let (nest, region) = b.par_for(extent, &reductions, None);
                 ranks.push(b.body.region_params(region)[0]);
@@ -96,7 +96,7 @@ impl Threads {
                 continue;
             }
             let (nest, region) = b.for_(extent, &carried);
-            if run == Run::AtOnce {
+            if run == ThreadOrder::Parallel {
                 b.body.ops[nest].flags = Flags::INDEPENDENT;
             }
             let params = b.body.region_params(region).to_vec();
@@ -105,7 +105,7 @@ impl Threads {
             loops.push((nest, b.set_insertion_end(region)));
         }
         ranks.reverse();
-        let number = self.number(b, &ranks);
+        let number = self.linear_index(b, &ranks);
         let thread = Thread { ranks, number };
         let mut results = fill(b, &thread, &carried);
         for (nest, place) in loops.into_iter().rev() {
@@ -116,15 +116,15 @@ impl Threads {
         results
     }
 
-    fn number(&self, b: &mut Builder<'_>, ranks: &[Value]) -> Value {
+    fn linear_index(&self, b: &mut Builder<'_>, ranks: &[Value]) -> Value {
         let mut number = None;
         for (&rank, &(extent, known)) in ranks.iter().zip(&self.extents).rev() {
-            let rank = wide(b, rank);
+            let rank = zext_to_i64(b, rank);
             number = match number {
                 None if known == Some(1) => None,
                 None => Some(rank),
                 Some(above) => {
-                    let extent = wide(b, extent);
+                    let extent = zext_to_i64(b, extent);
                     let above = b.mul(above, extent);
                     b.set_flags(above, Flags::NUW.with(Flags::NSW));
                     let sum = b.add(above, rank);
@@ -152,7 +152,7 @@ pub(crate) fn is_team(body: &Body, op: Op) -> bool {
 }
 
 /// The reduction of a carried value over a team's ranks: `or` for masks, unsigned maximum for numbers.
-fn gathered(b: &Builder<'_>, value: Value) -> ReduceOp {
+fn reduction_of(b: &Builder<'_>, value: Value) -> ReduceOp {
     match b.unit.types.int_bits(b.body.ty(value)) {
         Some(1) => ReduceOp::Or,
         _ => ReduceOp::UMax,
@@ -160,10 +160,10 @@ fn gathered(b: &Builder<'_>, value: Value) -> ReduceOp {
 }
 
 /// Threads per warp.
-pub(crate) const WARP: u64 = 32;
+pub(crate) const WARP_SIZE: u64 = 32;
 
 /// Zero-extends or truncates an unsigned integer to 64 bits.
-pub(crate) fn wide(b: &mut Builder<'_>, value: Value) -> Value {
+pub(crate) fn zext_to_i64(b: &mut Builder<'_>, value: Value) -> Value {
     let long = b.unit.types.int(64);
     if let Some(n) = b.body.as_int(b.unit, value) {
         return b.i64(n);
@@ -192,13 +192,13 @@ impl Slot {
             _ => ty,
         };
         let base = match threads.team {
-            None => private(b, memory, threads.capacity, None),
-            Some(team) => of_ranks(b, threads, team, memory),
+            None => private_memory(b, memory, threads.capacity, None),
+            Some(team) => rank_memory(b, threads, team, memory),
         };
         Slot { base, ty, memory }
     }
     /// Same as [`Slot::new`], but allocates at the start of the region that contains the block.
-    pub fn above(b: &mut Builder<'_>, block: Op, threads: &Threads, ty: TypeId) -> Slot {
+    pub fn new_before_block(b: &mut Builder<'_>, block: Op, threads: &Threads, ty: TypeId) -> Slot {
         if threads.team.is_some() {
             return Slot::new(b, threads, ty);
         }
@@ -210,7 +210,7 @@ impl Slot {
         slot
     }
     /// Returns whether both slots are the same memory.
-    pub fn is(&self, other: &Slot) -> bool {
+    pub fn is_same_memory(&self, other: &Slot) -> bool {
         self.base == other.base
     }
     /// Loads the value of a thread.
@@ -233,14 +233,19 @@ impl Slot {
 
 /// Private allocations of all threads of a block, contiguous.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct ThreadRows {
     base: Value,
     row: TypeId,
 }
 
-impl Rows {
+impl ThreadRows {
     /// Allocates, for each thread, `count` times the memory of `info`.
-    pub fn new(b: &mut Builder<'_>, threads: &Threads, info: &AllocaInfo, count: u64) -> Rows {
+    pub fn new(
+        b: &mut Builder<'_>,
+        threads: &Threads,
+        info: &AllocaInfo,
+        count: u64,
+    ) -> ThreadRows {
         let row = match count {
             1 => info.ty,
             _ => b.unit.types.array(info.ty, count),
@@ -248,13 +253,13 @@ impl Rows {
         if let Some(team) = threads.team {
             let bytes = b.unit.layout.size_bytes(b.unit, row);
             let byte = b.unit.types.int(8);
-            let lines = bytes.next_multiple_of(info.align_bytes.max(LINE).into());
+            let lines = bytes.next_multiple_of(info.align_bytes.max(CACHE_LINE_BYTES).into());
             let row = b.unit.types.array(byte, lines);
-            let base = of_ranks(b, threads, team, row);
-            return Rows { base, row };
+            let base = rank_memory(b, threads, team, row);
+            return ThreadRows { base, row };
         }
-        let base = private(b, row, threads.capacity, Some(info.align_bytes));
-        Rows { base, row }
+        let base = private_memory(b, row, threads.capacity, Some(info.align_bytes));
+        ThreadRows { base, row }
     }
     /// The address of a thread's row.
     pub fn at(&self, b: &mut Builder<'_>, thread: &Thread) -> Value {
@@ -263,7 +268,7 @@ impl Rows {
 }
 
 /// Emits a private allocation of `count` elements for each iteration of the enclosing parallel loop.
-pub(crate) fn private(
+pub(crate) fn private_memory(
     b: &mut Builder<'_>,
     element: TypeId,
     count: u64,
@@ -273,7 +278,10 @@ pub(crate) fn private(
     let ty = b.unit.types.array(element, count);
     let info = AllocaInfo {
         ty,
-        align_bytes: align_bytes.unwrap_or(natural).max(natural).max(LINE),
+        align_bytes: align_bytes
+            .unwrap_or(natural)
+            .max(natural)
+            .max(CACHE_LINE_BYTES),
         storage: AllocaStorage::Private,
         inalloca: false,
     };
@@ -283,13 +291,13 @@ pub(crate) fn private(
 
 /// Allocates an element per rank of a team, live from the team's start to its end. The memory comes from the
 /// heap, aligned to a cache line, because the number of ranks is known at run time only.
-fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -> Value {
+fn rank_memory(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -> Value {
     let (extent, _) = threads.extents[0];
     let number = b.body.def_op(extent).and_then(|op| b.body.next(op));
     let back = b.set_insertion_before(number.unwrap_or(team));
     let bytes = b.unit.layout.size_bytes(b.unit, element).max(1);
-    let (line, bytes) = (i64::from(LINE), b.i64(bytes as i64));
-    let ranks = wide(b, extent);
+    let (line, bytes) = (i64::from(CACHE_LINE_BYTES), b.i64(bytes as i64));
+    let ranks = zext_to_i64(b, extent);
     let bytes = b.mul(ranks, bytes);
     let (more, mask, line) = (b.i64(line - 1), b.i64(-line), b.i64(line));
     let bytes = b.add(bytes, more);
@@ -317,11 +325,11 @@ fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -
 }
 
 /// A cache line, in bytes: stored values are accessed as whole vectors.
-const LINE: u32 = 64;
+const CACHE_LINE_BYTES: u32 = 64;
 
 /// Replaces an allocation shared by the threads of a block by private memory of one block: the known size,
 /// or the upper bound for an unknown size.
-pub(crate) fn of_block(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
+pub(crate) fn block_memory(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
     let OpKind::Alloca(info) = *b.body.kind(alloca) else {
         unreachable!("threads share allocations");
     };
@@ -332,5 +340,5 @@ pub(crate) fn of_block(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Va
         .and_then(|n| u64::try_from(n).ok());
     let size = b.unit.layout.size_bytes(b.unit, info.ty).max(1);
     let count = known.unwrap_or(options.max_shared_bytes / size).max(1);
-    private(b, info.ty, count, Some(info.align_bytes))
+    private_memory(b, info.ty, count, Some(info.align_bytes))
 }

@@ -7,8 +7,8 @@
 //! values, and the results and parameters of skeleton branches and loops cost nothing.
 
 use crate::Options;
-use crate::fission::skeleton::Spine;
-use crate::fission::uniformity::Levels;
+use crate::fission::skeleton::Skeleton;
+use crate::fission::uniformity::Uniformity;
 use crate::min_cut::Network;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{ExternalFn, IntFn, MathFn};
@@ -17,25 +17,25 @@ use std::collections::{HashMap, HashSet};
 
 /// Storage plan for values that cross a split.
 #[derive(Debug, Default)]
-pub(crate) struct Homes {
+pub(crate) struct ThreadStorage {
     /// Values stored per thread, in program order.
     pub stored: Vec<Value>,
     /// Private allocations that live across segments, in program order.
-    pub kept: Vec<Op>,
+    pub live_allocas: Vec<Op>,
     /// Values that cross a split and are recomputed.
     pub recomputed: Vec<Value>,
 }
 
-impl Homes {
+impl ThreadStorage {
     /// The first cross-segment allocation of unknown size.
-    pub fn open(&self, unit: &Unit, body: &Body) -> Option<Op> {
-        let mut kept = self.kept.iter().copied();
-        kept.find(|op| count(unit, body, *op).is_none())
+    pub fn alloca_of_unknown_size(&self, unit: &Unit, body: &Body) -> Option<Op> {
+        let mut kept = self.live_allocas.iter().copied();
+        kept.find(|op| element_count(unit, body, *op).is_none())
     }
 }
 
 /// Number of elements of an allocation, if constant.
-pub(crate) fn count(unit: &Unit, body: &Body, alloca: Op) -> Option<u64> {
+pub(crate) fn element_count(unit: &Unit, body: &Body, alloca: Op) -> Option<u64> {
     u64::try_from(body.as_int(unit, body.operand(alloca, 0))?).ok()
 }
 
@@ -43,30 +43,30 @@ pub(crate) fn count(unit: &Unit, body: &Body, alloca: Op) -> Option<u64> {
 pub(crate) fn plan(
     unit: &Unit,
     body: &Body,
-    spine: &Spine,
-    levels: &Levels,
+    spine: &Skeleton,
+    levels: &Uniformity,
     steady: &HashSet<Op>,
     options: &Options,
-) -> Homes {
-    let plan = Plan {
+) -> ThreadStorage {
+    let plan = StoragePlanner {
         unit,
         body,
         spine,
         levels,
         steady,
     };
-    let mut homes = Homes::default();
-    if !spine.is_cut() {
+    let mut homes = ThreadStorage::default();
+    if !spine.has_split_points() {
         return homes;
     }
     let mut wanted = Vec::new();
     for &region in spine.regions() {
         for op in body.ops_in(region) {
-            plan.crossing(op, &mut homes, &mut wanted);
+            plan.collect_crossing_values(op, &mut homes, &mut wanted);
         }
     }
     match options.recompute {
-        true => plan.choose(&wanted, &mut homes),
+        true => plan.choose_min_cut(&wanted, &mut homes),
         false => {
             homes.stored = wanted;
             homes.stored.sort();
@@ -75,23 +75,23 @@ pub(crate) fn plan(
     homes
 }
 
-struct Plan<'a> {
+struct StoragePlanner<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    spine: &'a Spine,
-    levels: &'a Levels,
+    spine: &'a Skeleton,
+    levels: &'a Uniformity,
     steady: &'a HashSet<Op>,
 }
 
-impl Plan<'_> {
+impl StoragePlanner<'_> {
     /// Collects the results of `op` that are used in other segments.
-    fn crossing(&self, op: Op, homes: &mut Homes, wanted: &mut Vec<Value>) {
+    fn collect_crossing_values(&self, op: Op, homes: &mut ThreadStorage, wanted: &mut Vec<Value>) {
         let body = self.body;
         if self.spine.is_structural(op) {
             // Every iteration compares its index with the trip count.
             if matches!(body.kind(op), OpKind::For { .. }) && self.levels.is_divergent(op) {
                 let trips = body.operand(op, 0);
-                if self.levels.is_own(trips) && !self.is_free(trips) {
+                if self.levels.is_per_thread_value(trips) && !self.is_available(trips) {
                     wanted.push(trips);
                 }
             }
@@ -101,8 +101,8 @@ impl Plan<'_> {
             return;
         }
         if let OpKind::Alloca(_) = body.kind(op) {
-            if self.lives_on(op) {
-                homes.kept.push(op);
+            if self.is_live_across_segments(op) {
+                homes.live_allocas.push(op);
             }
             return;
         }
@@ -116,7 +116,7 @@ impl Plan<'_> {
     }
 
     /// Returns whether the contents of an allocation must survive the end of a segment.
-    fn lives_on(&self, alloca: Op) -> bool {
+    fn is_live_across_segments(&self, alloca: Op) -> bool {
         let body = self.body;
         let mut open = vec![body.result(alloca)];
         let mut seen: HashSet<Value> = HashSet::new();
@@ -150,7 +150,7 @@ impl Plan<'_> {
     }
 
     /// Returns whether a value is available in every segment at no cost.
-    fn is_free(&self, value: Value) -> bool {
+    fn is_available(&self, value: Value) -> bool {
         match self.body.values[value].def {
             Definition::Const(_) => true,
             Definition::Param(region, _) => self.is_of_spine(region),
@@ -160,17 +160,17 @@ impl Plan<'_> {
         }
     }
     fn is_of_spine(&self, region: Region) -> bool {
-        self.spine.is_spine(self.body, region)
+        self.spine.is_in_skeleton(self.body, region)
     }
 
     /// The defining op, if cheap to rerun.
-    fn again(&self, value: Value) -> Option<Op> {
+    fn cheap_def(&self, value: Value) -> Option<Op> {
         let op = self.body.def_op(value)?;
         is_cheap(self.unit, self.body, op, self.steady).then_some(op)
     }
 
     /// Chooses the min-cut from which all required values can be computed.
-    fn choose(&self, wanted: &[Value], homes: &mut Homes) {
+    fn choose_min_cut(&self, wanted: &[Value], homes: &mut ThreadStorage) {
         let mut vertices: HashMap<Value, usize> = HashMap::new();
         let mut order: Vec<Value> = Vec::new();
         let mut edges: Vec<(Value, Value)> = Vec::new();
@@ -181,11 +181,11 @@ impl Plan<'_> {
             }
             vertices.insert(value, order.len());
             order.push(value);
-            let Some(op) = self.again(value) else {
+            let Some(op) = self.cheap_def(value) else {
                 continue;
             };
             for operand in self.body.operands(op) {
-                if self.levels.is_own(operand) && !self.is_free(operand) {
+                if self.levels.is_per_thread_value(operand) && !self.is_available(operand) {
                     edges.push((operand, value));
                     open.push(operand);
                 }
@@ -194,11 +194,11 @@ impl Plan<'_> {
         let costs: Vec<u64> = order.iter().map(|v| self.cost(*v)).collect();
         let mut network = Network::new(&costs);
         for (vertex, &value) in order.iter().enumerate() {
-            match self.again(value) {
-                None => network.begins(vertex),
+            match self.cheap_def(value) {
+                None => network.connect_source(vertex),
                 // A repeated load costs half of a store and a load.
                 Some(op) if matches!(self.body.kind(op), OpKind::Load(_)) => {
-                    network.begins_at(vertex, costs[vertex] / 2);
+                    network.connect_source_at_cost(vertex, costs[vertex] / 2);
                 }
                 Some(_) => {}
             }
@@ -207,9 +207,9 @@ impl Plan<'_> {
             network.connect(vertices[&from], vertices[&to]);
         }
         for value in wanted {
-            network.ends(vertices[value]);
+            network.connect_sink(vertices[value]);
         }
-        let cut = network.cut();
+        let cut = network.min_cut();
         let is_cut = |value: &Value| cut[vertices[value]];
         homes.stored = order.iter().copied().filter(is_cut).collect();
         homes.stored.sort();

@@ -9,37 +9,37 @@
 //! A worklist computes the greatest solution: every value is uniform until a per-thread value reaches the
 //! value.
 
-use crate::addresses::kernel_reads::Reads;
-use crate::fission::skeleton::Spine;
-use crate::fission::sync_ops::Split;
+use crate::addresses::kernel_reads::KernelReads;
+use crate::fission::skeleton::Skeleton;
+use crate::fission::sync_ops::SyncScope;
 use gradus_edit::is_pure;
 use gradus_ir::{AllocaStorage, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Uniformity of a block's values and ops.
 #[derive(Debug, Default)]
-pub(crate) struct Levels {
+pub(crate) struct Uniformity {
     /// Per-thread values.
-    own: HashSet<Value>,
+    per_thread_values: HashSet<Value>,
     /// Ops of skeleton regions that run per thread.
     per_thread: HashSet<Op>,
     /// Divergent branches and loops of the skeleton.
     divergent: HashSet<Op>,
 }
 
-impl Levels {
+impl Uniformity {
     /// Computes the uniformity of a block.
-    pub fn of(unit: &Unit, body: &Body, spine: &Spine, reads: &Reads) -> Levels {
-        let mut found = Find {
+    pub fn of(unit: &Unit, body: &Body, spine: &Skeleton, reads: &KernelReads) -> Uniformity {
+        let mut found = UniformityAnalysis {
             unit,
             body,
             spine,
-            levels: Levels::default(),
+            levels: Uniformity::default(),
             open: Vec::new(),
         };
         let dims = body.operand_count(spine.block);
         for &rank in &body.region_params(spine.root)[..dims] {
-            found.differs(rank);
+            found.mark_value_per_thread(rank);
         }
         for &region in spine.regions() {
             for op in body.ops_in(region) {
@@ -50,8 +50,8 @@ impl Levels {
         found.levels
     }
     /// Returns whether a value is per-thread.
-    pub fn is_own(&self, value: Value) -> bool {
-        self.own.contains(&value)
+    pub fn is_per_thread_value(&self, value: Value) -> bool {
+        self.per_thread_values.contains(&value)
     }
     /// Returns whether an op of a skeleton region runs per thread.
     pub fn is_per_thread(&self, op: Op) -> bool {
@@ -63,35 +63,35 @@ impl Levels {
     }
 }
 
-struct Find<'a> {
+struct UniformityAnalysis<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    spine: &'a Spine,
-    levels: Levels,
+    spine: &'a Skeleton,
+    levels: Uniformity,
     open: Vec<Value>,
 }
 
-impl Find<'_> {
-    fn differs(&mut self, value: Value) {
-        if self.levels.own.insert(value) {
+impl UniformityAnalysis<'_> {
+    fn mark_value_per_thread(&mut self, value: Value) {
+        if self.levels.per_thread_values.insert(value) {
             self.open.push(value);
         }
     }
 
-    fn seed(&mut self, op: Op, reads: &Reads) {
+    fn seed(&mut self, op: Op, reads: &KernelReads) {
         if self.body.kind(op).is_terminator() {
             return;
         }
         if self.spine.is_structural(op) {
             return;
         }
-        if !self.is_quiet(op, reads) {
-            self.thread(op);
+        if !self.may_run_once(op, reads) {
+            self.mark_op_per_thread(op);
         }
     }
 
     /// Returns whether an op, with nested ops, may run once per block if all operands are uniform.
-    fn is_quiet(&self, op: Op, reads: &Reads) -> bool {
+    fn may_run_once(&self, op: Op, reads: &KernelReads) -> bool {
         let body = self.body;
         let steady = |op: Op| reads.steady.contains(&op);
         let quiet = |op: Op| match body.kind(op) {
@@ -105,15 +105,15 @@ impl Find<'_> {
         quiet(op) && body.op_regions(op).iter().all(|r| body.walk(*r).all(quiet))
     }
 
-    fn thread(&mut self, op: Op) {
+    fn mark_op_per_thread(&mut self, op: Op) {
         if self.levels.per_thread.insert(op) {
-            self.all_differ(op);
+            self.mark_results_per_thread(op);
         }
     }
 
-    fn all_differ(&mut self, op: Op) {
+    fn mark_results_per_thread(&mut self, op: Op) {
         for &result in self.body.results(op) {
-            self.differs(result);
+            self.mark_value_per_thread(result);
         }
     }
 
@@ -123,49 +123,55 @@ impl Find<'_> {
                 let Some(anchor) = self.spine.anchor(used.op) else {
                     continue;
                 };
-                if anchor != used.op || !self.is_of_spine(anchor) {
-                    self.thread(anchor);
+                if anchor != used.op || !self.is_in_skeleton(anchor) {
+                    self.mark_op_per_thread(anchor);
                 } else if self.body.kind(anchor).is_terminator() {
-                    self.leave(anchor, used.index as usize);
+                    self.propagate_terminator(anchor, used.index as usize);
                 } else {
-                    self.enter(anchor, used.index as usize);
+                    self.propagate_operand(anchor, used.index as usize);
                 }
             }
         }
     }
 
     /// Returns whether an anchor is structural, or terminates a skeleton region.
-    fn is_of_spine(&self, anchor: Op) -> bool {
+    fn is_in_skeleton(&self, anchor: Op) -> bool {
         self.spine.is_structural(anchor) || self.body.kind(anchor).is_terminator()
     }
 
-    fn diverges(&mut self, op: Op) {
+    fn mark_divergent(&mut self, op: Op) {
         if self.levels.divergent.insert(op) {
-            self.all_differ(op);
+            self.mark_results_per_thread(op);
         }
     }
 
     /// Propagates a per-thread operand of a structural op.
-    fn enter(&mut self, op: Op, index: usize) {
+    fn propagate_operand(&mut self, op: Op, index: usize) {
         let param = |body: &Body| {
             let region = body.op_regions(op)[0];
             body.region_params(region).get(index).copied()
         };
         match self.body.kind(op) {
-            OpKind::If | OpKind::Switch(_) => self.diverges(op),
-            OpKind::For { .. } if index == 0 => self.diverges(op),
+            OpKind::If | OpKind::Switch(_) => self.mark_divergent(op),
+            OpKind::For { .. } if index == 0 => self.mark_divergent(op),
             OpKind::For { .. } => {
-                param(self.body).into_iter().for_each(|p| self.differs(p));
+                param(self.body)
+                    .into_iter()
+                    .for_each(|p| self.mark_value_per_thread(p));
                 let result = self.body.results(op).get(index - 1).copied();
-                result.into_iter().for_each(|r| self.differs(r));
+                result
+                    .into_iter()
+                    .for_each(|r| self.mark_value_per_thread(r));
             }
-            OpKind::Loop { .. } => param(self.body).into_iter().for_each(|p| self.differs(p)),
+            OpKind::Loop { .. } => param(self.body)
+                .into_iter()
+                .for_each(|p| self.mark_value_per_thread(p)),
             _ => {}
         }
     }
 
     /// Propagates a per-thread operand of a skeleton region's terminator.
-    fn leave(&mut self, end: Op, index: usize) {
+    fn propagate_terminator(&mut self, end: Op, index: usize) {
         let body = self.body;
         let Some(region) = body.parent(end) else {
             unreachable!("a terminator stands in a region");
@@ -178,7 +184,7 @@ impl Find<'_> {
         let param = |number: usize| body.region_params(region).get(number).copied();
         let reached: [Option<Value>; 2] = match body.kind(owner) {
             OpKind::Loop { .. } => match index.checked_sub(1) {
-                None => return self.diverges(owner),
+                None => return self.mark_divergent(owner),
                 Some(number) => match number.checked_sub(body.operand_count(owner)) {
                     None => [param(number), None],
                     Some(number) => [result(number), None],
@@ -187,32 +193,35 @@ impl Find<'_> {
             OpKind::For { .. } => [param(index + 1), result(index)],
             _ => [result(index), None],
         };
-        reached.into_iter().flatten().for_each(|v| self.differs(v));
+        reached
+            .into_iter()
+            .flatten()
+            .for_each(|v| self.mark_value_per_thread(v));
     }
 }
 
 /// The first block-wide barrier in each region of an op.
-pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<Op> {
+pub(crate) fn barriers_in_arms(body: &Body, op: Op, splits: &[(Op, SyncScope)]) -> Vec<Op> {
     let mut found: Vec<Op> = Vec::new();
     for &region in body.op_regions(op) {
         let inside = |at: Op| body.parent(at).is_some_and(|r| body.is_inside(r, region));
         let meets = splits
             .iter()
-            .find(|(at, split)| *split == Split::Barrier && inside(*at));
+            .find(|(at, split)| *split == SyncScope::Barrier && inside(*at));
         found.extend(meets.map(|(at, _)| *at));
     }
     found
 }
 
 /// Limit of ops inspected by [`is_by_rank`].
-const LOOKED_AT: usize = 64;
+const MAX_INSPECTED_OPS: usize = 64;
 
 /// Returns whether a value depends on ranks without passing through memory.
-pub(crate) fn is_by_rank(body: &Body, spine: &Spine, value: Value) -> bool {
+pub(crate) fn depends_on_rank(body: &Body, spine: &Skeleton, value: Value) -> bool {
     let dims = body.operand_count(spine.block);
     let ranks = &body.region_params(spine.root)[..dims];
     let mut open = vec![value];
-    for _ in 0..LOOKED_AT {
+    for _ in 0..MAX_INSPECTED_OPS {
         let Some(value) = open.pop() else {
             return false;
         };

@@ -24,29 +24,34 @@
 //! need not be split. A split that values cross stores the values per thread. A split without stored values
 //! turns a long loop into two short loops, which vectorise better, and stays.
 
-use crate::addresses::kernel_reads::Reads;
-use crate::addresses::thread_disjointness::Cells;
-use crate::fission::skeleton::Spine;
+use crate::addresses::kernel_reads::KernelReads;
+use crate::addresses::thread_disjointness::ThreadAccesses;
+use crate::fission::skeleton::Skeleton;
 use crate::fission::thread_storage;
-use crate::fission::thread_storage::Homes;
-use crate::fission::uniformity::Levels;
-use crate::report::crossing;
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::fission::thread_storage::ThreadStorage;
+use crate::fission::uniformity::Uniformity;
+use crate::report::values_crossing;
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, MemoryRegion, Object};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// Limit of access pairs compared per barrier; a barrier with more pairs stays.
-const PAIRS: usize = 1 << 18;
+const MAX_ACCESS_PAIRS: usize = 1 << 18;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let mut findings = Findings::default();
-    let blocks = blocks_in(body);
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    let mut findings = PassOutcome::default();
+    let blocks = blocks_to_lower(body);
     if !options.remove_barriers || blocks.is_empty() {
         return findings;
     }
-    let reads = Reads::of(unit, body, facts, &blocks);
+    let reads = KernelReads::of(unit, body, facts, &blocks);
     let across_threads = AliasOptions {
         tbaa: false,
         scopes: false,
@@ -62,7 +67,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     }
     for (block, barrier) in redundant {
         let line = unit.span(body.ops[barrier].loc).map_or(0, |span| span.line);
-        findings.removed.push((block, line));
+        findings.removed_barriers.push((block, line));
         body.erase(barrier);
     }
     findings
@@ -74,25 +79,25 @@ fn redundant_in(
     facts: &Facts,
     options: &Options,
     block: Op,
-    reads: &Reads,
+    reads: &KernelReads,
 ) -> Vec<Op> {
     let (unit, body) = (alias.unit, alias.body);
     // Not an error: fission reports a block that cannot be split.
-    let Ok(spine) = Spine::of(unit, body, block, &[]) else {
+    let Ok(spine) = Skeleton::of(unit, body, block, &[]) else {
         return Vec::new();
     };
-    let levels = Levels::of(unit, body, &spine, reads);
+    let levels = Uniformity::of(unit, body, &spine, reads);
     let homes = thread_storage::plan(unit, body, &spine, &levels, &reads.steady, options);
     let splits = spine.splits(unit, body).into_iter();
     let barriers: Vec<Op> = splits.map(|(op, _)| op).collect();
-    let mut sides = Sides {
+    let mut sides = BarrierSides {
         facts,
-        cells: Cells {
+        cells: ThreadAccesses {
             alias,
             spine: &spine,
             levels: &levels,
         },
-        stays: barriers.iter().copied().collect(),
+        remaining: barriers.iter().copied().collect(),
         accesses: HashMap::new(),
     };
     let mut regions: Vec<Region> = barriers.iter().filter_map(|op| body.parent(*op)).collect();
@@ -113,12 +118,12 @@ fn redundant_in(
             .copied()
             .filter(|op| sides.is_costly(*op, &homes))
             .collect();
-        let whole = region != spine.root && sides.remove(&own).len() == own.len();
+        let whole = region != spine.root && sides.find_redundant(&own).len() == own.len();
         if whole {
             gone.extend(own);
         } else {
-            sides.stays.extend(own);
-            gone.extend(sides.remove(&costly));
+            sides.remaining.extend(own);
+            gone.extend(sides.find_redundant(&costly));
         }
     }
     gone
@@ -126,42 +131,42 @@ fn redundant_in(
 
 /// Direction of the walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Back,
-    On,
+enum Direction {
+    Backward,
+    Forward,
 }
 
-impl Way {
+impl Direction {
     fn next(self, body: &Body, op: Op) -> Option<Op> {
         match self {
-            Way::Back => body.prev(op),
-            Way::On => body.next(op),
+            Direction::Backward => body.prev(op),
+            Direction::Forward => body.next(op),
         }
     }
     fn first(self, body: &Body, region: Region) -> Option<Op> {
         match self {
-            Way::Back => body.last(region),
-            Way::On => body.first(region),
+            Direction::Backward => body.last(region),
+            Direction::Forward => body.first(region),
         }
     }
 }
 
 /// Accesses between the barriers of a block.
-struct Sides<'a> {
+struct BarrierSides<'a> {
     facts: &'a Facts<'a>,
-    cells: Cells<'a>,
+    cells: ThreadAccesses<'a>,
     /// Barriers that remain.
-    stays: HashSet<Op>,
+    remaining: HashSet<Op>,
     accesses: HashMap<Op, Vec<MemoryAccess>>,
 }
 
-impl Sides<'_> {
+impl BarrierSides<'_> {
     /// Decides on `barriers` in sequence; returns the redundant barriers.
-    fn remove(&mut self, barriers: &[Op]) -> Vec<Op> {
+    fn find_redundant(&mut self, barriers: &[Op]) -> Vec<Op> {
         let mut gone = Vec::new();
         for &barrier in barriers {
             if self.is_redundant(barrier) {
-                self.stays.remove(&barrier);
+                self.remaining.remove(&barrier);
                 gone.push(barrier);
             }
         }
@@ -170,38 +175,40 @@ impl Sides<'_> {
 
     /// Returns whether a split at a barrier has a cost (stored values, or rows of private memory) or orders
     /// nothing.
-    fn is_costly(&mut self, barrier: Op, homes: &Homes) -> bool {
+    fn is_costly(&mut self, barrier: Op, homes: &ThreadStorage) -> bool {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
-        !homes.kept.is_empty()
-            || !crossing(body, spine, &homes.stored, barrier).is_empty()
-            || self.parts_nothing(barrier, Way::Back)
-            || self.parts_nothing(barrier, Way::On)
+        !homes.live_allocas.is_empty()
+            || !values_crossing(body, spine, &homes.stored, barrier).is_empty()
+            || self.orders_nothing(barrier, Direction::Backward)
+            || self.orders_nothing(barrier, Direction::Forward)
     }
 
     /// Returns whether no memory is accessed between a barrier and the adjacent end of the segment.
-    fn parts_nothing(&mut self, barrier: Op, way: Way) -> bool {
+    fn orders_nothing(&mut self, barrier: Op, way: Direction) -> bool {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let next = |op: &Op| way.next(body, *op);
         let beside = std::iter::successors(next(&barrier), next);
         let segment: Vec<Op> = beside.take_while(|op| !spine.is_structural(*op)).collect();
         let mut all = Vec::new();
-        segment.iter().for_each(|op| self.take(*op, &mut all));
-        self.touched(all).is_empty()
+        segment
+            .iter()
+            .for_each(|op| self.add_with_nested(*op, &mut all));
+        self.collect_accesses(all).is_empty()
     }
 
     fn is_redundant(&mut self, barrier: Op) -> bool {
-        let mut before = self.reached(barrier, Way::Back);
-        before.extend(self.passed_by(barrier));
-        let after = self.reached(barrier, Way::On);
-        let (before, after) = (self.touched(before), self.touched(after));
-        let few = before.len().saturating_mul(after.len()) <= PAIRS;
+        let mut before = self.reachable_ops(barrier, Direction::Backward);
+        before.extend(self.ops_bypassing(barrier));
+        let after = self.reachable_ops(barrier, Direction::Forward);
+        let (before, after) = (self.collect_accesses(before), self.collect_accesses(after));
+        let few = before.len().saturating_mul(after.len()) <= MAX_ACCESS_PAIRS;
         few && !before
             .iter()
-            .any(|x| after.iter().any(|y| self.cells.may_meet(x, y)))
+            .any(|x| after.iter().any(|y| self.cells.may_conflict(x, y)))
     }
 
     /// The accesses of `ops`, each op once.
-    fn touched(&mut self, ops: Vec<Op>) -> Vec<MemoryAccess> {
+    fn collect_accesses(&mut self, ops: Vec<Op>) -> Vec<MemoryAccess> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         for op in ops.into_iter().filter(|op| seen.insert(*op)) {
@@ -248,7 +255,7 @@ impl Sides<'_> {
     }
 
     /// The ops reachable from an op of the skeleton before a remaining barrier, with nested ops.
-    fn reached(&self, from: Op, way: Way) -> Vec<Op> {
+    fn reachable_ops(&self, from: Op, way: Direction) -> Vec<Op> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let mut found = Vec::new();
         let mut seen: HashSet<Op> = HashSet::new();
@@ -257,7 +264,7 @@ impl Sides<'_> {
         while let Some((region, at)) = open.pop() {
             let mut next = at;
             while let Some(op) = next {
-                if self.stays.contains(&op) || !seen.insert(op) {
+                if self.remaining.contains(&op) || !seen.insert(op) {
                     break;
                 }
                 if spine.is_structural(op) && !body.op_regions(op).is_empty() {
@@ -268,13 +275,13 @@ impl Sides<'_> {
                     }
                     break;
                 }
-                self.take(op, &mut found);
+                self.add_with_nested(op, &mut found);
                 next = way.next(body, op);
             }
             if next.is_none() {
                 open.extend(
                     region
-                        .map(|region| self.leave(region, way))
+                        .map(|region| self.region_successors(region, way))
                         .into_iter()
                         .flatten(),
                 );
@@ -284,7 +291,7 @@ impl Sides<'_> {
     }
 
     /// Adds an op and its nested ops.
-    fn take(&self, op: Op, found: &mut Vec<Op>) {
+    fn add_with_nested(&self, op: Op, found: &mut Vec<Op>) {
         let body = self.cells.alias.body;
         found.push(op);
         for &region in body.op_regions(op) {
@@ -293,7 +300,11 @@ impl Sides<'_> {
     }
 
     /// The places that control reaches from the end of a skeleton region.
-    fn leave(&self, region: Region, way: Way) -> Vec<(Option<Region>, Option<Op>)> {
+    fn region_successors(
+        &self,
+        region: Region,
+        way: Direction,
+    ) -> Vec<(Option<Region>, Option<Op>)> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let Some(owner) = body.owner(region).filter(|_| region != spine.root) else {
             return Vec::new();
@@ -307,7 +318,7 @@ impl Sides<'_> {
 
     /// The ops executed by threads that diverge from a path to the barrier: the other arms of divergent ops,
     /// and the code after the divergent ops.
-    fn passed_by(&self, barrier: Op) -> Vec<Op> {
+    fn ops_bypassing(&self, barrier: Op) -> Vec<Op> {
         let (body, spine) = (self.cells.alias.body, self.cells.spine);
         let mut found = Vec::new();
         let mut at = barrier;
@@ -318,7 +329,7 @@ impl Sides<'_> {
             if self.cells.levels.is_divergent(owner) {
                 let others = body.op_regions(owner).iter().filter(|r| **r != region);
                 found.extend(others.flat_map(|r| body.walk(*r)));
-                found.extend(self.reached(owner, Way::On));
+                found.extend(self.reachable_ops(owner, Direction::Forward));
             }
             at = owner;
         }

@@ -15,10 +15,10 @@
 //! thread writes, but does not use the result. The limit's element is loaded before the load's anchor,
 //! outside the thread loop; no op in the anchor may write the element.
 
-use crate::addresses::thread_disjointness::hull;
-use crate::fission::skeleton::Spine;
-use crate::opt::thread_interchange::{Step, Steps};
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::addresses::thread_disjointness::sum_bounds;
+use crate::fission::skeleton::Skeleton;
+use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_analysis::{Alias, BaseValue, Poly};
 use gradus_ir::externals::{ExternalFn, IntFn};
 use gradus_ir::{
@@ -28,37 +28,45 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// Padding at each end of an array, in bytes.
-const MARGIN: u64 = 64;
+const PADDING_BYTES: u64 = 64;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let blocks = blocks_in(body);
-    if !options.part_clamps || blocks.is_empty() {
-        return Findings::default();
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    let blocks = blocks_to_lower(body);
+    if !options.clamp_split || blocks.is_empty() {
+        return PassOutcome::default();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let mut found = Vec::new();
     for block in blocks {
         // Not an error: fission reports a block that cannot be split.
-        if let Ok(spine) = Spine::of(unit, body, block, &[]) {
-            let steps = Steps::of(unit, body, block);
-            let find = Find {
+        if let Ok(spine) = Skeleton::of(unit, body, block, &[]) {
+            let steps = ThreadStrides::of(unit, body, block);
+            let find = ClampFinder {
                 alias: &alias,
                 facts,
                 spine,
                 steps,
             };
             let region = body.op_regions(block)[0];
-            found.extend(body.walk(region).filter_map(|op| find.clamped(op)));
+            found.extend(
+                body.walk(region)
+                    .filter_map(|op| find.match_clamped_load(op)),
+            );
         }
     }
     let mut longer: HashMap<Op, Value> = HashMap::new();
     for read in &found {
         let array = longer.entry(read.array.op);
-        let array = *array.or_insert_with(|| lengthen(unit, body, &read.array));
-        part(unit, body, read, array);
+        let array = *array.or_insert_with(|| pad_array(unit, body, &read.array));
+        split_load(unit, body, read, array);
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// A shared array of constant size.
@@ -70,7 +78,7 @@ struct Array {
 
 /// A load at a clamped index.
 #[derive(Debug)]
-struct Clamped {
+struct ClampedLoad {
     load: Op,
     access: Access,
     /// The clamp is a minimum: the limit is an upper bound.
@@ -89,15 +97,15 @@ struct Clamped {
     terms: Vec<(Value, i64)>,
 }
 
-struct Find<'a> {
+struct ClampFinder<'a> {
     alias: &'a Alias<'a>,
     facts: &'a Facts<'a>,
-    spine: Spine,
-    steps: Steps<'a>,
+    spine: Skeleton,
+    steps: ThreadStrides<'a>,
 }
 
-impl Find<'_> {
-    fn clamped(&self, load: Op) -> Option<Clamped> {
+impl ClampFinder<'_> {
+    fn match_clamped_load(&self, load: Op) -> Option<ClampedLoad> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let OpKind::Load(access) = *body.kind(load) else {
             return None;
@@ -107,7 +115,7 @@ impl Find<'_> {
             .filter(|_| access.is_plain())?;
         let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
         let anchor = self.spine.anchor(load)?;
-        let array = self.array(body.operand(load, 0))?;
+        let array = self.shared_array(body.operand(load, 0))?;
         let (mut base, mut offset, mut terms) = (body.result(addr), 0i64, Vec::new());
         while base != body.result(array.op) {
             let address = unit.layout.address(unit, body, body.def_op(base)?)?;
@@ -123,20 +131,20 @@ impl Find<'_> {
             let mut same = terms.iter().filter(|(v, _)| *v == index);
             let is_next = same.next().is_some_and(|(_, n)| *n == bytes as i64);
             (is_next && same.next().is_none()).then_some(())?;
-            Some((operand, index, self.clamp(index)?))
+            Some((operand, index, self.match_clamp(index)?))
         };
         let (operand, index, (upper, place, limit)) =
             (1..body.operand_count(addr)).find_map(one)?;
-        let next = self.with(offset, &terms, index, place)?;
-        let (low, high) = hull(self.alias, &next)?;
-        let margin = i128::from(MARGIN);
+        let next = self.offset_with_index(offset, &terms, index, place)?;
+        let (low, high) = sum_bounds(self.alias, &next)?;
+        let margin = i128::from(PADDING_BYTES);
         let fits = low >= -margin && high + i128::from(bytes) <= i128::from(array.bytes) + margin;
         let terms = terms.into_iter().map(|(v, n)| match v == index {
-            true => Some((self.at_hand(limit, anchor)?, n)),
-            false => Some((self.at_hand(v, anchor)?, n)),
+            true => Some((self.available_before(limit, anchor)?, n)),
+            false => Some((self.available_before(v, anchor)?, n)),
         });
         let terms: Vec<_> = terms.collect::<Option<_>>()?;
-        (fits && self.is_left_alone(load, anchor)).then_some(Clamped {
+        (fits && self.is_unmodified_in_anchor(load, anchor)).then_some(ClampedLoad {
             load,
             access,
             upper,
@@ -152,7 +160,7 @@ impl Find<'_> {
     }
 
     /// The shared array that an address points into.
-    fn array(&self, pointer: Value) -> Option<Array> {
+    fn shared_array(&self, pointer: Value) -> Option<Array> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let BaseValue::Value(root) = self.alias.forms.of_pointer(unit, body, pointer).root else {
             return None;
@@ -161,7 +169,8 @@ impl Find<'_> {
         let OpKind::Alloca(info) = *body.kind(op) else {
             return None;
         };
-        let usual = info.storage == AllocaStorage::Shared && u64::from(info.align_bytes) <= MARGIN;
+        let usual =
+            info.storage == AllocaStorage::Shared && u64::from(info.align_bytes) <= PADDING_BYTES;
         let count = u64::try_from(body.as_int(unit, body.operand(op, 0))?).ok()?;
         let bytes = unit.layout.size_bytes(unit, info.ty).checked_mul(count)?;
         (usual && bytes < 1 << 30).then_some(Array { op, bytes })
@@ -169,7 +178,7 @@ impl Find<'_> {
 
     /// Matches `min` or `max` of a thread's own index (stride 1) and a uniform limit. Returns whether the
     /// limit is an upper bound, the index, and the limit.
-    fn clamp(&self, index: Value) -> Option<(bool, Value, Value)> {
+    fn match_clamp(&self, index: Value) -> Option<(bool, Value, Value)> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let mut op = body.def_op(index)?;
         if let OpKind::Cast(CastOp::SExt) = body.kind(op) {
@@ -184,14 +193,14 @@ impl Find<'_> {
         let args = unit.call_args(body, op);
         let step = |v: Value| self.steps.get(v)[0];
         match (step(args[0]), step(args[1])) {
-            (Step::By(1), Step::None) => Some((upper, args[0], args[1])),
-            (Step::None, Step::By(1)) => Some((upper, args[1], args[0])),
+            (ValueStride::Const(1), ValueStride::None) => Some((upper, args[0], args[1])),
+            (ValueStride::None, ValueStride::Const(1)) => Some((upper, args[1], args[0])),
             _ => None,
         }
     }
 
     /// The byte offset in the array with `place` substituted for `index`.
-    fn with(
+    fn offset_with_index(
         &self,
         offset: i64,
         terms: &[(Value, i64)],
@@ -209,7 +218,7 @@ impl Find<'_> {
     }
 
     /// Returns an integer, or the operand of its sign extension, if defined before an op.
-    fn at_hand(&self, value: Value, before: Op) -> Option<Value> {
+    fn available_before(&self, value: Value, before: Op) -> Option<Value> {
         let body = self.alias.body;
         let Some(op) = body
             .def_op(value)
@@ -223,13 +232,13 @@ impl Find<'_> {
             return (!made_inside).then_some(value);
         };
         match body.kind(op) {
-            OpKind::Cast(CastOp::SExt) => self.at_hand(body.operand(op, 0), before),
+            OpKind::Cast(CastOp::SExt) => self.available_before(body.operand(op, 0), before),
             _ => None,
         }
     }
 
     /// Returns whether no op in the anchor writes the loaded memory.
-    fn is_left_alone(&self, load: Op, anchor: Op) -> bool {
+    fn is_unmodified_in_anchor(&self, load: Op, anchor: Op) -> bool {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let effects = self.facts.effects;
         let reads = effects.of_op(unit, body, load);
@@ -243,18 +252,18 @@ impl Find<'_> {
 }
 
 /// Replaces an array by an array padded at both ends; returns the start of the original part.
-fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
+fn pad_array(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(array.op);
     b.loc = b.body.ops[array.op].loc;
     let byte = b.unit.types.int(8);
     let info = AllocaInfo {
-        ty: b.unit.types.array(byte, array.bytes + 2 * MARGIN),
-        align_bytes: MARGIN as u32,
+        ty: b.unit.types.array(byte, array.bytes + 2 * PADDING_BYTES),
+        align_bytes: PADDING_BYTES as u32,
         storage: AllocaStorage::Shared,
         inalloca: false,
     };
-    let (one, ptr, margin) = (b.i64(1), b.unit.types.ptr(), b.i64(MARGIN as i64));
+    let (one, ptr, margin) = (b.i64(1), b.unit.types.ptr(), b.i64(PADDING_BYTES as i64));
     let memory = b.value(OpKind::Alloca(info), &[one], ptr);
     let start = b.byte_addr(memory, margin);
     let old = b.body.result(array.op);
@@ -264,7 +273,7 @@ fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
 }
 
 /// Emits both loads and a select.
-fn part(unit: &mut Unit, body: &mut Body, read: &Clamped, array: Value) {
+fn split_load(unit: &mut Unit, body: &mut Body, read: &ClampedLoad, array: Value) {
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(read.anchor);
     b.loc = b.body.ops[read.load].loc;

@@ -11,45 +11,55 @@
 //!
 //! Place: before [`crate::fission`], which selects these loops in [`crate::opt::thread_interchange`].
 
-use crate::fission::emit::reached_end;
-use crate::opt::thread_interchange::{Step, Steps};
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::fission::emit::live_terminator;
+use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    _facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
     let mut found = Vec::new();
-    if options.in_step {
-        for block in blocks_in(body) {
-            let steps = Steps::of(unit, body, block);
+    if options.thread_interchange {
+        for block in blocks_to_lower(body) {
+            let steps = ThreadStrides::of(unit, body, block);
             let region = body.op_regions(block)[0];
             found.extend(
                 body.walk(region)
-                    .flat_map(|op| strides(unit, body, &steps, op)),
+                    .flat_map(|op| uniform_increments(unit, body, &steps, op)),
             );
         }
     }
     for stride in found {
-        count(unit, body, &stride);
+        carry_counter(unit, body, &stride);
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// A loop-carried value with a uniform increment.
 #[derive(Clone, Copy, Debug)]
-struct Stride {
+struct UniformIncrement {
     lp: Op,
     /// Number of the carried value.
     index: usize,
     by: Value,
 }
 
-fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
+fn uniform_increments(
+    unit: &Unit,
+    body: &Body,
+    steps: &ThreadStrides,
+    lp: Op,
+) -> Vec<UniformIncrement> {
     let OpKind::Loop { .. } = body.kind(lp) else {
         return Vec::new();
     };
     let region = body.op_regions(lp)[0];
-    let Some(end) = reached_end(body, region) else {
+    let Some(end) = live_terminator(body, region) else {
         // Not an error: a loop without a next iteration has no stride.
         return Vec::new();
     };
@@ -59,21 +69,21 @@ fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
         let next = body.def_op(body.operands(end).nth(index + 1)?)?;
         let adds = matches!(body.kind(next), OpKind::Binary(BinaryOp::Add));
         let side = (0..2).find(|i| adds && body.operand(next, *i) == param)?;
-        let by = taken(
+        let by = increment_if_continues(
             unit,
             body,
             body.operand(next, 1 - side),
             body.operand(end, 0),
         );
         let made = body.region_of(by).filter(|r| body.is_inside(*r, region));
-        let common = made.is_none() && steps.get(by)[0] == Step::None;
-        (common && first == Step::By(1)).then_some(Stride { lp, index, by })
+        let common = made.is_none() && steps.get(by)[0] == ValueStride::None;
+        (common && first == ValueStride::Const(1)).then_some(UniformIncrement { lp, index, by })
     };
     (0..body.operand_count(lp)).filter_map(stride).collect()
 }
 
 /// The increment if the loop continues: `by` of `again ? by : 0`.
-fn taken(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
+fn increment_if_continues(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
     let select = body
         .def_op(by)
         .filter(|op| matches!(body.kind(*op), OpKind::Select));
@@ -84,7 +94,7 @@ fn taken(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
 }
 
 /// Carries the iteration number instead of the sum.
-fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
+fn carry_counter(unit: &mut Unit, body: &mut Body, stride: &UniformIncrement) {
     let region = body.op_regions(stride.lp)[0];
     let param = body.region_params(region)[stride.index];
     let initial = body.operand(stride.lp, stride.index);

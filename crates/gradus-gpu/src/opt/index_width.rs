@@ -14,60 +14,65 @@
 //! rank plus or minus a constant stays, because compilers track such sums. Addresses without a constant
 //! thread stride stay: such accesses are gathers, and narrow indices gather faster.
 
-use crate::opt::thread_interchange::{Step, Steps};
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::opt::thread_interchange::{ThreadStrides, ValueStride};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_analysis::{Alias, Intervals};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _options: &Options) -> Findings {
-    let blocks = blocks_in(body);
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    _options: &Options,
+) -> PassOutcome {
+    let blocks = blocks_to_lower(body);
     if blocks.is_empty() {
-        return Findings::default();
+        return PassOutcome::default();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let mut plan = Plan::default();
+    let mut plan = WideningPlan::default();
     let is_short = |block: &Op| {
         let row = body.operands(*block).next();
         let threads = row.and_then(|row| body.as_int(unit, row));
-        threads.is_some_and(|n| n <= MOST_THREADS)
+        threads.is_some_and(|n| n <= MAX_ROW_THREADS)
     };
     for block in blocks.into_iter().filter(is_short) {
-        let steps = Steps::of(unit, body, block);
+        let steps = ThreadStrides::of(unit, body, block);
         let region = body.op_regions(block)[0];
         for op in body.walk(region) {
-            plan.enter(unit, body, &alias.forms.intervals, op);
-            let grows = |op: Op| matches!(steps.get(body.result(op))[0], Step::By(_));
-            if plan.lengthens(unit, body, &alias.forms.intervals, op) && grows(op) {
+            plan.record_op(unit, body, &alias.forms.intervals, op);
+            let grows = |op: Op| matches!(steps.get(body.result(op))[0], ValueStride::Const(_));
+            if plan.is_planned_extension(unit, body, &alias.forms.intervals, op) && grows(op) {
                 plan.casts.push(op);
             }
         }
     }
-    let long = unit.types.int(LONG);
+    let long = unit.types.int(ADDRESS_BITS);
     let b = &mut Builder::new(unit, body);
     for cast in std::mem::take(&mut plan.casts) {
-        let wide = plan.wide(b, b.body.operand(cast, 0), long);
+        let wide = plan.emit_wide_value(b, b.body.operand(cast, 0), long);
         let result = b.body.result(cast);
         b.body.replace_uses(result, wide);
         b.body.erase(cast);
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// Limit of threads in the first dimension for which a run-time test is not worthwhile.
-const MOST_THREADS: i64 = 64;
+const MAX_ROW_THREADS: i64 = 64;
 /// Width of addresses, in bits.
-const LONG: u32 = 64;
+const ADDRESS_BITS: u32 = 64;
 
 /// Derivation of the wide form of a narrow signed integer.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum WideForm {
     /// The operand of a lossless truncation.
-    From(Value),
+    Truncated(Value),
     /// The same operation on wide operands; the operation does not wrap.
-    Again {
+    Recomputed {
         op: Op,
         /// The value is a single narrow value combined with constants only.
         constant: bool,
@@ -75,28 +80,28 @@ enum How {
 }
 
 #[derive(Debug, Default)]
-struct Plan {
+struct WideningPlan {
     /// Narrow values derived from a truncated wide value.
-    known: HashMap<Value, How>,
+    known: HashMap<Value, WideForm>,
     /// The extensions of such values.
     casts: Vec<Op>,
     /// Emitted wide values, by narrow value.
     made: HashMap<Value, Value>,
 }
 
-impl Plan {
-    fn enter(&mut self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) {
+impl WideningPlan {
+    fn record_op(&mut self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) {
         let bits = |value: Value| unit.types.int_bits(body.ty(value));
         let how = match body.kind(op) {
             OpKind::Cast(CastOp::Trunc) => {
                 let from = body.operand(op, 0);
                 let (low, high) = intervals.of(unit, body, from);
-                let short = bits(body.result(op)).filter(|bits| (2..LONG).contains(bits));
+                let short = bits(body.result(op)).filter(|bits| (2..ADDRESS_BITS).contains(bits));
                 let fits = short.is_some_and(|bits| {
-                    let least = i64::MIN >> (LONG - bits);
+                    let least = i64::MIN >> (ADDRESS_BITS - bits);
                     low >= least && high <= !least
                 });
-                (fits && bits(from) == Some(LONG)).then_some(How::From(from))
+                (fits && bits(from) == Some(ADDRESS_BITS)).then_some(WideForm::Truncated(from))
             }
             OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
                 if (body.ops[op].flags.has(Flags::NSW)
@@ -108,14 +113,14 @@ impl Plan {
                 let constant = match varying[..] {
                     [one] => !matches!(
                         self.known.get(&one),
-                        Some(How::Again {
+                        Some(WideForm::Recomputed {
                             constant: false,
                             ..
                         })
                     ),
                     _ => false,
                 };
-                Some(How::Again { op, constant })
+                Some(WideForm::Recomputed { op, constant })
             }
             _ => None,
         };
@@ -125,7 +130,13 @@ impl Plan {
     }
 
     /// Returns whether an op extends a planned value to 64 bits without changing the value.
-    fn lengthens(&self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) -> bool {
+    fn is_planned_extension(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        intervals: &Intervals,
+        op: Op,
+    ) -> bool {
         let OpKind::Cast(cast) = *body.kind(op) else {
             return false;
         };
@@ -137,10 +148,10 @@ impl Plan {
             }
             _ => false,
         };
-        let long = unit.types.int_bits(body.ty(body.result(op))) == Some(LONG);
+        let long = unit.types.int_bits(body.ty(body.result(op))) == Some(ADDRESS_BITS);
         let mixed = matches!(
             self.known.get(&from),
-            Some(How::Again {
+            Some(WideForm::Recomputed {
                 constant: false,
                 ..
             })
@@ -149,13 +160,13 @@ impl Plan {
     }
 
     /// Emits the wide form of a narrow value.
-    fn wide(&mut self, b: &mut Builder<'_>, value: Value, long: TypeId) -> Value {
+    fn emit_wide_value(&mut self, b: &mut Builder<'_>, value: Value, long: TypeId) -> Value {
         let mut open = vec![value];
         while let Some(&value) = open.last() {
             let how = self.known.get(&value).copied();
             let wide = match how {
                 _ if self.made.contains_key(&value) => None,
-                Some(How::Again { op, .. }) => {
+                Some(WideForm::Recomputed { op, .. }) => {
                     let operands: Vec<Value> = b.body.operands(op).collect();
                     let waits =
                         |v: &&Value| self.known.contains_key(v) && !self.made.contains_key(v);
@@ -164,9 +175,9 @@ impl Plan {
                         open.extend(missing);
                         continue;
                     }
-                    Some(self.again(b, op, long))
+                    Some(self.emit_wide_op(b, op, long))
                 }
-                Some(How::From(from)) => Some(from),
+                Some(WideForm::Truncated(from)) => Some(from),
                 None => None,
             };
             if let Some(wide) = wide {
@@ -178,7 +189,7 @@ impl Plan {
     }
 
     /// Emits the operation on wide operands, at the narrow operation.
-    fn again(&self, b: &mut Builder<'_>, op: Op, long: TypeId) -> Value {
+    fn emit_wide_op(&self, b: &mut Builder<'_>, op: Op, long: TypeId) -> Value {
         b.set_insertion_before(op);
         b.loc = b.body.ops[op].loc;
         let OpKind::Binary(binary) = *b.body.kind(op) else {

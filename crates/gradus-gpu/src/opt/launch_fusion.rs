@@ -20,10 +20,10 @@
 //! Place: before all other passes, which see a single kernel. The code is duplicated; long kernels are
 //! skipped.
 
-use crate::addresses::kernel_reads::is_seen;
-use crate::addresses::launch_addresses::{Places, Spot};
-use crate::host_launches::{BEGIN, Launch, is_call_of};
-use crate::{Facts, Findings, Options};
+use crate::addresses::kernel_reads::is_observable;
+use crate::addresses::launch_addresses::{LaunchAddresses, Spot};
+use crate::host_launches::{LAUNCH_BEGIN, Launch, is_call_of};
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, AliasOptions, BaseValue, MemoryAccess, MemoryRegion};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -33,19 +33,24 @@ use gradus_ir::{
 };
 
 /// Run-time query: can a launch join the launch already begun?
-const WITH: &str = "__gr_launch_with";
+const QUERY_CAN_JOIN: &str = "__gr_launch_with";
 /// Run-time query: are two addresses in distinct allocations?
-const APART: &str = "__gr_apart";
+const QUERY_DISJOINT: &str = "__gr_apart";
 /// Limit of ops in all fused launches.
-const OPS: usize = 1_500;
+const MAX_OPS: usize = 1_500;
 /// Limit of compared access pairs.
-const PAIRS: usize = 1 << 14;
+const MAX_ACCESS_PAIRS: usize = 1 << 14;
 /// Limit of array pairs tested at run time.
-const QUESTIONS: usize = 12;
+const MAX_RUNTIME_CHECKS: usize = 12;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let mut findings = Findings::default();
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    let mut findings = PassOutcome::default();
     if !options.fuse_launches {
         return findings;
     }
@@ -56,39 +61,39 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
         });
         let lines = lines.collect();
         let block = fuse(unit, body, &chain);
-        findings.fused.push((block, lines));
+        findings.fused_launches.push((block, lines));
     }
     findings
 }
 
 /// Launches to be fused.
-struct Chain {
-    links: Vec<Link>,
+struct LaunchChain {
+    links: Vec<ChainLink>,
     /// Pairs of base addresses that must be in distinct objects.
-    apart: Vec<(BaseValue, BaseValue)>,
+    runtime_checks: Vec<(BaseValue, BaseValue)>,
 }
 
-impl From<Link> for Chain {
+impl From<ChainLink> for LaunchChain {
     /// Starts a chain; ops before the first launch stay in place.
-    fn from(mut link: Link) -> Chain {
+    fn from(mut link: ChainLink) -> LaunchChain {
         link.between.clear();
-        Chain {
+        LaunchChain {
             links: vec![link],
-            apart: Vec::new(),
+            runtime_checks: Vec::new(),
         }
     }
 }
 
 /// A launch of a chain.
-struct Link {
+struct ChainLink {
     launch: Launch,
     /// The ops between the previous launch and this launch, without the launch's own query and test.
     between: Vec<Op>,
 }
 
 /// The fusible chains of a body, region by region.
-fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
-    let is_question = |op: &Op| is_call_of(unit, body, *op, BEGIN);
+fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<LaunchChain> {
+    let is_question = |op: &Op| is_call_of(unit, body, *op, LAUNCH_BEGIN);
     let questions = body.walk(body.root()).filter(is_question);
     let mut regions: Vec<Region> = questions.filter_map(|op| body.parent(op)).collect();
     regions.sort_unstable();
@@ -107,10 +112,10 @@ fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
         ..facts.alias.clone()
     };
     let bare = Alias::new(unit, facts.function, body, facts.effects, &bare);
-    let find = Find {
+    let find = ChainFinder {
         facts,
-        alias: &alias,
-        bare: &bare,
+        host_alias: &alias,
+        kernel_alias: &bare,
     };
     regions
         .into_iter()
@@ -118,38 +123,38 @@ fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
         .collect()
 }
 
-struct Find<'a> {
+struct ChainFinder<'a> {
     facts: &'a Facts<'a>,
     /// Alias facts of the host code.
-    alias: &'a Alias<'a>,
+    host_alias: &'a Alias<'a>,
     /// Alias facts between kernels.
-    bare: &'a Alias<'a>,
+    kernel_alias: &'a Alias<'a>,
 }
 
-impl Find<'_> {
-    fn in_region(&self, region: Region) -> Vec<Chain> {
-        let (unit, body) = (self.alias.unit, self.alias.body);
-        let mut found: Vec<Chain> = Vec::new();
-        let mut chain: Option<Chain> = None;
+impl ChainFinder<'_> {
+    fn in_region(&self, region: Region) -> Vec<LaunchChain> {
+        let (unit, body) = (self.host_alias.unit, self.host_alias.body);
+        let mut found: Vec<LaunchChain> = Vec::new();
+        let mut chain: Option<LaunchChain> = None;
         let mut between: Vec<Op> = Vec::new();
         for op in body.ops_in(region) {
-            if let Some(launch) = Launch::of(unit, body, op) {
+            if let Some(launch) = Launch::match_launch(unit, body, op) {
                 between.retain(|op| *op != launch.begin && *op != launch.test);
-                let link = Link {
+                let link = ChainLink {
                     launch,
                     between: std::mem::take(&mut between),
                 };
                 match chain.take() {
-                    Some(open) => match self.joined(open, link) {
+                    Some(open) => match self.extend_chain(open, link) {
                         Ok(longer) => chain = Some(longer),
                         Err((done, link)) => {
                             found.push(done);
-                            chain = Some(Chain::from(link));
+                            chain = Some(LaunchChain::from(link));
                         }
                     },
-                    None => chain = Some(Chain::from(link)),
+                    None => chain = Some(LaunchChain::from(link)),
                 }
-            } else if is_call_of(unit, body, op, BEGIN) || self.may_go_before(op) {
+            } else if is_call_of(unit, body, op, LAUNCH_BEGIN) || self.may_move_before(op) {
                 between.push(op);
             } else {
                 found.extend(chain.take());
@@ -164,8 +169,8 @@ impl Find<'_> {
     }
 
     /// Returns whether an op between launches may move before the launches, judged by the op alone.
-    fn may_go_before(&self, op: Op) -> bool {
-        let (unit, body) = (self.alias.unit, self.alias.body);
+    fn may_move_before(&self, op: Op) -> bool {
+        let (unit, body) = (self.host_alias.unit, self.host_alias.body);
         let waits = [
             "cudaDeviceSynchronize",
             "cudaThreadSynchronize",
@@ -183,10 +188,14 @@ impl Find<'_> {
     }
 
     /// Appends a launch to a chain if fusible; else returns both unchanged.
-    fn joined(&self, mut chain: Chain, link: Link) -> Result<Chain, (Chain, Link)> {
-        match self.all_told_apart(&chain, &link) {
+    fn extend_chain(
+        &self,
+        mut chain: LaunchChain,
+        link: ChainLink,
+    ) -> Result<LaunchChain, (LaunchChain, ChainLink)> {
+        match self.chain_runtime_checks(&chain, &link) {
             Some(apart) => {
-                chain.apart = apart;
+                chain.runtime_checks = apart;
                 chain.links.push(link);
                 Ok(chain)
             }
@@ -196,8 +205,12 @@ impl Find<'_> {
 
     /// The pairs of base addresses to be tested at run time if a launch joins a chain; `None` if not
     /// fusible.
-    fn all_told_apart(&self, chain: &Chain, link: &Link) -> Option<Vec<(BaseValue, BaseValue)>> {
-        let (unit, body) = (self.alias.unit, self.alias.body);
+    fn chain_runtime_checks(
+        &self,
+        chain: &LaunchChain,
+        link: &ChainLink,
+    ) -> Option<Vec<(BaseValue, BaseValue)>> {
+        let (unit, body) = (self.host_alias.unit, self.host_alias.body);
         let first = chain.links.first()?;
         let same = |(a, b): (&Value, &Value)| {
             a == b
@@ -221,27 +234,31 @@ impl Find<'_> {
         let count = |launch: &Launch| body.walk(body.op_regions(launch.branch)[0]).count();
         let links = chain.links.iter().chain([link]);
         let ops: usize = links.map(|link| count(&link.launch)).sum();
-        if !fits || !moves || loops || ops > OPS {
+        if !fits || !moves || loops || ops > MAX_OPS {
             return None;
         }
-        let mut apart = chain.apart.clone();
+        let mut apart = chain.runtime_checks.clone();
         for other in &chain.links {
-            let reads_before = self.reads_before(&other.launch, &link.between);
+            let reads_before = self.reads_unmodified_memory(&other.launch, &link.between);
             if !reads_before && !is_planted(Mutant::HostLoadMovedOverLaunch) {
                 return None;
             }
-            for pair in self.told_apart(&other.launch, &link.launch)? {
+            for pair in self.pair_runtime_checks(&other.launch, &link.launch)? {
                 if !apart.contains(&pair) && !apart.contains(&(pair.1, pair.0)) {
                     apart.push(pair);
                 }
             }
         }
-        (apart.len() <= QUESTIONS).then_some(apart)
+        (apart.len() <= MAX_RUNTIME_CHECKS).then_some(apart)
     }
 
     /// Returns whether `ops` read no memory that a launch may write.
-    fn reads_before(&self, launch: &Launch, ops: &[Op]) -> bool {
-        let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
+    fn reads_unmodified_memory(&self, launch: &Launch, ops: &[Op]) -> bool {
+        let (unit, body, effects) = (
+            self.host_alias.unit,
+            self.host_alias.body,
+            self.facts.effects,
+        );
         let Some(writes) = self.accesses(launch) else {
             return false;
         };
@@ -255,16 +272,20 @@ impl Find<'_> {
             .all(|read| {
                 writes
                     .iter()
-                    .all(|write| !self.alias.may_alias(&read, write))
+                    .all(|write| !self.host_alias.may_alias(&read, write))
             })
     }
 
     /// The memory accesses of a launch's kernel; `None` if the order of accesses is observable.
     fn accesses(&self, launch: &Launch) -> Option<Vec<MemoryAccess>> {
-        let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
+        let (unit, body, effects) = (
+            self.host_alias.unit,
+            self.host_alias.body,
+            self.facts.effects,
+        );
         let mut found = Vec::new();
         for op in body.walk(body.op_regions(launch.grid)[0]) {
-            if is_seen(unit, body, op) {
+            if is_observable(unit, body, op) {
                 return None;
             }
             let own = effects.of_op(unit, body, op).into_iter();
@@ -275,30 +296,39 @@ impl Find<'_> {
 
     /// The pairs of base addresses to be tested at run time for two launches without conflicts between
     /// different threads; `None` if a conflict is possible.
-    fn told_apart(&self, left: &Launch, right: &Launch) -> Option<Vec<(BaseValue, BaseValue)>> {
+    fn pair_runtime_checks(
+        &self,
+        left: &Launch,
+        right: &Launch,
+    ) -> Option<Vec<(BaseValue, BaseValue)>> {
         let (first, second) = (self.accesses(left)?, self.accesses(right)?);
-        if first.len().saturating_mul(second.len()) > PAIRS {
+        if first.len().saturating_mul(second.len()) > MAX_ACCESS_PAIRS {
             return None;
         }
-        let (before, after) = (Places::new(self.bare, left), Places::new(self.bare, right));
-        let spots = |places: &Places, all: &[MemoryAccess]| -> Vec<Option<Spot>> {
-            all.iter().map(|access| places.spot(access)).collect()
+        let (before, after) = (
+            LaunchAddresses::new(self.kernel_alias, left),
+            LaunchAddresses::new(self.kernel_alias, right),
+        );
+        let spots = |places: &LaunchAddresses, all: &[MemoryAccess]| -> Vec<Option<Spot>> {
+            all.iter()
+                .map(|access| places.access_address(access))
+                .collect()
         };
         let (from, to) = (spots(&before, &first), spots(&after, &second));
         let mut apart = Vec::new();
         for (x, a) in first.iter().zip(&from) {
             for (y, b) in second.iter().zip(&to) {
                 let reads = !x.is_clobber() && !y.is_clobber();
-                if reads || !self.bare.may_alias_any_iteration(x, y) {
+                if reads || !self.kernel_alias.may_alias_any_iteration(x, y) {
                     continue;
                 }
                 if let (Some(a), Some(b)) = (a, b)
-                    && (before.one_thread_makes_both(a, b)
+                    && (before.conflicts_only_in_same_thread(a, b)
                         || is_planted(Mutant::FusedThreadConflictMissed))
                 {
                     continue;
                 }
-                let (p, q) = (before.root(x)?, after.root(y)?);
+                let (p, q) = (before.access_base(x)?, after.access_base(y)?);
                 if p == q {
                     return None;
                 }
@@ -315,7 +345,7 @@ impl Find<'_> {
 // ---- edits -----------------------------------------------------------------------------------
 
 /// Emits the fused launch and its run-time test; returns the fused block.
-fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
+fn fuse(unit: &mut Unit, body: &mut Body, chain: &LaunchChain) -> Op {
     let first = &chain.links[0].launch;
     for op in chain.links.iter().flat_map(|link| &link.between).copied() {
         body.detach(op);
@@ -324,10 +354,10 @@ fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(first.branch);
     b.loc = b.body.ops[first.branch].loc;
-    let together = condition(b, chain);
+    let together = emit_condition(b, chain);
     let (_, fused, apart) = b.if_(together, &[]);
     b.set_insertion_end(fused);
-    let block = one_grid(b, chain);
+    let block = emit_fused_grid(b, chain);
     let mut map = ValueMap::new();
     clone_op_within(first.end, b, &mut map);
     b.yield_(&[]);
@@ -347,16 +377,16 @@ fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
 }
 
 /// Emits the condition for the fused launch.
-fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
+fn emit_condition(b: &mut Builder<'_>, chain: &LaunchChain) -> Value {
     let int = b.unit.types.int(32);
     let zero = b.int(int, 0);
     let mut together = b.body.result(chain.links[0].launch.test);
     let mut questions = Vec::new();
     for link in &chain.links[1..] {
-        questions.push((WITH, b.unit.call_args(b.body, link.launch.begin)));
+        questions.push((QUERY_CAN_JOIN, b.unit.call_args(b.body, link.launch.begin)));
     }
-    for (p, q) in &chain.apart {
-        questions.push((APART, starts(b, *p, *q)));
+    for (p, q) in &chain.runtime_checks {
+        questions.push((QUERY_DISJOINT, query_arguments(b, *p, *q)));
     }
     for (name, args) in questions {
         let func = match b.unit.function(name) {
@@ -377,7 +407,7 @@ fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
 
 /// Arguments of the query for two base addresses. A global variable lies in no allocation and is passed as
 /// null.
-fn starts(b: &mut Builder<'_>, p: BaseValue, q: BaseValue) -> Vec<Value> {
+fn query_arguments(b: &mut Builder<'_>, p: BaseValue, q: BaseValue) -> Vec<Value> {
     match (p, q) {
         (BaseValue::Value(p), BaseValue::Value(q)) => vec![p, q],
         (BaseValue::Value(p), BaseValue::Global(_))
@@ -394,7 +424,7 @@ fn starts(b: &mut Builder<'_>, p: BaseValue, q: BaseValue) -> Vec<Value> {
 }
 
 /// Emits a grid with one block, in which each thread runs the kernels in sequence; returns the block.
-fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
+fn emit_fused_grid(b: &mut Builder<'_>, chain: &LaunchChain) -> Op {
     let launches: Vec<&Launch> = chain.links.iter().map(|link| &link.launch).collect();
     let mut map = ValueMap::new();
     let before: Vec<Op> = launches.iter().flat_map(|l| l.ops_before(b.body)).collect();
@@ -402,7 +432,7 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
         clone_op_within(op, b, &mut map);
     }
     let grids: Vec<Op> = launches.iter().map(|launch| launch.grid).collect();
-    let (grid, inside) = spmd(b, &grids, SpmdKind::Grid, &mut map);
+    let (grid, inside) = empty_spmd(b, &grids, SpmdKind::Grid, &mut map);
     let place = b.set_insertion_end(inside);
     let of_grid: Vec<Op> = launches
         .iter()
@@ -412,7 +442,7 @@ fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
         clone_op_within(op, b, &mut map);
     }
     let blocks: Vec<Op> = launches.iter().map(|launch| launch.block).collect();
-    let (block, code) = spmd(b, &blocks, SpmdKind::Block, &mut map);
+    let (block, code) = empty_spmd(b, &blocks, SpmdKind::Block, &mut map);
     b.yield_(&[]);
     b.set_insertion_end(code);
     let apart = launches.iter().any(|launch| has_barriers(b.body, launch));
@@ -442,7 +472,7 @@ fn has_barriers(body: &Body, launch: &Launch) -> bool {
 }
 
 /// Emits an empty `spmd` with the extents of the first op of `ops`, and maps the parameters of all ops.
-fn spmd(b: &mut Builder<'_>, ops: &[Op], kind: SpmdKind, map: &mut ValueMap) -> (Op, Region) {
+fn empty_spmd(b: &mut Builder<'_>, ops: &[Op], kind: SpmdKind, map: &mut ValueMap) -> (Op, Region) {
     let extents: Vec<Value> = b
         .body
         .operands(ops[0])

@@ -15,7 +15,7 @@
 //! Place: after [`crate::grid_to_loops`]. Skipped iterations have no effect, because the test does not hold. The test
 //! itself stays.
 
-use crate::{Facts, Findings, Options};
+use crate::{Facts, Options, PassOutcome};
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{
@@ -23,39 +23,46 @@ use gradus_ir::{
 };
 
 /// Minimum step: below, testing all threads with vectors costs no more.
-const LEAST_STEP: i64 = 8;
+const MIN_STEP: i64 = 8;
 /// Limit of inspected conjuncts.
-const MOST_TESTS: usize = 16;
+const MAX_CONJUNCTS: usize = 16;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
-    if options.skip_threads {
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    _facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    if options.sparse_thread_loops {
         let loops = body.walk(body.root());
-        let found: Vec<Sparse> = loops.filter_map(|op| sparse(unit, body, op)).collect();
+        let found: Vec<SparseLoop> = loops
+            .filter_map(|op| match_sparse_loop(unit, body, op))
+            .collect();
         for loop_of_few in found {
-            stride(unit, body, &loop_of_few);
+            strip_mine(unit, body, &loop_of_few);
         }
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// A thread loop with active threads at a constant distance.
 #[derive(Clone, Copy, Debug)]
-struct Sparse {
+struct SparseLoop {
     lp: Op,
-    apart: Apart,
+    apart: ActiveThreads,
 }
 
 /// The active threads.
 #[derive(Clone, Copy, Debug)]
-enum Apart {
+enum ActiveThreads {
     /// Active if `(rank + plus) & mask == 0`.
     Masked { plus: Option<Value>, mask: Value },
     /// Active if the rank is a multiple of `of`. A negative `signed` divisor is not strip-mined.
     Multiples { of: Value, signed: bool },
 }
 
-fn sparse(unit: &Unit, body: &Body, lp: Op) -> Option<Sparse> {
+fn match_sparse_loop(unit: &Unit, body: &Body, lp: Op) -> Option<SparseLoop> {
     let counted = matches!(body.kind(lp), OpKind::For { .. }) && body.operand_count(lp) == 1;
     counted.then_some(())?;
     let long = unit.types.int_bits(body.ty(body.operand(lp, 0))) == Some(64);
@@ -77,15 +84,15 @@ fn sparse(unit: &Unit, body: &Body, lp: Op) -> Option<Sparse> {
     let tests = conjuncts(unit, body, body.operand(branch, 0));
     let apart = tests
         .into_iter()
-        .find_map(|test| apart(unit, body, region, (rank, trips), test))?;
-    Some(Sparse { lp, apart })
+        .find_map(|test| match_active_threads(unit, body, region, (rank, trips), test))?;
+    Some(SparseLoop { lp, apart })
 }
 
 /// The conjuncts of a condition.
 fn conjuncts(unit: &Unit, body: &Body, condition: Value) -> Vec<Value> {
     let mut all = vec![condition];
     let mut next = 0;
-    while let Some(&value) = all.get(next).filter(|_| all.len() < MOST_TESTS) {
+    while let Some(&value) = all.get(next).filter(|_| all.len() < MAX_CONJUNCTS) {
         next += 1;
         let Some(op) = body.def_op(value) else {
             continue;
@@ -100,13 +107,13 @@ fn conjuncts(unit: &Unit, body: &Body, condition: Value) -> Vec<Value> {
     all
 }
 
-fn apart(
+fn match_active_threads(
     unit: &Unit,
     body: &Body,
     region: Region,
     (rank, trips): (Value, Option<i64>),
     test: Value,
-) -> Option<Apart> {
+) -> Option<ActiveThreads> {
     let common = |v: Value| {
         !body
             .region_of(v)
@@ -138,7 +145,7 @@ fn apart(
             let (place, mask) = sides.into_iter().find(|(_, mask)| common(*mask))?;
             Some(mask).filter(is_variable)?;
             if is_rank(place) {
-                return Some(Apart::Masked { plus: None, mask });
+                return Some(ActiveThreads::Masked { plus: None, mask });
             }
             let sum = body
                 .def_op(place)
@@ -147,7 +154,7 @@ fn apart(
             let (_, plus) = sides
                 .into_iter()
                 .find(|(own, plus)| is_rank(*own) && common(*plus))?;
-            Some(Apart::Masked {
+            Some(ActiveThreads::Masked {
                 plus: Some(plus),
                 mask,
             })
@@ -156,14 +163,14 @@ fn apart(
             let whole = trips.is_some_and(|n| n < 1 << (bits - 1).min(62));
             let fits = whole && is_rank(left) && common(right) && is_variable(&right);
             let signed = matches!(kind, BinaryOp::SRem);
-            fits.then_some(Apart::Multiples { of: right, signed })
+            fits.then_some(ActiveThreads::Multiples { of: right, signed })
         }
         _ => None,
     }
 }
 
 /// Emits the loop with a step, under a run-time test of the step.
-fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
+fn strip_mine(unit: &mut Unit, body: &mut Body, sparse: &SparseLoop) {
     let lp = sparse.lp;
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(lp);
@@ -171,7 +178,7 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     let trips = b.body.operand(lp, 0);
     let ty = b.body.ty(trips);
     let (first, step, far) = match sparse.apart {
-        Apart::Masked { plus, mask } => {
+        ActiveThreads::Masked { plus, mask } => {
             let narrow = b.body.ty(mask);
             let (zero, one) = (b.zero(narrow), b.int(narrow, 1));
             let plus = plus.unwrap_or(zero);
@@ -185,22 +192,22 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
             let next = b.add(mask, one);
             let both = b.binary(BinaryOp::And, mask, next);
             let even = b.icmp(IntPredicate::Eq, both, zero);
-            let least = b.int(narrow, i128::from(LEAST_STEP) - 1);
+            let least = b.int(narrow, i128::from(MIN_STEP) - 1);
             let far = b.icmp(IntPredicate::Sge, mask, least);
-            let (first, mask) = (wide(b, first, ty), wide(b, mask, ty));
+            let (first, mask) = (zext_to(b, first, ty), zext_to(b, mask, ty));
             let one = b.int(ty, 1);
             (first, b.add(mask, one), b.binary(BinaryOp::And, even, far))
         }
-        Apart::Multiples { of, signed } => {
+        ActiveThreads::Multiples { of, signed } => {
             let narrow = b.body.ty(of);
             let of = b.value(OpKind::Freeze, &[of], narrow);
-            let least = b.int(narrow, LEAST_STEP.into());
+            let least = b.int(narrow, MIN_STEP.into());
             let predicate = match signed {
                 true => IntPredicate::Sge,
                 false => IntPredicate::Uge,
             };
             let far = b.icmp(predicate, of, least);
-            (b.zero(ty), wide(b, of, ty), far)
+            (b.zero(ty), zext_to(b, of, ty), far)
         }
     };
     let (_, yes, no) = b.if_(far, &[]);
@@ -237,7 +244,7 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
 }
 
 /// Zero-extends an unsigned integer to the type of the loop's trip count.
-fn wide(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
+fn zext_to(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
     match b.body.ty(value) == ty {
         true => value,
         false => b.cast(CastOp::ZExt, value, ty),

@@ -16,8 +16,8 @@
 //! Place: after [`crate::grid_to_loops`]. Candidates are loops that carry only their index, write nothing, and load a
 //! single element per index. Functions with a sanitizer attribute are skipped.
 
-use crate::fission::emit::reached_end;
-use crate::{Facts, Findings, Options};
+use crate::fission::emit::live_terminator;
+use crate::{Facts, Options, PassOutcome};
 use gradus_analysis::{Alias, BaseValue};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::mutant::{Mutant, is_planted};
@@ -30,7 +30,12 @@ use std::collections::HashSet;
 const STRETCH_BYTES: u64 = 128;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
     let watched = facts.function.is_some_and(|func| {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let named = |name| attrs.function(name).is_some();
@@ -38,8 +43,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
             .into_iter()
             .any(named)
     });
-    if !options.look_ahead || watched {
-        return Findings::default();
+    if !options.speculative_search || watched {
+        return PassOutcome::default();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let parallel = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
@@ -49,16 +54,18 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
         .filter(|op| matches!(body.kind(*op), OpKind::Loop { .. }))
         .collect();
     let in_order = body.walk(body.root()).filter(|op| loops.contains(op));
-    let found: Vec<Search> = in_order.filter_map(|op| search(&alias, op)).collect();
+    let found: Vec<SearchLoop> = in_order
+        .filter_map(|op| match_search_loop(&alias, op))
+        .collect();
     for search in found {
-        skip(unit, body, &search);
+        emit_speculative_loop(unit, body, &search);
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// A loop that advances while the element at its index is not a hit.
 #[derive(Debug)]
-struct Search {
+struct SearchLoop {
     lp: Op,
     /// The bound test of the index.
     predicate: IntPredicate,
@@ -67,13 +74,13 @@ struct Search {
     address: Vec<Op>,
     slice: Vec<Op>,
     /// The address, and the continuation test.
-    at: Value,
+    element_address: Value,
     again: Value,
     /// Elements per stretch.
     elements: i64,
 }
 
-fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
+fn match_search_loop(alias: &Alias<'_>, lp: Op) -> Option<SearchLoop> {
     let (unit, body) = (alias.unit, alias.body);
     let region = body.op_regions(lp)[0];
     let &[place] = body.region_params(region) else {
@@ -86,7 +93,7 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
     let &[test, branch, end] = &ops[..] else {
         return None;
     };
-    reached_end(body, region)?;
+    live_terminator(body, region)?;
     let OpKind::ICmp(predicate @ (IntPredicate::Slt | IntPredicate::Ult)) = *body.kind(test) else {
         return None;
     };
@@ -107,13 +114,13 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
             .results(branch)
             .iter()
             .position(|result| *result == value)?;
-        let of = |arm| reached_end(body, arm).map(|end| body.operand(end, number));
+        let of = |arm| live_terminator(body, arm).map(|end| body.operand(end, number));
         Some((of(then)?, of(other)?))
     };
     let (again, at_end) = given(body.operand(end, 0))?;
     let (next, _) = given(body.operand(end, 1))?;
     let stops = body.as_int(unit, at_end) == Some(0) && body.first(other) == body.last(other);
-    (stops && is_one_further(unit, body, next, place, again)).then_some(())?;
+    (stops && is_next_index(unit, body, next, place, again)).then_some(())?;
     let inner: Vec<Op> = body
         .ops_in(then)
         .filter(|op| !body.kind(*op).is_terminator())
@@ -124,30 +131,30 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
         _ => is_speculatable(unit, body, op) && body.op_regions(op).is_empty(),
     };
     body.walk(then).all(plain).then_some(())?;
-    let slice = slice_of(body, &inner, again);
+    let slice = backward_slice(body, &inner, again);
     let flat = |op: &Op| body.op_regions(*op).is_empty();
     slice.iter().all(flat).then_some(())?;
-    let load = element(alias, &slice, then, place)?;
+    let load = find_element_load(alias, &slice, then, place)?;
     let at = body.operand(load, 0);
-    let address = slice_of(body, &slice, at);
+    let address = backward_slice(body, &slice, at);
     let reads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
     (!address.iter().any(reads)).then_some(())?;
     let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
-    Some(Search {
+    Some(SearchLoop {
         lp,
         predicate,
         limit,
         address,
         slice,
-        at,
+        element_address: at,
         again,
         elements: (STRETCH_BYTES / bytes) as i64,
     })
 }
 
 /// Returns whether `next` is `place + 1` if the loop continues.
-fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Value) -> bool {
-    let next = where_it_goes_on(unit, body, next, again);
+fn is_next_index(unit: &Unit, body: &Body, next: Value, place: Value, again: Value) -> bool {
+    let next = value_where_true(unit, body, next, again);
     let Some(add) = body
         .def_op(next)
         .filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)))
@@ -165,7 +172,7 @@ fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Va
 
 /// The value of `value` if `again` holds: the result of an `if` on `again`, or on its negation, resolved to
 /// the arm taken.
-fn where_it_goes_on(unit: &Unit, body: &Body, value: Value, again: Value) -> Value {
+fn value_where_true(unit: &Unit, body: &Body, value: Value, again: Value) -> Value {
     let Some(branch) = body
         .def_op(value)
         .filter(|op| matches!(body.kind(*op), OpKind::If))
@@ -193,7 +200,7 @@ fn where_it_goes_on(unit: &Unit, body: &Body, value: Value, again: Value) -> Val
 }
 
 /// The ops of `ops` in the backward slice of `value`, in order.
-fn slice_of(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
+fn backward_slice(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
     let mut wanted: HashSet<Value> = HashSet::from([value]);
     let mut slice: Vec<Op> = Vec::new();
     for &op in ops.iter().rev() {
@@ -212,7 +219,7 @@ fn slice_of(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
 
 /// The only load whose address depends on the index, with a stride of one element. Loads at invariant
 /// addresses are allowed.
-fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Option<Op> {
+fn find_element_load(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Option<Op> {
     let (unit, body) = (alias.unit, alias.body);
     let mut varying: HashSet<Value> = HashSet::from([place]);
     let mut elements = Vec::new();
@@ -260,7 +267,7 @@ fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Optio
 }
 
 /// Emits the speculative loop before the search, and starts the search at its result.
-fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
+fn emit_speculative_loop(unit: &mut Unit, body: &mut Body, search: &SearchLoop) {
     let b = &mut Builder::new(unit, body);
     b.set_insertion_before(search.lp);
     b.loc = b.body.ops[search.lp].loc;
@@ -282,13 +289,13 @@ fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
     b.set_insertion_end(yes);
     let whole = match is_planted(Mutant::SearchRangeUnaligned) {
         true => b.bool(true),
-        false => starts_stretch(b, search, place, from),
+        false => emit_starts_stretch(b, search, place, from),
     };
     let (inner, yes, no) = b.if_(whole, &[truth]);
     b.set_insertion_end(no);
     b.yield_(&[none]);
     b.set_insertion_end(yes);
-    let goes_on = stretch(b, search, (place, ty), from);
+    let goes_on = emit_stretch_test(b, search, (place, ty), from);
     b.yield_(&[goes_on]);
     b.set_insertion_end(b.body.op_regions(choice)[0]);
     let all = b.body.result(inner);
@@ -304,13 +311,22 @@ fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
 }
 
 /// Emits whether the element at an index is the first of a stretch.
-fn starts_stretch(b: &mut Builder<'_>, search: &Search, place: Value, from: Value) -> Value {
+fn emit_starts_stretch(
+    b: &mut Builder<'_>,
+    search: &SearchLoop,
+    place: Value,
+    from: Value,
+) -> Value {
     let long = b.unit.types.int(64);
     let mut local = ValueMap::zip(&[place], &[from]);
     for &op in &search.address {
         clone_op_within(op, b, &mut local);
     }
-    let at = b.cast(CastOp::PtrToInt, local.get_or_same(search.at), long);
+    let at = b.cast(
+        CastOp::PtrToInt,
+        local.get_or_same(search.element_address),
+        long,
+    );
     let mask = b.i64(STRETCH_BYTES as i64 - 1);
     let low = b.binary(BinaryOp::And, at, mask);
     let zero = b.i64(0);
@@ -318,9 +334,9 @@ fn starts_stretch(b: &mut Builder<'_>, search: &Search, place: Value, from: Valu
 }
 
 /// Emits whether the search continues after each element of a stretch.
-fn stretch(
+fn emit_stretch_test(
     b: &mut Builder<'_>,
-    search: &Search,
+    search: &SearchLoop,
     (place, ty): (Value, TypeId),
     from: Value,
 ) -> Value {

@@ -23,7 +23,7 @@
 //! or calls with side effects keep their order. Profitability is estimated from thread and iteration strides
 //! of the addresses; a wrong estimate costs time only.
 
-use crate::fission::emit::reached_end;
+use crate::fission::emit::live_terminator;
 use gradus_edit::is_pure;
 use gradus_ir::externals::{ExternalFn, MathFn};
 use gradus_ir::{
@@ -32,41 +32,44 @@ use gradus_ir::{
 use std::collections::HashMap;
 
 /// Minimum number of threads in the first dimension.
-const LEAST_THREADS: i64 = 8;
+const MIN_THREADS: i64 = 8;
 /// A loop with at most this many ops over all iterations is unrolled instead.
-const UNROLLED: i64 = 400;
+const MAX_UNROLLED_OPS: i64 = 400;
 
 /// A loop that profits from interchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InStep {
+pub(crate) struct InterchangeLoop {
     /// The loop.
     pub op: Op,
     /// The trip counts of the threads are close, though not equal.
-    pub nearly_common: bool,
+    pub close_trip_counts: bool,
 }
 
 /// The loops of a block that profit from interchange; loops with nested loops are excluded.
-pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<InStep> {
+pub(crate) fn interchange_loops(unit: &Unit, body: &Body, block: Op) -> Vec<InterchangeLoop> {
     let region = body.op_regions(block)[0];
     let extent = body.operands(block).next();
     let few = extent.and_then(|n| body.as_int(unit, n));
-    if few.is_some_and(|n| n < LEAST_THREADS) || !is_orderless(unit, body, region) {
+    if few.is_some_and(|n| n < MIN_THREADS) || !is_order_unobservable(unit, body, region) {
         return Vec::new();
     }
-    let steps = Steps::of(unit, body, block);
+    let steps = ThreadStrides::of(unit, body, block);
     let mut gaining = Vec::new();
     for op in body.walk(region) {
-        let nearly_common = steps.leave_nearly_together(op);
+        let nearly_common = steps.trip_counts_are_close(op);
         let counted = matches!(body.kind(op), OpKind::For { .. });
-        if (counted || nearly_common) && steps.gains(op) {
-            gaining.push(InStep { op, nearly_common });
+        if (counted || nearly_common) && steps.is_profitable(op) {
+            gaining.push(InterchangeLoop {
+                op,
+                close_trip_counts: nearly_common,
+            });
         }
     }
     gaining
 }
 
 /// Returns whether no thread can wait for another thread, and the thread order is not observable.
-fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
+fn is_order_unobservable(unit: &Unit, body: &Body, region: Region) -> bool {
     body.walk(region).all(|op| match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
         OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Fence { .. } => false,
@@ -78,74 +81,81 @@ fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
 
 /// Change of a value per step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ValueStride {
     /// No change.
     None,
     /// A constant.
-    By(i64),
+    Const(i64),
     /// Unknown.
-    Other,
+    Unknown,
 }
 
-impl Step {
-    fn plus(self, other: Step) -> Step {
+impl ValueStride {
+    fn plus(self, other: ValueStride) -> ValueStride {
         match (self, other) {
-            (Step::None, step) | (step, Step::None) => step,
-            (Step::By(a), Step::By(b)) => match a.checked_add(b) {
-                Some(0) => Step::None,
-                Some(sum) => Step::By(sum),
-                None => Step::Other,
+            (ValueStride::None, step) | (step, ValueStride::None) => step,
+            (ValueStride::Const(a), ValueStride::Const(b)) => match a.checked_add(b) {
+                Some(0) => ValueStride::None,
+                Some(sum) => ValueStride::Const(sum),
+                None => ValueStride::Unknown,
             },
-            _ => Step::Other,
+            _ => ValueStride::Unknown,
         }
     }
-    fn times(self, factor: Option<i64>) -> Step {
+    fn times(self, factor: Option<i64>) -> ValueStride {
         match (self, factor) {
-            (Step::None, _) | (_, Some(0)) => Step::None,
-            (Step::By(a), Some(b)) => a.checked_mul(b).map_or(Step::Other, Step::By),
-            _ => Step::Other,
+            (ValueStride::None, _) | (_, Some(0)) => ValueStride::None,
+            (ValueStride::Const(a), Some(b)) => a
+                .checked_mul(b)
+                .map_or(ValueStride::Unknown, ValueStride::Const),
+            _ => ValueStride::Unknown,
         }
     }
     /// Returns whether the step is a single element, up or down.
-    fn is_next(self, bytes: i64) -> bool {
-        matches!(self, Step::By(n) if n.abs() == bytes)
+    fn is_unit(self, bytes: i64) -> bool {
+        matches!(self, ValueStride::Const(n) if n.abs() == bytes)
     }
 }
 
 /// The change per thread, and per iteration of the innermost loop.
-type Both = [Step; 2];
+type StridePair = [ValueStride; 2];
 
 /// The thread and iteration strides of a block's values.
-pub(crate) struct Steps<'a> {
+pub(crate) struct ThreadStrides<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    of: HashMap<Value, Both>,
+    of: HashMap<Value, StridePair>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> ThreadStrides<'a> {
     /// Computes the strides.
-    pub fn of(unit: &'a Unit, body: &'a Body, block: Op) -> Steps<'a> {
+    pub fn of(unit: &'a Unit, body: &'a Body, block: Op) -> ThreadStrides<'a> {
         let region = body.op_regions(block)[0];
-        let mut steps = Steps {
+        let mut steps = ThreadStrides {
             unit,
             body,
             of: HashMap::new(),
         };
         if let Some(&rank) = body.region_params(region).first() {
-            steps.of.insert(rank, [Step::By(1), Step::None]);
+            steps
+                .of
+                .insert(rank, [ValueStride::Const(1), ValueStride::None]);
         }
         for op in body.walk(region) {
-            steps.enter(op);
+            steps.record_op(op);
         }
         steps
     }
     /// The change of a value per thread, and per iteration.
-    pub fn get(&self, value: Value) -> Both {
-        self.of.get(&value).copied().unwrap_or([Step::None; 2])
+    pub fn get(&self, value: Value) -> StridePair {
+        self.of
+            .get(&value)
+            .copied()
+            .unwrap_or([ValueStride::None; 2])
     }
 
     /// Records the thread and iteration strides of `op`'s results and region parameters.
-    fn enter(&mut self, op: Op) {
+    fn record_op(&mut self, op: Op) {
         let body = self.body;
         match body.kind(op) {
             OpKind::For { .. } => {
@@ -153,24 +163,27 @@ impl<'a> Steps<'a> {
                 let carried = body.operands(op).skip(1);
                 let params = body.region_params(region);
                 for (&param, initial) in params[1..].iter().zip(carried) {
-                    self.of.insert(param, [self.get(initial)[0], Step::Other]);
+                    self.of
+                        .insert(param, [self.get(initial)[0], ValueStride::Unknown]);
                 }
-                self.of.insert(params[0], [Step::None, Step::By(1)]);
+                self.of
+                    .insert(params[0], [ValueStride::None, ValueStride::Const(1)]);
             }
             OpKind::Loop { .. } => {
                 let params = body.region_params(body.op_regions(op)[0]);
                 for (index, &param) in params.iter().enumerate() {
                     let first = self.get(body.operand(op, index))[0];
-                    self.of.insert(param, [first, self.turn(op, index)]);
+                    self.of
+                        .insert(param, [first, self.iteration_stride(op, index)]);
                 }
             }
             _ => {}
         }
         let both = match body.op_regions(op).is_empty() {
-            true => [self.result(op, 0), self.result(op, 1)],
-            false => [Step::Other; 2],
+            true => [self.result_stride(op, 0), self.result_stride(op, 1)],
+            false => [ValueStride::Unknown; 2],
         };
-        if both != [Step::None; 2] {
+        if both != [ValueStride::None; 2] {
             for &result in body.results(op) {
                 self.of.insert(result, both);
             }
@@ -178,38 +191,38 @@ impl<'a> Steps<'a> {
     }
 
     /// The change of a loop-carried value per iteration: a constant, or unknown.
-    fn turn(&self, lp: Op, index: usize) -> Step {
+    fn iteration_stride(&self, lp: Op, index: usize) -> ValueStride {
         let body = self.body;
         let region = body.op_regions(lp)[0];
-        let next = reached_end(body, region).map(|end| body.operand(end, index + 1));
+        let next = live_terminator(body, region).map(|end| body.operand(end, index + 1));
         let sum = next.and_then(|next| body.def_op(next)).filter(|op| {
             let adds = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
             adds && body.operand(*op, 0) == body.region_params(region)[index]
         });
         let by = sum.and_then(|op| body.as_int(self.unit, body.operand(op, 1)));
-        by.map_or(Step::Other, Step::By)
+        by.map_or(ValueStride::Unknown, ValueStride::Const)
     }
 
     /// Returns whether the trip counts of a loop's threads are close.
-    fn leave_nearly_together(&self, lp: Op) -> bool {
+    fn trip_counts_are_close(&self, lp: Op) -> bool {
         match self.body.kind(lp) {
-            OpKind::For { .. } => self.is_share(self.body.operand(lp, 0)),
-            OpKind::Loop { .. } => self.goes_on_below(lp),
+            OpKind::For { .. } => self.has_close_quotient(self.body.operand(lp, 0)),
+            OpKind::Loop { .. } => self.has_uniform_bound(lp),
             _ => false,
         }
     }
 
     /// Matches a trip count of the form `d / uniform ± uniform`, for a dividend `d` with thread stride 1 or
     /// -1. A `select` may yield a uniform value for some threads.
-    fn is_share(&self, mut trips: Value) -> bool {
+    fn has_close_quotient(&self, mut trips: Value) -> bool {
         let body = self.body;
-        let common = |value: Value| self.get(value)[0] == Step::None;
+        let common = |value: Value| self.get(value)[0] == ValueStride::None;
         while let Some(op) = body.def_op(trips) {
             let operand = |i: usize| body.operand(op, i);
             trips = match body.kind(op) {
                 OpKind::Binary(BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::LShr) => {
                     return common(operand(1))
-                        && matches!(self.get(operand(0))[0], Step::By(1 | -1));
+                        && matches!(self.get(operand(0))[0], ValueStride::Const(1 | -1));
                 }
                 OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if common(operand(1)) => operand(0),
                 OpKind::Select if common(operand(2)) => operand(1),
@@ -222,20 +235,20 @@ impl<'a> Steps<'a> {
 
     /// Returns whether each thread continues while an index of thread stride 1 compares with a uniform
     /// bound.
-    fn goes_on_below(&self, lp: Op) -> bool {
+    fn has_uniform_bound(&self, lp: Op) -> bool {
         let body = self.body;
-        let again = reached_end(body, body.op_regions(lp)[0]).map(|end| body.operand(end, 0));
+        let again = live_terminator(body, body.op_regions(lp)[0]).map(|end| body.operand(end, 0));
         let test = again.and_then(|again| body.def_op(again));
         let test = test.filter(|op| matches!(body.kind(*op), OpKind::ICmp(_)));
         let sides = test.map(|op| [0, 1].map(|i| self.get(body.operand(op, i))[0]));
-        let one_further = |step: Step| matches!(step, Step::By(1));
+        let one_further = |step: ValueStride| matches!(step, ValueStride::Const(1));
         sides.is_some_and(|[a, b]| {
-            one_further(a) && b == Step::None || a == Step::None && one_further(b)
+            one_further(a) && b == ValueStride::None || a == ValueStride::None && one_further(b)
         })
     }
 
     /// The change of an op's result per thread (`which` = 0) or iteration (1).
-    fn result(&self, op: Op, which: usize) -> Step {
+    fn result_stride(&self, op: Op, which: usize) -> ValueStride {
         let body = self.body;
         let operand = |i: usize| body.operand(op, i);
         let of = |value: Value| self.get(value)[which];
@@ -247,11 +260,11 @@ impl<'a> Steps<'a> {
             }
             OpKind::Binary(BinaryOp::Sub) => of(operand(0)).plus(of(operand(1)).times(Some(-1))),
             OpKind::Binary(BinaryOp::Mul) => match (of(operand(0)), of(operand(1))) {
-                (step, Step::None) => step.times(int(operand(1))),
-                (Step::None, step) => step.times(int(operand(0))),
-                _ => Step::Other,
+                (step, ValueStride::None) => step.times(int(operand(1))),
+                (ValueStride::None, step) => step.times(int(operand(0))),
+                _ => ValueStride::Unknown,
             },
-            OpKind::Binary(BinaryOp::Shl) if of(operand(1)) == Step::None => {
+            OpKind::Binary(BinaryOp::Shl) if of(operand(1)) == ValueStride::None => {
                 let shift = int(operand(1)).and_then(|n| u32::try_from(n).ok());
                 of(operand(0)).times(shift.and_then(|n| 1i64.checked_shl(n)))
             }
@@ -265,17 +278,17 @@ impl<'a> Steps<'a> {
                     .fold(of(address.base), |sum, &(index, bytes)| {
                         sum.plus(of(index).times(Some(bytes)))
                     }),
-                None => Step::Other,
+                None => ValueStride::Unknown,
             },
-            _ if body.operands(op).all(|v| of(v) == Step::None) => Step::None,
-            _ => Step::Other,
+            _ if body.operands(op).all(|v| of(v) == ValueStride::None) => ValueStride::None,
+            _ => ValueStride::Unknown,
         }
     }
 
     /// Returns whether interchange is profitable: more accesses are contiguous across threads than not, and
     /// none is contiguous across iterations. A loop with uniform loads that carries a sum per thread is
     /// profitable, too.
-    fn gains(&self, lp: Op) -> bool {
+    fn is_profitable(&self, lp: Op) -> bool {
         let (unit, body) = (self.unit, self.body);
         let region = body.op_regions(lp)[0];
         let trips = match body.kind(lp) {
@@ -283,7 +296,7 @@ impl<'a> Steps<'a> {
             _ => None,
         };
         let ops = body.walk(region).count() as i64;
-        if trips.is_some_and(|trips| trips.saturating_mul(ops) <= UNROLLED) {
+        if trips.is_some_and(|trips| trips.saturating_mul(ops) <= MAX_UNROLLED_OPS) {
             return false;
         }
         let (mut gaining, mut scattered, mut common) = (0, 0, 0);
@@ -299,22 +312,22 @@ impl<'a> Steps<'a> {
             let bytes = unit.layout.store_bytes(unit, ty) as i64;
             let [thread, turn] = self.get(address);
             match thread {
-                _ if self.is_own_memory(address) => scattered += 1,
-                Step::None if matches!(body.kind(op), OpKind::Store(_)) => scattered += 1,
-                Step::None => common += i64::from(turn != Step::None),
-                _ if thread.is_next(bytes) => {
-                    gaining += i64::from(turn != Step::None && !turn.is_next(bytes))
+                _ if self.is_private_memory(address) => scattered += 1,
+                ValueStride::None if matches!(body.kind(op), OpKind::Store(_)) => scattered += 1,
+                ValueStride::None => common += i64::from(turn != ValueStride::None),
+                _ if thread.is_unit(bytes) => {
+                    gaining += i64::from(turn != ValueStride::None && !turn.is_unit(bytes))
                 }
-                _ if turn.is_next(bytes) => return false,
+                _ if turn.is_unit(bytes) => return false,
                 _ => scattered += 1,
             }
         }
-        let adds_up = || common > 0 && scattered == 0 && self.adds_up(lp);
+        let adds_up = || common > 0 && scattered == 0 && self.carries_private_sum(lp);
         gaining > scattered || adds_up()
     }
 
     /// Returns whether a loop carries a floating-point sum that differs between threads.
-    fn adds_up(&self, lp: Op) -> bool {
+    fn carries_private_sum(&self, lp: Op) -> bool {
         let body = self.body;
         let region = body.op_regions(lp)[0];
         let Some(end) = body.last(region) else {
@@ -323,13 +336,13 @@ impl<'a> Steps<'a> {
         let is_sum = |value: Value| {
             let kind = body.def_op(value).map(|op| body.kind(op));
             let adds = matches!(kind, Some(OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub)));
-            adds && self.get(value)[0] != Step::None
+            adds && self.get(value)[0] != ValueStride::None
         };
         body.operands(end).any(is_sum)
     }
 
     /// Returns whether an address points into private memory of a thread.
-    fn is_own_memory(&self, mut address: Value) -> bool {
+    fn is_private_memory(&self, mut address: Value) -> bool {
         let body = self.body;
         while let Some(op) = body.def_op(address) {
             match body.kind(op) {

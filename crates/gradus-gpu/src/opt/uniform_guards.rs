@@ -16,12 +16,12 @@
 //! Place: before barrier removal and fission. Loops in uniform branches need no guard; [`crate::fission::uniformity`]
 //! makes such loops run once.
 
-use crate::addresses::kernel_reads::Reads;
+use crate::addresses::kernel_reads::KernelReads;
 use crate::fission::segment::Test;
-use crate::fission::skeleton::Spine;
-use crate::fission::thread_loops::wide;
-use crate::fission::uniformity::Levels;
-use crate::{Facts, Findings, Options, cooperative};
+use crate::fission::skeleton::Skeleton;
+use crate::fission::thread_loops::zext_to_i64;
+use crate::fission::uniformity::Uniformity;
+use crate::{Facts, Options, PassOutcome, cooperative};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit,
@@ -30,31 +30,36 @@ use gradus_ir::{
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Limit of ops in the slice of a loop and a condition.
-const OPS: usize = 256;
+const MAX_SLICE_OPS: usize = 256;
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    if !options.leave_guards {
-        return Findings::default();
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> PassOutcome {
+    if !options.uniform_guards {
+        return PassOutcome::default();
     }
     for kind in [SpmdKind::Grid, SpmdKind::Block] {
         let is_home = |op: &Op| {
             matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
-                && !cooperative::are_taken(body, *op)
+                && !cooperative::is_cooperative(body, *op)
         };
         let homes: Vec<Op> = body.walk(body.root()).filter(is_home).collect();
         if homes.is_empty() {
             continue;
         }
-        let reads = Reads::of(unit, body, facts, &homes);
+        let reads = KernelReads::of(unit, body, facts, &homes);
         let mut groups = Vec::new();
         for home in homes {
-            let find = Find::new(unit, body, facts, options, &reads, home);
+            let find = HoistFinder::new(unit, body, facts, options, &reads, home);
             groups.extend(find.groups());
         }
         let mut gone = HashSet::new();
         for group in &groups {
-            take_out(unit, body, group, &mut gone);
+            hoist_group(unit, body, group, &mut gone);
         }
         let gone: Vec<Op> = groups
             .iter()
@@ -68,19 +73,19 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
             gradus_edit::remove_dead_ops(unit, body);
         }
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// Loops hoisted out of a region, and the code required for the hoisting.
 #[derive(Debug)]
-struct Group {
+struct HoistGroup {
     /// The `spmd` whose ranks the loops do not use.
     home: Op,
     /// The insertion point.
     before: Op,
     /// Path from the insertion point to the loops, outermost first: a branch, the number of its region, and
     /// the ops that compute its condition.
-    ways: Vec<(Op, usize, Vec<Op>)>,
+    path: Vec<(Op, usize, Vec<Op>)>,
     /// The loops, in program order.
     loops: Vec<Op>,
     /// The loops and all ops of their slices, by position in the program.
@@ -88,46 +93,46 @@ struct Group {
 }
 
 /// Search for uniform loops in an `spmd`.
-struct Find<'a> {
+struct HoistFinder<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    reads: &'a Reads,
+    reads: &'a KernelReads,
     race_free: bool,
     home: Op,
     /// Skeleton and uniformity of a block that can be split.
-    block: Option<(Spine, Levels)>,
+    block: Option<(Skeleton, Uniformity)>,
     /// Position of each op in the program.
-    places: HashMap<Op, usize>,
+    positions: HashMap<Op, usize>,
     /// Position of the first op that may not return.
-    leaves: usize,
+    first_may_not_return: usize,
     /// Ranks of the `spmd` and of nested blocks.
     ranks: HashSet<Value>,
     sizes: HashSet<Value>,
 }
 
-impl<'a> Find<'a> {
+impl<'a> HoistFinder<'a> {
     fn new(
         unit: &'a Unit,
         body: &'a Body,
         facts: &'a Facts<'a>,
         options: &Options,
-        reads: &'a Reads,
+        reads: &'a KernelReads,
         home: Op,
-    ) -> Find<'a> {
+    ) -> HoistFinder<'a> {
         let region = body.op_regions(home)[0];
         let places: HashMap<Op, usize> = body.walk(region).zip(0..).collect();
         let leaves = body
             .walk(region)
-            .find(|op| may_leave(unit, body, facts, *op));
-        let mut find = Find {
+            .find(|op| may_not_continue(unit, body, facts, *op));
+        let mut find = HoistFinder {
             unit,
             body,
             reads,
             race_free: options.race_free,
             home,
             block: None,
-            leaves: leaves.map_or(usize::MAX, |op| places[&op]),
-            places,
+            first_may_not_return: leaves.map_or(usize::MAX, |op| places[&op]),
+            positions: places,
             ranks: HashSet::new(),
             sizes: HashSet::new(),
         };
@@ -138,9 +143,9 @@ impl<'a> Find<'a> {
             find.sizes.extend(sizes);
         }
         if find.is_block()
-            && let Ok(spine) = Spine::of(unit, body, home, &[])
+            && let Ok(spine) = Skeleton::of(unit, body, home, &[])
         {
-            let levels = Levels::of(unit, body, &spine, reads);
+            let levels = Uniformity::of(unit, body, &spine, reads);
             find.block = Some((spine, levels));
         }
         find
@@ -157,8 +162,8 @@ impl<'a> Find<'a> {
     }
 
     /// The hoistable loops, grouped by region.
-    fn groups(&self) -> Vec<Group> {
-        let mut found: Vec<Group> = Vec::new();
+    fn groups(&self) -> Vec<HoistGroup> {
+        let mut found: Vec<HoistGroup> = Vec::new();
         let mut by_region: HashMap<Region, usize> = HashMap::new();
         let root = self.body.op_regions(self.home)[0];
         for op in self.body.walk(root).filter(|op| self.is_costly(*op)) {
@@ -166,7 +171,7 @@ impl<'a> Find<'a> {
                 continue;
             };
             if let Some(&index) = by_region.get(&region) {
-                if let Some(ops) = self.needed_by(op) {
+                if let Some(ops) = self.op_with_slice(op) {
                     found[index].loops.push(op);
                     found[index].ops.extend(ops);
                 }
@@ -189,10 +194,10 @@ impl<'a> Find<'a> {
             }
             _ => false,
         };
-        kind && !self.body.results(op).is_empty() && self.places[&op] < self.leaves
+        kind && !self.body.results(op).is_empty() && self.positions[&op] < self.first_may_not_return
     }
 
-    fn group(&self, op: Op) -> Option<Group> {
+    fn group(&self, op: Op) -> Option<HoistGroup> {
         let body = self.body;
         let mut ways = Vec::new();
         let mut at = op;
@@ -222,22 +227,24 @@ impl<'a> Find<'a> {
         ways.reverse();
         let gains = match &self.block {
             None => !self.is_block(),
-            Some((spine, _)) => self.come_together(spine, &ways),
+            Some((spine, _)) => self.is_reached_by_several(spine, &ways),
         };
         let gains = gains && !ways.is_empty();
         let extents = inner_blocks(body, self.home).flat_map(|block| body.operands(block));
-        let fixed = extents.into_iter().all(|extent| self.is_outside(extent));
-        Some(Group {
+        let fixed = extents
+            .into_iter()
+            .all(|extent| self.is_available_outside(extent));
+        Some(HoistGroup {
             home: self.home,
             before: if self.is_block() { before } else { self.home },
-            ways,
+            path: ways,
             loops: vec![op],
-            ops: self.needed_by(op).filter(|_| gains && fixed)?,
+            ops: self.op_with_slice(op).filter(|_| gains && fixed)?,
         })
     }
 
     /// Returns whether several threads of a block may reach the loops, without a barrier on the path.
-    fn come_together(&self, spine: &Spine, ways: &[(Op, usize, Vec<Op>)]) -> bool {
+    fn is_reached_by_several(&self, spine: &Skeleton, ways: &[(Op, usize, Vec<Op>)]) -> bool {
         let own = |v: Value| self.slice(vec![v], false).is_none();
         let one = |op: Op, index: usize| {
             let test = self.body.def_op(self.body.operand(op, 0));
@@ -254,12 +261,12 @@ impl<'a> Find<'a> {
     }
 
     /// The op and its backward slice inside the `spmd`.
-    fn needed_by(&self, op: Op) -> Option<BTreeMap<usize, Op>> {
-        if !self.is_quiet(op, false) {
+    fn op_with_slice(&self, op: Op) -> Option<BTreeMap<usize, Op>> {
+        if !self.is_position_independent(op, false) {
             return None;
         }
-        let mut ops = self.slice(used(self.body, op), false)?;
-        ops.insert(self.places[&op], op);
+        let mut ops = self.slice(used_values(self.body, op), false)?;
+        ops.insert(self.positions[&op], op);
         Some(ops)
     }
 
@@ -269,36 +276,36 @@ impl<'a> Find<'a> {
         let mut ops = BTreeMap::new();
         while let Some(value) = open.pop() {
             let here = self.sizes.contains(&value) || own && self.ranks.contains(&value);
-            if here || self.is_outside(value) {
+            if here || self.is_available_outside(value) {
                 continue;
             }
             let op = self.body.def_op(value)?;
-            if ops.insert(self.places[&op], op).is_some() {
+            if ops.insert(self.positions[&op], op).is_some() {
                 continue;
             }
-            if ops.len() > OPS || !self.is_quiet(op, own) {
+            if ops.len() > MAX_SLICE_OPS || !self.is_position_independent(op, own) {
                 return None;
             }
-            open.extend(used(self.body, op));
+            open.extend(used_values(self.body, op));
         }
         Some(ops)
     }
 
     /// Returns whether a value is available at the insertion point.
-    fn is_outside(&self, value: Value) -> bool {
+    fn is_available_outside(&self, value: Value) -> bool {
         let body = self.body;
         let root = body.op_regions(self.home)[0];
         let Some(region) = body.region_of(value) else {
             return true;
         };
         let common = self.block.as_ref().is_some_and(|(_, levels)| {
-            region == root && !levels.is_own(value) && !self.sizes.contains(&value)
+            region == root && !levels.is_per_thread_value(value) && !self.sizes.contains(&value)
         });
         common || !body.is_inside(region, root)
     }
 
     /// Returns whether an op, with nested ops, only computes values and yields the same result at any place.
-    fn is_quiet(&self, op: Op, own: bool) -> bool {
+    fn is_position_independent(&self, op: Op, own: bool) -> bool {
         let body = self.body;
         let quiet = |op: Op| match body.kind(op) {
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
@@ -315,7 +322,7 @@ impl<'a> Find<'a> {
     /// Returns whether no thread may write the loaded memory before a uniform load. In a block, only the
     /// segment of the load counts.
     fn is_early(&self, load: Op) -> bool {
-        let Some(writes) = self.reads.behind(load) else {
+        let Some(writes) = self.reads.ops_ordered_with(load) else {
             return false;
         };
         let segment = self
@@ -323,7 +330,7 @@ impl<'a> Find<'a> {
             .as_ref()
             .map(|(spine, _)| (spine, spine.segment_of(load)));
         writes.iter().all(|write| match segment {
-            None => self.places[write] > self.places[&load],
+            None => self.positions[write] > self.positions[&load],
             Some((spine, own)) => spine.segment_of(*write) != own,
         })
     }
@@ -344,7 +351,7 @@ fn inner_blocks(body: &Body, home: Op) -> impl Iterator<Item = Op> + '_ {
 }
 
 /// Returns whether control may not continue after an op.
-fn may_leave(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+fn may_not_continue(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Call(_) | OpKind::Invoke(_) => {
             let effects = facts.effects.of_call(unit, body, op);
@@ -356,7 +363,7 @@ fn may_leave(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
 }
 
 /// The values defined outside of an op and used by the op or its nested ops.
-fn used(body: &Body, op: Op) -> Vec<Value> {
+fn used_values(body: &Body, op: Op) -> Vec<Value> {
     let mut all = vec![op];
     all.extend(body.op_regions(op).iter().flat_map(|r| body.walk(*r)));
     let own = |value: &Value| {
@@ -372,11 +379,11 @@ fn used(body: &Body, op: Op) -> Vec<Value> {
 }
 
 /// Hoists the loops of a group, guarded by the search over the threads.
-fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<Op>) {
+fn hoist_group(unit: &mut Unit, body: &mut Body, group: &HoistGroup, gone: &mut HashSet<Op>) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[group.loops[0]].loc;
     b.set_insertion_before(group.before);
-    let any = any_thread(b, group);
+    let any = emit_any_thread(b, group);
     let given: Vec<Value> = group
         .loops
         .iter()
@@ -385,7 +392,7 @@ fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<
     let types: Vec<TypeId> = given.iter().map(|v| b.body.ty(*v)).collect();
     let (choice, yes, no) = b.if_(any, &types);
     b.set_insertion_end(yes);
-    let mut map = sizes(b.body, group.home);
+    let mut map = map_sizes(b.body, group.home);
     for &op in group.ops.values().filter(|op| !gone.contains(*op)) {
         clone_op_within(op, b, &mut map);
     }
@@ -402,7 +409,7 @@ fn take_out(unit: &mut Unit, body: &mut Body, group: &Group, gone: &mut HashSet<
 }
 
 /// Maps the size parameters of an `spmd` and its nested blocks to the extents.
-fn sizes(body: &Body, home: Op) -> ValueMap {
+fn map_sizes(body: &Body, home: Op) -> ValueMap {
     let mut map = ValueMap::new();
     for spmd in std::iter::once(home).chain(inner_blocks(body, home)) {
         let params = body.region_params(body.op_regions(spmd)[0]);
@@ -416,7 +423,7 @@ fn sizes(body: &Body, home: Op) -> ValueMap {
 
 /// Emits a search for a thread that reaches the loops, innermost rank first. Ranks that the conditions do
 /// not use are not enumerated.
-fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
+fn emit_any_thread(b: &mut Builder<'_>, group: &HoistGroup) -> Value {
     let spmds: Vec<Op> = inner_blocks(b.body, group.home)
         .chain([group.home])
         .collect();
@@ -431,10 +438,10 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
                 .collect::<Vec<_>>()
         })
         .collect();
-    let asked = asked(b.body, group);
+    let asked = condition_values(b.body, group);
     let (mut total, mut turns) = (b.i64(1), b.i64(1));
     for &(rank, extent) in &ranks {
-        let extent = wide(b, extent);
+        let extent = zext_to_i64(b, extent);
         total = b.mul(total, extent);
         if asked.contains(&rank) {
             turns = b.mul(turns, extent);
@@ -448,17 +455,17 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let (search, turn) = b.loop_(&[none], &[truth]);
     b.set_insertion_end(turn);
     let number = b.body.region_params(turn)[0];
-    let mut map = sizes(b.body, group.home);
+    let mut map = map_sizes(b.body, group.home);
     let mut left = number;
     for (rank, extent) in ranks.into_iter().filter(|(r, _)| asked.contains(r)) {
-        let extent = wide(b, extent);
+        let extent = zext_to_i64(b, extent);
         let own = b.binary(BinaryOp::URem, left, extent);
         let ty = b.body.ty(rank);
-        let own = narrow(b, own, ty);
+        let own = int_cast(b, own, ty);
         map.set(rank, own);
         left = b.binary(BinaryOp::UDiv, left, extent);
     }
-    let comes = comes(b, group, &mut map);
+    let comes = emit_reaches_loops(b, group, &mut map);
     let one = b.i64(1);
     let next = b.add(number, one);
     let more = b.icmp(IntPredicate::Ult, next, turns);
@@ -477,17 +484,17 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
 }
 
 /// The values used by the path conditions, and the conditions.
-fn asked(body: &Body, group: &Group) -> HashSet<Value> {
+fn condition_values(body: &Body, group: &HoistGroup) -> HashSet<Value> {
     let from = |(branch, _, ops): &(Op, usize, Vec<Op>)| {
-        let mut values: Vec<Value> = ops.iter().flat_map(|op| used(body, *op)).collect();
+        let mut values: Vec<Value> = ops.iter().flat_map(|op| used_values(body, *op)).collect();
         values.push(body.operand(*branch, 0));
         values
     };
-    group.ways.iter().flat_map(from).collect()
+    group.path.iter().flat_map(from).collect()
 }
 
 /// Converts a 64-bit integer to the type.
-fn narrow(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
+fn int_cast(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
     match b.unit.types.int_bits(ty) {
         Some(bits) if bits > 64 => b.cast(CastOp::ZExt, value, ty),
         _ => b.cast(CastOp::Trunc, value, ty),
@@ -496,18 +503,18 @@ fn narrow(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
 
 /// Emits whether the thread with the ranks in `map` reaches the loops: the thread takes every branch of the
 /// path.
-fn comes(b: &mut Builder<'_>, group: &Group, map: &mut ValueMap) -> Value {
+fn emit_reaches_loops(b: &mut Builder<'_>, group: &HoistGroup, map: &mut ValueMap) -> Value {
     let truth = b.unit.types.int(1);
     let mut open = Vec::new();
     let mut made = HashSet::new();
     let mut given = b.bool(true);
-    for (number, (op, index, ops)) in group.ways.iter().enumerate() {
+    for (number, (op, index, ops)) in group.path.iter().enumerate() {
         for &op in ops.iter().filter(|op| made.insert(**op)) {
             clone_op_within(op, b, map);
         }
         let condition = map.get_or_same(b.body.operand(*op, 0));
-        given = Test::way(b.body, *op, condition, *index).value(b, &ValueMap::new());
-        if number + 1 < group.ways.len() {
+        given = Test::of_arm(b.body, *op, condition, *index).value(b, &ValueMap::new());
+        if number + 1 < group.path.len() {
             let (choice, yes, no) = b.if_(given, &[truth]);
             open.push((choice, no, b.set_insertion_end(yes)));
         }

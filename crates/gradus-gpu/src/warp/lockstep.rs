@@ -15,31 +15,36 @@
 //! Place: before [`crate::opt::uniform_guards`], which must not move code across the barriers. In a block that cannot be
 //! split ([`crate::fission::skeleton`]), the barrier is refused.
 
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::{Facts, Options, PassOutcome, blocks_to_lower};
 use gradus_analysis::{Alias, Object};
 use gradus_ir::mutant::{Mutant, is_planted};
 use gradus_ir::{AllocaStorage, BarrierScope, Body, Builder, Op, OpKind, Unit};
 
 /// Runs the pass.
-pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> PassOutcome {
     let mut stores: Vec<Op> = Vec::new();
-    for block in blocks_in(body) {
-        stores.extend(speaking(unit, body, facts, block));
+    for block in blocks_to_lower(body) {
+        stores.extend(volatile_shared_stores(unit, body, facts, block));
     }
     for store in stores {
-        meet_around(unit, body, store);
+        insert_warp_barriers(unit, body, store);
     }
-    Findings::default()
+    PassOutcome::default()
 }
 
 /// The volatile stores of a block to shared memory.
-pub(crate) fn speaking(unit: &Unit, body: &Body, facts: &Facts, block: Op) -> Vec<Op> {
+pub(crate) fn volatile_shared_stores(
+    unit: &Unit,
+    body: &Body,
+    facts: &Facts,
+    block: Op,
+) -> Vec<Op> {
     let region = body.op_regions(block)[0];
     let stores = body.walk(region).filter(|op| is_volatile_store(body, *op));
     let mut stores: Vec<Op> = stores.collect();
     if !stores.is_empty() {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        stores.retain(|store| is_to_shared(&alias, facts, *store));
+        stores.retain(|store| may_write_shared(&alias, facts, *store));
     }
     stores
 }
@@ -49,7 +54,7 @@ fn is_volatile_store(body: &Body, op: Op) -> bool {
 }
 
 /// Returns whether a store may write shared memory of a block.
-fn is_to_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
+fn may_write_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
     let (unit, body) = (alias.unit, alias.body);
     let is_shared = |object: &Object| match object {
         Object::Stack(op) => {
@@ -63,7 +68,7 @@ fn is_to_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
     objects.any(|object| is_shared(&object))
 }
 
-fn meet_around(unit: &mut Unit, body: &mut Body, store: Op) {
+fn insert_warp_barriers(unit: &mut Unit, body: &mut Body, store: Op) {
     let is_barrier = |body: &Body, op: Option<Op>| {
         op.is_some_and(|op| matches!(body.kind(op), OpKind::Barrier(_)))
     };

@@ -18,8 +18,8 @@
 //! Place: called by [`crate::fission`], after barrier removal: a removed barrier separates no conflicting
 //! accesses.
 
-use crate::fission::skeleton::Spine;
-use crate::fission::uniformity::Levels;
+use crate::fission::skeleton::Skeleton;
+use crate::fission::uniformity::Uniformity;
 use gradus_analysis::{BaseValue, Monomial, PolyForms};
 use gradus_ir::{
     AllocaStorage, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,
@@ -27,38 +27,40 @@ use gradus_ir::{
 };
 
 /// Number of evaluated threads, and threads per warp.
-const THREADS: i64 = 64;
-const WARP: usize = 32;
+const EVALUATED_THREADS: i64 = 64;
+const WARP_SIZE: usize = 32;
 /// Limit of shared-memory accesses per block.
-const MOST_ACCESSES: usize = 256;
+const MAX_ACCESSES: usize = 256;
 /// Limit of operand depth.
-const DEPTH: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 /// Reports the first race of a block.
-pub(crate) fn find(
+pub(crate) fn find_race(
     unit: &Unit,
     body: &Body,
-    spine: &Spine,
-    levels: &Levels,
+    spine: &Skeleton,
+    levels: &Uniformity,
     forms: &PolyForms,
 ) -> Option<Diagnostic> {
-    let look = Look {
+    let look = RaceSearch {
         unit,
         body,
         spine,
         levels,
         forms,
     };
-    let touches = body.walk(spine.root).filter_map(|op| look.shared(op));
-    let touched: Vec<(Op, Op)> = touches.take(MOST_ACCESSES).collect();
-    if touched.len() == MOST_ACCESSES {
+    let touches = body
+        .walk(spine.root)
+        .filter_map(|op| look.match_shared_access(op));
+    let touched: Vec<(Op, Op)> = touches.take(MAX_ACCESSES).collect();
+    if touched.len() == MAX_ACCESSES {
         return None;
     }
-    let all: Vec<Access> = touched
+    let all: Vec<SharedAccess> = touched
         .into_iter()
-        .filter_map(|(op, array)| look.access(op, array))
+        .filter_map(|(op, array)| look.evaluate_access(op, array))
         .collect();
-    let is_store = |access: &&Access| matches!(body.kind(access.op), OpKind::Store(_));
+    let is_store = |access: &&SharedAccess| matches!(body.kind(access.op), OpKind::Store(_));
     for (at, one) in all.iter().enumerate() {
         for other in &all[at + 1..] {
             let (store, load) = match (is_store(&one), is_store(&other)) {
@@ -66,8 +68,8 @@ pub(crate) fn find(
                 (false, true) => (other, one),
                 _ => continue,
             };
-            if store.meets(load) && !look.meet_between(one.op, other.op) {
-                return Some(look.told(store.op, load.op));
+            if store.races_with(load) && !look.may_be_synchronized(one.op, other.op) {
+                return Some(look.race_warning(store.op, load.op));
             }
         }
     }
@@ -75,24 +77,27 @@ pub(crate) fn find(
 }
 
 /// A plain access of shared memory whose address is known for every evaluated thread.
-struct Access {
+struct SharedAccess {
     op: Op,
     array: Op,
     /// Uniform part of the address.
-    common: Vec<(Monomial, i64)>,
+    uniform_terms: Vec<(Monomial, i64)>,
     /// Remaining byte range by thread, end exclusive; `None` for threads that do not reach the access.
     bytes: Vec<Option<(i64, i64)>>,
     /// Enclosing uniform branches and loops.
-    ways: Vec<(Op, Region)>,
+    uniform_path: Vec<(Op, Region)>,
 }
 
-impl Access {
+impl SharedAccess {
     /// Returns whether a thread of a warp stores an element that another thread loads and does not store
     /// itself.
-    fn meets(&self, load: &Access) -> bool {
-        let same = self.array == load.array && self.common == load.common;
+    fn races_with(&self, load: &SharedAccess) -> bool {
+        let same = self.array == load.array && self.uniform_terms == load.uniform_terms;
         let implied = |a: &[(Op, Region)], b: &[(Op, Region)]| a.iter().all(|way| b.contains(way));
-        if !same || !(implied(&self.ways, &load.ways) || implied(&load.ways, &self.ways)) {
+        if !same
+            || !(implied(&self.uniform_path, &load.uniform_path)
+                || implied(&load.uniform_path, &self.uniform_path))
+        {
             return false;
         }
         let touch = |a: (i64, i64), b: (i64, i64)| a.0 < b.1 && b.0 < a.1;
@@ -101,24 +106,24 @@ impl Access {
                 return false;
             };
             let itself = self.bytes[reader].is_some_and(|own| touch(own, read));
-            let first = reader / WARP * WARP;
-            let mut warp = self.bytes.iter().skip(first).take(WARP).flatten();
+            let first = reader / WARP_SIZE * WARP_SIZE;
+            let mut warp = self.bytes.iter().skip(first).take(WARP_SIZE).flatten();
             !itself && warp.any(|stored| touch(*stored, read))
         })
     }
 }
 
-struct Look<'a> {
+struct RaceSearch<'a> {
     unit: &'a Unit,
     body: &'a Body,
-    spine: &'a Spine,
-    levels: &'a Levels,
+    spine: &'a Skeleton,
+    levels: &'a Uniformity,
     forms: &'a PolyForms,
 }
 
-impl Look<'_> {
+impl RaceSearch<'_> {
     /// A plain access of shared memory, with the allocation.
-    fn shared(&self, op: Op) -> Option<(Op, Op)> {
+    fn match_shared_access(&self, op: Op) -> Option<(Op, Op)> {
         let (OpKind::Load(info) | OpKind::Store(info)) = self.body.kind(op) else {
             return None;
         };
@@ -139,7 +144,7 @@ impl Look<'_> {
         self.body.operand(op, number)
     }
 
-    fn access(&self, op: Op, array: Op) -> Option<Access> {
+    fn evaluate_access(&self, op: Op, array: Op) -> Option<SharedAccess> {
         let (unit, body) = (self.unit, self.body);
         let value = match body.kind(op) {
             OpKind::Store(_) => body.operand(op, 0),
@@ -150,28 +155,28 @@ impl Look<'_> {
         let mut common = Vec::new();
         let mut own = Vec::new();
         for (product, factor) in &place.offset.terms {
-            match product.iter().all(|atom| self.is_common(*atom, DEPTH)) {
+            match product.iter().all(|atom| self.is_uniform(*atom, MAX_DEPTH)) {
                 true => common.push((product.clone(), *factor)),
                 false => own.push((product, *factor)),
             }
         }
-        let (ways, tests) = self.around(op)?;
+        let (ways, tests) = self.enclosing_branches(op)?;
         let sizes: Vec<Option<i64>> = (0..self.dims()).map(|dim| self.extent(dim)).collect();
         let total = sizes
             .iter()
             .try_fold(1i64, |n, size| n.checked_mul((*size)?));
         let mut bytes = Vec::new();
-        for thread in 0..total.map_or(THREADS, |n| n.min(THREADS)) {
-            let ranks = self.ranks(thread, &sizes);
+        for thread in 0..total.map_or(EVALUATED_THREADS, |n| n.min(EVALUATED_THREADS)) {
+            let ranks = self.ranks_of_thread(thread, &sizes);
             let mut comes = true;
             for &(condition, wanted) in &tests {
-                comes &= (self.number(condition, &ranks, DEPTH)? != 0) == wanted;
+                comes &= (self.evaluate(condition, &ranks, MAX_DEPTH)? != 0) == wanted;
             }
             let mut first = place.offset.constant;
             for (product, factor) in &own {
                 let mut term = *factor;
                 for &atom in product.iter() {
-                    term = term.checked_mul(self.number(atom, &ranks, DEPTH)?)?;
+                    term = term.checked_mul(self.evaluate(atom, &ranks, MAX_DEPTH)?)?;
                 }
                 first = first.checked_add(term)?;
             }
@@ -179,12 +184,12 @@ impl Look<'_> {
         }
         // In a block of unknown size, a test must establish that the warp exists and select its threads.
         let chosen = total.is_some() || bytes.iter().any(Option::is_none);
-        chosen.then_some(Access {
+        chosen.then_some(SharedAccess {
             op,
             array,
-            common,
+            uniform_terms: common,
             bytes,
-            ways,
+            uniform_path: ways,
         })
     }
 
@@ -198,7 +203,7 @@ impl Look<'_> {
     }
 
     /// The ranks of a thread by dimension, if known.
-    fn ranks(&self, thread: i64, sizes: &[Option<i64>]) -> Vec<Option<i64>> {
+    fn ranks_of_thread(&self, thread: i64, sizes: &[Option<i64>]) -> Vec<Option<i64>> {
         let mut rest = Some(thread);
         let rank = |size: &Option<i64>| match (*size, rest) {
             (Some(1), _) => Some(0),
@@ -217,7 +222,7 @@ impl Look<'_> {
 
     /// The branches and loops around an op: the uniform ones, and the conditions of divergent branches.
     #[allow(clippy::type_complexity)]
-    fn around(&self, op: Op) -> Option<(Vec<(Op, Region)>, Vec<(Value, bool)>)> {
+    fn enclosing_branches(&self, op: Op) -> Option<(Vec<(Op, Region)>, Vec<(Value, bool)>)> {
         let body = self.body;
         let (mut ways, mut tests) = (Vec::new(), Vec::new());
         let mut region = body.parent(op)?;
@@ -225,7 +230,7 @@ impl Look<'_> {
             let owner = body.owner(region)?;
             match body.kind(owner) {
                 OpKind::If | OpKind::Switch(_) | OpKind::For { .. }
-                    if self.is_common(body.operand(owner, 0), DEPTH) =>
+                    if self.is_uniform(body.operand(owner, 0), MAX_DEPTH) =>
                 {
                     ways.push((owner, region));
                 }
@@ -242,7 +247,7 @@ impl Look<'_> {
     }
 
     /// Returns whether a value is uniform and constant while a block runs.
-    fn is_common(&self, value: Value, depth: usize) -> bool {
+    fn is_uniform(&self, value: Value, depth: usize) -> bool {
         let body = self.body;
         let Some(region) = body.region_of(value) else {
             return true;
@@ -256,14 +261,15 @@ impl Look<'_> {
         let Some(op) = body.def_op(value).filter(|_| depth > 0) else {
             return false;
         };
-        let in_spine = self.spine.is_spine(body, region) && !self.levels.is_own(value);
+        let in_spine =
+            self.spine.is_in_skeleton(body, region) && !self.levels.is_per_thread_value(value);
         let computed = matches!(
             body.kind(op),
             OpKind::Cast(_) | OpKind::Binary(_) | OpKind::ICmp(_) | OpKind::Select
         );
         let mut operands = body.operands(op);
         in_spine && !self.is_in_loop(op)
-            || computed && operands.all(|v| self.is_common(v, depth - 1))
+            || computed && operands.all(|v| self.is_uniform(v, depth - 1))
     }
 
     /// Returns whether an op of the block is inside a loop of the block.
@@ -276,7 +282,7 @@ impl Look<'_> {
     }
 
     /// The value of an integer for a thread.
-    fn number(&self, value: Value, ranks: &[Option<i64>], depth: usize) -> Option<i64> {
+    fn evaluate(&self, value: Value, ranks: &[Option<i64>], depth: usize) -> Option<i64> {
         let (unit, body) = (self.unit, self.body);
         let bits = unit.types.int_bits(body.ty(value))?;
         if let Some(n) = body.as_int(unit, value) {
@@ -285,7 +291,7 @@ impl Look<'_> {
         if let Definition::Param(region, number) = body.values[value].def {
             let number = number as usize;
             if region != self.spine.root {
-                return self.last_index(region).filter(|_| number == 0);
+                return self.last_iteration(region).filter(|_| number == 0);
             }
             return match number.checked_sub(self.dims()) {
                 None => ranks[number],
@@ -293,15 +299,17 @@ impl Look<'_> {
             };
         }
         let op = body.def_op(value).filter(|_| depth > 0)?;
-        let operand = |index| self.number(body.operand(op, index), ranks, depth - 1);
+        let operand = |index| self.evaluate(body.operand(op, index), ranks, depth - 1);
         let exact = match body.kind(op) {
             OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => {
                 let from = operand(0)?;
                 // Thread indices are small and non-negative.
                 (from >= 0).then_some(from)?
             }
-            OpKind::Binary(binary) => binary_of(*binary, operand(0)?, operand(1)?)?,
-            OpKind::ICmp(predicate) => i64::from(compared(*predicate, operand(0)?, operand(1)?)?),
+            OpKind::Binary(binary) => eval_binary(*binary, operand(0)?, operand(1)?)?,
+            OpKind::ICmp(predicate) => {
+                i64::from(eval_compare(*predicate, operand(0)?, operand(1)?)?)
+            }
             OpKind::Select => match operand(0)? {
                 0 => operand(2)?,
                 _ => operand(1)?,
@@ -315,7 +323,7 @@ impl Look<'_> {
     }
 
     /// The index of a loop's last iteration, which all threads in the loop execute.
-    fn last_index(&self, region: Region) -> Option<i64> {
+    fn last_iteration(&self, region: Region) -> Option<i64> {
         let body = self.body;
         let owner = body.owner(region)?;
         let counted = matches!(body.kind(owner), OpKind::For { .. });
@@ -325,7 +333,7 @@ impl Look<'_> {
 
     /// Returns whether a barrier may separate two ops, of which `first` comes first; also true if the ops
     /// are not in sequence.
-    fn meet_between(&self, first: Op, second: Op) -> bool {
+    fn may_be_synchronized(&self, first: Op, second: Op) -> bool {
         let body = self.body;
         let chain = |op: Op| {
             let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
@@ -356,7 +364,7 @@ impl Look<'_> {
                 .any(|op| before(*op).any(|op| cut(&op)))
     }
 
-    fn told(&self, store: Op, load: Op) -> Diagnostic {
+    fn race_warning(&self, store: Op, load: Op) -> Diagnostic {
         let span = |op: Op| self.unit.span(self.body.ops[op].loc);
         let message = "threads of one warp read from shared memory what others write there, and nothing has them meet";
         Diagnostic::warning(Code::KernelRefused, message)
@@ -366,7 +374,7 @@ impl Look<'_> {
     }
 }
 
-fn binary_of(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+fn eval_binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
     let small = |n: i64| (0..32).contains(&n).then_some(n as u32);
     match op {
         BinaryOp::Add => a.checked_add(b),
@@ -383,7 +391,7 @@ fn binary_of(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
     }
 }
 
-fn compared(predicate: IntPredicate, a: i64, b: i64) -> Option<bool> {
+fn eval_compare(predicate: IntPredicate, a: i64, b: i64) -> Option<bool> {
     use IntPredicate::*;
     let unsigned = matches!(predicate, Ult | Ule | Ugt | Uge);
     // A negative number is large as an unsigned number.

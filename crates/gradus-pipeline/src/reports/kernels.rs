@@ -4,7 +4,7 @@
 //! kernel's code; a compiler's loop remarks can later be added below by line. Copies of a kernel with equal
 //! outcomes share a paragraph.
 
-use gradus_gpu::{KernelRecord, Meeting};
+use gradus_gpu::{BarrierRecord, KernelRecord};
 use std::fmt::Write;
 
 /// Returns the report's text.
@@ -39,11 +39,17 @@ pub(crate) fn text(kernels: &[KernelRecord]) -> String {
 fn without_lines(kernel: &KernelRecord) -> KernelRecord {
     let mut kernel = kernel.clone();
     kernel.lines = None;
-    kernel.meetings.iter_mut().for_each(|m| m.line = 0);
-    kernel.removed.iter_mut().for_each(|line| *line = 0);
-    kernel.with.iter_mut().for_each(|line| *line = 0);
+    kernel.barriers.iter_mut().for_each(|m| m.line = 0);
+    kernel
+        .removed_barriers
+        .iter_mut()
+        .for_each(|line| *line = 0);
+    kernel.fused_lines.iter_mut().for_each(|line| *line = 0);
     kernel.divergent.iter_mut().for_each(|line| *line = 0);
-    kernel.in_step.iter_mut().for_each(|line| *line = 0);
+    kernel
+        .interchanged_loops
+        .iter_mut()
+        .for_each(|line| *line = 0);
     kernel
 }
 
@@ -65,19 +71,19 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     };
     // Writing to a string does not fail.
     let _ = writeln!(text, "{place}: kernel, {}", names.join(", "));
-    for line in &kernel.with {
+    for line in &kernel.fused_lines {
         let _ = writeln!(
             text,
             "    together with the launch in line {line}, where that can be: each thread takes what it left itself"
         );
     }
-    for line in &kernel.removed {
+    for line in &kernel.removed_barriers {
         let _ = writeln!(text, "    line {line}: barrier, removed: it orders nothing");
     }
-    if kernel.meetings.is_empty() {
+    if kernel.barriers.is_empty() {
         let _ = writeln!(text, "    no barrier: one loop over the threads");
     }
-    for meeting in &kernel.meetings {
+    for meeting in &kernel.barriers {
         let _ = writeln!(text, "    {}", barrier(meeting));
     }
     if kernel.array_bytes > 0 {
@@ -90,7 +96,7 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
             "    line {line}: threads go different ways round a barrier: a flag for each"
         );
     }
-    for line in &kernel.in_step {
+    for line in &kernel.interchanged_loops {
         let _ = writeln!(
             text,
             "    line {line}: interchanged: one iteration for all threads, then the next"
@@ -98,8 +104,8 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     }
 }
 
-fn barrier(meeting: &Meeting) -> String {
-    let what = match meeting.of_warp {
+fn barrier(meeting: &BarrierRecord) -> String {
+    let what = match meeting.is_warp_scope {
         true => "threads of a warp meet",
         false => "barrier",
     };
@@ -131,22 +137,22 @@ mod tests {
         let kernel = |function: &str, stored| KernelRecord {
             function: function.into(),
             lines: Some(("k.cu".into(), 3, 9)),
-            meetings: vec![Meeting {
+            barriers: vec![BarrierRecord {
                 line: 5,
-                of_warp: false,
+                is_warp_scope: false,
                 stored,
                 bytes: 4 * stored as u64,
                 recomputed: 2,
             }],
-            in_step: vec![7],
+            interchanged_loops: vec![7],
             ..KernelRecord::default()
         };
         let mut entry = kernel("__gr_entry.k", 0);
         entry.lines = None;
-        entry.meetings[0].line = 0;
-        entry.in_step[0] = 0;
+        entry.barriers[0].line = 0;
+        entry.interchanged_loops[0] = 0;
         let mut other = entry.clone();
-        other.meetings[0].recomputed = 0;
+        other.barriers[0].recomputed = 0;
         let said = text(&[
             kernel("main", 1),
             kernel("f", 1),

@@ -236,16 +236,16 @@ fn kernels(
             race_free,
             remove_barriers: !off("barrier-removal"),
             recompute: !off("min-cut"),
-            in_step: !off("interchange"),
+            thread_interchange: !off("interchange"),
             // A derivative would add through both reads.
-            part_clamps: race_free && !off("clamps"),
-            leave_guards: !off("guards"),
+            clamp_split: race_free && !off("clamps"),
+            uniform_guards: !off("guards"),
             // Derivatives save values between launches.
             fuse_launches: race_free && !off("fusion"),
             // A speculative read decides nothing, and has no derivative.
-            look_ahead: race_free && !off("searches"),
-            skip_threads: !off("multiples"),
-            take_turns: race_free && !off("turns"),
+            speculative_search: race_free && !off("searches"),
+            sparse_thread_loops: !off("multiples"),
+            cooperative_threads: race_free && !off("turns"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
@@ -255,7 +255,7 @@ fn kernels(
                 bytes: kernels::text(&lowered.kernels).into_bytes(),
             });
         }
-        run.take(lowered.findings)?;
+        run.take(lowered.diagnostics)?;
         if !lowered.changed.is_empty() {
             let closure = CallGraph::of(unit, &lowered.changed);
             Short::of(run.request).parallel(unit, &closure, &lowered.changed);

@@ -56,7 +56,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     let effects = Effects::of(unit, &CallGraph::of(unit, &functions));
     let options = gradus_gpu::Options::default();
     let lowered = gradus_gpu::lower(unit, &functions, &effects, &options);
-    if let Some(finding) = lowered.findings.first() {
+    if let Some(finding) = lowered.diagnostics.first() {
         return Err(finding.to_string());
     }
     let kernels = |kind: &OpKind| match kind {
@@ -73,7 +73,7 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     }
     sound(unit)?;
     let kernels = lowered.kernels.iter();
-    let counts = kernels.map(|k| [k.removed.len(), k.with.len()]);
+    let counts = kernels.map(|k| [k.removed_barriers.len(), k.fused_lines.len()]);
     Ok(counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]))
 }
 
